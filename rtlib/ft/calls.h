@@ -1,0 +1,51 @@
+/* The calls of MPI as the library finds them behind its own: it is loaded into programs that have no MPI, too, so nothing of MPI may be needed to load it. */
+#ifndef RM_RTLIB_FT_CALLS_H
+#define RM_RTLIB_FT_CALLS_H
+
+#include <mpi.h>
+
+#include <stdbool.h>
+
+#include "rtlib/ft/names.h"
+
+struct mpi {
+        bool ready;
+#define FT_CALL(name) __typeof__(&MPI_##name) name;
+        FT_CALLS(FT_CALL)
+#undef FT_CALL
+        int (*Comm_revoke)(MPI_Comm comm); /* these three are NULL in an Open MPI without ULFM */
+        int (*Comm_failure_ack)(MPI_Comm comm);
+        int (*Comm_is_revoked)(MPI_Comm comm, int *flag);
+        int (*progress_register)(
+                int (*callback)(void)); /* of Open MPI's lower part: calls it whenever somebody waits; may be NULL */
+        MPI_Comm comm_world, comm_self, comm_null;
+        MPI_Datatype byte, uint64;
+        MPI_Errhandler errors_return, errors_fatal;
+        MPI_Request request_null;
+        MPI_Info info_null;
+        MPI_Message message_no_proc;
+};
+
+extern struct mpi mpi;
+
+void mpi_resolve(void);
+
+/* What a wrapper passes its call on to, at any time. */
+#define REAL(name) ((mpi.ready ? (void) 0 : mpi_resolve()), mpi.name)
+
+/* A call and its PMPI_ name, which Open MPI's Fortran calls. */
+#define FT_WRAPS(name) __attribute__((visibility("default"), alias("MPI_" #name))) __typeof__(MPI_##name) PMPI_##name
+
+/* Those of mpi.h are addresses in libmpi. */
+#undef MPI_COMM_WORLD
+#undef MPI_COMM_SELF
+#undef MPI_COMM_NULL
+#undef MPI_BYTE
+#undef MPI_UINT64_T
+#undef MPI_ERRORS_RETURN
+#undef MPI_ERRORS_ARE_FATAL
+#undef MPI_REQUEST_NULL
+#undef MPI_INFO_NULL
+#undef MPI_MESSAGE_NO_PROC
+
+#endif

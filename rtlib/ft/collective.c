@@ -1,0 +1,83 @@
+#include "rtlib/ft/collective.h"
+
+#include "rtlib/ft/catch_up.h"
+#include "rtlib/ft/ft.h"
+
+static struct slot *begin(struct comm *c, const struct op *o, bool synchronised) {
+        struct slot *slot = ring_take(c->ring, c->done, op_input_bytes(o, c, synchronised));
+
+        slot->kind = o->kind;
+        slot->root = o->root;
+        slot->synchronised = synchronised;
+        op_keep_input(o, c, slot);
+        return slot;
+}
+
+/* The root was lost: who only gives to it need not; who would get from it cannot. */
+static bool is_in_vain(const struct comm *c, const struct op *o) {
+        if (!op_has_root(o->kind) || o->root < 0 || o->root >= c->size || c->now[o->root] >= 0)
+                return false;
+        if (o->kind == OP_BCAST || o->kind == OP_SCATTER || o->kind == OP_SCATTERV)
+                ft_give_up("%s: its root, rank %d, was lost", o->name, o->root);
+        return true;
+}
+
+static int attempt(struct comm *c, const struct op *o, const struct slot *slot) {
+        int rc;
+
+        if (is_in_vain(c, o))
+                return MPI_SUCCESS;
+        blocked_enter(c->shadow);
+        rc = op_call_among_living(o, c);
+        if (rc == MPI_SUCCESS && slot->synchronised)
+                rc = mpi.Barrier(c->shadow);
+        blocked_leave();
+        return rc;
+}
+
+/* Somebody of it is dead: all others are to come out of it, too. */
+static void fail(struct comm *c) {
+        if (mpi.Comm_revoke && c->shadow != mpi.comm_self)
+                (void) mpi.Comm_revoke(c->shadow);
+        if (!ft_is_behind())
+                ft_await_loss();
+        ft_repair();
+}
+
+static void keep_result(struct comm *c, const struct op *o, const struct slot *slot) {
+        bool synchronised = slot->synchronised;
+        struct slot *result;
+
+        if (synchronised || !op_has_one_result(o->kind))
+                return;
+        result = ring_take(c->ring, c->done, op_bytes(o, c));
+        op_keep_result(o, c, result);
+}
+
+int collective(struct comm *c, const struct op *o) {
+        bool synchronised = ring_must_wait(c->ring, o->kind, op_bytes(o, c));
+        struct slot *slot = begin(c, o, synchronised);
+        int rc = MPI_SUCCESS;
+
+        for (;;) {
+                if (ft_is_behind())
+                        ft_repair();
+                if (c->freed)
+                        break;
+                if (c->done < c->target) {
+                        if (catch_up(c, o, slot))
+                                break;
+                } else {
+                        rc = attempt(c, o, slot);
+                        if (rc == MPI_SUCCESS)
+                                keep_result(c, o, slot);
+                        if (rc == MPI_SUCCESS || !error_is_loss(rc))
+                                break;
+                }
+                rc = MPI_SUCCESS;
+                fail(c);
+                op_restore_input(o, c, slot);
+        }
+        c->done++;
+        return rc;
+}

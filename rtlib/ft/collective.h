@@ -1,0 +1,39 @@
+/* One collective operation of the program. */
+#ifndef RM_RTLIB_FT_COLLECTIVE_H
+#define RM_RTLIB_FT_COLLECTIVE_H
+
+#include "rtlib/ft/comm.h"
+
+struct op {
+        enum op_kind kind;
+        const char *name; /* of the call */
+        const void *send; /* MPI_IN_PLACE: in `recv`; of MPI_Bcast all is in `recv` */
+        void *recv;
+        int send_count, recv_count;
+        const int *send_counts, *send_firsts, *recv_counts, *recv_firsts;
+        MPI_Datatype send_type, recv_type;
+        const MPI_Datatype *send_types, *recv_types;
+        MPI_Op op;
+        int root; /* -1: none */
+};
+
+/* Does it on all members that live, and again if one is lost meanwhile. */
+int collective(struct comm *c, const struct op *op);
+
+/* The call itself, on a communicator in which all ranks are as in the program's. */
+int op_call(const struct op *op, MPI_Comm on);
+/* The same on the members of `c` that live. */
+int op_call_among_living(const struct op *op, struct comm *c);
+
+/* How much a rank is to keep of it; the same at all. */
+size_t op_bytes(const struct op *op, const struct comm *c);
+/* Into the ring's slot: what this rank puts in, or what has come out. */
+void op_keep_input(const struct op *op, const struct comm *c, struct slot *slot);
+void op_keep_result(const struct op *op, const struct comm *c, struct slot *slot);
+void op_take_result(const struct op *op, const struct comm *c, struct slot *slot);
+/* What was put in, where the call may have overwritten it. */
+void op_restore_input(const struct op *op, const struct comm *c, const struct slot *slot);
+/* Bytes of kept input, 0: none. */
+size_t op_input_bytes(const struct op *op, const struct comm *c, bool synchronised);
+
+#endif

@@ -1,0 +1,48 @@
+/* The communicators of the program. Each has a second one for its collective operations: what fails there is given up for all, and made anew, without touching messages. */
+#ifndef RM_RTLIB_FT_COMM_H
+#define RM_RTLIB_FT_COMM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rtlib/ft/calls.h"
+#include "rtlib/ft/ring.h"
+
+struct comm {
+        struct comm *next;
+        MPI_Comm user, shadow;
+        uint64_t id; /* the same at all members, and of no other */
+        uint32_t depth; /* 0: MPI_COMM_WORLD */
+        uint64_t parent, born; /* made by this operation on that one */
+        bool established;
+        bool freed; /* others have it no more */
+        bool has_attributes;
+        int size, rank;
+        int *world; /* by rank: rank in MPI_COMM_WORLD */
+        int living; /* members of `shadow` */
+        int *now; /* by rank: rank in `shadow`, -1: lost */
+        int *old; /* by rank in `shadow` */
+        uint64_t done; /* operations */
+        uint64_t target; /* up to this operation some members were ahead when it was made anew: catch_up.c */
+        uint64_t *done_by; /* by rank, then */
+        struct ring *ring;
+        MPI_Errhandler handler; /* the program's own; NULL: as MPI has it */
+};
+
+/* NULL: none of ours. */
+struct comm *comm_find(MPI_Comm user);
+struct comm *comm_by_id(uint64_t id);
+/* `world`: taken over. */
+struct comm *comm_add(MPI_Comm user, MPI_Comm shadow, uint64_t id, int size, int rank, int *world);
+void comm_remove(struct comm *c);
+/* All, in an order that is the same at all members: each after the one that it was made from. */
+struct comm *comm_first(void);
+
+/* Its members that live, as ranks of MPI_COMM_WORLD; updates `living`, `now` and `old`. */
+void comm_count_living(struct comm *c, uint32_t losses);
+
+static inline bool comm_has_lost(const struct comm *c) {
+        return c->living < c->size;
+}
+
+#endif

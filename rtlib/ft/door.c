@@ -1,0 +1,174 @@
+#include "rtlib/ft/door.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/door.h"
+#include "proto/door.pb-c.h"
+
+#define HELLO_MSEC 1000
+#define FINISHED_MSEC 100
+#define FINISHED_TIMES 100
+#define GUARD_MSEC 3000
+#define STACK_BYTES (256 * 1024)
+
+static const struct sockaddr_un door = { .sun_family = AF_UNIX, .sun_path = DOOR_PATH };
+
+static struct {
+        _Atomic int fd;
+        struct sockaddr_un name;
+        socklen_t name_bytes;
+        uint32_t rank;
+        struct losses *losses;
+        atomic_uint heard; /* answers to what it said */
+        atomic_bool guards;
+} here = { .fd = -1 };
+
+bool door_is_wanted(void) {
+        const char *wish = getenv("RM_ON_RANK_LOSS");
+
+        return wish && strcmp(wish, "continue") == 0 && access(DOOR_PATH, F_OK) == 0;
+}
+
+/* The program may have closed it unknowingly, and have something else there now. */
+static bool is_ours(int fd) {
+        struct sockaddr_un name;
+        socklen_t bytes = sizeof(name);
+
+        return fd >= 0 && getsockname(fd, (struct sockaddr *) &name, &bytes) == 0 && bytes == here.name_bytes &&
+               memcmp(&name, &here.name, bytes) == 0;
+}
+
+static int open_socket(void) {
+        int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r;
+
+        if (fd < 0)
+                return -errno;
+        if (bind(fd, (const struct sockaddr *) &here.name, here.name_bytes) < 0) {
+                r = -errno;
+                (void) close(fd);
+                return r;
+        }
+        here.fd = fd;
+        return 0;
+}
+
+static void say(Door__Loss__Word word, uint32_t count) {
+        Door__Loss loss = DOOR__LOSS__INIT;
+        Door__Request request = DOOR__REQUEST__INIT;
+        uint8_t data[DOOR_MESSAGE_BYTES];
+        int fd = here.fd;
+
+        loss.word = word;
+        loss.rank = here.rank;
+        loss.count = count;
+        request.body_case = DOOR__REQUEST__BODY_LOSS;
+        request.loss = &loss;
+        if (is_ours(fd))
+                (void) sendto(fd, data, door__request__pack(&request, data), MSG_NOSIGNAL | MSG_DONTWAIT,
+                              (const struct sockaddr *) &door, sizeof(door));
+}
+
+static void hear(const Door__Loss *loss) {
+        if (loss->word == DOOR__LOSS__WORD__HEARD)
+                here.heard++;
+        else if (loss->word == DOOR__LOSS__WORD__LOST)
+                say(DOOR__LOSS__WORD__KNOWN, losses_add(here.losses, loss->from, loss->lost, loss->n_lost));
+}
+
+static void receive(void) {
+        uint8_t data[DOOR_MESSAGE_BYTES + 1];
+        ssize_t n;
+
+        while (is_ours(here.fd) && (n = recv(here.fd, data, sizeof(data), MSG_DONTWAIT)) >= 0) {
+                Door__Notice *notice = n <= DOOR_MESSAGE_BYTES ? door__notice__unpack(NULL, (size_t) n, data) : NULL;
+
+                if (notice && notice->body_case == DOOR__NOTICE__BODY_LOSS)
+                        hear(notice->loss);
+                if (notice)
+                        door__notice__free_unpacked(notice, NULL);
+        }
+}
+
+/* MPI_Finalize of Open MPI waits for the dead. All that the program does before it is done, but it would never end. */
+static void guard(int *waited_msec, int msec) {
+        if (!here.guards || here.losses->count == 0) {
+                *waited_msec = 0;
+                return;
+        }
+        *waited_msec += msec;
+        if (*waited_msec < GUARD_MSEC)
+                return;
+        (void) fprintf(stderr,
+                       "librmrt-ft: rank %" PRIu32 ": rank %" PRIu32 " was lost in MPI_Finalize, which does not end without it\n",
+                       here.rank, here.losses->order[0]);
+        _exit(1);
+}
+
+static void *run(void *arg) {
+        int waited_msec = 0;
+
+        for (;;) {
+                struct pollfd fd = { .fd = here.fd, .events = POLLIN };
+                int msec = here.guards && here.losses->count > 0 ? GUARD_MSEC / 10 : HELLO_MSEC;
+
+                if (here.heard == 0)
+                        say(DOOR__LOSS__WORD__HELLO, 0);
+                if (!is_ours(here.fd) && open_socket() < 0)
+                        fd.fd = -1;
+                (void) poll(&fd, 1, msec);
+                receive();
+                guard(&waited_msec, msec);
+        }
+        return NULL;
+}
+
+static int start_thread(void) {
+        sigset_t all, before;
+        pthread_attr_t attr;
+        pthread_t thread;
+        int r;
+
+        (void) sigfillset(&all);
+        (void) pthread_attr_init(&attr);
+        (void) pthread_attr_setstacksize(&attr, STACK_BYTES);
+        (void) pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        (void) pthread_sigmask(SIG_SETMASK, &all, &before);
+        r = -pthread_create(&thread, &attr, run, NULL);
+        (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+        (void) pthread_attr_destroy(&attr);
+        return r;
+}
+
+int door_start(uint32_t rank, struct losses *losses) {
+        int r;
+
+        here.rank = rank;
+        here.losses = losses;
+        here.name_bytes = door_ft_address(rank, &here.name);
+        r = open_socket();
+        return r < 0 ? r : start_thread();
+}
+
+void door_finish(void) {
+        const struct timespec pause = { .tv_nsec = FINISHED_MSEC * 1000000L / 10 };
+        unsigned heard = here.heard;
+
+        for (int i = 0; here.heard == heard && i < FINISHED_TIMES * 10; i++) {
+                if (i % 10 == 0)
+                        say(DOOR__LOSS__WORD__FINISHED, 0);
+                (void) nanosleep(&pause, NULL);
+        }
+}
+
+void door_guard(bool on) {
+        here.guards = on;
+}

@@ -1,0 +1,73 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "rtlib/ft/ft.h"
+
+#define WORD_SEC 5 /* of rmd, of who was lost */
+
+static int class_of(int rc) {
+        int class = rc;
+
+        (void) mpi.Error_class(rc, &class);
+        return class;
+}
+
+bool error_is_loss(int rc) {
+        int class = class_of(rc);
+
+        return class == MPI_ERR_PROC_FAILED || class == MPI_ERR_REVOKED;
+}
+
+bool error_is_pending(int rc) {
+        return class_of(rc) == MPI_ERR_PROC_FAILED_PENDING;
+}
+
+void ft_give_up(const char *format, ...) {
+        char text[256];
+        va_list args;
+
+        va_start(args, format);
+        (void) vsnprintf(text, sizeof(text), format, args);
+        va_end(args);
+        (void) fprintf(stderr, "librmrt-ft: rank %d: %s\n", ft.rank, text);
+        (void) fflush(stderr);
+        (void) mpi.Abort(mpi.comm_world, 1);
+        abort();
+}
+
+void ft_await_loss(void) {
+        struct timespec start, now;
+        int flag;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &start);
+        for (unsigned turns = 0; !ft_is_behind();) {
+                (void) mpi.Iprobe(ft.rank, 0, ft.meeting, &flag, MPI_STATUS_IGNORE);
+                wait_pause(&turns);
+                (void) clock_gettime(CLOCK_MONOTONIC, &now);
+                if (now.tv_sec - start.tv_sec > WORD_SEC)
+                        ft_give_up("MPI has lost a rank that rmd has not lost");
+        }
+}
+
+void ft_acknowledge(void) {
+        if (!mpi.Comm_failure_ack)
+                return;
+        for (struct comm *c = comm_first(); c; c = c->next)
+                (void) mpi.Comm_failure_ack(c->user);
+}
+
+int error_raise(struct comm *c, int rc) {
+        MPI_Comm on = c ? c->user : mpi.comm_world;
+
+        if (rc == MPI_SUCCESS)
+                return rc;
+        if (!c)
+                c = ft.world;
+        /* While it is called, MPI's own calls on the communicator are to return what goes wrong. */
+        (void) mpi.Comm_set_errhandler(on, c->handler ? c->handler : mpi.errors_fatal);
+        (void) mpi.Comm_call_errhandler(on, rc);
+        (void) mpi.Comm_set_errhandler(on, mpi.errors_return);
+        return rc;
+}

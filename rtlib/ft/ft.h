@@ -1,0 +1,67 @@
+/* The library as a whole: what it knows of losses, the communicators of the program, and how they go on. */
+#ifndef RM_RTLIB_FT_FT_H
+#define RM_RTLIB_FT_FT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rtlib/ft/calls.h"
+#include "rtlib/ft/comm.h"
+#include "rtlib/ft/losses.h"
+
+struct ft {
+        bool on; /* the job wants it, and MPI is initialized */
+        bool ended;
+        bool threads; /* several at once may make calls of MPI */
+        int rank, size;
+        MPI_Comm meeting; /* of all ranks, for the library's own messages; never revoked */
+        struct losses losses;
+        _Atomic uint32_t repaired; /* so many losses all communicators have been made anew for */
+        _Atomic uint32_t in_hand;  /* the same, or what they are being made anew for */
+        struct comm *world;
+};
+
+extern struct ft ft;
+
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* Has a loss been heard of for which there is something to do? Cheap: for loops that wait. */
+static inline bool ft_is_behind(void) {
+        return UNLIKELY(atomic_load_explicit(&ft.losses.count, memory_order_relaxed) !=
+                        atomic_load_explicit(&ft.repaired, memory_order_relaxed));
+}
+
+/* ---- errors.c ---- */
+
+/* A rank is dead, or a communicator was given up because one is. */
+bool error_is_loss(int rc);
+bool error_is_pending(int rc); /* MPI_ANY_SOURCE, and a rank is dead that might have sent it */
+/* What MPI returned, as the program wants it: by its own error handler. `c` NULL ok. */
+int error_raise(struct comm *c, int rc);
+void ft_give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* MPI has met a dead rank: waits until rmd has said who it is, gives up if it does not. */
+void ft_await_loss(void);
+void ft_acknowledge(void);
+
+/* ---- repair.c ---- */
+
+/* Makes all communicators anew without those who were lost, together with all ranks that live. Returns when it is done. */
+void ft_repair(void);
+
+/* ---- blocked.c ---- */
+
+/* A call that waits for others on this communicator: once a loss is heard of, it is revoked under it, so that it ends. */
+void blocked_init(void);
+void blocked_enter(MPI_Comm comm);
+void blocked_leave(void);
+
+/* ---- wait.c ---- */
+
+/* As MPI_Test until it is done; repairs meanwhile. A dead peer counts as done: `*ret_lost`. */
+int wait_request(MPI_Request *request, MPI_Status *status, bool *ret_lost);
+void status_set_empty(MPI_Status *status, int source, int tag);
+/* Between two looks, longer each time. */
+void wait_pause(unsigned *turns);
+
+#endif

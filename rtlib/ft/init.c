@@ -1,0 +1,109 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "rtlib/ft/catch_up.h"
+#include "rtlib/ft/door.h"
+#include "rtlib/ft/ft.h"
+
+struct ft ft;
+
+static void make_world(void) {
+        MPI_Comm shadow;
+        int *ranks = xcalloc((size_t) ft.size, sizeof(*ranks));
+
+        for (int i = 0; i < ft.size; i++)
+                ranks[i] = i;
+        if (mpi.Comm_dup(mpi.comm_world, &ft.meeting) != MPI_SUCCESS || mpi.Comm_dup(mpi.comm_world, &shadow) != MPI_SUCCESS)
+                ft_give_up("MPI makes no communicators");
+        (void) mpi.Comm_set_errhandler(mpi.comm_world, mpi.errors_return);
+        (void) mpi.Comm_set_errhandler(ft.meeting, mpi.errors_return);
+        (void) mpi.Comm_set_errhandler(shadow, mpi.errors_return);
+        ft.world = comm_add(mpi.comm_world, shadow, 0, ft.size, ft.rank, ranks);
+        ft.world->established = true;
+}
+
+/* Once MPI is initialized. */
+static void start(int level) {
+        int r;
+
+        if (!door_is_wanted() || !mpi.Comm_revoke || !mpi.Comm_failure_ack || !mpi.Comm_is_revoked)
+                return;
+        (void) mpi.Comm_rank(mpi.comm_world, &ft.rank);
+        (void) mpi.Comm_size(mpi.comm_world, &ft.size);
+        ft.threads = level == MPI_THREAD_MULTIPLE;
+        losses_init(&ft.losses, (uint32_t) ft.size);
+        make_world();
+        blocked_init();
+        r = door_start((uint32_t) ft.rank, &ft.losses);
+        if (r < 0)
+                ft_give_up("cannot hear of lost ranks: %s", strerror(-r));
+        ft.on = true;
+}
+
+int MPI_Init(int *argc, char ***argv) {
+        int rc = REAL(Init)(argc, argv);
+
+        if (rc == MPI_SUCCESS)
+                start(MPI_THREAD_SINGLE);
+        return rc;
+}
+FT_WRAPS(Init);
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+        int rc = REAL(Init_thread)(argc, argv, required, provided);
+
+        if (rc == MPI_SUCCESS)
+                start(*provided);
+        return rc;
+}
+FT_WRAPS(Init_thread);
+
+/* What MPI's own libraries do at the end of a process may hang when a rank was lost. */
+static void leave(int status, void *data) {
+        (void) fflush(NULL);
+        _exit(status);
+}
+
+/* When a rank has come through the first barrier, all that live are in it, and none needs anything of another any more; the second is there so that each of them comes to know
+ * that: who gets an error in it is through the first. */
+static void end_together(void) {
+        const struct op barrier = { .kind = OP_BARRIER, .name = "MPI_Finalize", .root = -1 };
+
+        (void) collective(ft.world, &barrier);
+        catch_up_finish();
+        blocked_enter(ft.world->shadow);
+        if (mpi.Barrier(ft.world->shadow) != MPI_SUCCESS)
+                (void) mpi.Comm_revoke(ft.world->shadow);
+        blocked_leave();
+}
+
+int MPI_Finalize(void) {
+        int rc = MPI_SUCCESS;
+
+        if (!ft.on || ft.ended)
+                return REAL(Finalize)();
+        end_together();
+        ft.ended = true;
+        if (ft.losses.count == 0) {
+                door_guard(true);
+                rc = mpi.Finalize();
+                door_guard(false);
+        } else
+                (void) on_exit(leave, NULL);
+        if (rc == MPI_SUCCESS)
+                door_finish();
+        return rc;
+}
+FT_WRAPS(Finalize);
+
+int MPI_Finalized(int *ret) {
+        int rc = REAL(Finalized)(ret);
+
+        if (ft.ended)
+                *ret = 1;
+        return rc;
+}
+FT_WRAPS(Finalized);

@@ -1,0 +1,11 @@
+/* All ranks that live come together, each at its own time, before communicators are made anew: nobody may wait in there for one that does not come. */
+#ifndef RM_RTLIB_FT_MEET_H
+#define RM_RTLIB_FT_MEET_H
+
+#include <stdint.h>
+
+/* Waits until all ranks that are left by the same list of losses are in here, however long they compute. `*try_number`: of repairs with this many losses, as the next one is
+ * named; the result is what all have. Returns the losses that all know. */
+uint32_t meet(uint32_t *try_number);
+
+#endif

@@ -1,0 +1,233 @@
+/* Communicators made anew, without ranks that were lost. MPIX_Comm_shrink and MPIX_Comm_agree of Open MPI 5.0 hang over several hosts; who lives is known from rmd, and so they
+ * are not needed. A communicator of MPI_Comm_create_from_group() has another index at each rank, by which a revoked one would not be found: so a copy of it is used. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "rtlib/ft/catch_up.h"
+#include "rtlib/ft/ft.h"
+#include "rtlib/ft/meet.h"
+
+#define TRIES_MAX 5
+
+/* What ranks tell each other of each of their communicators. */
+struct entry {
+        uint64_t id, done, established;
+};
+
+struct table {
+        struct entry *entries;
+        int *counts, *firsts; /* by rank in the new world, in numbers (three of an entry) */
+};
+
+static MPI_Group group_of(const struct comm *c, uint32_t losses) {
+        MPI_Group world, group;
+        int *ranks = xcalloc((size_t) c->size, sizeof(*ranks)), n = 0;
+
+        for (int i = 0; i < c->size; i++)
+                if (!losses_has(&ft.losses, (uint32_t) c->world[i], losses))
+                        ranks[n++] = c->world[i];
+        if (mpi.Comm_group(mpi.comm_world, &world) != MPI_SUCCESS || mpi.Group_incl(world, n, ranks, &group) != MPI_SUCCESS)
+                ft_give_up("MPI makes no group of %d ranks", n);
+        (void) mpi.Group_free(&world);
+        free(ranks);
+        return group;
+}
+
+static MPI_Comm make_world(uint32_t losses, uint32_t try_number) {
+        MPI_Group group = group_of(ft.world, losses);
+        MPI_Comm first = mpi.comm_null, world = mpi.comm_null;
+        char tag[64];
+        int rc;
+
+        (void) snprintf(tag, sizeof(tag), "rm-ft-%u-%u", losses, try_number);
+        rc = mpi.Comm_create_from_group(group, tag, mpi.info_null, mpi.errors_return, &first);
+        (void) mpi.Group_free(&group);
+        if (rc != MPI_SUCCESS)
+                return mpi.comm_null;
+        blocked_enter(first);
+        rc = mpi.Comm_dup(first, &world);
+        blocked_leave();
+        if (rc != MPI_SUCCESS) {
+                (void) mpi.Comm_revoke(first);
+                return mpi.comm_null;
+        }
+        (void) mpi.Comm_set_errhandler(world, mpi.errors_return);
+        return world;
+}
+
+static int fill_own(struct entry **ret) {
+        struct entry *own;
+        int n = 0;
+
+        for (struct comm *c = comm_first(); c; c = c->next)
+                n++;
+        own = xcalloc((size_t) n, sizeof(*own));
+        n = 0;
+        for (struct comm *c = comm_first(); c; c = c->next)
+                own[n++] = (struct entry) { c->id, c->done, c->established };
+        *ret = own;
+        return n;
+}
+
+static void table_finish(struct table *t) {
+        free(t->entries);
+        free(t->counts);
+        free(t->firsts);
+}
+
+static bool exchange(MPI_Comm world, int ranks, struct table *ret) {
+        struct entry *own;
+        int n = fill_own(&own) * 3, all = 0, rc;
+
+        *ret = (struct table) { NULL, xcalloc((size_t) ranks, sizeof(int)), xcalloc((size_t) ranks, sizeof(int)) };
+        blocked_enter(world);
+        rc = mpi.Allgather(&n, sizeof(n), mpi.byte, ret->counts, sizeof(n), mpi.byte, world);
+        for (int i = 0; rc == MPI_SUCCESS && i < ranks; i++) {
+                ret->firsts[i] = all;
+                all += ret->counts[i];
+        }
+        if (rc == MPI_SUCCESS) {
+                ret->entries = xcalloc((size_t) all / 3, sizeof(*ret->entries));
+                rc = mpi.Allgatherv(own, n, mpi.uint64, ret->entries, ret->counts, ret->firsts, mpi.uint64, world);
+        }
+        blocked_leave();
+        free(own);
+        return rc == MPI_SUCCESS;
+}
+
+/* What this rank of the new world has said of a communicator; NULL: it has it not (not yet, or not any more). */
+static const struct entry *find(const struct table *t, int rank, uint64_t id) {
+        const struct entry *e = t->entries + t->firsts[rank] / 3;
+
+        for (int i = 0; i < t->counts[rank] / 3; i++)
+                if (e[i].id == id)
+                        return &e[i];
+        return NULL;
+}
+
+static bool born_by_all(const struct table *t, const struct comm *c) {
+        for (int i = 0; i < ft.world->living; i++) {
+                const struct entry *e = find(t, i, c->parent);
+
+                if (e && e->done > c->born)
+                        return true;
+        }
+        return false;
+}
+
+/* Once any member is through with making it, all have it; once any is through with freeing it, nobody needs anything of it. */
+static bool is_to_be_made(const struct table *t, struct comm *c) {
+        bool established = born_by_all(t, c), all = true;
+
+        for (int i = 0; i < c->living; i++) {
+                const struct entry *e = find(t, ft.world->now[c->world[c->old[i]]], c->id);
+
+                if (!e)
+                        all = false;
+                else if (e->established)
+                        established = true;
+        }
+        if (established)
+                c->established = true;
+        c->freed = established && !all;
+        return established && all;
+}
+
+static bool make_shadow(struct comm *c, MPI_Comm world, uint32_t losses) {
+        MPI_Group group;
+        MPI_Comm first, shadow;
+        int rc;
+
+        if (c == ft.world || c->living == 1) {
+                c->shadow = c == ft.world ? world : mpi.comm_self;
+                return true;
+        }
+        group = group_of(c, losses);
+        blocked_enter(world);
+        rc = mpi.Comm_create_group(world, group, (int) (c->id & 0x7fff), &first);
+        if (rc == MPI_SUCCESS) {
+                blocked_enter(first);
+                rc = mpi.Comm_dup(first, &shadow);
+        }
+        blocked_leave();
+        (void) mpi.Group_free(&group);
+        if (rc == MPI_SUCCESS)
+                c->shadow = shadow;
+        return rc == MPI_SUCCESS;
+}
+
+static void note_done(const struct table *t, struct comm *c) {
+        c->target = c->done;
+        for (int i = 0; i < c->size; i++) {
+                int rank = ft.world->now[c->world[i]];
+                const struct entry *e = rank >= 0 ? find(t, rank, c->id) : NULL;
+
+                c->done_by[i] = e ? e->done : 0;
+                if (c->done_by[i] > c->target)
+                        c->target = c->done_by[i];
+        }
+}
+
+static bool make_all(const struct table *t, MPI_Comm world, uint32_t losses) {
+        for (struct comm *c = comm_first(); c; c = c->next) {
+                comm_count_living(c, losses);
+                if (!is_to_be_made(t, c))
+                        continue;
+                if (!make_shadow(c, world, losses))
+                        return false;
+                note_done(t, c);
+        }
+        return true;
+}
+
+static bool try_to_repair(uint32_t losses, uint32_t try_number) {
+        MPI_Comm world = make_world(losses, try_number);
+        struct table table;
+        bool ok;
+
+        if (world == mpi.comm_null)
+                return false;
+        comm_count_living(ft.world, losses);
+        ok = exchange(world, ft.world->living, &table) && make_all(&table, world, losses);
+        table_finish(&table);
+        if (ok) {
+                blocked_enter(world);
+                ok = mpi.Barrier(world) == MPI_SUCCESS;
+                blocked_leave();
+        }
+        if (!ok)
+                (void) mpi.Comm_revoke(world);
+        return ok;
+}
+
+static void repair(void) {
+        uint32_t try_number = 0, losses, last = 0;
+
+        for (int tries = 0;; tries++) {
+                losses = meet(&try_number);
+                if (losses != last)
+                        tries = 0;
+                ft.in_hand = last = losses;
+                if (try_to_repair(losses, try_number))
+                        break;
+                if (tries >= TRIES_MAX)
+                        ft_give_up("the ranks that are left cannot be joined anew after %d tries", tries);
+                try_number++;
+        }
+        ft.repaired = losses;
+        for (struct comm *c = comm_first(); c; c = c->next)
+                if (c->established && !c->freed)
+                        catch_up_others(c);
+}
+
+void ft_repair(void) {
+        static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+        if (pthread_mutex_trylock(&lock) != 0)
+                return;
+        while (ft_is_behind())
+                repair();
+        (void) pthread_mutex_unlock(&lock);
+}
