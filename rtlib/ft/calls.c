@@ -45,6 +45,7 @@ static void resolve(void) {
         mpi.Comm_revoke = find("PMPIX_Comm_revoke");
         mpi.Comm_failure_ack = find("PMPIX_Comm_failure_ack");
         mpi.Comm_is_revoked = find("PMPIX_Comm_is_revoked");
+        mpi.Comm_get_failed = find("PMPIX_Comm_get_failed");
         mpi.progress_register = find("opal_progress_register");
         mpi.comm_world = variable("ompi_mpi_comm_world");
         mpi.comm_self = variable("ompi_mpi_comm_self");

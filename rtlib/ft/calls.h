@@ -13,9 +13,10 @@ struct mpi {
 #define FT_CALL(name) __typeof__(&MPI_##name) name;
         FT_CALLS(FT_CALL)
 #undef FT_CALL
-        int (*Comm_revoke)(MPI_Comm comm); /* these three are NULL in an Open MPI without ULFM */
+        int (*Comm_revoke)(MPI_Comm comm); /* these four are NULL in an Open MPI without ULFM */
         int (*Comm_failure_ack)(MPI_Comm comm);
         int (*Comm_is_revoked)(MPI_Comm comm, int *flag);
+        int (*Comm_get_failed)(MPI_Comm comm, MPI_Group *ret);
         int (*progress_register)(
                 int (*callback)(void)); /* of Open MPI's lower part: calls it whenever somebody waits; may be NULL */
         MPI_Comm comm_world, comm_self, comm_null;

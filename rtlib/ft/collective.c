@@ -32,12 +32,12 @@ static int attempt(struct comm *c, const struct op *o, const struct slot *slot) 
         if (rc == MPI_SUCCESS && slot->synchronised)
                 rc = mpi.Barrier(c->shadow);
         blocked_leave();
-        return rc;
+        return rc == MPI_SUCCESS && ft_was_hit(c->shadow, ft.repaired) ? MPI_ERR_PROC_FAILED : rc;
 }
 
 /* Somebody of it is dead: all others are to come out of it, too. */
 static void fail(struct comm *c) {
-        if (mpi.Comm_revoke && c->shadow != mpi.comm_self)
+        if (c->shadow != mpi.comm_self)
                 (void) mpi.Comm_revoke(c->shadow);
         if (!ft_is_behind())
                 ft_await_loss();

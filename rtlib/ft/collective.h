@@ -4,6 +4,8 @@
 
 #include "rtlib/ft/comm.h"
 
+struct making;
+
 struct op {
         enum op_kind kind;
         const char *name; /* of the call */
@@ -15,6 +17,7 @@ struct op {
         const MPI_Datatype *send_types, *recv_types;
         MPI_Op op;
         int root; /* -1: none */
+        struct making *making; /* of OP_CREATE */
 };
 
 /* Does it on all members that live, and again if one is lost meanwhile. */

@@ -2,12 +2,26 @@
 #include "rtlib/ft/collective.h"
 #include "rtlib/ft/ft.h"
 
+/* Of a communicator that was made by a call which is not covered. */
+static void refuse_unknown(const struct op *o, MPI_Comm comm) {
+        int n = 1;
+
+        if (mpi.Comm_size(comm, &n) == MPI_SUCCESS && n > 1)
+                ft_give_up("%s does not go on without rank %d, which was lost, on this communicator", o->name,
+                           (int) ft.losses.order[0]);
+}
+
 static int run(const struct op *o, MPI_Comm comm) {
-        struct comm *c = ft.on && !ft.ended ? comm_find(comm) : NULL;
+        struct comm *c = ft_comm(comm);
         int rc;
 
-        if (!c)
+        if (!c && ft.on && ft.losses.count > 0)
+                refuse_unknown(o, comm);
+        if (!c) {
+                if (!mpi.ready)
+                        mpi_resolve();
                 return op_call(o, comm);
+        }
         rc = collective(c, o);
         return rc == MPI_SUCCESS ? rc : error_raise(c, rc);
 }

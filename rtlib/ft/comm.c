@@ -57,12 +57,13 @@ static void insert(struct comm *c) {
                 comms.first = c;
 }
 
-struct comm *comm_add(MPI_Comm user, MPI_Comm shadow, uint64_t id, int size, int rank, int *world) {
+struct comm *comm_add(MPI_Comm user, MPI_Comm shadow, uint64_t id, int size, int rank, int *world, uint32_t depth) {
         struct comm *c = xcalloc(1, sizeof(*c));
 
         c->user = user;
         c->shadow = shadow;
         c->id = id;
+        c->depth = depth;
         c->size = size;
         c->rank = rank;
         c->world = world;

@@ -16,7 +16,6 @@ struct comm {
         uint64_t parent, born; /* made by this operation on that one */
         bool established;
         bool freed; /* others have it no more */
-        bool has_attributes;
         int size, rank;
         int *world; /* by rank: rank in MPI_COMM_WORLD */
         int living; /* members of `shadow` */
@@ -33,7 +32,7 @@ struct comm {
 struct comm *comm_find(MPI_Comm user);
 struct comm *comm_by_id(uint64_t id);
 /* `world`: taken over. */
-struct comm *comm_add(MPI_Comm user, MPI_Comm shadow, uint64_t id, int size, int rank, int *world);
+struct comm *comm_add(MPI_Comm user, MPI_Comm shadow, uint64_t id, int size, int rank, int *world, uint32_t depth);
 void comm_remove(struct comm *c);
 /* All, in an order that is the same at all members: each after the one that it was made from. */
 struct comm *comm_first(void);

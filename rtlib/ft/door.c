@@ -15,6 +15,7 @@
 #include "proto/door.pb-c.h"
 
 #define HELLO_MSEC 1000
+#define HELLO_TIMES 10
 #define FINISHED_MSEC 100
 #define FINISHED_TIMES 100
 #define GUARD_MSEC 3000
@@ -29,7 +30,8 @@ static struct {
         uint32_t rank;
         struct losses *losses;
         atomic_uint heard; /* answers to what it said */
-        atomic_bool guards;
+        const char *_Atomic guarded;
+        uint32_t guarded_count; /* losses then */
 } here = { .fd = -1 };
 
 bool door_is_wanted(void) {
@@ -98,18 +100,19 @@ static void receive(void) {
         }
 }
 
-/* MPI_Finalize of Open MPI waits for the dead. All that the program does before it is done, but it would never end. */
+static bool is_in_danger(void) {
+        return here.guarded && here.losses->count > here.guarded_count;
+}
+
+/* The exit status is that of a rank that is lost, too: never a job that hangs, or ends as if all were well. */
 static void guard(int *waited_msec, int msec) {
-        if (!here.guards || here.losses->count == 0) {
-                *waited_msec = 0;
+        const char *call = here.guarded;
+
+        *waited_msec = is_in_danger() ? *waited_msec + msec : 0;
+        if (*waited_msec < GUARD_MSEC || !call)
                 return;
-        }
-        *waited_msec += msec;
-        if (*waited_msec < GUARD_MSEC)
-                return;
-        (void) fprintf(stderr,
-                       "librmrt-ft: rank %" PRIu32 ": rank %" PRIu32 " was lost in MPI_Finalize, which does not end without it\n",
-                       here.rank, here.losses->order[0]);
+        (void) fprintf(stderr, "librmrt-ft: rank %" PRIu32 ": rank %" PRIu32 " was lost in %s, which does not end without it\n",
+                       here.rank, here.losses->order[here.guarded_count], call);
         _exit(1);
 }
 
@@ -118,7 +121,7 @@ static void *run(void *arg) {
 
         for (;;) {
                 struct pollfd fd = { .fd = here.fd, .events = POLLIN };
-                int msec = here.guards && here.losses->count > 0 ? GUARD_MSEC / 10 : HELLO_MSEC;
+                int msec = here.guarded ? GUARD_MSEC / 10 : HELLO_MSEC;
 
                 if (here.heard == 0)
                         say(DOOR__LOSS__WORD__HELLO, 0);
@@ -148,6 +151,18 @@ static int start_thread(void) {
         return r;
 }
 
+/* Who is not known to rmd is not missed. */
+static int await_answer(void) {
+        const struct timespec pause = { .tv_nsec = 1000000 };
+
+        for (int i = 0; here.heard == 0; i++) {
+                if (i == HELLO_TIMES * HELLO_MSEC)
+                        return -ETIMEDOUT;
+                (void) nanosleep(&pause, NULL);
+        }
+        return 0;
+}
+
 int door_start(uint32_t rank, struct losses *losses) {
         int r;
 
@@ -155,7 +170,9 @@ int door_start(uint32_t rank, struct losses *losses) {
         here.losses = losses;
         here.name_bytes = door_ft_address(rank, &here.name);
         r = open_socket();
-        return r < 0 ? r : start_thread();
+        if (r == 0)
+                r = start_thread();
+        return r < 0 ? r : await_answer();
 }
 
 void door_finish(void) {
@@ -169,6 +186,7 @@ void door_finish(void) {
         }
 }
 
-void door_guard(bool on) {
-        here.guards = on;
+void door_guard(const char *call) {
+        here.guarded_count = here.losses->count;
+        here.guarded = call;
 }

@@ -10,13 +10,13 @@
 /* Is this the capsule of a job that wants it? */
 bool door_is_wanted(void);
 
-/* `losses`: what it fills, until the process ends. 0 or -errno. */
+/* `losses`: what it fills, until the process ends. 0 once it has an answer, or -errno. */
 int door_start(uint32_t rank, struct losses *losses);
 
 /* The rank has finalized: says so until it is heard, for 10 s at most. */
 void door_finish(void);
 
-/* From now on a loss that is heard of, or `false`: not any more, ends the process after some seconds, unless the call that it would hang in returns. */
-void door_guard(bool on);
+/* MPI may hang in this call if a rank is lost: then the process ends after some seconds, and says why. NULL: it has returned. */
+void door_guard(const char *call);
 
 #endif

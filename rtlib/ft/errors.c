@@ -51,9 +51,25 @@ void ft_await_loss(void) {
         }
 }
 
+uint32_t ft_count_detected(void) {
+        MPI_Group failed;
+        int n = 0;
+
+        if (mpi.Comm_get_failed(ft.meeting, &failed) != MPI_SUCCESS)
+                return 0;
+        (void) mpi.Group_size(failed, &n);
+        (void) mpi.Group_free(&failed);
+        return (uint32_t) n;
+}
+
+bool ft_was_hit(MPI_Comm comm, uint32_t losses) {
+        int revoked = 0;
+
+        (void) mpi.Comm_is_revoked(comm, &revoked);
+        return revoked || ft_count_detected() > losses;
+}
+
 void ft_acknowledge(void) {
-        if (!mpi.Comm_failure_ack)
-                return;
         for (struct comm *c = comm_first(); c; c = c->next)
                 (void) mpi.Comm_failure_ack(c->user);
 }

@@ -20,6 +20,7 @@ struct ft {
         _Atomic uint32_t repaired; /* so many losses all communicators have been made anew for */
         _Atomic uint32_t in_hand;  /* the same, or what they are being made anew for */
         struct comm *world;
+        const char *_Atomic uncovered; /* the last call that the program has made which does not go on without lost ranks */
 };
 
 extern struct ft ft;
@@ -30,6 +31,11 @@ extern struct ft ft;
 static inline bool ft_is_behind(void) {
         return UNLIKELY(atomic_load_explicit(&ft.losses.count, memory_order_relaxed) !=
                         atomic_load_explicit(&ft.repaired, memory_order_relaxed));
+}
+
+/* The program's communicator as we know it; NULL: calls on it are passed on as they are. */
+static inline struct comm *ft_comm(MPI_Comm comm) {
+        return ft.on && !ft.ended ? comm_find(comm) : NULL;
 }
 
 /* ---- errors.c ---- */
@@ -43,6 +49,16 @@ void ft_give_up(const char *format, ...) __attribute__((format(printf, 1, 2), no
 /* MPI has met a dead rank: waits until rmd has said who it is, gives up if it does not. */
 void ft_await_loss(void);
 void ft_acknowledge(void);
+/* Ranks that MPI itself knows to be dead. */
+uint32_t ft_count_detected(void);
+/* To be asked after a collective call that was successful: MPI_Allgatherv of Open MPI 5.0, for one, is, without the data that was still to come when its communicator was revoked,
+ * or a rank found dead beside those that were known. */
+bool ft_was_hit(MPI_Comm comm, uint32_t losses);
+
+/* ---- uncovered.c ---- */
+
+/* To be asked when something has ended with a dead rank. */
+void ft_refuse_uncovered(void);
 
 /* ---- repair.c ---- */
 

@@ -21,7 +21,7 @@ static void make_world(void) {
         (void) mpi.Comm_set_errhandler(mpi.comm_world, mpi.errors_return);
         (void) mpi.Comm_set_errhandler(ft.meeting, mpi.errors_return);
         (void) mpi.Comm_set_errhandler(shadow, mpi.errors_return);
-        ft.world = comm_add(mpi.comm_world, shadow, 0, ft.size, ft.rank, ranks);
+        ft.world = comm_add(mpi.comm_world, shadow, 0, ft.size, ft.rank, ranks, 0);
         ft.world->established = true;
 }
 
@@ -29,7 +29,7 @@ static void make_world(void) {
 static void start(int level) {
         int r;
 
-        if (!door_is_wanted() || !mpi.Comm_revoke || !mpi.Comm_failure_ack || !mpi.Comm_is_revoked)
+        if (!door_is_wanted() || !mpi.Comm_revoke || !mpi.Comm_failure_ack || !mpi.Comm_is_revoked || !mpi.Comm_get_failed)
                 return;
         (void) mpi.Comm_rank(mpi.comm_world, &ft.rank);
         (void) mpi.Comm_size(mpi.comm_world, &ft.size);
@@ -88,9 +88,9 @@ int MPI_Finalize(void) {
         end_together();
         ft.ended = true;
         if (ft.losses.count == 0) {
-                door_guard(true);
+                door_guard("MPI_Finalize");
                 rc = mpi.Finalize();
-                door_guard(false);
+                door_guard(NULL);
         } else
                 (void) on_exit(leave, NULL);
         if (rc == MPI_SUCCESS)

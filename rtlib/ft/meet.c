@@ -3,7 +3,7 @@
 #include "common/util.h"
 #include "rtlib/ft/ft.h"
 
-enum { TAG_JOIN = 1, TAG_GO = 2 };
+enum { TAG_JOIN = 1, TAG_GO = 2, TAG_GROUP = 3 };
 
 struct word {
         uint32_t losses, try_number;
@@ -88,4 +88,60 @@ uint32_t meet(uint32_t *try_number) {
         }
         *try_number = word.try_number;
         return word.losses;
+}
+
+struct token {
+        uint64_t name;
+        uint64_t losses; /* what was said before a loss is not meant any more */
+};
+
+static bool await_token(int from, struct token wanted) {
+        struct token token;
+        int there;
+
+        for (unsigned turns = 0;;) {
+                if (ft_is_behind())
+                        return false;
+                if (mpi.Iprobe(from, TAG_GROUP, ft.meeting, &there, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+                        return false;
+                if (!there)
+                        wait_pause(&turns);
+                else if (mpi.Recv(&token, sizeof(token), mpi.byte, from, TAG_GROUP, ft.meeting, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+                        return false;
+                else if (token.name == wanted.name && token.losses == wanted.losses)
+                        return true;
+        }
+}
+
+static void give_token(int to, struct token token) {
+        (void) mpi.Send(&token, sizeof(token), mpi.byte, to, TAG_GROUP, ft.meeting);
+}
+
+/* The first of them waits for all, and then lets them go. */
+bool meet_group(MPI_Group group, uint64_t name) {
+        const struct token token = { name, ft.repaired };
+        MPI_Group all;
+        int n = 0, own = 0, *members, *ranks;
+        bool ok = true;
+
+        (void) mpi.Comm_group(mpi.comm_world, &all);
+        (void) mpi.Group_size(group, &n);
+        (void) mpi.Group_rank(group, &own);
+        members = xcalloc((size_t) n + 1, sizeof(*members));
+        ranks = xcalloc((size_t) n + 1, sizeof(*ranks));
+        for (int i = 0; i < n; i++)
+                members[i] = i;
+        (void) mpi.Group_translate_ranks(group, n, members, all, ranks);
+        if (own != 0) {
+                give_token(ranks[0], token);
+                ok = await_token(ranks[0], token);
+        }
+        for (int i = 1; own == 0 && ok && i < n; i++)
+                ok = await_token(ranks[i], token);
+        for (int i = 1; own == 0 && ok && i < n; i++)
+                give_token(ranks[i], token);
+        (void) mpi.Group_free(&all);
+        free(members);
+        free(ranks);
+        return ok;
 }

@@ -2,10 +2,16 @@
 #ifndef RM_RTLIB_FT_MEET_H
 #define RM_RTLIB_FT_MEET_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "rtlib/ft/calls.h"
 
 /* Waits until all ranks that are left by the same list of losses are in here, however long they compute. `*try_number`: of repairs with this many losses, as the next one is
  * named; the result is what all have. Returns the losses that all know. */
 uint32_t meet(uint32_t *try_number);
+
+/* The same for the members of a group, all of which are to be told apart from others of theirs by `name`. False: a rank was lost meanwhile. */
+bool meet_group(MPI_Group group, uint64_t name);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "common/util.h"
 #include "rtlib/ft/collective.h"
+#include "rtlib/ft/create.h"
 #include "rtlib/ft/data.h"
 #include "rtlib/ft/ft.h"
 
@@ -142,13 +143,17 @@ static int reduce_and_take(const struct op *o, struct comm *c) {
         bytes = data_span(own, o->recv_type, &lower);
         if (rc == MPI_SUCCESS && bytes > 0)
                 memcpy((char *) o->recv + lower, all + (size_t) first * extent, bytes);
-        free(all);
+        /* After an error Open MPI may still write into it. */
+        if (rc == MPI_SUCCESS)
+                free(all);
         return rc;
 }
 
 int op_call_among_living(const struct op *o, struct comm *c) {
         struct op moved;
 
+        if (o->kind == OP_CREATE)
+                return making_run(o->making, c);
         if (!comm_has_lost(c))
                 return op_call(o, c->shadow);
         if (o->kind == OP_REDUCE_SCATTER || o->kind == OP_REDUCE_SCATTER_BLOCK)

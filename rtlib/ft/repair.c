@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/util.h"
 #include "rtlib/ft/catch_up.h"
@@ -10,6 +11,7 @@
 #include "rtlib/ft/meet.h"
 
 #define TRIES_MAX 5
+#define DETECTION_SEC 2
 
 /* What ranks tell each other of each of their communicators. */
 struct entry {
@@ -93,7 +95,8 @@ static bool exchange(MPI_Comm world, int ranks, struct table *ret) {
                 rc = mpi.Allgatherv(own, n, mpi.uint64, ret->entries, ret->counts, ret->firsts, mpi.uint64, world);
         }
         blocked_leave();
-        free(own);
+        if (rc == MPI_SUCCESS)
+                free(own);
         return rc == MPI_SUCCESS;
 }
 
@@ -190,11 +193,13 @@ static bool try_to_repair(uint32_t losses, uint32_t try_number) {
         if (world == mpi.comm_null)
                 return false;
         comm_count_living(ft.world, losses);
-        ok = exchange(world, ft.world->living, &table) && make_all(&table, world, losses);
-        table_finish(&table);
+        ok = exchange(world, ft.world->living, &table) && !ft_was_hit(world, losses) && make_all(&table, world, losses);
+        /* After an error Open MPI may still write into it. */
+        if (ok)
+                table_finish(&table);
         if (ok) {
                 blocked_enter(world);
-                ok = mpi.Barrier(world) == MPI_SUCCESS;
+                ok = mpi.Barrier(world) == MPI_SUCCESS && !ft_was_hit(world, losses);
                 blocked_leave();
         }
         if (!ok)
@@ -202,10 +207,34 @@ static bool try_to_repair(uint32_t losses, uint32_t try_number) {
         return ok;
 }
 
+/* Word of others that give up the same may still be under way, and must find it given up: it would wake this rank in the middle of what it does on the new ones, as below. */
+static void give_up_old(void) {
+        for (struct comm *c = comm_first(); c; c = c->next)
+                if (c->shadow != mpi.comm_self)
+                        (void) mpi.Comm_revoke(c->shadow);
+}
+
+/* When Open MPI itself comes to know that a rank is dead, it wakes all that waits. So nothing is begun before it knows; it is told by its own launcher, or by a connection that is
+ * closed. */
+static void await_detection(uint32_t losses) {
+        struct timespec start, now;
+        int there;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &start);
+        for (unsigned turns = 0; ft_count_detected() < losses; wait_pause(&turns)) {
+                (void) mpi.Iprobe(ft.rank, 0, ft.meeting, &there, MPI_STATUS_IGNORE);
+                (void) clock_gettime(CLOCK_MONOTONIC, &now);
+                if (now.tv_sec - start.tv_sec > DETECTION_SEC)
+                        break;
+        }
+}
+
 static void repair(void) {
         uint32_t try_number = 0, losses, last = 0;
 
         for (int tries = 0;; tries++) {
+                give_up_old();
+                await_detection(ft.losses.count);
                 losses = meet(&try_number);
                 if (losses != last)
                         tries = 0;

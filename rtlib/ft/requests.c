@@ -55,6 +55,7 @@ static int tested(int rc, int *done, MPI_Status *status) {
         } else if (rc != MPI_SUCCESS && error_is_loss(rc)) {
                 if (ft.losses.count == 0)
                         ft_await_loss();
+                ft_refuse_uncovered();
                 *done = 1;
                 empty(status);
                 rc = MPI_SUCCESS;

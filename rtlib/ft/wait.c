@@ -43,6 +43,7 @@ int wait_request(MPI_Request *request, MPI_Status *status, bool *ret_lost) {
         }
         if (ft.losses.count == 0)
                 ft_await_loss();
+        ft_refuse_uncovered();
         *ret_lost = true;
         return MPI_SUCCESS;
 }

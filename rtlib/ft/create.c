@@ -1,0 +1,294 @@
+/* Communicators that the program makes. Until all members are known to have one it is not established: then it is made again. */
+#include "rtlib/ft/create.h"
+
+#include <string.h>
+
+#include "common/util.h"
+#include "rtlib/ft/collective.h"
+#include "rtlib/ft/door.h"
+#include "rtlib/ft/ft.h"
+#include "rtlib/ft/meet.h"
+
+#define HASH_START UINT64_C(0xcbf29ce484222325)
+#define HASH_FACTOR UINT64_C(0x100000001b3)
+#define NO_PARENT UINT64_MAX
+
+static uint64_t hash_more(uint64_t hash, uint64_t value) {
+        hash = (hash ^ value) * HASH_FACTOR;
+        return hash ^ hash >> 29;
+}
+
+static int *members_of(MPI_Comm comm, int *ret_n) {
+        MPI_Group group, world;
+        int *ranks, *own, n = 0;
+
+        (void) mpi.Comm_group(comm, &group);
+        (void) mpi.Comm_group(mpi.comm_world, &world);
+        (void) mpi.Group_size(group, &n);
+        ranks = xcalloc((size_t) n, sizeof(*ranks));
+        own = xcalloc((size_t) n, sizeof(*own));
+        for (int i = 0; i < n; i++)
+                own[i] = i;
+        (void) mpi.Group_translate_ranks(group, n, own, world, ranks);
+        (void) mpi.Group_free(&group);
+        (void) mpi.Group_free(&world);
+        free(own);
+        *ret_n = n;
+        return ranks;
+}
+
+static MPI_Group without_lost(MPI_Group group) {
+        MPI_Group world, ret;
+        int n = 0, living = 0, *own, *ranks;
+
+        (void) mpi.Comm_group(mpi.comm_world, &world);
+        (void) mpi.Group_size(group, &n);
+        own = xcalloc((size_t) n + 1, sizeof(*own));
+        ranks = xcalloc((size_t) n + 1, sizeof(*ranks));
+        for (int i = 0; i < n; i++)
+                own[i] = i;
+        (void) mpi.Group_translate_ranks(group, n, own, world, ranks);
+        for (int i = 0; i < n; i++)
+                if (!losses_has(&ft.losses, (uint32_t) ranks[i], ft.repaired))
+                        own[living++] = i;
+        if (mpi.Group_incl(group, living, own, &ret) != MPI_SUCCESS)
+                ft_give_up("MPI makes no group of %d ranks", living);
+        (void) mpi.Group_free(&world);
+        free(own);
+        free(ranks);
+        return ret;
+}
+
+/* `made`: what MPI has made for the program; the library's own is made beside it. */
+static int add(struct making *m, struct comm *parent, uint64_t id, uint64_t parent_id) {
+        MPI_Comm shadow;
+        int n, rank, *world, rc;
+
+        if (m->made == mpi.comm_null)
+                return MPI_SUCCESS;
+        world = members_of(m->made, &n);
+        if (n == 1) {
+                free(world);
+                return MPI_SUCCESS;
+        }
+        rc = mpi.Comm_dup(m->made, &shadow);
+        if (rc != MPI_SUCCESS) {
+                (void) mpi.Comm_revoke(m->made);
+                free(world);
+                return rc;
+        }
+        (void) mpi.Comm_set_errhandler(m->made, mpi.errors_return);
+        (void) mpi.Comm_set_errhandler(shadow, mpi.errors_return);
+        (void) mpi.Comm_rank(m->made, &rank);
+        for (int i = 0; i < n; i++)
+                id = hash_more(id, (uint64_t) world[i]);
+        while (parent_id == NO_PARENT && comm_by_id(id))
+                id++;
+        m->comm = comm_add(m->made, shadow, id, n, rank, world, parent->depth + 1);
+        m->comm->parent = parent_id;
+        m->comm->born = parent->done;
+        m->comm->handler = parent->handler;
+        return MPI_SUCCESS;
+}
+
+/* Open MPI 5.0 may hang in these calls when their communicator is revoked, or a member dies in them. So all come together before, no communicator is revoked meanwhile if that can
+ * be avoided, and a process that is left in there ends. */
+static MPI_Comm made_on(const struct comm *c) {
+        return comm_has_lost(c) ? c->shadow : c->user;
+}
+
+static int call(struct making *m, struct comm *c) {
+        MPI_Comm on = made_on(c);
+        MPI_Group group;
+        int rc;
+
+        switch (m->way) {
+        case MAKE_DUP:
+                return mpi.Comm_dup(on, &m->made);
+        case MAKE_DUP_WITH_INFO:
+                return mpi.Comm_dup_with_info(on, m->info, &m->made);
+        case MAKE_SPLIT:
+                return mpi.Comm_split(on, m->color, m->key, &m->made);
+        case MAKE_SPLIT_TYPE:
+                return mpi.Comm_split_type(on, m->color, m->key, m->info, &m->made);
+        case MAKE_OF_GROUP:
+                group = without_lost(m->group);
+                rc = mpi.Comm_create(on, group, &m->made);
+                (void) mpi.Group_free(&group);
+                return rc;
+        case MAKE_CART:
+                return mpi.Cart_create(on, m->key, m->dims, m->periods, m->color, &m->made);
+        case MAKE_CART_SUB:
+                if (comm_has_lost(c))
+                        ft_give_up("MPI_Cart_sub: a rank of the topology was lost");
+                return mpi.Cart_sub(on, m->dims, &m->made);
+        }
+        return MPI_ERR_INTERN;
+}
+
+static void forget(struct making *m) {
+        if (m->comm)
+                comm_remove(m->comm);
+        m->comm = NULL;
+        m->made = mpi.comm_null;
+}
+
+int making_run(struct making *m, struct comm *c) {
+        int rc;
+
+        forget(m);
+        rc = mpi.Barrier(c->shadow);
+        blocked_leave();
+        door_guard("the making of a communicator");
+        if (rc == MPI_SUCCESS && !ft_was_hit(c->shadow, ft.repaired))
+                rc = call(m, c);
+        else
+                rc = MPI_ERR_PROC_FAILED;
+        if (rc == MPI_SUCCESS)
+                rc = add(m, c, hash_more(hash_more(HASH_START, c->id), c->done), c->id);
+        door_guard(NULL);
+        blocked_enter(c->shadow);
+        return rc;
+}
+
+/* All members of the parent take part. */
+static int make(struct making *m, const char *name, struct comm *c, MPI_Comm *ret) {
+        const struct op o = { .kind = OP_CREATE, .name = name, .making = m, .root = -1 };
+        int rc = collective(c, &o);
+
+        if (rc != MPI_SUCCESS)
+                return error_raise(c, rc);
+        if (m->comm)
+                m->comm->established = true;
+        *ret = m->made;
+        return rc;
+}
+
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *ret) {
+        struct making m = { .way = MAKE_DUP };
+        struct comm *c = ft_comm(comm);
+
+        return c ? make(&m, "MPI_Comm_dup", c, ret) : REAL(Comm_dup)(comm, ret);
+}
+FT_WRAPS(Comm_dup);
+
+int MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *ret) {
+        struct making m = { .way = MAKE_DUP_WITH_INFO, .info = info };
+        struct comm *c = ft_comm(comm);
+
+        return c ? make(&m, "MPI_Comm_dup_with_info", c, ret) : REAL(Comm_dup_with_info)(comm, info, ret);
+}
+FT_WRAPS(Comm_dup_with_info);
+
+int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *ret) {
+        struct making m = { .way = MAKE_SPLIT, .color = color, .key = key };
+        struct comm *c = ft_comm(comm);
+
+        return c ? make(&m, "MPI_Comm_split", c, ret) : REAL(Comm_split)(comm, color, key, ret);
+}
+FT_WRAPS(Comm_split);
+
+int MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *ret) {
+        struct making m = { .way = MAKE_SPLIT_TYPE, .color = type, .key = key, .info = info };
+        struct comm *c = ft_comm(comm);
+
+        return c ? make(&m, "MPI_Comm_split_type", c, ret) : REAL(Comm_split_type)(comm, type, key, info, ret);
+}
+FT_WRAPS(Comm_split_type);
+
+int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *ret) {
+        struct making m = { .way = MAKE_OF_GROUP, .group = group };
+        struct comm *c = ft_comm(comm);
+
+        return c ? make(&m, "MPI_Comm_create", c, ret) : REAL(Comm_create)(comm, group, ret);
+}
+FT_WRAPS(Comm_create);
+
+int MPI_Cart_create(MPI_Comm comm, int n, const int dims[], const int periods[], int reorder, MPI_Comm *ret) {
+        struct making m = { .way = MAKE_CART, .key = n, .dims = dims, .periods = periods, .color = reorder };
+        struct comm *c = ft_comm(comm);
+
+        return c ? make(&m, "MPI_Cart_create", c, ret) : REAL(Cart_create)(comm, n, dims, periods, reorder, ret);
+}
+FT_WRAPS(Cart_create);
+
+int MPI_Cart_sub(MPI_Comm comm, const int remains[], MPI_Comm *ret) {
+        struct making m = { .way = MAKE_CART_SUB, .dims = remains };
+        struct comm *c = ft_comm(comm);
+
+        return c ? make(&m, "MPI_Cart_sub", c, ret) : REAL(Cart_sub)(comm, remains, ret);
+}
+FT_WRAPS(Cart_sub);
+
+/* Its members alone take part, and so it is they who see that all have it. */
+static int try_group(struct making *m, struct comm *c, int tag) {
+        MPI_Group group = without_lost(m->group);
+        int rc;
+
+        forget(m);
+        if (!meet_group(group, hash_more(c->id, (uint64_t) tag))) {
+                (void) mpi.Group_free(&group);
+                return MPI_ERR_PROC_FAILED;
+        }
+        door_guard("MPI_Comm_create_group");
+        rc = mpi.Comm_create_group(made_on(c), group, tag, &m->made);
+        (void) mpi.Group_free(&group);
+        if (rc == MPI_SUCCESS)
+                rc = add(m, c, hash_more(hash_more(HASH_START, c->id), (uint64_t) tag), NO_PARENT);
+        door_guard(NULL);
+        if (rc == MPI_SUCCESS && m->comm) {
+                blocked_enter(m->comm->shadow);
+                rc = mpi.Barrier(m->comm->shadow);
+                blocked_leave();
+                if (rc != MPI_SUCCESS)
+                        (void) mpi.Comm_revoke(m->comm->shadow);
+        }
+        return rc;
+}
+
+int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *ret) {
+        struct making m = { .way = MAKE_OF_GROUP, .group = group };
+        struct comm *c = ft_comm(comm);
+        int rc;
+
+        if (!c)
+                return REAL(Comm_create_group)(comm, group, tag, ret);
+        for (;;) {
+                if (ft_is_behind())
+                        ft_repair();
+                rc = try_group(&m, c, tag);
+                if (rc == MPI_SUCCESS || !error_is_loss(rc))
+                        break;
+                if (!ft_is_behind())
+                        ft_await_loss();
+                ft_repair();
+                if (m.comm && m.comm->established)
+                        break;
+        }
+        if (rc != MPI_SUCCESS && !(m.comm && m.comm->established))
+                return error_raise(c, rc);
+        if (m.comm)
+                m.comm->established = true;
+        *ret = m.made;
+        return MPI_SUCCESS;
+}
+FT_WRAPS(Comm_create_group);
+
+/* Others may need what this rank has kept of its operations, until all have come so far. */
+int MPI_Comm_free(MPI_Comm *comm) {
+        const struct op barrier = { .kind = OP_BARRIER, .name = "MPI_Comm_free", .root = -1 };
+        struct comm *c = ft_comm(*comm);
+        MPI_Comm shadow;
+        bool leave_it;
+
+        if (!c || c == ft.world)
+                return REAL(Comm_free)(comm);
+        (void) collective(c, &barrier);
+        shadow = c->shadow;
+        leave_it = ft.losses.count > 0 || shadow == mpi.comm_self;
+        comm_remove(c);
+        if (!leave_it)
+                (void) mpi.Comm_free(&shadow);
+        return mpi.Comm_free(comm);
+}
+FT_WRAPS(Comm_free);

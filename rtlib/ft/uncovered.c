@@ -1,0 +1,90 @@
+/* Calls that do not go on without lost ranks. They are MPI's own as long as none is lost; one that is made later, or still under way then, ends the job, rather than to hang or to
+ * return what is nothing. */
+#include "rtlib/ft/ft.h"
+
+void ft_refuse_uncovered(void) {
+        const char *call = ft.uncovered;
+
+        if (call && ft.losses.count > 0)
+                ft_give_up("%s does not go on without rank %d, which was lost", call, (int) ft.losses.order[0]);
+}
+
+static void note(const char *call) {
+        if (!ft.on || ft.ended)
+                return;
+        ft.uncovered = call;
+        ft_refuse_uncovered();
+}
+
+#define UNCOVERED(name, parameters, arguments)                                                                                     \
+        int MPI_##name parameters {                                                                                                \
+                note("MPI_" #name);                                                                                                \
+                return REAL(name) arguments;                                                                                       \
+        }                                                                                                                          \
+        FT_WRAPS(name)
+
+UNCOVERED(Ibarrier, (MPI_Comm comm, MPI_Request *request), (comm, request));
+UNCOVERED(Ibcast, (void *data, int n, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request *request),
+          (data, n, type, root, comm, request));
+UNCOVERED(Iallreduce, (const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request),
+          (in, out, n, type, op, comm, request));
+UNCOVERED(Ireduce, (const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm, MPI_Request *request),
+          (in, out, n, type, op, root, comm, request));
+UNCOVERED(Iscan, (const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request),
+          (in, out, n, type, op, comm, request));
+UNCOVERED(Iexscan, (const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request),
+          (in, out, n, type, op, comm, request));
+UNCOVERED(Igather,
+          (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype other, int root, MPI_Comm comm,
+           MPI_Request *request),
+          (in, n, type, out, m, other, root, comm, request));
+UNCOVERED(Iscatter,
+          (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype other, int root, MPI_Comm comm,
+           MPI_Request *request),
+          (in, n, type, out, m, other, root, comm, request));
+UNCOVERED(Iallgather,
+          (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype other, MPI_Comm comm, MPI_Request *request),
+          (in, n, type, out, m, other, comm, request));
+UNCOVERED(Ialltoall,
+          (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype other, MPI_Comm comm, MPI_Request *request),
+          (in, n, type, out, m, other, comm, request));
+UNCOVERED(Iallgatherv,
+          (const void *in, int n, MPI_Datatype type, void *out, const int m[], const int at[], MPI_Datatype other, MPI_Comm comm,
+           MPI_Request *request),
+          (in, n, type, out, m, at, other, comm, request));
+UNCOVERED(Ialltoallv,
+          (const void *in, const int n[], const int from[], MPI_Datatype type, void *out, const int m[], const int at[],
+           MPI_Datatype other, MPI_Comm comm, MPI_Request *request),
+          (in, n, from, type, out, m, at, other, comm, request));
+UNCOVERED(Comm_idup, (MPI_Comm comm, MPI_Comm *ret, MPI_Request *request), (comm, ret, request));
+UNCOVERED(Intercomm_create, (MPI_Comm comm, int leader, MPI_Comm peer, int remote, int tag, MPI_Comm *ret),
+          (comm, leader, peer, remote, tag, ret));
+UNCOVERED(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm *ret), (comm, high, ret));
+UNCOVERED(Graph_create, (MPI_Comm comm, int n, const int index[], const int edges[], int reorder, MPI_Comm *ret),
+          (comm, n, index, edges, reorder, ret));
+UNCOVERED(Dist_graph_create_adjacent,
+          (MPI_Comm comm, int n, const int from[], const int weights[], int m, const int to[], const int others[], MPI_Info info,
+           int reorder, MPI_Comm *ret),
+          (comm, n, from, weights, m, to, others, info, reorder, ret));
+UNCOVERED(Win_create, (void *base, MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, MPI_Win *ret),
+          (base, bytes, unit, info, comm, ret));
+UNCOVERED(Win_allocate, (MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *ret),
+          (bytes, unit, info, comm, base, ret));
+UNCOVERED(Win_allocate_shared, (MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *ret),
+          (bytes, unit, info, comm, base, ret));
+UNCOVERED(Win_fence, (int assert, MPI_Win win), (assert, win));
+UNCOVERED(Win_lock, (int type, int rank, int assert, MPI_Win win), (type, rank, assert, win));
+UNCOVERED(Win_lock_all, (int assert, MPI_Win win), (assert, win));
+UNCOVERED(Win_free, (MPI_Win * win), (win));
+UNCOVERED(File_open, (MPI_Comm comm, const char *name, int mode, MPI_Info info, MPI_File *ret), (comm, name, mode, info, ret));
+UNCOVERED(File_close, (MPI_File * file), (file));
+UNCOVERED(File_read_all, (MPI_File file, void *data, int n, MPI_Datatype type, MPI_Status *status), (file, data, n, type, status));
+UNCOVERED(File_write_all, (MPI_File file, const void *data, int n, MPI_Datatype type, MPI_Status *status),
+          (file, data, n, type, status));
+UNCOVERED(File_read_at_all, (MPI_File file, MPI_Offset at, void *data, int n, MPI_Datatype type, MPI_Status *status),
+          (file, at, data, n, type, status));
+UNCOVERED(File_write_at_all, (MPI_File file, MPI_Offset at, const void *data, int n, MPI_Datatype type, MPI_Status *status),
+          (file, at, data, n, type, status));
+UNCOVERED(Comm_spawn,
+          (const char *command, char *argv[], int n, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *ret, int codes[]),
+          (command, argv, n, info, root, comm, ret, codes));
