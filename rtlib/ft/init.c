@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,18 @@ static void make_world(void) {
         ft.world->established = true;
 }
 
+static void on_closed_connection(int signo) {
+}
+
+/* Open MPI writes to connections that a dead rank has just closed. By a handler, since programs that are executed would inherit that it is ignored. */
+static void outlive_closed_connections(void) {
+        const struct sigaction handled = { .sa_handler = on_closed_connection, .sa_flags = SA_RESTART };
+        struct sigaction now;
+
+        if (sigaction(SIGPIPE, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
+                (void) sigaction(SIGPIPE, &handled, NULL);
+}
+
 /* Once MPI is initialized. */
 static void start(int level) {
         int r;
@@ -37,6 +50,7 @@ static void start(int level) {
         losses_init(&ft.losses, (uint32_t) ft.size);
         make_world();
         blocked_init();
+        outlive_closed_connections();
         r = door_start((uint32_t) ft.rank, &ft.losses);
         if (r < 0)
                 ft_give_up("cannot hear of lost ranks: %s", strerror(-r));
