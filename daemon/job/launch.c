@@ -235,6 +235,8 @@ static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, unsigned pr
                 "OMPI_MCA_osc=^ucx",
                 /* Of coll/han, which is taken over several hosts, some ranks wait for ever when one is lost. */
                 launch_goes_on(spec) ? "OMPI_MCA_coll=basic,tuned,libnbc,self,inter,ftagree" : "OMPI_MCA_coll=^hcoll,ucc",
+                /* MPIX_Comm_revoke() asks for the address of a rank that it has not spoken to before, and waits for ever for that of a dead one. */
+                launch_goes_on(spec) ? "OMPI_MCA_mpi_preconnect_mpi=1" : "OMPI_MCA_mpi_preconnect_mpi=0",
                 "PRTE_MCA_prte_if_include=eth0",
                 ("PRTE_MCA_plm_ssh_agent=" LAUNCH_AGENT),
                 "PRTE_MCA_plm_ssh_no_tree_spawn=1",

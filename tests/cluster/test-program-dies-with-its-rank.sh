@@ -1,0 +1,30 @@
+#!/bin/bash
+# An unmodified program of MPI in a job with --on-rank-loss continue goes on when a rank of it is killed: each in turn, two at once, one after the other, and one while others make up for the first.
+# What it computes together is then of those that live, its exit code is 0, and rm-mpirun says whom it has lost. RM_TEST_ROUNDS: how often all of that, in place of once.
+# limit: 420
+. "${BASH_SOURCE[0]%/*}/lib.sh"
+
+cluster 3 --cores 4
+until_true 20 as alice n1 rm-mpirun --on-rank-loss continue -n 1 true 2>"$work/level" || fail "no job may go on without ranks: $(<"$work/level")"
+
+# survives NAME RANKS-LEFT RANK ROUND...: pi, whose ranks kill themselves in these rounds. The sum is of 2^r of those that are left.
+survives() {
+    local name=$1 left=$2
+    start "$name" n1 --group-size 2 -n 8 --on-rank-loss continue "$programs/pi" 200 20000 "${@:3}"
+    finish "$name" 90
+    same "$name: its exit code" "$rc" 0
+    grep -q "^pi 200 $left 3\.1[34]" "$work/$name.out" || fail "$name says: $(tail -n 3 "$work/$name.out" "$work/$name.err")"
+    same "$name: how often it says so" "$(grep -c '^pi' "$work/$name.out")" 1
+}
+survives none 255
+for ((round = 0; round < ${RM_TEST_ROUNDS:-1}; round++)); do
+    for ((rank = 0; rank < 8; rank++)); do
+        survives "one$rank.$round" $((255 - (1 << rank))) "$rank" 50
+        grep -q "rank $rank was lost" "$work/one$rank.$round.err" || fail "rm-mpirun does not tell of rank $rank: $(<"$work/one$rank.$round.err")"
+    done
+    survives "both.$round" $((255 - 4 - 32)) 2 50 5 50
+    survives "group.$round" $((255 - 4 - 8)) 2 50 3 50
+    survives "later.$round" $((255 - 1 - 2 - 128)) 0 20 1 60 7 120
+    survives "soon.$round" $((255 - 8 - 64)) 3 50 6 51
+done
+see "$(cat "$work"/one*.out "$work"/both*.out "$work"/later*.out | sort | uniq -c | tr -s ' ' | tr '\n' ';')"
