@@ -5,8 +5,9 @@
 #define FT_CALLS(X)                                                                                                                \
         X(Abort)                                                                                                                   \
         X(Allgather)                                                                                                               \
-        X(Allgatherv) X(Allreduce) X(Alltoall) X(Alltoallv) X(Alltoallw) X(Barrier) X(Bcast) X(Bsend) X(Cancel) X(Cart_create) X(  \
-                Cart_sub) X(Comm_call_errhandler) X(Comm_create) X(Comm_create_from_group) X(Comm_create_group) X(Comm_dup)        \
+        X(Allgatherv)                                                                                                              \
+        X(Allreduce) X(Alltoall) X(Alltoallv) X(Alltoallw) X(Barrier) X(Bcast) X(Bsend) X(Cancel) X(Cart_create) X(Cart_sub) X(    \
+                Comm_call_errhandler) X(Comm_create) X(Comm_create_from_group) X(Comm_create_group) X(Comm_dup)                    \
                 X(Comm_dup_with_info) X(Comm_free) X(Comm_get_errhandler) X(Comm_group) X(Comm_rank) X(Comm_set_errhandler) X(     \
                         Comm_size) X(Comm_split) X(Comm_split_type) X(Comm_test_inter) X(Errhandler_free) X(Error_class)           \
                         X(Error_string) X(Exscan) X(Finalize) X(Finalized) X(Gather) X(Gatherv) X(Get_count) X(Group_free) X(      \
