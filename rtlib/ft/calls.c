@@ -40,7 +40,7 @@ static void *variable(const char *name) {
 
 static void resolve(void) {
 #define FT_CALL(name) mpi.name = need("PMPI_" #name);
-        FT_CALLS(FT_CALL)
+#include "rtlib/ft/names.inc"
 #undef FT_CALL
         mpi.Comm_revoke = find("PMPIX_Comm_revoke");
         mpi.Comm_failure_ack = find("PMPIX_Comm_failure_ack");

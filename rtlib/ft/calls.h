@@ -6,12 +6,10 @@
 
 #include <stdbool.h>
 
-#include "rtlib/ft/names.h"
-
 struct mpi {
         bool ready;
 #define FT_CALL(name) __typeof__(&MPI_##name) name;
-        FT_CALLS(FT_CALL)
+#include "rtlib/ft/names.inc"
 #undef FT_CALL
         int (*Comm_revoke)(MPI_Comm comm); /* these four are NULL in an Open MPI without ULFM */
         int (*Comm_failure_ack)(MPI_Comm comm);
