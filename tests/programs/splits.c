@@ -77,9 +77,13 @@ int main(int argc, char **argv) {
         for (int round = 0; round < rounds; round++) {
                 long mine = 1L << rank, sum = 0;
 
-                for (int i = 2; i + 1 < argc; i += 2)
-                        if (atoi(argv[i]) == rank && atoi(argv[i + 1]) == round)
+                for (int i = 2; i + 1 < argc; i += 2) {
+                        if (atoi(argv[i + 1]) != round)
+                                continue;
+                        MPI_Barrier(MPI_COMM_WORLD); /* who dies while others make a communicator may take them along: rmrt-ft(7) */
+                        if (atoi(argv[i]) == rank)
                                 (void) raise(SIGKILL);
+                }
                 (void) sum_of("row", row, row_ranks);
                 /* A rank may be far ahead of the last of its row here. */
                 MPI_Reduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, columns - 1, row);
