@@ -109,15 +109,9 @@ static bool reduce(const struct comm *c, const struct op *o, const struct slot *
         unsigned char *part = xcalloc(slot->bytes + 1, 1);
         ptrdiff_t lower = 0;
         bool ok = true;
-        int count;
+        int count = op_reduced_count(o, c);
 
         (void) data_span(1, o->recv_type, &lower);
-        count = o->kind == OP_REDUCE_SCATTER || o->kind == OP_REDUCE_SCATTER_BLOCK ? 0 : o->recv_count;
-        if (o->kind == OP_REDUCE_SCATTER)
-                for (int i = 0; i < c->size; i++)
-                        count += o->recv_counts[i];
-        if (o->kind == OP_REDUCE_SCATTER_BLOCK)
-                count = o->recv_count * c->size;
         *ret_any = false;
         for (int i = last; ok && i >= first; i--) {
                 if (c->now[i] < 0)

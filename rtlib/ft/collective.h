@@ -28,6 +28,8 @@ int op_call(const struct op *op, MPI_Comm on);
 /* The same on the members of `c` that live. */
 int op_call_among_living(const struct op *op, struct comm *c);
 
+/* Of a reduction: how many values each rank has put in. */
+int op_reduced_count(const struct op *op, const struct comm *c);
 /* How much a rank is to keep of it; the same at all. */
 size_t op_bytes(const struct op *op, const struct comm *c);
 /* Into the ring's slot: what this rank puts in, or what has come out. */

@@ -18,7 +18,7 @@ static int sum(const int *counts, int n) {
         return all;
 }
 
-static int reduced_count(const struct op *o, const struct comm *c) {
+int op_reduced_count(const struct op *o, const struct comm *c) {
         if (o->kind == OP_REDUCE_SCATTER)
                 return sum(o->recv_counts, c->size);
         return o->kind == OP_REDUCE_SCATTER_BLOCK ? o->recv_count * c->size : o->recv_count;
@@ -33,7 +33,7 @@ size_t op_bytes(const struct op *o, const struct comm *c) {
         ptrdiff_t first;
 
         if (reduces(o->kind))
-                return data_span(reduced_count(o, c), o->recv_type, &first);
+                return data_span(op_reduced_count(o, c), o->recv_type, &first);
         switch (o->kind) {
         case OP_BCAST:
                 return data_bytes(o->recv_count, o->recv_type);
@@ -75,7 +75,7 @@ size_t op_input_bytes(const struct op *o, const struct comm *c, bool synchronise
         if (synchronised && !in_place(o))
                 return 0;
         if (reduces(o->kind))
-                return o->kind == OP_ALLREDUCE && !in_place(o) ? 0 : data_span(reduced_count(o, c), o->recv_type, &first);
+                return o->kind == OP_ALLREDUCE && !in_place(o) ? 0 : data_span(op_reduced_count(o, c), o->recv_type, &first);
         switch (o->kind) {
         case OP_GATHER:
                 return root ? 0 : op_bytes(o, c);
@@ -101,7 +101,7 @@ void op_keep_input(const struct op *o, const struct comm *c, struct slot *slot) 
         if (slot->bytes == 0)
                 return;
         if (reduces(o->kind)) {
-                (void) data_span(reduced_count(o, c), o->recv_type, &first);
+                (void) data_span(op_reduced_count(o, c), o->recv_type, &first);
                 memcpy(slot->data, input(o) + first, slot->bytes);
                 return;
         }
@@ -131,7 +131,7 @@ void op_restore_input(const struct op *o, const struct comm *c, const struct slo
         if (!in_place(o) || slot->bytes == 0)
                 return;
         if (reduces(o->kind)) {
-                (void) data_span(reduced_count(o, c), o->recv_type, &first);
+                (void) data_span(op_reduced_count(o, c), o->recv_type, &first);
                 memcpy((char *) o->recv + first, slot->data, slot->bytes);
         } else if (o->kind == OP_ALLTOALL)
                 data_unpack(slot->data, slot->bytes, o->recv, o->recv_count * c->size, o->recv_type);

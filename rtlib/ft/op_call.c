@@ -126,17 +126,13 @@ static int call_by_parts(const struct op *op, struct comm *c) {
 
 /* The blocks of those who are lost lie between the others: all is reduced everywhere, and each takes its own. */
 static int reduce_and_take(const struct op *o, struct comm *c) {
-        int count = 0, first = 0, own = o->recv_counts ? o->recv_counts[c->rank] : o->recv_count, rc;
+        int count = op_reduced_count(o, c), first = 0, own = o->recv_counts ? o->recv_counts[c->rank] : o->recv_count, rc;
         size_t extent = data_extent(o->recv_type), bytes;
         ptrdiff_t lower;
         char *all;
 
-        for (int i = 0; i < c->size; i++) {
-                int n = o->recv_counts ? o->recv_counts[i] : o->recv_count;
-
-                count += n;
-                first += i < c->rank ? n : 0;
-        }
+        for (int i = 0; i < c->rank; i++)
+                first += o->recv_counts ? o->recv_counts[i] : o->recv_count;
         bytes = data_span(count, o->recv_type, &lower);
         all = xcalloc(bytes + 1, 1);
         rc = mpi.Allreduce(o->send == MPI_IN_PLACE ? o->recv : o->send, all - lower, count, o->recv_type, o->op, c->shadow);

@@ -105,47 +105,44 @@ int MPI_Sendrecv_replace(void *data, int count, MPI_Datatype type, int to, int o
 }
 FT_WRAPS(Sendrecv_replace);
 
+/* What could not be begun since its peer is lost is done. */
+static int begun(int rc, MPI_Comm comm, MPI_Request *request) {
+        if (error_is_loss(rc))
+                *request = mpi.request_null;
+        return skip_lost(rc, comm);
+}
+
 int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
         int rc = REAL(Isend)(data, count, type, to, tag, comm, request);
 
-        if (UNLIKELY(rc != MPI_SUCCESS) && ft.on && error_is_loss(rc))
-                *request = mpi.request_null;
-        return !ft.on || rc == MPI_SUCCESS ? rc : skip_lost(rc, comm);
+        return !ft.on || rc == MPI_SUCCESS ? rc : begun(rc, comm, request);
 }
 FT_WRAPS(Isend);
 
 int MPI_Issend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
         int rc = REAL(Issend)(data, count, type, to, tag, comm, request);
 
-        if (UNLIKELY(rc != MPI_SUCCESS) && ft.on && error_is_loss(rc))
-                *request = mpi.request_null;
-        return !ft.on || rc == MPI_SUCCESS ? rc : skip_lost(rc, comm);
+        return !ft.on || rc == MPI_SUCCESS ? rc : begun(rc, comm, request);
 }
 FT_WRAPS(Issend);
 
 int MPI_Irsend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
         int rc = REAL(Irsend)(data, count, type, to, tag, comm, request);
 
-        if (UNLIKELY(rc != MPI_SUCCESS) && ft.on && error_is_loss(rc))
-                *request = mpi.request_null;
-        return !ft.on || rc == MPI_SUCCESS ? rc : skip_lost(rc, comm);
+        return !ft.on || rc == MPI_SUCCESS ? rc : begun(rc, comm, request);
 }
 FT_WRAPS(Irsend);
 
 int MPI_Ibsend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
         int rc = REAL(Ibsend)(data, count, type, to, tag, comm, request);
 
-        if (UNLIKELY(rc != MPI_SUCCESS) && ft.on && error_is_loss(rc))
-                *request = mpi.request_null;
-        return !ft.on || rc == MPI_SUCCESS ? rc : skip_lost(rc, comm);
+        return !ft.on || rc == MPI_SUCCESS ? rc : begun(rc, comm, request);
 }
 FT_WRAPS(Ibsend);
 
 int MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request) {
         int rc = REAL(Irecv)(data, count, type, from, tag, comm, request);
 
-        if (UNLIKELY(rc != MPI_SUCCESS) && ft.on && error_is_loss(rc))
-                *request = mpi.request_null;
-        return !ft.on || rc == MPI_SUCCESS ? rc : skip_lost(rc, comm);
+        return !ft.on || rc == MPI_SUCCESS ? rc : begun(rc, comm, request);
 }
 FT_WRAPS(Irecv);
