@@ -317,6 +317,17 @@ resize() {
         fail "$1 does not change to $2 ranks: $(tail -n 3 "$work/resize")"
 }
 
+# steps_for SECONDS RANKS STENCIL: `steps` is how many steps of examples/rtlib/stencil take a job of so many ranks about that long, on the machine as it is now.
+steps_for() {
+    local begun msec
+    begun=$EPOCHREALTIME
+    run pace "$asker" -n "$2" "$3" 5000
+    ended_well pace heat
+    msec=$(msec_since "$begun")
+    steps=$((5000 * $1 * 1000 / msec))
+    see "5000 steps of $2 ranks take $msec ms: $steps steps"
+}
+
 # frozen NAME: how many of its groups stand still. stands_still NAME N.
 frozen() {
     local node

@@ -29,7 +29,7 @@ count_all() {
 
 begin often ''
 resize often 8
-must "all groups do not run" stands_still often 0
+must "all groups do not run" until_true 20 stands_still often 0
 resize often 2
 must "3 groups do not stand still" until_true 20 stands_still often 3
 cycle() { # MANY: from 2 to 8 ranks and back, so often
