@@ -1,6 +1,7 @@
 /* For bench/growth. Steps of a millisecond; prints after each change how many ranks there are and when all of them had computed together, in microseconds since 1970.
  *
  *      grows STOP_FILE            as a job with ranks in reserve
+ *      grows --alone TIMES        half of the ranks sleep for two seconds while the others compute; then all make a communicator, each time: what MPI alone takes for it
  *      grows --spawn N TIMES      N more ranks by MPI_Comm_spawn() and MPI_Intercomm_merge() instead, and how many microseconds that took, each time */
 #include <mpi.h>
 #include <stdio.h>
@@ -45,6 +46,37 @@ static void spawn(char *program, int n, int times) {
                 MPI_Comm_free(&both);
                 MPI_Comm_disconnect(&children);
         }
+}
+
+static void make_alone(int times) {
+        MPI_Comm half, all;
+        MPI_Group group;
+        int rank, size, over;
+
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        MPI_Comm_size(MPI_COMM_WORLD, &size);
+        MPI_Comm_group(MPI_COMM_WORLD, &group);
+        MPI_Comm_split(MPI_COMM_WORLD, rank < size / 2, rank, &half);
+        for (int i = 0; i < times; i++) {
+                long end = now_usec() + 2000000;
+
+                MPI_Bcast(&end, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+                over = rank >= size / 2;
+                if (over)
+                        usleep((useconds_t) (end - now_usec()));
+                while (!over) {
+                        usleep(1000);
+                        over = now_usec() >= end;
+                        MPI_Bcast(&over, 1, MPI_INT, 0, half);
+                }
+                MPI_Comm_create_group(MPI_COMM_WORLD, group, i, &all);
+                (void) sum_ranks(all);
+                if (rank == 0)
+                        printf("alone %d %ld\n", size, now_usec() - end);
+                MPI_Comm_free(&all);
+        }
+        MPI_Comm_free(&half);
+        MPI_Group_free(&group);
 }
 
 static void be_child(void) {
@@ -92,6 +124,8 @@ int main(int argc, char **argv) {
         rmrt_init();
         if (argc > 1 && strcmp(argv[1], "--child") == 0)
                 be_child();
+        else if (argc > 2 && strcmp(argv[1], "--alone") == 0)
+                make_alone(atoi(argv[2]));
         else if (argc > 3 && strcmp(argv[1], "--spawn") == 0)
                 spawn(argv[0], atoi(argv[2]), atoi(argv[3]));
         else if (argc > 1)
