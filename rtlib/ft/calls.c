@@ -47,6 +47,7 @@ static void resolve(void) {
         mpi.Comm_is_revoked = find("PMPIX_Comm_is_revoked");
         mpi.Comm_get_failed = find("PMPIX_Comm_get_failed");
         mpi.progress_register = find("opal_progress_register");
+        mpi.failed = find("ompi_group_all_failed_procs");
         mpi.comm_world = variable("ompi_mpi_comm_world");
         mpi.comm_self = variable("ompi_mpi_comm_self");
         mpi.comm_null = variable("ompi_mpi_comm_null");

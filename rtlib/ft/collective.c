@@ -54,6 +54,12 @@ static void keep_result(struct comm *c, const struct op *o, const struct slot *s
         op_keep_result(o, c, result);
 }
 
+/* Who has done it knows that all others have done those before it. */
+static void forget(struct comm *c, const struct op *o, bool synchronised) {
+        if (synchronised || op_waits(o->kind, op_bytes(o, c)))
+                ring_forget(c->ring, c->done);
+}
+
 int collective(struct comm *c, const struct op *o) {
         bool synchronised = ring_must_wait(c->ring, o->kind, op_bytes(o, c));
         struct slot *slot = begin(c, o, synchronised);
@@ -78,6 +84,8 @@ int collective(struct comm *c, const struct op *o) {
                 fail(c);
                 op_restore_input(o, c, slot);
         }
+        if (rc == MPI_SUCCESS)
+                forget(c, o, synchronised);
         c->done++;
         return rc;
 }

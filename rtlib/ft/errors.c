@@ -55,6 +55,10 @@ uint32_t ft_count_detected(void) {
         MPI_Group failed;
         int n = 0;
 
+        if (mpi.failed) {
+                (void) mpi.Group_size(*mpi.failed, &n);
+                return (uint32_t) n;
+        }
         if (mpi.Comm_get_failed(ft.meeting, &failed) != MPI_SUCCESS)
                 return 0;
         (void) mpi.Group_size(failed, &n);

@@ -7,6 +7,12 @@
 struct slot *ring_take(struct ring *ring, uint64_t number, size_t bytes) {
         struct slot *slot = &ring->slots[number % RING_SLOTS];
 
+        if (!slot->data && ring->n_spares > 0) {
+                const struct spare *spare = &ring->spares[--ring->n_spares];
+
+                slot->data = spare->data;
+                slot->room = spare->room;
+        }
         /* What was large is not kept for ever. */
         if (bytes > slot->room || slot->room > RING_KEPT_BYTES) {
                 slot->room = bytes;
@@ -17,6 +23,19 @@ struct slot *ring_take(struct ring *ring, uint64_t number, size_t bytes) {
         return slot;
 }
 
+void ring_forget(struct ring *ring, uint64_t number) {
+        for (; ring->first < number; ring->first++) {
+                struct slot *slot = &ring->slots[ring->first % RING_SLOTS];
+
+                if (slot->data && slot->room <= RING_KEPT_BYTES)
+                        ring->spares[ring->n_spares++] = (struct spare) { slot->room, slot->data };
+                else
+                        free(slot->data);
+                slot->data = NULL;
+                slot->room = 0;
+        }
+}
+
 const struct slot *ring_at(const struct ring *ring, uint64_t number) {
         return &ring->slots[number % RING_SLOTS];
 }
@@ -24,6 +43,8 @@ const struct slot *ring_at(const struct ring *ring, uint64_t number) {
 void ring_finish(struct ring *ring) {
         for (int i = 0; i < RING_SLOTS; i++)
                 free(ring->slots[i].data);
+        while (ring->n_spares > 0)
+                free(ring->spares[--ring->n_spares].data);
         *ring = (struct ring) { 0 };
 }
 
@@ -36,8 +57,19 @@ bool op_has_root(enum op_kind kind) {
                kind == OP_SCATTERV;
 }
 
-bool op_waits(enum op_kind kind) {
-        return !op_has_root(kind) && kind != OP_SCAN && kind != OP_EXSCAN;
+/* With parts of different sizes, ranks that get nothing from some need not wait for those; without any data, nobody needs to. */
+bool op_waits(enum op_kind kind, size_t bytes) {
+        switch (kind) {
+        case OP_BARRIER:
+                return true;
+        case OP_ALLREDUCE:
+        case OP_ALLGATHER:
+        case OP_ALLTOALL:
+        case OP_REDUCE_SCATTER_BLOCK:
+                return bytes > 0;
+        default:
+                return false;
+        }
 }
 
 /* The sizes of these are known to some ranks only. */
@@ -46,9 +78,9 @@ static bool sizes_differ(enum op_kind kind) {
 }
 
 bool ring_must_wait(struct ring *ring, enum op_kind kind, size_t bytes) {
-        bool wait = bytes > RING_KEPT_BYTES || sizes_differ(kind) || (!op_waits(kind) && ring->ahead + 1 >= RING_AHEAD);
+        bool wait = bytes > RING_KEPT_BYTES || sizes_differ(kind) || (!op_waits(kind, bytes) && ring->ahead + 1 >= RING_AHEAD);
 
-        ring->ahead = wait || op_waits(kind) ? 0 : ring->ahead + 1;
+        ring->ahead = wait || op_waits(kind, bytes) ? 0 : ring->ahead + 1;
         return wait && kind != OP_BARRIER;
 }
 

@@ -44,20 +44,29 @@ struct slot {
         unsigned char *data; /* what came out, if that is the same everywhere, else what this rank put in */
 };
 
+/* Memory of operations that nobody needs any more is used for the next: it is still in the processor's cache. */
 struct ring {
         struct slot slots[RING_SLOTS];
         unsigned ahead; /* operations since the last in which all waited for each other */
+        uint64_t first; /* nothing is kept of those before */
+        struct spare {
+                size_t room;
+                unsigned char *data;
+        } spares[RING_SLOTS];
+        unsigned n_spares;
 };
 
 /* The place of an operation, for `bytes` of data. What was there is gone. */
 struct slot *ring_take(struct ring *ring, uint64_t number, size_t bytes);
+/* Nobody needs those before it. */
+void ring_forget(struct ring *ring, uint64_t number);
 const struct slot *ring_at(const struct ring *ring, uint64_t number);
 void ring_finish(struct ring *ring);
 
 /* Is what comes out the same everywhere? Is there a rank that is not like the others? Does none get to its end before all have come to it? */
 bool op_has_one_result(enum op_kind kind);
 bool op_has_root(enum op_kind kind);
-bool op_waits(enum op_kind kind);
+bool op_waits(enum op_kind kind, size_t bytes);
 
 /* Must ranks wait for each other after an operation? All ranks ask with the same values, and so get the same answer. */
 bool ring_must_wait(struct ring *ring, enum op_kind kind, size_t bytes);

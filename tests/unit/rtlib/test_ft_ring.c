@@ -39,6 +39,35 @@ static void test_slots(void **state) {
         assert_int_equal(ring_at(&ring, 6)->bytes, 8);
 }
 
+/* A rank that others do not wait for may be ahead of them by any number of operations. */
+static void test_who_waits(void **state) {
+        assert_true(op_waits(OP_BARRIER, 0));
+        assert_true(op_waits(OP_ALLREDUCE, 8));
+        assert_false(op_waits(OP_ALLREDUCE, 0));
+        assert_false(op_waits(OP_ALLGATHERV, 8));
+        assert_false(op_waits(OP_REDUCE_SCATTER, 8));
+        assert_false(op_waits(OP_BCAST, 8));
+        for (int i = 1; i < RING_AHEAD; i++)
+                assert_false(ring_must_wait(&ring, OP_ALLREDUCE, 0));
+        assert_true(ring_must_wait(&ring, OP_ALLREDUCE, 0));
+}
+
+static void test_memory_is_used_again(void **state) {
+        const unsigned char *old = ring_take(&ring, 0, 64)->data;
+
+        memset(ring_take(&ring, 1, 1 << 20)->data, 1, 1 << 20);
+        memcpy(ring_take(&ring, 2, 8)->data, "kept", 5);
+        ring_forget(&ring, 2);
+        assert_ptr_equal(ring_take(&ring, 3, 64)->data, old);
+        assert_string_equal((const char *) ring_at(&ring, 2)->data, "kept");
+        assert_ptr_not_equal(ring_take(&ring, 4, 64)->data, old);
+        for (uint64_t i = 5; i < UINT64_C(10) * RING_SLOTS; i++) {
+                memset(ring_take(&ring, i, 8)->data, (int) i, 8);
+                ring_forget(&ring, i - i % (RING_AHEAD - 1));
+        }
+        ring_forget(&ring, UINT64_C(20) * RING_SLOTS);
+}
+
 static void expect_part(const struct slot *slot, int from, int to, size_t offset, size_t bytes) {
         size_t is_offset, is_bytes;
 
@@ -79,6 +108,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_teardown(test_nothing_needed_is_overwritten, teardown),
                 cmocka_unit_test_teardown(test_slots, teardown),
+                cmocka_unit_test_teardown(test_memory_is_used_again, teardown),
+                cmocka_unit_test_teardown(test_who_waits, teardown),
                 cmocka_unit_test(test_parts),
         };
 
