@@ -70,7 +70,7 @@ static bool take(const struct comm *c, int from, uint64_t number, unsigned char 
 
 static int giver_of(const struct comm *c, uint64_t number) {
         for (int i = 0; i < c->size; i++)
-                if (c->now[i] >= 0 && c->done_by[i] > number)
+                if (comm_takes_part(c, i, number) && c->done_by[i] > number)
                         return i;
         return -1;
 }
@@ -92,6 +92,8 @@ void catch_up_others(struct comm *c) {
         for (int i = 0; i < c->size; i++)
                 if (c->now[i] >= 0 && c->done_by[i] < least)
                         least = c->done_by[i];
+        if (least < c->since[c->rank])
+                least = c->since[c->rank];
         for (uint64_t number = least; number < c->done; number++)
                 give_parts(c, number, ring_at(c->ring, number));
         collect();
@@ -100,7 +102,7 @@ void catch_up_others(struct comm *c) {
 static bool comes_from(const struct comm *c, const struct slot *slot, int from, uint64_t number) {
         size_t first, bytes;
 
-        return c->now[from] >= 0 && slot_part(slot, from, c->rank, giver_of(c, number), &first, &bytes);
+        return comm_takes_part(c, from, number) && slot_part(slot, from, c->rank, giver_of(c, number), &first, &bytes);
 }
 
 /* The values of the ranks from `first` to `last`, of those that live, in order; this one's own if it is among them. False: none of them lives, or another was lost. */
@@ -114,7 +116,7 @@ static bool reduce(const struct comm *c, const struct op *o, const struct slot *
         (void) data_span(1, o->recv_type, &lower);
         *ret_any = false;
         for (int i = last; ok && i >= first; i--) {
-                if (c->now[i] < 0)
+                if (!comm_takes_part(c, i, c->done))
                         continue;
                 if (i == c->rank)
                         memcpy(part, slot->data, slot->bytes);

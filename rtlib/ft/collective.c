@@ -87,5 +87,6 @@ int collective(struct comm *c, const struct op *o) {
         if (rc == MPI_SUCCESS)
                 forget(c, o, synchronised);
         c->done++;
+        c->ahead = c->ring->ahead;
         return rc;
 }

@@ -70,6 +70,7 @@ struct comm *comm_add(MPI_Comm user, MPI_Comm shadow, uint64_t id, int size, int
         c->now = xcalloc((size_t) size, sizeof(*c->now));
         c->old = xcalloc((size_t) size, sizeof(*c->old));
         c->done_by = xcalloc((size_t) size, sizeof(*c->done_by));
+        c->since = xcalloc((size_t) size, sizeof(*c->since));
         c->ring = xcalloc(1, sizeof(*c->ring));
         comm_count_living(c, ft.repaired);
         insert(c);
@@ -91,6 +92,7 @@ void comm_remove(struct comm *c) {
         free(c->now);
         free(c->old);
         free(c->done_by);
+        free(c->since);
         free(c);
 }
 

@@ -8,6 +8,8 @@
 #include "rtlib/ft/calls.h"
 #include "rtlib/ft/ring.h"
 
+#define COMM_FRESH UINT64_MAX
+
 struct comm {
         struct comm *next;
         MPI_Comm user, shadow;
@@ -17,14 +19,17 @@ struct comm {
         bool established;
         bool freed; /* others have it no more */
         int size, rank;
-        int *world; /* by rank: rank in MPI_COMM_WORLD */
+        int *world; /* by rank: process, as in MPI_COMM_WORLD of Open MPI */
         int living; /* members of `shadow` */
         int *now; /* by rank: rank in `shadow`, -1: lost */
         int *old; /* by rank in `shadow` */
         uint64_t done; /* operations */
         uint64_t target; /* up to this operation some members were ahead when it was made anew: catch_up.c */
         uint64_t *done_by; /* by rank, then */
+        /* By rank: its process takes part from this operation on; COMM_FRESH: it was spare, and which one that is is not agreed on yet. */
+        uint64_t *since;
         struct ring *ring;
+        unsigned ahead; /* of the ring, when so many operations were done */
         MPI_Errhandler handler; /* the program's own; NULL: as MPI has it */
 };
 
@@ -42,6 +47,11 @@ void comm_count_living(struct comm *c, uint32_t losses);
 
 static inline bool comm_has_lost(const struct comm *c) {
         return c->living < c->size;
+}
+
+/* Does the process that is this rank take part in the operation, now or when it was done? */
+static inline bool comm_takes_part(const struct comm *c, int rank, uint64_t number) {
+        return c->now[rank] >= 0 && number >= c->since[rank];
 }
 
 #endif

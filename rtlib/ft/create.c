@@ -23,7 +23,7 @@ static int *members_of(MPI_Comm comm, int *ret_n) {
         int *ranks, *own, n = 0;
 
         (void) mpi.Comm_group(comm, &group);
-        (void) mpi.Comm_group(mpi.comm_world, &world);
+        (void) mpi.Comm_group(ft.meeting, &world);
         (void) mpi.Group_size(group, &n);
         ranks = xcalloc((size_t) n, sizeof(*ranks));
         own = xcalloc((size_t) n, sizeof(*own));
@@ -41,7 +41,7 @@ static MPI_Group without_lost(MPI_Group group) {
         MPI_Group world, ret;
         int n = 0, living = 0, *own, *ranks;
 
-        (void) mpi.Comm_group(mpi.comm_world, &world);
+        (void) mpi.Comm_group(ft.meeting, &world);
         (void) mpi.Group_size(group, &n);
         own = xcalloc((size_t) n + 1, sizeof(*own));
         ranks = xcalloc((size_t) n + 1, sizeof(*ranks));
@@ -94,7 +94,7 @@ static int add(struct making *m, struct comm *parent, uint64_t id, uint64_t pare
 /* Open MPI 5.0 may hang in these calls when their communicator is revoked, or a member dies in them. So all come together before, no communicator is revoked meanwhile if that can
  * be avoided, and a process that is left in there ends. */
 static MPI_Comm made_on(const struct comm *c) {
-        return comm_has_lost(c) ? c->shadow : c->user;
+        return comm_has_lost(c) || (c == ft.world && ft.ranks < ft.size) ? c->shadow : c->user;
 }
 
 static int call(struct making *m, struct comm *c) {

@@ -14,8 +14,11 @@ struct ft {
         bool on; /* the job wants it, and MPI is initialized */
         bool ended;
         bool threads; /* several at once may make calls of MPI */
-        int rank, size;
-        MPI_Comm meeting; /* of all ranks, for the library's own messages; never revoked */
+        int rank, size; /* of this process in MPI_COMM_WORLD of Open MPI */
+        int ranks;      /* of the program; the other processes are spare (members.h) */
+        bool respawned; /* this one was spare, and has replaced a rank, or is to */
+        bool ending;    /* it has come to MPI_Finalize */
+        MPI_Comm meeting; /* of all processes, for the library's own messages; never revoked */
         struct losses losses;
         _Atomic uint32_t repaired; /* so many losses all communicators have been made anew for */
         _Atomic uint32_t in_hand;  /* the same, or what they are being made anew for */

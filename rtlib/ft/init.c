@@ -8,21 +8,40 @@
 #include "rtlib/ft/catch_up.h"
 #include "rtlib/ft/door.h"
 #include "rtlib/ft/ft.h"
+#include "rtlib/ft/members.h"
+#include "rtlib/ft/spare.h"
+#include "rtlib/ft/translate.h"
 
 struct ft ft;
 
+/* Of the ranks of the program: MPI_COMM_NULL at spare processes. */
+static int make_shadow(const int *ranks, MPI_Comm *ret) {
+        MPI_Group all, group;
+        int rc;
+
+        if (ft.ranks == ft.size)
+                return mpi.Comm_dup(mpi.comm_world, ret);
+        (void) mpi.Comm_group(mpi.comm_world, &all);
+        (void) mpi.Group_incl(all, ft.ranks, ranks, &group);
+        rc = mpi.Comm_create(mpi.comm_world, group, ret);
+        (void) mpi.Group_free(&group);
+        (void) mpi.Group_free(&all);
+        return rc;
+}
+
 static void make_world(void) {
         MPI_Comm shadow;
-        int *ranks = xcalloc((size_t) ft.size, sizeof(*ranks));
+        int *ranks = xcalloc((size_t) ft.ranks, sizeof(*ranks));
 
-        for (int i = 0; i < ft.size; i++)
+        for (int i = 0; i < ft.ranks; i++)
                 ranks[i] = i;
-        if (mpi.Comm_dup(mpi.comm_world, &ft.meeting) != MPI_SUCCESS || mpi.Comm_dup(mpi.comm_world, &shadow) != MPI_SUCCESS)
+        if (mpi.Comm_dup(mpi.comm_world, &ft.meeting) != MPI_SUCCESS || make_shadow(ranks, &shadow) != MPI_SUCCESS)
                 ft_give_up("MPI makes no communicators");
         (void) mpi.Comm_set_errhandler(mpi.comm_world, mpi.errors_return);
         (void) mpi.Comm_set_errhandler(ft.meeting, mpi.errors_return);
-        (void) mpi.Comm_set_errhandler(shadow, mpi.errors_return);
-        ft.world = comm_add(mpi.comm_world, shadow, 0, ft.size, ft.rank, ranks, 0);
+        if (shadow != mpi.comm_null)
+                (void) mpi.Comm_set_errhandler(shadow, mpi.errors_return);
+        ft.world = comm_add(mpi.comm_world, shadow, 0, ft.ranks, members_rank(ft.rank), ranks, 0);
         ft.world->established = true;
 }
 
@@ -48,13 +67,18 @@ static void start(int level) {
         (void) mpi.Comm_size(mpi.comm_world, &ft.size);
         ft.threads = level == MPI_THREAD_MULTIPLE;
         losses_init(&ft.losses, (uint32_t) ft.size);
+        members_init();
         make_world();
         blocked_init();
         outlive_closed_connections();
         r = door_start((uint32_t) ft.rank, &ft.losses);
         if (r < 0)
                 ft_give_up("cannot hear of lost ranks: %s", strerror(-r));
+        if (ft.ranks < ft.size)
+                translate_start();
         ft.on = true;
+        if (ft.rank >= ft.ranks)
+                spare_wait();
 }
 
 int MPI_Init(int *argc, char ***argv) {
@@ -85,13 +109,22 @@ static void leave(int status, void *data) {
  * that: who gets an error in it is through the first. */
 static void end_together(void) {
         const struct op barrier = { .kind = OP_BARRIER, .name = "MPI_Finalize", .root = -1 };
+        bool together;
 
+        ft.ending = true;
         (void) collective(ft.world, &barrier);
         catch_up_finish();
+        members_update(ft.repaired);
+        if (members_first() == (uint32_t) ft.rank)
+                spare_end_others();
         blocked_enter(ft.world->shadow);
-        if (mpi.Barrier(ft.world->shadow) != MPI_SUCCESS)
+        together = mpi.Barrier(ft.world->shadow) == MPI_SUCCESS;
+        if (!together)
                 (void) mpi.Comm_revoke(ft.world->shadow);
         blocked_leave();
+        /* Who was to do it may have been lost. */
+        if (!together)
+                spare_end_others();
 }
 
 int MPI_Finalize(void) {

@@ -26,11 +26,3 @@ uint32_t losses_add(struct losses *l, uint32_t from, const uint32_t *ranks, size
         atomic_store_explicit(&l->count, count, memory_order_release);
         return count;
 }
-
-uint32_t losses_first_living(const struct losses *l, uint32_t count) {
-        uint32_t rank = 0;
-
-        while (rank < l->ranks && losses_has(l, rank, count))
-                rank++;
-        return rank;
-}

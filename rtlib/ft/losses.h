@@ -27,7 +27,4 @@ static inline bool losses_has(const struct losses *l, uint32_t rank, uint32_t co
         return place > 0 && place <= count;
 }
 
-/* The lowest rank that lives; `ranks` if there is none. */
-uint32_t losses_first_living(const struct losses *l, uint32_t count);
-
 #endif

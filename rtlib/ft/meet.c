@@ -2,8 +2,8 @@
 
 #include "common/util.h"
 #include "rtlib/ft/ft.h"
-
-enum { TAG_JOIN = 1, TAG_GO = 2, TAG_GROUP = 3 };
+#include "rtlib/ft/members.h"
+#include "rtlib/ft/spare.h"
 
 struct word {
         uint32_t losses, try_number;
@@ -33,7 +33,7 @@ static bool all_joined(uint32_t losses, struct word *ret) {
         bool all = true;
 
         for (uint32_t i = 0; i < (uint32_t) ft.size; i++) {
-                if ((int) i == ft.rank || losses_has(&ft.losses, i, losses))
+                if ((int) i == ft.rank || !members_has(i))
                         continue;
                 while (hear(i, TAG_JOIN, &meeting.joined[i]))
                         ;
@@ -52,7 +52,7 @@ static bool lead(uint32_t losses, uint32_t try_number, struct word *ret) {
         if (!all_joined(losses, ret))
                 return false;
         for (uint32_t i = 0; i < (uint32_t) ft.size; i++)
-                if ((int) i != ft.rank && !losses_has(&ft.losses, i, losses)) {
+                if ((int) i != ft.rank && members_has(i)) {
                         meeting.joined[i] = (struct word) { 0 };
                         say(i, TAG_GO, *ret);
                 }
@@ -74,17 +74,18 @@ static bool follow(uint32_t leader, uint32_t losses, uint32_t try_number, struct
 uint32_t meet(uint32_t *try_number) {
         struct word word;
         uint32_t known = 0;
-        bool all = false;
 
-        for (unsigned turns = 0; !all;) {
-                uint32_t losses = ft.losses.count, leader = losses_first_living(&ft.losses, losses);
+        for (unsigned turns = 0;; wait_pause(&turns)) {
+                uint32_t losses = ft.losses.count, leader;
 
+                members_update(losses);
+                leader = members_first();
                 if (losses != known)
                         turns = 0;
                 known = losses;
-                all = (int) leader == ft.rank ? lead(losses, *try_number, &word) : follow(leader, losses, *try_number, &word);
-                if (!all)
-                        wait_pause(&turns);
+                if ((int) leader == ft.rank ? lead(losses, *try_number, &word) : follow(leader, losses, *try_number, &word))
+                        break;
+                spare_look();
         }
         *try_number = word.try_number;
         return word.losses;
@@ -124,7 +125,7 @@ bool meet_group(MPI_Group group, uint64_t name) {
         int n = 0, own = 0, *members, *ranks;
         bool ok = true;
 
-        (void) mpi.Comm_group(mpi.comm_world, &all);
+        (void) mpi.Comm_group(ft.meeting, &all);
         (void) mpi.Group_size(group, &n);
         (void) mpi.Group_rank(group, &own);
         members = xcalloc((size_t) n + 1, sizeof(*members));

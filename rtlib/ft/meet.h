@@ -7,7 +7,10 @@
 
 #include "rtlib/ft/calls.h"
 
-/* Waits until all ranks that are left by the same list of losses are in here, however long they compute. `*try_number`: of repairs with this many losses, as the next one is
+/* Of messages on ft.meeting. */
+enum { TAG_JOIN = 1, TAG_GO = 2, TAG_GROUP = 3, TAG_END = 4 };
+
+/* Waits until all ranks that are left by the same list of losses, with those that replace lost ones, are in here, however long they compute. `*try_number`: of repairs with this many losses, as the next one is
  * named; the result is what all have. Returns the losses that all know. */
 uint32_t meet(uint32_t *try_number);
 

@@ -9,18 +9,23 @@
 #include "rtlib/ft/catch_up.h"
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/meet.h"
+#include "rtlib/ft/members.h"
 
 #define TRIES_MAX 5
 #define DETECTION_SEC 2
+#define OTHERS_SEC 5
 
 /* What ranks tell each other of each of their communicators. */
 struct entry {
-        uint64_t id, done, established;
+        uint64_t id, done, since, ahead; /* as of struct comm; `since` of its own rank */
+        uint64_t established, ending;
 };
+
+enum { NUMBERS = sizeof(struct entry) / sizeof(uint64_t) };
 
 struct table {
         struct entry *entries;
-        int *counts, *firsts; /* by rank in the new world, in numbers (three of an entry) */
+        int *counts, *firsts; /* by rank in the new world, in numbers */
 };
 
 static MPI_Group group_of(const struct comm *c, uint32_t losses) {
@@ -30,7 +35,7 @@ static MPI_Group group_of(const struct comm *c, uint32_t losses) {
         for (int i = 0; i < c->size; i++)
                 if (!losses_has(&ft.losses, (uint32_t) c->world[i], losses))
                         ranks[n++] = c->world[i];
-        if (mpi.Comm_group(mpi.comm_world, &world) != MPI_SUCCESS || mpi.Group_incl(world, n, ranks, &group) != MPI_SUCCESS)
+        if (mpi.Comm_group(ft.meeting, &world) != MPI_SUCCESS || mpi.Group_incl(world, n, ranks, &group) != MPI_SUCCESS)
                 ft_give_up("MPI makes no group of %d ranks", n);
         (void) mpi.Group_free(&world);
         free(ranks);
@@ -68,7 +73,7 @@ static int fill_own(struct entry **ret) {
         own = xcalloc((size_t) n, sizeof(*own));
         n = 0;
         for (struct comm *c = comm_first(); c; c = c->next)
-                own[n++] = (struct entry) { c->id, c->done, c->established };
+                own[n++] = (struct entry) { c->id, c->done, c->since[c->rank], c->ahead, c->established, ft.ending };
         *ret = own;
         return n;
 }
@@ -81,7 +86,7 @@ static void table_finish(struct table *t) {
 
 static bool exchange(MPI_Comm world, int ranks, struct table *ret) {
         struct entry *own;
-        int n = fill_own(&own) * 3, all = 0, rc;
+        int n = fill_own(&own) * NUMBERS, all = 0, rc;
 
         *ret = (struct table) { NULL, xcalloc((size_t) ranks, sizeof(int)), xcalloc((size_t) ranks, sizeof(int)) };
         blocked_enter(world);
@@ -91,7 +96,7 @@ static bool exchange(MPI_Comm world, int ranks, struct table *ret) {
                 all += ret->counts[i];
         }
         if (rc == MPI_SUCCESS) {
-                ret->entries = xcalloc((size_t) all / 3, sizeof(*ret->entries));
+                ret->entries = xcalloc((size_t) all / NUMBERS, sizeof(*ret->entries));
                 rc = mpi.Allgatherv(own, n, mpi.uint64, ret->entries, ret->counts, ret->firsts, mpi.uint64, world);
         }
         blocked_leave();
@@ -102,12 +107,19 @@ static bool exchange(MPI_Comm world, int ranks, struct table *ret) {
 
 /* What this rank of the new world has said of a communicator; NULL: it has it not (not yet, or not any more). */
 static const struct entry *find(const struct table *t, int rank, uint64_t id) {
-        const struct entry *e = t->entries + t->firsts[rank] / 3;
+        const struct entry *e = t->entries + t->firsts[rank] / NUMBERS;
 
-        for (int i = 0; i < t->counts[rank] / 3; i++)
+        for (int i = 0; i < t->counts[rank] / NUMBERS; i++)
                 if (e[i].id == id)
                         return &e[i];
         return NULL;
+}
+
+/* The rank of a process in the new world. */
+static int place_of(int process) {
+        int rank = members_rank(process);
+
+        return rank >= 0 && ft.world->world[rank] == process ? ft.world->now[rank] : -1;
 }
 
 static bool born_by_all(const struct table *t, const struct comm *c) {
@@ -125,7 +137,7 @@ static bool is_to_be_made(const struct table *t, struct comm *c) {
         bool established = born_by_all(t, c), all = true;
 
         for (int i = 0; i < c->living; i++) {
-                const struct entry *e = find(t, ft.world->now[c->world[c->old[i]]], c->id);
+                const struct entry *e = find(t, place_of(c->world[c->old[i]]), c->id);
 
                 if (!e)
                         all = false;
@@ -161,19 +173,46 @@ static bool make_shadow(struct comm *c, MPI_Comm world, uint32_t losses) {
         return rc == MPI_SUCCESS;
 }
 
+/* All that the others have done was done without one that was spare: its first operation is their next one. */
+static void let_in(struct comm *c, int rank, unsigned ahead) {
+        c->since[rank] = c->done_by[rank] = c->target;
+        if (rank != c->rank)
+                return;
+        c->done = c->target;
+        c->ahead = c->ring->ahead = ahead;
+        c->ring->first = c->target;
+}
+
 static void note_done(const struct table *t, struct comm *c) {
-        c->target = c->done;
+        unsigned ahead = 0;
+
+        c->target = 0;
         for (int i = 0; i < c->size; i++) {
-                int rank = ft.world->now[c->world[i]];
-                const struct entry *e = rank >= 0 ? find(t, rank, c->id) : NULL;
+                int place = place_of(c->world[i]);
+                const struct entry *e = place >= 0 ? find(t, place, c->id) : NULL;
 
                 c->done_by[i] = e ? e->done : 0;
-                if (c->done_by[i] > c->target)
+                c->since[i] = e ? e->since : 0;
+                if (c->done_by[i] >= c->target && e && e->since != COMM_FRESH) {
                         c->target = c->done_by[i];
+                        ahead = (unsigned) e->ahead;
+                }
         }
+        for (int i = 0; i < c->size; i++)
+                if (c->since[i] == COMM_FRESH)
+                        let_in(c, i, ahead);
+}
+
+/* A rank that begins anew would find nobody to compute with. */
+static void refuse_late(const struct table *t) {
+        for (int i = 0; ft.world->since[ft.world->rank] == COMM_FRESH && i < ft.world->living; i++)
+                if (find(t, i, ft.world->id)->ending)
+                        ft_give_up("rank %d was lost when others had come to MPI_Finalize: it cannot be replaced any more",
+                                   ft.world->rank);
 }
 
 static bool make_all(const struct table *t, MPI_Comm world, uint32_t losses) {
+        refuse_late(t);
         for (struct comm *c = comm_first(); c; c = c->next) {
                 comm_count_living(c, losses);
                 if (!is_to_be_made(t, c))
@@ -185,14 +224,27 @@ static bool make_all(const struct table *t, MPI_Comm world, uint32_t losses) {
         return true;
 }
 
+/* Those who replace others take their places. */
+static void place_members(uint32_t losses) {
+        members_update(losses);
+        for (int i = 0; i < ft.ranks; i++) {
+                int process = members_process(i);
+
+                if (process >= 0)
+                        ft.world->world[i] = process;
+        }
+        comm_count_living(ft.world, losses);
+}
+
 static bool try_to_repair(uint32_t losses, uint32_t try_number) {
-        MPI_Comm world = make_world(losses, try_number);
         struct table table;
+        MPI_Comm world;
         bool ok;
 
+        place_members(losses);
+        world = make_world(losses, try_number);
         if (world == mpi.comm_null)
                 return false;
-        comm_count_living(ft.world, losses);
         ok = exchange(world, ft.world->living, &table) && !ft_was_hit(world, losses) && make_all(&table, world, losses);
         /* After an error Open MPI may still write into it. */
         if (ok)
@@ -210,8 +262,22 @@ static bool try_to_repair(uint32_t losses, uint32_t try_number) {
 /* Word of others that give up the same may still be under way, and must find it given up: it would wake this rank in the middle of what it does on the new ones, as below. */
 static void give_up_old(void) {
         for (struct comm *c = comm_first(); c; c = c->next)
-                if (c->shadow != mpi.comm_self)
+                if (c->shadow != mpi.comm_self && c->shadow != mpi.comm_null)
                         (void) mpi.Comm_revoke(c->shadow);
+}
+
+/* rmd ends the job, too. One says so, as mpirun of PRRTE 3.0.8 may wait for itself for ever when several ranks ask it at once to end; the others do if it has not by then. */
+static void refuse_missing(uint32_t losses) {
+        const struct timespec turn = { .tv_sec = OTHERS_SEC };
+        int rank;
+
+        members_update(losses);
+        rank = members_missing();
+        if (rank < 0)
+                return;
+        if (members_first() != (uint32_t) ft.rank)
+                (void) nanosleep(&turn, NULL);
+        ft_give_up("critical rank %d was lost, and no spare rank is left", rank);
 }
 
 /* When Open MPI itself comes to know that a rank is dead, it wakes all that waits. So nothing is begun before it knows; it is told by its own launcher, or by a connection that is
@@ -233,6 +299,7 @@ static void repair(void) {
         uint32_t try_number = 0, losses, last = 0;
 
         for (int tries = 0;; tries++) {
+                refuse_missing(ft.losses.count);
                 give_up_old();
                 await_detection(ft.losses.count);
                 losses = meet(&try_number);

@@ -12,6 +12,8 @@ void ft_refuse_uncovered(void) {
 static void note(const char *call) {
         if (!ft.on || ft.ended)
                 return;
+        if (ft.ranks < ft.size)
+                ft_give_up("%s cannot be used in a job with spare ranks", call);
         ft.uncovered = call;
         ft_refuse_uncovered();
 }

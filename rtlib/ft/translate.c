@@ -1,0 +1,204 @@
+#include "rtlib/ft/translate.h"
+
+#include <stdlib.h>
+
+#include "common/util.h"
+#include "rtlib/ft/ft.h"
+#include "rtlib/ft/members.h"
+
+static struct mpi real;
+
+/* MPI_ANY_SOURCE and MPI_PROC_NULL are negative; what is no rank is not to become one of the spare processes. */
+static int process_of(int rank, MPI_Comm comm) {
+        if (comm != mpi.comm_world || rank < 0)
+                return rank;
+        return rank < ft.ranks ? ft.world->world[rank] : ft.size;
+}
+
+/* No communicator of the program has as many ranks: such a number is of MPI_COMM_WORLD. */
+static void name_source(MPI_Status *status) {
+        if (status != MPI_STATUS_IGNORE && status->MPI_SOURCE >= ft.ranks && members_rank(status->MPI_SOURCE) >= 0)
+                status->MPI_SOURCE = members_rank(status->MPI_SOURCE);
+}
+
+#define SENDS(name)                                                                                                                \
+        static int name##_translated(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm) {                 \
+                return real.name(data, n, type, process_of(to, comm), tag, comm);                                                  \
+        }
+#define BEGINS(name)                                                                                                               \
+        static int name##_translated(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,                   \
+                                     MPI_Request *request) {                                                                       \
+                return real.name(data, n, type, process_of(to, comm), tag, comm, request);                                         \
+        }
+#define RECEIVES(name)                                                                                                             \
+        static int name##_translated(void *data, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,                       \
+                                     MPI_Request *request) {                                                                       \
+                return real.name(data, n, type, process_of(from, comm), tag, comm, request);                                       \
+        }
+
+SENDS(Send)
+SENDS(Bsend)
+BEGINS(Isend)
+BEGINS(Issend)
+BEGINS(Irsend)
+BEGINS(Ibsend)
+BEGINS(Send_init)
+BEGINS(Ssend_init)
+BEGINS(Rsend_init)
+BEGINS(Bsend_init)
+RECEIVES(Irecv)
+RECEIVES(Recv_init)
+
+static int iprobe(int from, int tag, MPI_Comm comm, int *there, MPI_Status *status) {
+        int rc = real.Iprobe(process_of(from, comm), tag, comm, there, status);
+
+        if (rc == MPI_SUCCESS && *there)
+                name_source(status);
+        return rc;
+}
+
+static int improbe(int from, int tag, MPI_Comm comm, int *there, MPI_Message *message, MPI_Status *status) {
+        int rc = real.Improbe(process_of(from, comm), tag, comm, there, message, status);
+
+        if (rc == MPI_SUCCESS && *there)
+                name_source(status);
+        return rc;
+}
+
+/* One that has ended with an error has a status, too. */
+static int test(MPI_Request *request, int *done, MPI_Status *status) {
+        int rc = real.Test(request, done, status);
+
+        if (rc != MPI_SUCCESS || *done)
+                name_source(status);
+        return rc;
+}
+
+static int test_any(int n, MPI_Request requests[], int *index, int *done, MPI_Status *status) {
+        int rc = real.Testany(n, requests, index, done, status);
+
+        if (rc != MPI_SUCCESS || *done)
+                name_source(status);
+        return rc;
+}
+
+static int test_some(int n, MPI_Request requests[], int *ret_n, int *indices, MPI_Status *statuses) {
+        int rc = real.Testsome(n, requests, ret_n, indices, statuses);
+
+        for (int i = 0; statuses != MPI_STATUSES_IGNORE && i < *ret_n; i++)
+                name_source(&statuses[i]);
+        return rc;
+}
+
+static int test_all(int n, MPI_Request requests[], int *done, MPI_Status *statuses) {
+        int rc = real.Testall(n, requests, done, statuses);
+
+        for (int i = 0; statuses != MPI_STATUSES_IGNORE && (rc != MPI_SUCCESS || *done) && i < n; i++)
+                name_source(&statuses[i]);
+        return rc;
+}
+
+static int size(MPI_Comm comm, int *ret) {
+        if (comm != mpi.comm_world)
+                return real.Comm_size(comm, ret);
+        *ret = ft.ranks;
+        return MPI_SUCCESS;
+}
+
+static int rank(MPI_Comm comm, int *ret) {
+        if (comm != mpi.comm_world)
+                return real.Comm_rank(comm, ret);
+        *ret = ft.world->rank;
+        return MPI_SUCCESS;
+}
+
+static int group(MPI_Comm comm, MPI_Group *ret) {
+        MPI_Group all;
+        int rc = real.Comm_group(comm, comm == mpi.comm_world ? &all : ret);
+
+        if (rc != MPI_SUCCESS || comm != mpi.comm_world)
+                return rc;
+        rc = real.Group_incl(all, ft.ranks, ft.world->world, ret);
+        (void) real.Group_free(&all);
+        return rc;
+}
+
+/* What stands for it has its ranks. */
+static MPI_Comm compared(MPI_Comm comm) {
+        return comm == mpi.comm_world ? ft.world->shadow : comm;
+}
+
+static int compare(MPI_Comm a, MPI_Comm b, int *ret) {
+        return a == b ? real.Comm_compare(a, b, ret) : real.Comm_compare(compared(a), compared(b), ret);
+}
+
+void translate_start(void) {
+        real = mpi;
+        mpi.Send = Send_translated;
+        mpi.Bsend = Bsend_translated;
+        mpi.Isend = Isend_translated;
+        mpi.Issend = Issend_translated;
+        mpi.Irsend = Irsend_translated;
+        mpi.Ibsend = Ibsend_translated;
+        mpi.Send_init = Send_init_translated;
+        mpi.Ssend_init = Ssend_init_translated;
+        mpi.Rsend_init = Rsend_init_translated;
+        mpi.Bsend_init = Bsend_init_translated;
+        mpi.Irecv = Irecv_translated;
+        mpi.Recv_init = Recv_init_translated;
+        mpi.Iprobe = iprobe;
+        mpi.Improbe = improbe;
+        mpi.Test = test;
+        mpi.Testany = test_any;
+        mpi.Testsome = test_some;
+        mpi.Testall = test_all;
+        mpi.Comm_size = size;
+        mpi.Comm_rank = rank;
+        mpi.Comm_group = group;
+        mpi.Comm_compare = compare;
+}
+
+int MPI_Comm_size(MPI_Comm comm, int *ret) {
+        return REAL(Comm_size)(comm, ret);
+}
+FT_WRAPS(Comm_size);
+
+int MPI_Comm_rank(MPI_Comm comm, int *ret) {
+        return REAL(Comm_rank)(comm, ret);
+}
+FT_WRAPS(Comm_rank);
+
+int MPI_Comm_group(MPI_Comm comm, MPI_Group *ret) {
+        return REAL(Comm_group)(comm, ret);
+}
+FT_WRAPS(Comm_group);
+
+int MPI_Comm_compare(MPI_Comm a, MPI_Comm b, int *ret) {
+        return REAL(Comm_compare)(a, b, ret);
+}
+FT_WRAPS(Comm_compare);
+
+int MPI_Send_init(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
+        return REAL(Send_init)(data, n, type, to, tag, comm, request);
+}
+FT_WRAPS(Send_init);
+
+int MPI_Ssend_init(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
+        return REAL(Ssend_init)(data, n, type, to, tag, comm, request);
+}
+FT_WRAPS(Ssend_init);
+
+int MPI_Rsend_init(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
+        return REAL(Rsend_init)(data, n, type, to, tag, comm, request);
+}
+FT_WRAPS(Rsend_init);
+
+int MPI_Bsend_init(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
+        return REAL(Bsend_init)(data, n, type, to, tag, comm, request);
+}
+FT_WRAPS(Bsend_init);
+
+int MPI_Recv_init(void *data, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request) {
+        return REAL(Recv_init)(data, n, type, from, tag, comm, request);
+}
+FT_WRAPS(Recv_init);
