@@ -1,5 +1,6 @@
 #include "rm/rmrt.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -104,6 +105,13 @@ int rmrt_init(void) {
 
 bool rmrt_is_managed(void) {
         return atomic_load_explicit(&said.managed, memory_order_acquire);
+}
+
+/* By the library that rmd loads into jobs that go on without lost ranks; the others have none. */
+bool rmrt_is_respawned(void) {
+        bool (*is_respawned)(void) = (bool (*)(void)) dlsym(RTLD_DEFAULT, "rmrt_ft_is_respawned");
+
+        return is_respawned && is_respawned();
 }
 
 static void tell(void) {

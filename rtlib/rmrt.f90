@@ -11,7 +11,7 @@ module rmrt
   implicit none
   private
 
-  public :: rmrt_init, rmrt_is_managed, rmrt_step, rmrt_goal, rmrt_at, rmrt_exclude, rmrt_include, &
+  public :: rmrt_init, rmrt_is_managed, rmrt_is_respawned, rmrt_step, rmrt_goal, rmrt_at, rmrt_exclude, rmrt_include, &
             rmrt_checkpoint_here, rmrt_own_state, rmrt_finalize
 
   ! As enum rmrt_event.
@@ -38,6 +38,9 @@ module rmrt
       import :: c_int
     end function
     logical(c_bool) function c_is_managed() bind(c, name='rmrt_is_managed')
+      import :: c_bool
+    end function
+    logical(c_bool) function c_is_respawned() bind(c, name='rmrt_is_respawned')
       import :: c_bool
     end function
     integer(c_int) function c_step(done, total) bind(c, name='rmrt_step')
@@ -91,6 +94,10 @@ contains
 
   logical function rmrt_is_managed()
     rmrt_is_managed = c_is_managed()
+  end function
+
+  logical function rmrt_is_respawned()
+    rmrt_is_respawned = c_is_respawned()
   end function
 
   subroutine step_int64(done, total, ierror)

@@ -21,6 +21,11 @@ int rmrt_init(void);
 /* Is it? False before rmrt_init(). */
 bool rmrt_is_managed(void);
 
+/* In a job with critical ranks (rm-mpirun --on-rank-loss continue:critical=RANKS): has this process replaced a rank that was lost? From the return of MPI_Init() on, which the process has waited in,
+ * and for as long as it lives; false before, and of all others. It begins at the program's beginning, with the number of that rank; what it needs to go on is for the program to bring
+ * (rmrt-ft(7)). Needs no rmrt_init(). */
+bool rmrt_is_respawned(void);
+
 /* `done` of `total` steps of equal work are done, as of this rank; `total` 0: not known. The job is as far as the rank that has done the fewest. To be
  * called after each step: costs some tens of nanoseconds, and rmd is told once a second at most. -EINVAL: more are done than there are. */
 int rmrt_step(uint64_t done, uint64_t total);
