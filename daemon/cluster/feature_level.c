@@ -97,6 +97,8 @@ static const struct {
         { &rm__command__descriptor, 220, STATE_LEVEL_RESIZE }, /* job_resize */
         { &rm__command__descriptor, 221, STATE_LEVEL_RESIZE }, /* job_resize_told */
         { &rm__job_spec__descriptor, 230, STATE_LEVEL_RANK_LOSS }, /* on_rank_loss */
+        { &rm__job_spec__descriptor, 231, STATE_LEVEL_RANK_LOSS }, /* critical_ranks */
+        { &rm__job_spec__descriptor, 232, STATE_LEVEL_RANK_LOSS }, /* spare_ranks */
         { &rm__job__descriptor, 230, STATE_LEVEL_RANK_LOSS }, /* rank_losses */
         { &rm__checkpoint__descriptor, 230, STATE_LEVEL_RANK_LOSS }, /* rank_losses */
         { &rm__command__descriptor, 230, STATE_LEVEL_RANK_LOSS }, /* job_ranks_told */

@@ -143,6 +143,8 @@ uint32_t job_capsule_cores(const Rm__Job *job, const Rm__Capsule *capsule);
 /* The first rank of the group. */
 uint32_t job_first_rank(const Rm__Job *job, const Rm__Capsule *capsule);
 /* ---- jobs that go on without ranks that are lost (state_rank_loss.c) ---- */
+/* Without its spare ones. */
+uint32_t job_program_ranks(const Rm__JobSpec *spec);
 /* NULL ok. */
 bool rank_losses_has(const Rm__RankLosses *losses, uint32_t rank);
 /* All ranks of this group that are not lost have come to their end. */

@@ -104,6 +104,10 @@ void job_checkpoints_drop(Rm__Job *job);
 void job_checkpoints_forget(Rm__Job *job);
 /* It has none any more, nor a size of groups; not while an index points at them. */
 void job_drop_capsules(Rm__Job *job);
+/* Its next attempt begins, which counts for JobSpec.restarts; only if job_may_restart(). */
+void job_restart(struct apply *a, Rm__Job *job, const char *reason);
+/* It runs, and cannot go on: it has FAILED. */
+void job_fail(struct apply *a, Rm__Job *job, const char *reason);
 /* It leaves its nodes, and is PENDING, to go on from its newest checkpoint; `held`: when somebody says so. */
 void job_requeue(struct apply *a, Rm__Job *job, bool held, const char *reason);
 /* For each address, whether a checkpoint of some job needs it: an array of STATE_CAPSULES_MAX + 1, malloc'ed; `ret_n`: how many. */

@@ -502,6 +502,22 @@ int apply_job_cancel(struct apply *a) {
         return 0;
 }
 
+/* Its end is decided, its capsules are to go. */
+static void complete(struct apply *a, Rm__Job *job) {
+        job->state = RM__JOB_STATE__JOB_COMPLETING;
+        state_index_job_state(a->index, job->id);
+        job_checkpoints_drop(job);
+        job_moves_end(a, job->id, "the job has ended");
+        job_finish(a, job);
+}
+
+void job_fail(struct apply *a, Rm__Job *job, const char *reason) {
+        job->exit_code = 1;
+        job->final_state = RM__JOB_STATE__JOB_FAILED;
+        message_set_string(&job->reason, reason);
+        complete(a, job);
+}
+
 int apply_job_exit(struct apply *a) {
         const Rm__CmdJobExit *in = a->command->job_exit;
         Rm__Job *job = find_job(a, "job-exit", in->job);
@@ -521,11 +537,7 @@ int apply_job_exit(struct apply *a) {
                 message_set_string(&job->reason, in->reason);
         else if (!job->cancel)
                 message_set_string(&job->reason, NULL);
-        job->state = RM__JOB_STATE__JOB_COMPLETING;
-        state_index_job_state(a->index, job->id);
-        job_checkpoints_drop(job);
-        job_moves_end(a, job->id, "the job has ended");
-        job_finish(a, job);
+        complete(a, job);
         return 0;
 }
 

@@ -4,12 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/rank_map.h"
 #include "common/util.h"
 #include "daemon/cluster/state_internal.h"
 
 enum { RANKS_NAMED_MAX = 16 }; /* in one event */
 
 /* ---- reading ---- */
+
+uint32_t job_program_ranks(const Rm__JobSpec *spec) {
+        return spec->spare_ranks < spec->ranks ? spec->ranks - spec->spare_ranks : spec->ranks;
+}
 
 bool rank_losses_has(const Rm__RankLosses *losses, uint32_t rank) {
         for (size_t i = 0; losses && i < losses->n_lost; i++)
@@ -44,6 +49,16 @@ void job_rank_losses_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *
         rm__rank_losses__init(job->rank_losses);
 }
 
+/* Who its ranks are now. */
+static struct rank_map *map_ranks(const Rm__Job *job) {
+        uint32_t ranks = job_program_ranks(job->spec);
+        struct rank_map *map = NULL;
+
+        if (rank_map_create(ranks, job->spec->ranks - ranks, job->spec->critical_ranks, &map, NULL) == 0)
+                rank_map_lose(map, job->rank_losses->lost, job->rank_losses->n_lost);
+        return map;
+}
+
 /* "2 5 7 and 3 more"; malloc'ed. */
 static char *name_ranks(const uint32_t *ranks, size_t n) {
         char *text = NULL;
@@ -68,10 +83,55 @@ static void interrupt_capture(struct apply *a, Rm__Job *job) {
                 job_checkpoints_interrupt(a, job, "a rank was lost meanwhile");
 }
 
+/* malloc'ed */
+static char *name_missing(uint32_t rank) {
+        return xasprintf("critical rank %" PRIu32 " was lost, and no spare rank is left", rank);
+}
+
+/* ", spare rank 8 replaces rank 5", for each of them that is; malloc'ed. */
+static char *name_replaced(const struct rank_map *map, const uint32_t *lost, size_t n) {
+        char *text = NULL;
+        size_t bytes = 0;
+        FILE *f = open_memstream(&text, &bytes);
+
+        if (!f)
+                abort();
+        for (size_t i = 0; i < n && i < RANKS_NAMED_MAX; i++) {
+                uint32_t rank = rank_map_rank(map, lost[i]), by = rank_map_process(map, rank);
+
+                if (by != RANK_MAP_NONE)
+                        (void) fprintf(f, ", spare rank %" PRIu32 " replaces rank %" PRIu32, by, rank);
+        }
+        (void) fclose(f);
+        return text;
+}
+
+static void tell(struct apply *a, const Rm__Job *job, const struct rank_map *map, size_t before) {
+        const uint32_t *lost = job->rank_losses->lost + before;
+        size_t n = job->rank_losses->n_lost - before;
+        cleanup_free char *names = name_ranks(lost, n);
+        cleanup_free char *replaced = name_replaced(map, lost, n);
+
+        apply_event(a, "job-ranks-lost", NULL, job->id, 0, 0,
+                    "job %" PRIu64 " has lost rank%s %s: %" PRIu32 " of %" PRIu32 " are left%s", job->id, n > 1 ? "s" : "", names,
+                    rank_map_living(map), job_program_ranks(job->spec), replaced);
+}
+
+/* As with a node that is lost: from its newest checkpoint, if its owner wants that, else it has failed. */
+static void end_without(struct apply *a, Rm__Job *job, uint32_t rank) {
+        cleanup_free char *reason = name_missing(rank);
+
+        if (job_may_restart(job))
+                job_restart(a, job, reason);
+        else
+                job_fail(a, job, reason);
+}
+
 static void lose(struct apply *a, Rm__Job *job, const uint32_t *ranks, size_t n) {
         Rm__RankLosses *losses = job->rank_losses;
-        size_t before = losses->n_lost, left;
-        char *names;
+        size_t before = losses->n_lost;
+        struct rank_map *map;
+        uint32_t missing;
 
         for (size_t i = 0; i < n; i++)
                 if (!rank_losses_has(losses, ranks[i]))
@@ -79,11 +139,14 @@ static void lose(struct apply *a, Rm__Job *job, const uint32_t *ranks, size_t n)
         if (losses->n_lost == before)
                 return;
         interrupt_capture(a, job);
-        left = job->spec->ranks - losses->n_lost;
-        names = name_ranks(losses->lost + before, losses->n_lost - before);
-        apply_event(a, "job-ranks-lost", NULL, job->id, 0, 0, "job %" PRIu64 " has lost rank%s %s: %zu of %u are left", job->id,
-                    losses->n_lost - before > 1 ? "s" : "", names, left, job->spec->ranks);
-        free(names);
+        map = map_ranks(job);
+        if (!map)
+                return;
+        tell(a, job, map, before);
+        missing = rank_map_missing(map);
+        rank_map_destroy(map);
+        if (missing != RANK_MAP_NONE && job_running(job))
+                end_without(a, job, missing);
 }
 
 /* A group can tell of its own ranks only. */
@@ -128,14 +191,27 @@ static void fail(Rm__Job *job, char *reason) {
         free(reason);
 }
 
+/* Why the program cannot have come to a good end, by who is left of it; malloc'ed, NULL: it can. */
+static char *lacks_ranks(const Rm__Job *job) {
+        struct rank_map *map = map_ranks(job);
+        uint32_t living = map ? rank_map_living(map) : 0, missing = map ? rank_map_missing(map) : RANK_MAP_NONE;
+
+        rank_map_destroy(map);
+        if (living == 0)
+                return xstrdup("all of its ranks were lost");
+        return missing != RANK_MAP_NONE ? name_missing(missing) : NULL;
+}
+
 /* mpirun cannot know it: it says 0 also if ranks were killed. One none of whose ranks speaks is no MPI program, and mpirun's word counts. */
 void job_rank_losses_judge(Rm__Job *job) {
         const Rm__RankLosses *losses = job->rank_losses;
+        char *why;
 
         if (!losses || !losses->speaks || job->final_state != RM__JOB_STATE__JOB_COMPLETED)
                 return;
-        if (losses->n_lost == job->spec->ranks) {
-                fail(job, xstrdup("all of its ranks were lost"));
+        why = lacks_ranks(job);
+        if (why) {
+                fail(job, why);
                 return;
         }
         for (size_t i = 0; i < job->n_capsules; i++) {

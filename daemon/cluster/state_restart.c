@@ -100,6 +100,15 @@ static void begin_recovery(struct apply *a, const Rm__CmdJobRestart *in, Rm__Job
                     in->reason);
 }
 
+void job_restart(struct apply *a, Rm__Job *job, const char *reason) {
+        Rm__CmdJobRestart restart = RM__CMD_JOB_RESTART__INIT;
+
+        restart.attempt = job->attempt + 1;
+        restart.reason = (char *) reason;
+        begin_recovery(a, &restart, job);
+        job_recover(a, job);
+}
+
 void job_requeue(struct apply *a, Rm__Job *job, bool held, const char *reason) {
         job->free_attempts++;
         job->held = held;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "common/rank_map.h"
 #include "common/text.h"
 #include "common/util.h"
 #include "daemon/cluster/state.h"
@@ -226,6 +227,33 @@ static int check_on_rank_loss(const Rm__JobSpec *spec, const struct jobspec_rule
         return check_level(rules, STATE_LEVEL_RANK_LOSS, "--on-rank-loss continue", err);
 }
 
+static int check_critical_ranks(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        struct rank_map *map = NULL;
+
+        if (!spec->critical_ranks[0])
+                return 0;
+        if (spec->on_rank_loss != RM__RANK_LOSS__RANK_LOSS_CONTINUE)
+                return error_set(err, -EINVAL, "critical ranks are for jobs with --on-rank-loss continue");
+        if (spec->spare_ranks >= spec->ranks)
+                return 0; /* check_spare_ranks() tells */
+        if (rank_map_create(spec->ranks - spec->spare_ranks, spec->spare_ranks, spec->critical_ranks, &map, err) < 0) {
+                error_clean(err);
+                return error_prefix(err, "--on-rank-loss continue:critical");
+        }
+        rank_map_destroy(map);
+        return 0;
+}
+
+static int check_spare_ranks(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->spare_ranks == 0)
+                return 0;
+        if (!spec->critical_ranks[0])
+                return error_set(err, -EINVAL, "--spare-ranks is for jobs with --on-rank-loss continue:critical=RANKS");
+        if (spec->spare_ranks < spec->ranks)
+                return 0;
+        return error_set(err, -EINVAL, "--spare-ranks: %u of %u ranks leave none for the program", spec->spare_ranks, spec->ranks);
+}
+
 /* Any value is good. */
 static int check_nothing(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
         return 0;
@@ -271,6 +299,8 @@ static const struct {
         { 220, "active_ranks", check_active_ranks },
         { 221, "min_ranks", check_min_ranks },
         { 230, "on_rank_loss", check_on_rank_loss },
+        { 231, "critical_ranks", check_critical_ranks },
+        { 232, "spare_ranks", check_spare_ranks },
 };
 
 void jobspec_normalize(Rm__JobSpec *spec) {

@@ -421,6 +421,7 @@ static void keep_result(struct world *w, const struct state_result *result) {
                 assert_int_equal(result->events[i]->time_usec, w->time_usec);
                 assert_true(result->events[i]->text[0]);
                 assert_true(text_is_plain(result->events[i]->text));
+                (void) snprintf(w->event, sizeof(w->event), "%s", result->events[i]->text);
                 if (used + 64 < sizeof(w->events))
                         used += (size_t) snprintf(w->events + used, sizeof(w->events) - used, "%s ", result->events[i]->kind);
         }
@@ -631,31 +632,41 @@ int submit(struct world *w, uint32_t ranks) {
         return submit_resizable(w, ranks, 0, 0);
 }
 
-static int submit_spec(struct world *w, uint32_t ranks, uint32_t active, uint32_t least, Rm__RankLoss loss) {
+static int submit_spec(struct world *w, Rm__JobSpec *spec) {
         char *argv[] = { (char *) "mpirun", (char *) "./a.out" };
-        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
         int code;
         COMMAND(JobSubmit, job_submit, JOB_SUBMIT);
 
-        spec.name = (char *) "a.out";
-        spec.user = (char *) "alice";
-        spec.argv = argv;
-        spec.n_argv = ARRAY_SIZE(argv);
-        spec.ranks = ranks;
-        spec.active_ranks = active;
-        spec.min_ranks = least;
-        spec.on_rank_loss = loss;
-        body.spec = &spec;
+        spec->name = (char *) "a.out";
+        spec->user = (char *) "alice";
+        spec->argv = argv;
+        spec->n_argv = ARRAY_SIZE(argv);
+        body.spec = spec;
         code = apply_command(w, &command);
         return code < 0 ? code : (int) w->created;
 }
 
 int submit_resizable(struct world *w, uint32_t ranks, uint32_t active, uint32_t least) {
-        return submit_spec(w, ranks, active, least, RM__RANK_LOSS__RANK_LOSS_ABORT);
+        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
+
+        spec.ranks = ranks;
+        spec.active_ranks = active;
+        spec.min_ranks = least;
+        return submit_spec(w, &spec);
 }
 
 int submit_enduring(struct world *w, uint32_t ranks) {
-        return submit_spec(w, ranks, 0, 0, RM__RANK_LOSS__RANK_LOSS_CONTINUE);
+        return submit_critical(w, ranks, 0, "");
+}
+
+int submit_critical(struct world *w, uint32_t ranks, uint32_t spare, const char *critical) {
+        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
+
+        spec.ranks = ranks;
+        spec.on_rank_loss = RM__RANK_LOSS__RANK_LOSS_CONTINUE;
+        spec.spare_ranks = spare;
+        spec.critical_ranks = (char *) critical;
+        return submit_spec(w, &spec);
 }
 
 static int resize_by(struct world *w, uint64_t job, uint32_t ranks, const char *by) {

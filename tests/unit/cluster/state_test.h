@@ -24,6 +24,7 @@ struct world {
         uint32_t boot;    /* that nodes say at their join that they run since */
         char error[RM_ERROR_TEXT_BYTES];
         char events[1024]; /* kinds of the last command's events, "job-ended node-drained " */
+        char event[256]; /* text of the last one */
         bool thorough;     /* after each command: both states packed and compared, refusals change nothing */
 };
 
@@ -73,6 +74,8 @@ int resize_auto(struct world *w, uint64_t job, uint32_t ranks);
 int resize_told(struct world *w, uint64_t job, uint64_t begun, uint64_t done, uint32_t ranks, bool ending);
 /* One that goes on without ranks that are lost; the id or the (negative) code. */
 int submit_enduring(struct world *w, uint32_t ranks);
+/* Of these the last are spare. */
+int submit_critical(struct world *w, uint32_t ranks, uint32_t spare, const char *critical);
 /* Its ranks speak: all that are not lost have finished, or not. */
 int ranks_told(struct world *w, uint64_t job, int32_t group, const char *node, const uint32_t *lost, size_t n_lost, bool finished);
 int job_available(struct world *w, uint64_t job, const char *node, uint32_t cores, const char *error);

@@ -45,6 +45,17 @@ static uint64_t running_job(struct world *w) {
         return (uint64_t) id;
 }
 
+/* Of the 8 ranks there 6 and 7 are spare. */
+static uint64_t running_critical_job(struct world *w, uint32_t restarts) {
+        int id = submit_critical(w, 8, 2, "0,4-5");
+
+        assert_true(id > 0);
+        if (restarts > 0)
+                let_restart(w, (uint64_t) id, restarts);
+        place_all(w, (uint64_t) id);
+        return (uint64_t) id;
+}
+
 static int tell(struct world *w, uint64_t id, int32_t group, uint32_t lost) {
         return ranks_told(w, id, group, places[group], &lost, 1, false);
 }
@@ -262,6 +273,71 @@ static void test_goes_on_with_what_was_saved(void **state) {
         assert_true(job_of(w, id)->rank_losses->speaks);
 }
 
+static void test_critical_ranks_are_replaced(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_critical_job(w, 0);
+
+        assert_int_equal(tell(w, id, 1, 4), 0);
+        assert_string_equal(w->event, "job 1 has lost rank 4: 6 of 6 are left, spare rank 6 replaces rank 4");
+        assert_int_equal(tell(w, id, 0, 1), 0);
+        assert_string_equal(w->event, "job 1 has lost rank 1: 5 of 6 are left");
+        assert_int_equal(tell(w, id, 1, 6), 0);
+        assert_string_equal(w->event, "job 1 has lost rank 6: 5 of 6 are left, spare rank 7 replaces rank 4");
+        assert_int_equal(job_of(w, id)->state, RM__JOB_STATE__JOB_RUNNING);
+        assert_int_equal(finish_group(w, id, 0), 0);
+        assert_int_equal(finish_group(w, id, 1), 0);
+        end(w, id, 0);
+        expect_end(w, id, RM__JOB_STATE__JOB_COMPLETED, 0, "");
+}
+
+static void test_without_a_spare_rank_it_has_failed(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_critical_job(w, 0);
+        const uint32_t spare[] = { 6, 7 };
+
+        assert_int_equal(ranks_told(w, id, 1, "n2", spare, 2, false), 0);
+        assert_int_equal(job_of(w, id)->state, RM__JOB_STATE__JOB_RUNNING);
+        assert_int_equal(tell(w, id, 0, 0), 0);
+        assert_int_equal(job_of(w, id)->state, RM__JOB_STATE__JOB_COMPLETING);
+        assert_int_equal(ends(w, id, 0, RM__JOB_STATE__JOB_PENDING, ""), -EALREADY);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(gone(w, id, i, i == 1 ? "n2" : "n1"), 0);
+        expect_end(w, id, RM__JOB_STATE__JOB_FAILED, 1, "critical rank 0 was lost, and no spare rank is left");
+}
+
+static void test_or_starts_again(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_critical_job(w, 1);
+        const uint32_t some[] = { 6, 7, 5 };
+
+        assert_int_equal(ranks_told(w, id, 1, "n2", some, 3, false), 0);
+        assert_int_equal(job_of(w, id)->state, RM__JOB_STATE__JOB_RECOVERING);
+        assert_int_equal(job_of(w, id)->attempt, 2);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(gone(w, id, i, i == 1 ? "n2" : "n1"), 0);
+        assert_int_equal(job_of(w, id)->state, RM__JOB_STATE__JOB_PENDING);
+        assert_string_equal(job_of(w, id)->restart_reason, "critical rank 5 was lost, and no spare rank is left");
+        place_all(w, id);
+        expect_lost(w, id, 0, NULL);
+        /* That was the last time. */
+        assert_int_equal(ranks_told(w, id, 1, "n2", some, 3, false), 0);
+        assert_int_equal(job_of(w, id)->final_state, RM__JOB_STATE__JOB_FAILED);
+}
+
+/* mpirun has said 0 before its loss was heard of. */
+static void test_late_loss_of_a_critical_rank(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_critical_job(w, 0);
+        const uint32_t some[] = { 6, 7, 5 };
+
+        assert_int_equal(finish_group(w, id, 0), 0);
+        assert_int_equal(ends(w, id, 0, RM__JOB_STATE__JOB_PENDING, ""), 0);
+        assert_int_equal(ranks_told(w, id, 1, "n2", some, 3, true), 0);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(gone(w, id, i, i == 1 ? "n2" : "n1"), 0);
+        expect_end(w, id, RM__JOB_STATE__JOB_FAILED, 1, "critical rank 5 was lost, and no spare rank is left");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_losses_are_listed_once_in_order, set_up, tear_down),
@@ -274,6 +350,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_other_programs_end_as_mpirun_says, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_captured_before_or_after, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_begins_anew_with_all, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_critical_ranks_are_replaced, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_without_a_spare_rank_it_has_failed, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_or_starts_again, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_late_loss_of_a_critical_rank, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_goes_on_with_what_was_saved, set_up, tear_down),
         };
 

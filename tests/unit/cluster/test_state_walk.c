@@ -123,7 +123,8 @@ static int random_submit(struct walk *walk) {
         if (walk->world.state->level >= STATE_LEVEL_RESIZE && ranks > 0 && pick(walk, 2))
                 active = 1 + pick(walk, ranks + (pick(walk, 10) == 0));
         else if (walk->world.state->level >= STATE_LEVEL_RANK_LOSS && pick(walk, 2))
-                return submit_enduring(&walk->world, ranks);
+                return pick(walk, 2) ? submit_enduring(&walk->world, ranks)
+                                     : submit_critical(&walk->world, ranks + 2, 1 + pick(walk, 2), "0");
         return submit_resizable(&walk->world, ranks, active, active > 0 ? pick(walk, active + 1) : 0);
 }
 

@@ -287,6 +287,31 @@ static void test_lost_ranks(void **state) {
         expect(&spec, "--on-rank-loss continue cannot be combined with --max-ranks");
 }
 
+static void test_critical_ranks(void **state) {
+        Rm__JobSpec spec = good_spec();
+
+        spec.critical_ranks = (char *) "0";
+        expect(&spec, "critical ranks are for jobs with --on-rank-loss continue");
+        spec.on_rank_loss = RM__RANK_LOSS__RANK_LOSS_CONTINUE;
+        expect(&spec, NULL);
+        spec.spare_ranks = 2;
+        expect(&spec, NULL);
+        spec.critical_ranks = (char *) "0,2";
+        expect(&spec, "--on-rank-loss continue:critical: there is no rank 2: the program has 2");
+        spec.critical_ranks = (char *) "1-";
+        expect(&spec, "--on-rank-loss continue:critical: '1-' is not a list of ranks");
+        spec.critical_ranks = (char *) "0\n";
+        expect(&spec, "--on-rank-loss continue:critical: '0?' is not a list of ranks");
+        spec.critical_ranks = (char *) "0";
+        spec.spare_ranks = 4;
+        expect(&spec, "--spare-ranks: 4 of 4 ranks leave none for the program");
+        spec.spare_ranks = UINT32_MAX;
+        expect(&spec, "--spare-ranks: 4294967295 of 4 ranks leave none for the program");
+        spec.spare_ranks = 1;
+        spec.critical_ranks = (char *) "";
+        expect(&spec, "--spare-ranks is for jobs with --on-rank-loss continue:critical=RANKS");
+}
+
 /* Each of what is new would end the rmd of an older node. */
 static void test_checkpoints_with_older_nodes(void **state) {
         static const struct jobspec_rules before = { .max_priority = 1000, .level = STATE_LEVEL_CHECKPOINT - 1, .behind = "n2" };
@@ -407,6 +432,7 @@ int main(void) {
                 cmocka_unit_test(test_checkpoints),
                 cmocka_unit_test(test_ranks_in_reserve),
                 cmocka_unit_test(test_lost_ranks),
+                cmocka_unit_test(test_critical_ranks),
                 cmocka_unit_test(test_checkpoints_with_older_nodes),
                 cmocka_unit_test(test_what_does_not_start_again_waits_for_nothing),
                 cmocka_unit_test(test_priority),
