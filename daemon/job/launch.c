@@ -214,7 +214,8 @@ static char *preload_setting(const Rm__JobSpec *spec, unsigned preload) {
 }
 
 static bool is_ours(const char *assignment, const Rm__JobSpec *spec, unsigned preload) {
-        static const char *const names[] = { "RM_JOB_ID=", "RM_ATTEMPT=", "RM_ACTIVE_RANKS=", "RM_ON_RANK_LOSS=" };
+        static const char *const names[] = { "RM_JOB_ID=",       "RM_ATTEMPT=",        "RM_ACTIVE_RANKS=",
+                                             "RM_ON_RANK_LOSS=", "RM_CRITICAL_RANKS=", "RM_SPARE_RANKS=" };
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (strncmp(assignment, names[i], strlen(names[i])) == 0)
@@ -248,7 +249,7 @@ static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, unsigned pr
                 "PRTE_MCA_odls_base_max_threads=0",
                 YIELD_SETTING,
         };
-        char **env = xcalloc(spec->n_env + ARRAY_SIZE(ours) + 6, sizeof(char *));
+        char **env = xcalloc(spec->n_env + ARRAY_SIZE(ours) + 8, sizeof(char *));
         size_t n = 0;
 
         for (size_t i = 0; i < spec->n_env; i++)
@@ -263,6 +264,10 @@ static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, unsigned pr
                 env[n++] = xasprintf("RM_ACTIVE_RANKS=%u", spec->active_ranks);
         if (launch_goes_on(spec))
                 env[n++] = xstrdup("RM_ON_RANK_LOSS=continue");
+        if (launch_goes_on(spec) && spec->critical_ranks[0]) {
+                env[n++] = xasprintf("RM_CRITICAL_RANKS=%s", spec->critical_ranks);
+                env[n++] = xasprintf("RM_SPARE_RANKS=%u", spec->spare_ranks);
+        }
         if (preload)
                 env[n++] = preload_setting(spec, preload);
         return env;

@@ -24,8 +24,8 @@ struct lately_lost {
         uint32_t attempt; /* that it is of; 0: none has been seen */
         size_t seen; /* of the attempt's list */
         char *names; /* of those that are to be told, "5 6 7"; NULL: there are none */
-        size_t n, left; /* how many these are, and how many the job has besides all that were lost */
-        uint32_t ranks; /* of the job */
+        size_t n, left; /* how many these are, and how many ranks of its program the job has now */
+        uint32_t ranks; /* of its program */
         uint64_t at_usec; /* when they are to be told; ATTACHMENT_NEVER_USEC */
         bool over; /* the job ends, and not well: nobody needs to hear what its end has done to its ranks */
 };

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "common/rank_map.h"
 #include "common/util.h"
 #include "launcher/client/attachment_internal.h"
 
@@ -9,13 +10,44 @@
 #define TOGETHER_USEC (300U * 1000U)
 #define NAMED_MAX 16U
 
-static void add(struct lately_lost *lost, uint32_t rank) {
+/* "5", "5 (8 replaces it)", "8 (spare)", "8 (was rank 5, 9 replaces it)"; malloc'ed. */
+static char *name_lost(const struct rank_map *map, uint32_t process) {
+        uint32_t rank = rank_map_rank(map, process), by = rank_map_process(map, rank);
+        cleanup_free char *was = NULL;
+        cleanup_free char *replaced = NULL;
+
+        if (rank == RANK_MAP_NONE)
+                return xasprintf("%" PRIu32 " (spare)", process);
+        was = rank != process ? xasprintf("was rank %" PRIu32, rank) : xstrdup("");
+        replaced = by != RANK_MAP_NONE ? xasprintf("%" PRIu32 " replaces it", by) : xstrdup("");
+        if (!*was && !*replaced)
+                return xasprintf("%" PRIu32, process);
+        return xasprintf("%" PRIu32 " (%s%s%s)", process, was, *was && *replaced ? ", " : "", replaced);
+}
+
+static void add(struct lately_lost *lost, const struct rank_map *map, uint32_t process) {
         cleanup_free char *before = NULL;
+        cleanup_free char *name = NULL;
 
         if (lost->n++ >= NAMED_MAX)
                 return;
         before = take_ptr(lost->names);
-        lost->names = xasprintf("%s%s%" PRIu32, before ? before : "", before ? " " : "", rank);
+        name = name_lost(map, process);
+        lost->names = xasprintf("%s%s%s", before ? before : "", before ? " " : "", name);
+}
+
+static void add_all(struct lately_lost *lost, const Rm__JobSpec *spec, const Rm__RankLosses *losses) {
+        uint32_t spares = spec->spare_ranks < spec->ranks ? spec->spare_ranks : 0;
+        struct rank_map *map = NULL;
+
+        if (rank_map_create(spec->ranks - spares, spares, spec->critical_ranks, &map, NULL) < 0)
+                return;
+        rank_map_lose(map, losses->lost, losses->n_lost);
+        while (lost->seen < losses->n_lost)
+                add(lost, map, losses->lost[lost->seen++]);
+        lost->ranks = spec->ranks - spares;
+        lost->left = rank_map_living(map);
+        rank_map_destroy(map);
 }
 
 void losses_follow(struct attachment *a, const Rm__Job *job, uint64_t now) {
@@ -31,10 +63,7 @@ void losses_follow(struct attachment *a, const Rm__Job *job, uint64_t now) {
                 job->cancel || (job->state >= RM__JOB_STATE__JOB_COMPLETING && job->final_state != RM__JOB_STATE__JOB_COMPLETED);
         if (losses->n_lost <= lost->seen)
                 return;
-        while (lost->seen < losses->n_lost)
-                add(lost, losses->lost[lost->seen++]);
-        lost->ranks = job->spec->ranks;
-        lost->left = lost->ranks > losses->n_lost ? lost->ranks - losses->n_lost : 0;
+        add_all(lost, job->spec, losses);
         if (lost->at_usec == ATTACHMENT_NEVER_USEC)
                 lost->at_usec = now + TOGETHER_USEC;
 }

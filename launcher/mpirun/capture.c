@@ -132,7 +132,7 @@ int capture_job(const struct command *command, const struct options *options, bo
         take_environment(spec);
         take_limits(spec);
         spec->umask = current_umask();
-        spec->ranks = options->max_ranks > 0 ? options->max_ranks : command->ranks;
+        spec->ranks = options->max_ranks > 0 ? options->max_ranks : command->ranks + options->spare_ranks;
         spec->active_ranks = options->max_ranks > 0 ? command->ranks : 0;
         spec->min_ranks = options->max_ranks > 0 && options->min_ranks == 0 ? command->ranks : options->min_ranks;
         spec->group_size = options->group_size;
@@ -143,6 +143,8 @@ int capture_job(const struct command *command, const struct options *options, bo
         spec->on_node_loss = options->on_node_loss;
         spec->restarts = options->restarts;
         spec->on_rank_loss = (Rm__RankLoss) options->on_rank_loss;
+        spec->critical_ranks = options->critical_ranks ? (char *) options->critical_ranks : none;
+        spec->spare_ranks = options->spare_ranks;
         spec->checkpoint_usec = options->checkpoint_usec;
         spec->checkpoint_files = options->checkpoint_files;
         spec->checkpoint_at_limit = options->checkpoint_at_limit;

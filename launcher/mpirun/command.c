@@ -223,14 +223,14 @@ int command_keep_order(const struct command *command, const char *why, struct rm
         return error_set(err, -EINVAL, "%s cannot be combined with %s: ranks must be placed in their order", why, command->mapping);
 }
 
-int command_reserve(struct command *command, uint32_t ranks, struct rm_error *err) {
+int command_reserve(struct command *command, uint32_t ranks, const char *why, struct rm_error *err) {
         char *word = command->argv[command->ranks_at];
         const char *equals = strchr(word, '=');
 
-        if (command_keep_order(command, "--max-ranks", err) < 0)
+        if (command_keep_order(command, why, err) < 0)
                 return err->code;
         if (command->n_ranks_at > 1)
-                return error_set(err, -EINVAL, "with --max-ranks, give the number of ranks once");
+                return error_set(err, -EINVAL, "with %s, give the number of ranks once", why);
         command->changed = xasprintf("%.*s%u", equals ? (int) (equals + 1 - word) : 0, word, ranks);
         command->argv[command->ranks_at] = command->changed;
         return 0;

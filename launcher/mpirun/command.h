@@ -39,7 +39,7 @@ struct command_option {
 int command_parse(char *const *args, const struct command_option *options, size_t n_options, command_option_fn option,
                   void *context, struct command *ret_command, struct rm_error *err);
 /* mpirun is to start so many, at least `ranks`, of which the others are in reserve. -EINVAL: not with this command line, and the text says why. */
-int command_reserve(struct command *command, uint32_t ranks, struct rm_error *err);
+int command_reserve(struct command *command, uint32_t ranks, const char *why, struct rm_error *err);
 /* Ranks of one program must be in the order of their groups, for what `why` asks for. -EINVAL: there are several, or the command line may place ranks otherwise. */
 int command_keep_order(const struct command *command, const char *why, struct rm_error *err);
 void command_finish(struct command *command);

@@ -33,11 +33,13 @@ static const char help_text[] =
         "  --min-ranks N        with --max-ranks: the fewest that the job can be asked to go on with (default: -n)\n"
         "  --on-node-loss abort|restart|fold   when a node of the job fails: end it (default), start it again (default\n"
         "                       with --checkpoint), or do so at once, even if ranks have to share cores\n"
-        "  --on-rank-loss abort|continue   when a rank is lost: end the job (default), or go on without it\n"
+        "  --on-rank-loss abort|continue[:critical=RANKS]   when a rank is lost: end the job (default), or go on\n"
+        "                       without it; critical ones, as 0,5-7, are replaced by spare ones\n"
         "  --policy P           placement policy (see 'rmctl list-policies')\n"
         "  --priority N         0 to 1000000; higher is placed first (default 0)\n"
         "  --recover-wait TIME  with --on-node-loss restart: then share cores after so long (default: never)\n"
         "  --restarts N         with --on-node-loss restart or fold: how often at most (default 3)\n"
+        "  --spare-ranks N      with critical ranks: start N more, which wait to replace those that are lost\n"
         "  --spares N           reserve N idle nodes for when a node of the job is drained or loses cores\n"
         "  --time LIMIT         end the job after this time: 90, 90s, 5m, 2h, 1d\n"
         "  --wait TIME          cancel the job if it has not started within this time\n"
@@ -71,7 +73,11 @@ static int read_settings(char **args, struct command *ret_command, struct option
                 r = options_check_ranks(options, ret_command->ranks, err);
         if (r == 0 && options->on_rank_loss != 0)
                 r = command_keep_order(ret_command, "--on-rank-loss continue", err);
-        return r < 0 || options->max_ranks == 0 ? r : command_reserve(ret_command, options->max_ranks, err);
+        if (r == 0 && options->max_ranks > 0)
+                return command_reserve(ret_command, options->max_ranks, "--max-ranks", err);
+        if (r == 0 && options->spare_ranks > 0)
+                return command_reserve(ret_command, ret_command->ranks + options->spare_ranks, "--spare-ranks", err);
+        return r;
 }
 
 static int serve(struct frontend *frontend, uint64_t job, const struct options *options, bool input) {

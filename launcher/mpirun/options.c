@@ -23,6 +23,7 @@ const struct command_option options_known[OPTION_COUNT] = {
         [OPTION_MAX_RANKS] = { "max-ranks", true },
         [OPTION_MEM] = { "mem", true },
         [OPTION_MIN_RANKS] = { "min-ranks", true },
+        [OPTION_SPARE_RANKS] = { "spare-ranks", true },
         [OPTION_SPARES] = { "spares", true },
         [OPTION_CHECKPOINT] = { "checkpoint", true },
         [OPTION_CHECKPOINT_FILES] = { "checkpoint-files", true },
@@ -302,17 +303,47 @@ static int resolve_on_node_loss(struct options *o, struct rm_error *err) {
         return r;
 }
 
+/* "continue:critical=0,5-7": what the list says is for rmd to judge. */
+static bool take_critical(const struct option_source *source, struct options *o) {
+        static const char prefix[] = "continue:critical=";
+
+        o->critical_ranks = NULL;
+        if (!source->value || strncmp(source->value, prefix, sizeof(prefix) - 1) != 0 || !source->value[sizeof(prefix) - 1])
+                return false;
+        o->critical_ranks = source->value + sizeof(prefix) - 1;
+        o->on_rank_loss = 1;
+        return true;
+}
+
 /* After the reserve. By the environment or the file it is for those jobs that can. */
 static int resolve_on_rank_loss(struct options *o, struct rm_error *err) {
         static const char *const choices[] = { "abort", "continue" };
         const struct option_source *source = &o->sources[OPTION_ON_RANK_LOSS];
-        int r = resolve_choice(source, choices, ARRAY_SIZE(choices), "abort or continue", &o->on_rank_loss, err);
+        int r = take_critical(source, o) ? 0
+                                         : resolve_choice(source, choices, ARRAY_SIZE(choices),
+                                                          "abort or continue[:critical=RANKS]", &o->on_rank_loss, err);
 
         if (r < 0 || o->on_rank_loss == 0 || o->max_ranks == 0)
                 return r;
         if (strncmp(source->origin, "--", 2) == 0)
                 return error_set(err, -EINVAL, "%s: 'continue' cannot be combined with --max-ranks", source->origin);
         o->on_rank_loss = 0;
+        o->critical_ranks = NULL;
+        return 0;
+}
+
+/* After what becomes of a job whose ranks are lost. By the environment or the file they are for those jobs that have critical ranks. */
+static int resolve_spare_ranks(struct options *o, struct rm_error *err) {
+        const struct option_source *source = &o->sources[OPTION_SPARE_RANKS];
+        int64_t number = 0;
+        int r = resolve_number(source, COMMAND_MAX_RANKS, &number, err);
+
+        if (r < 0 || number == 0)
+                return r;
+        if (o->critical_ranks)
+                o->spare_ranks = (uint32_t) number;
+        else if (strncmp(source->origin, "--", 2) == 0)
+                return error_set(err, -EINVAL, "%s: needs --on-rank-loss continue:critical=RANKS", source->origin);
         return 0;
 }
 
@@ -369,6 +400,8 @@ int options_resolve(struct options *o, struct rm_error *err) {
         if (r == 0)
                 r = resolve_on_rank_loss(o, err);
         if (r == 0)
+                r = resolve_spare_ranks(o, err);
+        if (r == 0)
                 r = resolve_duration(&o->sources[OPTION_WAIT], true, &o->wait_usec, err);
         if (r == 0)
                 r = resolve_yes_no(&o->sources[OPTION_DETACH], &o->detach, err);
@@ -393,6 +426,9 @@ int options_check_ranks(const struct options *o, uint32_t ranks, struct rm_error
         if (o->min_ranks > ranks)
                 return error_set(err, -EINVAL, "%s: the job begins with %u ranks, so it cannot have %u at least", least, ranks,
                                  o->min_ranks);
+        if (o->spare_ranks > COMMAND_MAX_RANKS - ranks)
+                return error_set(err, -EINVAL, "%s: %u ranks and %u spare ones are too many (at most %u)",
+                                 o->sources[OPTION_SPARE_RANKS].origin, ranks, o->spare_ranks, COMMAND_MAX_RANKS);
         return 0;
 }
 

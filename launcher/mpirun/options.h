@@ -18,6 +18,7 @@ enum {
         OPTION_MAX_RANKS,
         OPTION_MEM,
         OPTION_MIN_RANKS,
+        OPTION_SPARE_RANKS,
         OPTION_SPARES,
         OPTION_CHECKPOINT,
         OPTION_CHECKPOINT_FILES,
@@ -55,6 +56,8 @@ struct options {
         uint32_t on_node_loss; /* 0 abort, 1 restart, 2 fold, as in proto */
         uint32_t restarts;     /* 0 if on_node_loss is 0 */
         uint32_t on_rank_loss; /* 0 abort, 1 continue, as in proto */
+        const char *critical_ranks; /* of continue, as the user has written them; NULL: none */
+        uint32_t spare_ranks;       /* beside those of the program; only with critical ones */
         uint64_t checkpoint_usec; /* 0: none by itself, UINT64_MAX: auto */
         bool checkpoint_files; /* those written in place are kept with it */
         bool checkpoint_at_limit;

@@ -467,6 +467,11 @@ static char *lost_text(const Rm__Job *j) {
         return text;
 }
 
+/* "0,5-7 (2 spare)"; NULL of jobs without critical ranks. */
+static char *critical_text(const Rm__JobSpec *s) {
+        return s->critical_ranks[0] ? xasprintf("%s (%u spare)", s->critical_ranks, s->spare_ranks) : NULL;
+}
+
 /* `moves` NULL: not known. */
 static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList *moves) {
         const Rm__Job *j = v->job;
@@ -498,6 +503,7 @@ static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList
                 call_take_key("Ranks", xasprintf("%u", s->ranks));
         if (s->active_ranks > 0)
                 call_take_key("Active ranks", active_text(v));
+        call_take_key("Critical ranks", critical_text(s));
         call_take_key("Lost ranks", lost_text(j));
         call_take_key("Nodes", short_nodes(v->nodes));
         call_take_key("Policy", policy_text(j));

@@ -366,7 +366,8 @@ static size_t count_words(const struct launch_command *command, const char *word
 
 /* mpirun and the ranks of a job that goes on without lost ones are told so; of any other job they are not, whatever its environment says. */
 static void test_goes_on_without_ranks(void **state) {
-        static const char *const env[] = { "OMPI_MCA_coll=^self", "RM_ON_RANK_LOSS=continue", "LD_PRELOAD=mine.so", NULL };
+        static const char *const env[] = { "OMPI_MCA_coll=^self", "RM_ON_RANK_LOSS=continue", "RM_CRITICAL_RANKS=0",
+                                           "RM_SPARE_RANKS=1",    "LD_PRELOAD=mine.so",       NULL };
         struct launch_command command;
         struct job j;
 
@@ -374,6 +375,8 @@ static void test_goes_on_without_ranks(void **state) {
         launch_head_command(&command, &j.job, j.job.spec);
         assert_string_equal(env_value(&command, "OMPI_MCA_coll"), "^self");
         assert_null(env_value(&command, "RM_ON_RANK_LOSS"));
+        assert_null(env_value(&command, "RM_CRITICAL_RANKS"));
+        assert_null(env_value(&command, "RM_SPARE_RANKS"));
         assert_int_equal(count_words(&command, "--with-ft"), 0);
         launch_command_finish(&command);
         j.spec.on_rank_loss = RM__RANK_LOSS__RANK_LOSS_CONTINUE;
@@ -389,7 +392,11 @@ static void test_goes_on_without_ranks(void **state) {
         assert_string_equal(env_value(&command, "LD_PRELOAD"), "mine.so:/run/rmd-ft.so:/run/rmd-yield.so");
         assert_string_equal(env_value(&command, "RM_ON_RANK_LOSS"), "continue");
         launch_command_finish(&command);
+        j.spec.critical_ranks = (char *) "0,2-3";
+        j.spec.spare_ranks = 2;
         launch_group_command(&command, &j.job, j.job.spec, "exec prted", LAUNCH_WITH_FT);
+        assert_string_equal(env_value(&command, "RM_CRITICAL_RANKS"), "0,2-3");
+        assert_string_equal(env_value(&command, "RM_SPARE_RANKS"), "2");
         assert_string_equal(env_value(&command, "LD_PRELOAD"), "mine.so:/run/rmd-ft.so");
         launch_command_finish(&command);
 }

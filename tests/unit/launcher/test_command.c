@@ -177,7 +177,7 @@ static void reserve(const char *words, const char *passed, const char *error) {
         int r;
 
         assert_int_equal(parse(words, &command, &seen, &err, &copy), 0);
-        r = command_reserve(&command, 16, &err);
+        r = command_reserve(&command, 16, "--max-ranks", &err);
         joined = join(command.argv);
         if (passed)
                 assert_string_equal(joined, passed);

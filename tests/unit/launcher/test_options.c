@@ -131,6 +131,12 @@ static void values_are_judged(void **state) {
                 { OPTION_ON_RANK_LOSS, "abort", true },
                 { OPTION_ON_RANK_LOSS, "continue", true },
                 { OPTION_ON_RANK_LOSS, "restart", false },
+                { OPTION_ON_RANK_LOSS, "continue:critical=0,5-7", true },
+                { OPTION_ON_RANK_LOSS, "continue:critical=", false },
+                { OPTION_ON_RANK_LOSS, "abort:critical=0", false },
+                { OPTION_ON_RANK_LOSS, "continue:0", false },
+                { OPTION_SPARE_RANKS, "-1", false },
+                { OPTION_SPARE_RANKS, "x", false },
                 { OPTION_SPARES, "0", true },
                 { OPTION_SPARES, "1", true },
                 { OPTION_SPARES, "-1", false },
@@ -306,6 +312,31 @@ static void losses_of_ranks_are_of_jobs_that_do_not_grow(void **state) {
         options_finish(&o);
 }
 
+/* Spare ranks are for critical ones; by the environment they are left out where there are none. */
+static void spare_ranks_are_for_critical_ones(void **state) {
+        struct options o = { 0 };
+        struct rm_error err = { 0 };
+
+        (void) state;
+        (void) setenv("RM_SPARE_RANKS", "2", 1);
+        options_read_environment(&o);
+        assert_int_equal(options_resolve(&o, &err), 0);
+        assert_int_equal(o.spare_ranks, 0);
+        (void) options_take(&o, OPTION_ON_RANK_LOSS, "continue:critical=0,5-7", &err);
+        assert_int_equal(options_resolve(&o, &err), 0);
+        assert_int_equal(o.on_rank_loss, 1);
+        assert_string_equal(o.critical_ranks, "0,5-7");
+        assert_int_equal(o.spare_ranks, 2);
+        assert_int_equal(options_check_ranks(&o, COMMAND_MAX_RANKS - 1, &err), -EINVAL);
+        options_finish(&o);
+        (void) unsetenv("RM_SPARE_RANKS");
+        (void) options_take(&o, OPTION_SPARE_RANKS, "2", &err);
+        (void) options_take(&o, OPTION_ON_RANK_LOSS, "continue", &err);
+        assert_int_equal(options_resolve(&o, &err), -EINVAL);
+        assert_string_equal(err.text, "--spare-ranks: needs --on-rank-loss continue:critical=RANKS");
+        options_finish(&o);
+}
+
 static void relative_availability_becomes_absolute(void **state) {
         struct options o = { 0 };
         struct rm_error err = { 0 };
@@ -383,6 +414,7 @@ int main(void) {
                 cmocka_unit_test(defaults_are_for_jobs_that_they_fit),
                 cmocka_unit_test(reserve_fits_the_job),
                 cmocka_unit_test(losses_of_ranks_are_of_jobs_that_do_not_grow),
+                cmocka_unit_test(spare_ranks_are_for_critical_ones),
                 cmocka_unit_test(relative_availability_becomes_absolute),
                 cmocka_unit_test(a_job_is_captured_whole),
                 cmocka_unit_test(too_much_environment_is_refused),
