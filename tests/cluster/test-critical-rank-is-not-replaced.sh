@@ -1,6 +1,6 @@
 #!/bin/bash
 # In a job with --on-rank-loss continue:critical=RANKS --spare-ranks N a critical rank that is killed is replaced: each in turn, several at once, one that has replaced another, one that is about to. The
-# result is then that of a run without losses, and the exit code 0. Others are not replaced. Without a spare rank left the job has failed, and says why, or starts again; and what is no list is refused.
+# result is then that of a run without losses, and the exit code 0. Others are not replaced. Without a spare rank left the job has failed, and says why; and what is no list is refused.
 # limit: 420
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
