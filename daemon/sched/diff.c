@@ -35,13 +35,6 @@ static bool must_leave(const struct diff *diff, uint32_t j, int32_t node) {
                (diff->fold->real_cores[node] == 0 || job_node_limit(&folded(diff)->jobs[j], (uint32_t) node) == 0);
 }
 
-static struct round_action *add_action(struct round_result *result) {
-        result->actions = xrealloc(result->actions, sizeof(*result->actions) * (result->n_actions + 1));
-        result->actions[result->n_actions] =
-                (struct round_action) { .from = RM_NO_NODE, .to = RM_NO_NODE, .head_node = RM_NO_NODE };
-        return &result->actions[result->n_actions++];
-}
-
 /* ---- moves ---- */
 
 /* Ranks on each node as things are now; caller frees. */
@@ -112,7 +105,7 @@ static struct round_result list_moves(const struct diff *diff, const uint64_t *l
 
                         if (job->groups[g].node < 0 || job->groups[g].node == node[g])
                                 continue;
-                        move = add_action(&moves);
+                        move = round_add_action(&moves);
                         move->kind = ROUND_MOVE;
                         move->job = j;
                         move->group = (int32_t) g;
@@ -127,7 +120,7 @@ static struct round_result list_moves(const struct diff *diff, const uint64_t *l
 static void add_moves(const struct round_result *moves, bool by_choice, struct round_result *result) {
         for (size_t i = 0; i < moves->n_actions; i++)
                 if ((moves->actions[i].cause == ROUND_CHOICE) == by_choice)
-                        *add_action(result) = moves->actions[i];
+                        *round_add_action(result) = moves->actions[i];
 }
 
 /* ---- the capsule of mpirun: it needs no core, but goes where its job is ---- */
@@ -196,7 +189,7 @@ static void add_head_moves(const struct diff *diff, const uint64_t *load, struct
                 if (move.to < 0 || (diff->fold->real_cores[move.from] > 0 && must_leave(diff, j, move.to)))
                         continue;
                 explain_move(diff, load, &move);
-                *add_action(result) = move;
+                *round_add_action(result) = move;
         }
 }
 
@@ -292,7 +285,7 @@ static bool take_spares(const struct diff *diff, uint32_t j, const uint64_t *loa
 static void add_start(const struct diff *diff, uint32_t j, int32_t head_node, const int32_t *spares, uint32_t n_spares,
                       struct round_result *result) {
         const struct rm_job *job = &diff->given->jobs[j];
-        struct round_action *start = add_action(result);
+        struct round_action *start = round_add_action(result);
 
         start->kind = ROUND_START;
         start->job = j;
@@ -343,7 +336,7 @@ static void add_reserves(const struct diff *diff, struct starting *starting, str
                 if (n == job->n_spare_nodes &&
                     (n == 0 || memcmp(starting->spares, job->spare_nodes, sizeof(*starting->spares) * n) == 0))
                         continue;
-                reserve = add_action(result);
+                reserve = round_add_action(result);
                 reserve->kind = ROUND_RESERVE;
                 reserve->job = j;
                 reserve->spare_nodes = copy_of(starting->spares, n);

@@ -389,6 +389,13 @@ void round_finish(struct round *round, struct round_result **ret_result) {
         *ret_result = result;
 }
 
+struct round_action *round_add_action(struct round_result *result) {
+        result->actions = xrealloc(result->actions, sizeof(*result->actions) * (result->n_actions + 1));
+        result->actions[result->n_actions] =
+                (struct round_action) { .from = RM_NO_NODE, .to = RM_NO_NODE, .head_node = RM_NO_NODE };
+        return &result->actions[result->n_actions++];
+}
+
 void round_result_destroy(struct round_result *result) {
         if (!result)
                 return;

@@ -50,7 +50,7 @@ struct round_job {
 /* Why a capsule moves. */
 enum round_cause {
         ROUND_NEEDED, /* its job may use no core of its node any more */
-        ROUND_RETURN, /* ranks share cores on its node, and there are free ones elsewhere */
+        ROUND_RETURN, /* ranks share cores on its node, or would if they were not parked, and there are free ones elsewhere */
         ROUND_CHOICE, /* only a better place; the others come before it */
 };
 
@@ -94,6 +94,8 @@ struct round_result {
         bool short_of_memory; /* a job that needs memory waits, or a group stays for want of it on a node that it should leave */
 };
 void round_result_destroy(struct round_result *result); /* NULL ok */
+/* One more, without nodes; valid until the next one. */
+struct round_action *round_add_action(struct round_result *result);
 
 /* `snapshot`: real capacities (cores usable now; nodes that are DRAINING, DRAINED or DOWN count as 0). Borrowed until round_destroy().
  * `jobs`: n_jobs entries, or NULL when nothing is special; used during the call only. -EINVAL: snapshot_check() or the moves are wrong;
