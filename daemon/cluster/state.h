@@ -31,6 +31,7 @@
 #define STATE_LEVEL_RESIZE 11U /* likewise: jobs that grow and shrink */
 #define STATE_LEVEL_RANK_LOSS 12U /* from this one on: jobs that go on without ranks that are lost */
 #define STATE_LEVEL_OWN_STATE 12U /* likewise: programs that restore themselves */
+#define STATE_LEVEL_RESIZE_BACK 12U /* likewise: rmd takes back that a job is to grow */
 #define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
         3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */

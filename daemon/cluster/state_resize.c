@@ -55,6 +55,11 @@ void job_resize_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *check
         job->resize->by_hand = by_hand;
 }
 
+/* By rmd itself: one that has not begun to grow need not. Whoever has asked for a number by hand gets it. */
+static bool is_taken_back(const struct apply *a, const Rm__CmdJobResize *in, const Rm__Resize *resize) {
+        return a->state->level >= STATE_LEVEL_RESIZE_BACK && resize->wanted != 0 && !resize->begun && in->ranks == resize->active;
+}
+
 static int check_resize(struct apply *a, const Rm__CmdJobResize *in, const Rm__Job *job) {
         const Rm__Resize *resize = job->resize;
 
@@ -66,7 +71,7 @@ static int check_resize(struct apply *a, const Rm__CmdJobResize *in, const Rm__J
                 return apply_refuse(a, -EALREADY, "resize-job: job %" PRIu64 " has already ended", job->id);
         if (!resize || job->state != RM__JOB_STATE__JOB_RUNNING || job->cancel || resize->ending)
                 return apply_refuse(a, -EBUSY, "resize-job: job %" PRIu64 " does not run", job->id);
-        if (!in->by[0] && (resize->by_hand || in->ranks == 0 || resize->wanted != 0))
+        if (!in->by[0] && (resize->by_hand || in->ranks == 0 || (resize->wanted != 0 && !is_taken_back(a, in, resize))))
                 return apply_refuse(a, -EBUSY, "resize-job: job %" PRIu64 " has the number of ranks that was asked for", job->id);
         if (in->ranks == 0)
                 return 0;
@@ -85,26 +90,30 @@ static int check_resize(struct apply *a, const Rm__CmdJobResize *in, const Rm__J
         return 0;
 }
 
-/* Who asks, or why rmd does. */
-static const char *asked_for(const Rm__CmdJobResize *in) {
-        return in->by[0] ? in->by : in->reason;
+/* Who asks, or why rmd does; caller frees. */
+static char *asked_for(const Rm__CmdJobResize *in) {
+        return in->by[0] ? xasprintf("asked for by %s", in->by) : xstrdup(in->reason);
 }
 
 static void take_back(struct apply *a, const Rm__CmdJobResize *in, Rm__Job *job) {
+        cleanup_free char *why = asked_for(in);
+
         job->resize->epoch++;
         job->resize->wanted = 0;
-        apply_event(a, "job-resize-cancelled", NULL, job->id, 0, 0, "job %" PRIu64 " stays at %u active ranks: asked for by %s",
-                    job->id, job->resize->active, asked_for(in));
+        apply_event(a, "job-resize-cancelled", NULL, job->id, 0, 0, "job %" PRIu64 " stays at %u active ranks: %s", job->id,
+                    job->resize->active, why);
 }
 
 static void ask(struct apply *a, const Rm__CmdJobResize *in, Rm__Job *job) {
+        cleanup_free char *why = asked_for(in);
+
         job->resize->epoch++;
         job->resize->wanted = in->ranks;
         job->resize->begun = false;
         job->resize->asked_usec = a->time_usec;
         a->result->created = job->resize->epoch;
-        apply_event(a, "job-resize", NULL, job->id, 0, 0, "job %" PRIu64 " is to have %u active ranks, not %u: %s%s", job->id,
-                    in->ranks, job->resize->active, in->by[0] ? "asked for by " : "", asked_for(in));
+        apply_event(a, "job-resize", NULL, job->id, 0, 0, "job %" PRIu64 " is to have %u active ranks, not %u: %s", job->id,
+                    in->ranks, job->resize->active, why);
 }
 
 int apply_job_resize(struct apply *a) {

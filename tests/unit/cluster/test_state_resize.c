@@ -202,6 +202,28 @@ static void test_number_asked_for_stays(void **state) {
         assert_int_equal(job_of(w, id)->resize->wanted, 6);
 }
 
+static void test_rmd_takes_its_growth_back(void **state) {
+        struct world *w = *state;
+        uint64_t id = listening_job(w), epoch;
+
+        assert_int_equal(resize_auto(w, id, 6), 0);
+        epoch = w->created;
+        assert_int_equal(resize_auto(w, id, 4), 0);
+        assert_string_equal(w->events, "job-resize-cancelled ");
+        assert_int_equal(job_of(w, id)->resize->wanted, 0);
+        assert_int_equal(resize_told(w, id, epoch, epoch, 6, false), 0);
+        expect_active(w, id, 4, 4, 0);
+        assert_int_equal(resize_auto(w, id, 4), 0); /* nothing is to be taken back */
+        assert_int_equal(resize_auto(w, id, 6), 0);
+        epoch = w->created;
+        w->state->level = w->twin->level = STATE_LEVEL_RESIZE_BACK - 1;
+        assert_int_equal(resize_auto(w, id, 4), -EBUSY);
+        w->state->level = w->twin->level = STATE_LEVEL;
+        assert_int_equal(resize_told(w, id, epoch, 0, 0, false), 0);
+        assert_int_equal(resize_auto(w, id, 4), -EBUSY); /* it has begun */
+        assert_int_equal(job_of(w, id)->resize->wanted, 6);
+}
+
 static void test_end_unparks(void **state) {
         struct world *w = *state;
         uint64_t id = listening_job(w);
@@ -329,6 +351,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_is_taken_back_before_it_begins, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_newer_word_counts, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_number_asked_for_stays, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_rmd_takes_its_growth_back, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_end_unparks, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_cores_of_parked_groups_are_free, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_begins_anew_as_at_first, set_up, tear_down),
