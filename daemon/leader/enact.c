@@ -10,6 +10,7 @@
 #include "daemon/leader/cores.h"
 #include "daemon/leader/fold_place.h"
 #include "daemon/leader/parked.h"
+#include "daemon/sched/malleable.h"
 
 static const Rm__State *state_of(const struct rmd *rmd) {
         return cluster_state(rmd->cluster);
@@ -63,11 +64,8 @@ static uint64_t checkpoint_of(const struct rmd *rmd, const Rm__Job *job, const u
 static uint32_t *ranks_of_groups(const Rm__Job *job, uint32_t group_size, uint32_t n_groups) {
         uint32_t *ranks = xcalloc(n_groups + 1u, sizeof(*ranks));
 
-        for (uint32_t i = 0; i < n_groups; i++) {
-                uint32_t left = job->spec->ranks - i * group_size;
-
-                ranks[i] = left < group_size ? left : group_size;
-        }
+        for (uint32_t i = 0; i < n_groups; i++)
+                ranks[i] = malleable_group_ranks(job->spec->ranks, group_size, i);
         return ranks;
 }
 
@@ -206,10 +204,16 @@ static void enact_actions(struct rmd *rmd, const struct rm_snapshot *snapshot, c
         }
 }
 
+bool enact_moves(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *moves) {
+        bool started = false, skipped = false;
+
+        enact_actions(rmd, snapshot, moves, &started, &skipped);
+        return skipped;
+}
+
 /* Groups that no policy sees, and that are to leave their nodes as others are. */
 static void move_parked(struct rmd *rmd, const struct rm_snapshot *snapshot, bool *ret_skipped) {
         struct round_result moves = { 0 };
-        bool started = false;
 
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
                 const Rm__Job *job = enact_job(rmd, snapshot, j);
@@ -217,7 +221,7 @@ static void move_parked(struct rmd *rmd, const struct rm_snapshot *snapshot, boo
                 if (job && job->resize)
                         parked_moves(cluster_index(rmd->cluster), snapshot, j, job, &moves);
         }
-        enact_actions(rmd, snapshot, &moves, &started, ret_skipped);
+        *ret_skipped |= enact_moves(rmd, snapshot, &moves);
         free(moves.actions);
 }
 

@@ -9,6 +9,8 @@
 
 /* `warnings`: what was wrong with policies; empty: nothing. True: a move has to wait after failures, and is to be looked at again. */
 bool enact_round(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings);
+/* Of these, those for which there is room among the moves that are under way. True: as above. */
+bool enact_moves(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *moves);
 /* The job at `index` of the snapshot, which names jobs by their numbers; NULL: it is no more. */
 const Rm__Job *enact_job(const struct rmd *rmd, const struct rm_snapshot *snapshot, uint32_t index);
 /* Why this action's move would not be begun now. */

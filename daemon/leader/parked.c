@@ -2,6 +2,7 @@
 
 #include "common/util.h"
 #include "daemon/leader/room.h"
+#include "daemon/sched/malleable.h"
 
 static bool may_use(const struct rm_snapshot *snapshot, const struct rm_job *view, uint32_t node) {
         return snapshot->nodes[node].cores > 0 && (!view->node_limit || view->node_limit[node] > 0);
@@ -41,8 +42,7 @@ int32_t *parked_place(const struct rm_snapshot *snapshot, uint32_t index, const 
                         room_take(&rooms[group_node[g]], view->groups[g].ranks, view->groups[g].memory);
         }
         for (uint32_t g = view->n_groups; g < n_groups; g++) {
-                uint32_t left = job->spec->ranks - g * view->group_size;
-                uint32_t ranks = left < view->group_size ? left : view->group_size;
+                uint32_t ranks = malleable_group_ranks(job->spec->ranks, view->group_size, g);
 
                 nodes[g] = best_node(snapshot, view, rooms, ranks, promised(job, ranks));
                 if (nodes[g] < 0)
@@ -56,20 +56,32 @@ static bool is_up(const struct rm_snapshot *snapshot, int32_t node) {
         return node >= 0 && (uint32_t) node < snapshot->n_nodes && snapshot->nodes[node].state != RM_NODE_DOWN;
 }
 
-static void add_move(struct round_result *result, uint32_t job, int32_t group, int32_t from, int32_t to, const char *why,
-                     const char *node) {
-        struct round_action *move;
+/* mpirun cannot leave a node that does not answer; nothing of the job is moved meanwhile. */
+static bool may_move(const struct state_index *state, const struct rm_snapshot *snapshot, const Rm__Job *job) {
+        return job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel &&
+               is_up(snapshot, state_capsule_position(state, job, STATE_HEAD));
+}
 
-        result->actions = xrealloc(result->actions, sizeof(*result->actions) * (result->n_actions + 1));
-        move = &result->actions[result->n_actions++];
-        *move = (struct round_action) { .kind = ROUND_MOVE,
-                                        .job = job,
-                                        .group = group,
-                                        .from = from,
-                                        .to = to,
-                                        .head_node = RM_NO_NODE,
-                                        .cause = ROUND_NEEDED };
+static void add_move(struct round_result *result, uint32_t job, int32_t group, int32_t from, int32_t to, enum round_cause cause,
+                     const char *why, const char *node) {
+        struct round_action *move = round_add_action(result);
+
+        move->kind = ROUND_MOVE;
+        move->job = job;
+        move->group = group;
+        move->from = from;
+        move->to = to;
+        move->cause = cause;
         (void) snprintf(move->reason, sizeof(move->reason), "%s '%.63s'", why, node);
+}
+
+void parked_move(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
+                 uint32_t group, int32_t to, struct round_result *result) {
+        int32_t from = state_capsule_position(state, job, (int32_t) group);
+
+        if (may_move(state, snapshot, job) && is_up(snapshot, from) && !state_capsule_move(state, job->id, (int32_t) group))
+                add_move(result, index, (int32_t) group, from, to, ROUND_RETURN, "parked ranks have no free cores on node",
+                         snapshot->nodes[from].name);
 }
 
 void parked_moves(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
@@ -77,9 +89,7 @@ void parked_moves(const struct state_index *state, const struct rm_snapshot *sna
         const struct rm_job *view = &snapshot->jobs[index];
         cleanup_free struct room *rooms = NULL;
 
-        /* mpirun cannot leave a node that does not answer; nothing of the job is moved meanwhile. */
-        if (job->state != RM__JOB_STATE__JOB_RUNNING || job->cancel ||
-            !is_up(snapshot, state_capsule_position(state, job, STATE_HEAD)))
+        if (!may_move(state, snapshot, job))
                 return;
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *capsule = job->capsules[i];
@@ -94,7 +104,7 @@ void parked_moves(const struct state_index *state, const struct rm_snapshot *sna
                 if (to < 0)
                         continue;
                 room_take(&rooms[to], capsule->ranks, promised(job, capsule->ranks));
-                add_move(result, index, capsule->index, from, to,
+                add_move(result, index, capsule->index, from, to, ROUND_NEEDED,
                          snapshot->nodes[from].cores == 0 ? "parked ranks leave node" : "the job's availability file excludes",
                          snapshot->nodes[from].name);
         }

@@ -15,4 +15,8 @@ int32_t *parked_place(const struct rm_snapshot *snapshot, uint32_t index, const 
 void parked_moves(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
                   struct round_result *result);
 
+/* Adds the move of one parked group to a node that has cores for it, if it can go there now. */
+void parked_move(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
+                 uint32_t group, int32_t to, struct round_result *result);
+
 #endif

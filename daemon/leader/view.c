@@ -8,21 +8,13 @@
 #include "daemon/leader/admit.h"
 #include "daemon/leader/cooldown.h"
 #include "daemon/sched/fields.h"
+#include "daemon/sched/malleable.h"
 #include "daemon/sched/move_cost.h"
 
 /* Moves looked at to say what one usually takes. */
 #define RECENT_MOVES 20U
 /* Dearer than all that a plan gains; some thousands of them are still no more than costs may be (FIELD_MAX). */
 #define STAY_COST_MAX (INT64_C(1) << 40)
-
-/* The largest one up to `most`. */
-static uint32_t divisor_of(uint32_t n, uint32_t most) {
-        uint32_t size = most < n ? most : n;
-
-        while (n % size != 0)
-                size--;
-        return size;
-}
 
 uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured) {
         uint32_t smallest = 0;
@@ -41,7 +33,7 @@ uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32
                 size = 1;
         if (size > spec->ranks)
                 size = spec->ranks;
-        return spec->active_ranks > 0 && spec->group_size == 0 ? divisor_of(spec->active_ranks, size) : size;
+        return spec->active_ranks > 0 && spec->group_size == 0 ? malleable_group_size(spec->active_ranks, size) : size;
 }
 
 /* As many groups as active ranks are in. Parked groups need no cores: policies never see them (parked.h). */

@@ -1,15 +1,52 @@
 #include "daemon/sched/malleable.h"
 
+#include <stdlib.h>
+
+#include "common/util.h"
+
 #define NONE SIZE_MAX
 
 struct decision {
         const struct malleable_job *jobs;
         size_t n_jobs;
         uint32_t *wanted; /* each job: what it has once all changes are made */
+        struct malleable_node *nodes; /* what is left of them */
+        size_t n_nodes;
+        int32_t **group_node; /* each job: where its groups come to be; NULL: its number is fixed */
+        bool *full; /* each job: there is no node for its next group */
+        uint32_t *most_now; /* each job: it can grow to, before others of its groups have moved */
+        struct malleable_answer *answer;
 };
 
 static uint32_t coming(const struct malleable_job *job) {
         return job->wanted ? job->wanted : job->active;
+}
+
+uint32_t malleable_group_size(uint32_t ranks, uint32_t most) {
+        uint32_t size = most < ranks ? most : ranks;
+
+        while (ranks % size != 0)
+                size--;
+        return size;
+}
+
+uint32_t malleable_group_ranks(uint32_t ranks, uint32_t group_size, uint32_t group) {
+        uint32_t left = ranks - group * group_size;
+
+        return left < group_size ? left : group_size;
+}
+
+static uint32_t ranks_of(const struct malleable_job *job, uint32_t group) {
+        return malleable_group_ranks(job->most, job->step, group);
+}
+
+uint32_t malleable_cores(const struct malleable_job *job, uint32_t ranks) {
+        uint64_t in_groups;
+
+        if (job->step == 0 || job->most == 0)
+                return ranks;
+        in_groups = ((uint64_t) ranks + job->step - 1) / job->step * job->step;
+        return in_groups < job->most ? (uint32_t) in_groups : job->most;
 }
 
 static bool may_change(const struct malleable_job *job) {
@@ -31,7 +68,7 @@ static uint32_t grows_by(const struct decision *d, size_t j) {
         const struct malleable_job *job = &d->jobs[j];
         uint32_t now = d->wanted[j], by;
 
-        if (!may_change(job) || now >= job->most || job->goal == MALLEABLE_AHEAD)
+        if (!may_change(job) || d->full[j] || now >= job->most || job->goal == MALLEABLE_AHEAD)
                 return 0;
         by = job->step - now % job->step;
         return by < job->most - now ? by : job->most - now;
@@ -57,10 +94,25 @@ static bool grows_before(const struct decision *d, size_t a, size_t b) {
         return d->wanted[a] < d->wanted[b];
 }
 
-/* By `need` ranks, as far as that goes; of jobs of no higher priority than `priority`. How many cores that leaves free. */
+/* ---- who gives cores back ---- */
+
+static void set_wanted(struct decision *d, size_t j, uint32_t ranks, int64_t *freed) {
+        *freed += malleable_cores(&d->jobs[j], d->wanted[j]);
+        *freed -= malleable_cores(&d->jobs[j], ranks);
+        d->wanted[j] = ranks;
+}
+
+static bool can_stay(const struct malleable_job *job) {
+        return job->may_stay && job->wanted > job->active;
+}
+
+/* By `need` cores, as far as that goes; of jobs of no higher priority than `priority`. How many that leaves free. */
 static int64_t shrink(struct decision *d, int64_t need, int64_t priority) {
         int64_t freed = 0;
 
+        for (size_t j = d->n_jobs; j-- > 0 && freed < need;)
+                if (can_stay(&d->jobs[j]) && d->jobs[j].priority <= priority)
+                        set_wanted(d, j, d->jobs[j].active, &freed);
         while (freed < need) {
                 size_t best = NONE;
 
@@ -69,10 +121,110 @@ static int64_t shrink(struct decision *d, int64_t need, int64_t priority) {
                                 best = j;
                 if (best == NONE)
                         return freed;
-                freed += shrinks_by(d, best);
-                d->wanted[best] -= shrinks_by(d, best);
+                set_wanted(d, best, d->wanted[best] - shrinks_by(d, best), &freed);
         }
         return freed;
+}
+
+/* ---- where groups find cores ---- */
+
+/* Of its groups before this one. */
+static uint64_t ranks_on(const struct decision *d, size_t j, uint32_t group, size_t node) {
+        uint64_t ranks = 0;
+
+        for (uint32_t g = 0; g < group; g++)
+                if (d->group_node[j][g] == (int32_t) node)
+                        ranks += ranks_of(&d->jobs[j], g);
+        return ranks;
+}
+
+static void add_move(struct malleable_answer *answer, const struct malleable_move *move) {
+        answer->moves = xrealloc(answer->moves, (answer->n_moves + 1) * sizeof(*answer->moves));
+        answer->moves[answer->n_moves++] = *move;
+}
+
+static bool fits(const struct decision *d, size_t j, uint32_t group, size_t node) {
+        const struct malleable_job *job = &d->jobs[j];
+        const struct malleable_node *to = &d->nodes[node];
+        uint32_t ranks = ranks_of(job, group);
+
+        if (to->free_cores < (int64_t) ranks)
+                return false;
+        if (job->node_limit && ranks_on(d, j, group, node) + ranks > job->node_limit[node])
+                return false;
+        return d->group_node[j][group] == (int32_t) node || to->free_memory == RM_NO_MEMORY_LIMIT ||
+               (to->free_memory >= 0 && job->rank_memory_bytes <= (uint64_t) to->free_memory / ranks);
+}
+
+static bool stays(const struct decision *d, size_t j, uint32_t group) {
+        int32_t node = d->group_node[j][group];
+
+        return node >= 0 && (size_t) node < d->n_nodes && fits(d, j, group, (size_t) node);
+}
+
+/* It stays where it is parked, or goes where most cores are free. */
+static int32_t find_node(const struct decision *d, size_t j, uint32_t group) {
+        int32_t best = RM_NO_NODE;
+
+        if (stays(d, j, group))
+                return d->group_node[j][group];
+        for (size_t n = 0; n < d->n_nodes; n++)
+                if ((best < 0 || d->nodes[n].free_cores > d->nodes[best].free_cores) && fits(d, j, group, n))
+                        best = (int32_t) n;
+        return best;
+}
+
+/* Before the job can grow further. */
+static void wait_for_move(struct decision *d, size_t j, uint32_t group, int32_t node) {
+        const int32_t from = d->group_node[j][group];
+        const uint32_t moving = d->jobs[j].first_moving;
+        bool moves = from >= 0 && from != node;
+
+        if ((moves || (moving > 0 && group + 1 >= moving)) && d->wanted[j] < d->most_now[j])
+                d->most_now[j] = d->wanted[j];
+        if (moves)
+                add_move(d->answer, &(struct malleable_move) { j, group, node });
+}
+
+/* The group gets cores. False: there are none for it. */
+static bool take_cores(struct decision *d, size_t j, uint32_t group) {
+        int32_t node = find_node(d, j, group);
+        uint32_t ranks = ranks_of(&d->jobs[j], group);
+
+        if (node < 0)
+                return false;
+        wait_for_move(d, j, group, node);
+        d->nodes[node].free_cores -= ranks;
+        if (node != d->group_node[j][group] && d->nodes[node].free_memory != RM_NO_MEMORY_LIMIT)
+                d->nodes[node].free_memory -= (int64_t) (d->jobs[j].rank_memory_bytes * ranks);
+        d->group_node[j][group] = node;
+        return true;
+}
+
+/* One that has been asked to grow, and has not begun to. */
+static void take_for_coming(struct decision *d, size_t j) {
+        const struct malleable_job *job = &d->jobs[j];
+        uint32_t ranks = malleable_cores(job, job->active), comes = malleable_cores(job, job->wanted);
+        bool fit = true;
+
+        for (uint32_t group; ranks < comes && fit; ranks += ranks_of(job, group)) {
+                group = ranks / job->step;
+                fit = (d->group_node[j][group] < 0 || stays(d, j, group)) && take_cores(d, j, group);
+        }
+        if (!fit && can_stay(job))
+                d->wanted[j] = job->active;
+}
+
+/* False: it has no node for another group. */
+static bool grow_job(struct decision *d, size_t j, int64_t *spare) {
+        uint32_t ranks = d->wanted[j] + grows_by(d, j), has = malleable_cores(&d->jobs[j], d->wanted[j]);
+        uint32_t more = malleable_cores(&d->jobs[j], ranks) - has;
+
+        if (more > 0 && (more > *spare || !take_cores(d, j, has / d->jobs[j].step)))
+                return false;
+        *spare -= more;
+        d->wanted[j] = ranks;
+        return true;
 }
 
 static void grow(struct decision *d, int64_t spare) {
@@ -80,21 +232,24 @@ static void grow(struct decision *d, int64_t spare) {
                 size_t best = NONE;
 
                 for (size_t j = 0; j < d->n_jobs; j++)
-                        if (grows_by(d, j) > 0 && grows_by(d, j) <= spare && (best == NONE || grows_before(d, j, best)))
+                        if (grows_by(d, j) > 0 && (best == NONE || grows_before(d, j, best)))
                                 best = j;
                 if (best == NONE)
                         return;
-                spare -= grows_by(d, best);
-                d->wanted[best] += grows_by(d, best);
+                d->full[best] = !grow_job(d, best, &spare);
         }
 }
 
-static void reset(struct decision *d) {
+static void take_all_coming(struct decision *d) {
         for (size_t j = 0; j < d->n_jobs; j++)
-                d->wanted[j] = coming(&d->jobs[j]);
+                if (d->group_node[j] && d->jobs[j].wanted > d->jobs[j].active)
+                        take_for_coming(d, j);
 }
 
-uint64_t malleable_limit(const struct rm_snapshot *snapshot, const struct rm_job *job) {
+/* ---- all of it ---- */
+
+/* Cores that a job may use at all, of those that are usable now. */
+static uint64_t cores_for(const struct rm_snapshot *snapshot, const struct rm_job *job) {
         uint64_t cores = 0;
 
         for (uint32_t n = 0; n < snapshot->n_nodes; n++) {
@@ -114,29 +269,81 @@ struct malleable_waiting malleable_first_waiting(const struct rm_snapshot *snaps
                 if (!result->jobs[j].waits || (first && job->priority < first->priority) ||
                     (first && job->priority == first->priority && job->age <= first->age))
                         continue;
-                if (job->ranks <= malleable_limit(snapshot, job))
+                if (job->ranks <= cores_for(snapshot, job))
                         first = job;
         }
         return first ? (struct malleable_waiting) { first->ranks, first->priority } : (struct malleable_waiting) { 0 };
 }
 
-void malleable_decide(const struct malleable_job *jobs, size_t n_jobs, const struct malleable_waiting *waiting, uint64_t cores,
-                      uint32_t *ret_wanted) {
-        struct decision d = { jobs, n_jobs, ret_wanted };
-        int64_t later = (int64_t) cores, now = (int64_t) cores; /* free cores: when all changes are made, and until then */
+static int32_t *copy_nodes(const struct malleable_job *job) {
+        uint32_t n = job->most > 0 && job->step > 0 ? (job->most - 1) / job->step + 1 : 0;
+        int32_t *nodes = n > 0 ? xcalloc(n, sizeof(*nodes)) : NULL;
 
-        reset(&d);
-        for (size_t j = 0; j < n_jobs; j++) {
-                later -= coming(&jobs[j]);
-                now -= jobs[j].wanted > jobs[j].active ? jobs[j].wanted : jobs[j].active;
+        for (uint32_t g = 0; g < n; g++)
+                nodes[g] = job->group_node ? job->group_node[g] : RM_NO_NODE;
+        return nodes;
+}
+
+/* What shares cores there is to find others first. */
+static bool any_crowded(const struct decision *d) {
+        for (size_t n = 0; n < d->n_nodes; n++)
+                if (d->nodes[n].free_cores < 0)
+                        return true;
+        return false;
+}
+
+static void decide(struct decision *d, const struct malleable_question *question) {
+        const struct malleable_waiting *waiting = &question->waiting;
+        int64_t later = (int64_t) question->cores, now = later; /* free cores: when all changes are made, and until then */
+
+        for (size_t j = 0; j < d->n_jobs; j++) {
+                const struct malleable_job *job = &d->jobs[j];
+
+                d->wanted[j] = coming(job);
+                later -= malleable_cores(job, coming(job));
+                now -= malleable_cores(job, job->wanted > job->active ? job->wanted : job->active);
         }
-        if (later < 0)
-                (void) shrink(&d, -later, INT64_MAX);
-        else if (waiting->ranks > later && shrink(&d, waiting->ranks - later, waiting->priority) < waiting->ranks - later)
-                reset(&d); /* it would not fit all the same */
-        else if (waiting->ranks == 0 && now > 0)
-                grow(&d, now);
-        for (size_t j = 0; j < n_jobs; j++)
-                if (d.wanted[j] == coming(&jobs[j]))
-                        ret_wanted[j] = 0;
+        if (later < 0) {
+                (void) shrink(d, -later, INT64_MAX);
+        } else if (waiting->ranks > later) {
+                if (shrink(d, waiting->ranks - later, waiting->priority) < waiting->ranks - later)
+                        for (size_t j = 0; j < d->n_jobs; j++)
+                                d->wanted[j] = coming(&d->jobs[j]); /* it would not fit all the same */
+        } else {
+                take_all_coming(d);
+                if (waiting->ranks == 0 && now >= 0 && !any_crowded(d))
+                        grow(d, now);
+        }
+}
+
+void malleable_decide(const struct malleable_question *question, struct malleable_answer *ret) {
+        size_t n_jobs = question->n_jobs, n_nodes = question->n_nodes;
+        cleanup_free struct malleable_node *nodes = xcalloc(n_nodes + 1, sizeof(*nodes));
+        cleanup_free int32_t **group_node = xcalloc(n_jobs + 1, sizeof(*group_node));
+        cleanup_free bool *full = xcalloc(n_jobs + 1, sizeof(*full));
+        cleanup_free uint32_t *most_now = xcalloc(n_jobs + 1, sizeof(*most_now));
+        uint32_t *wanted = xcalloc(n_jobs + 1, sizeof(*wanted));
+        struct decision d = { question->jobs, n_jobs, wanted, nodes, n_nodes, group_node, full, most_now, ret };
+
+        *ret = (struct malleable_answer) { .wanted = wanted };
+        for (size_t n = 0; n < n_nodes; n++)
+                nodes[n] = question->nodes[n];
+        for (size_t j = 0; j < n_jobs; j++) {
+                group_node[j] = copy_nodes(&question->jobs[j]);
+                most_now[j] = UINT32_MAX;
+        }
+        decide(&d, question);
+        for (size_t j = 0; j < n_jobs; j++) {
+                if (wanted[j] > most_now[j])
+                        wanted[j] = most_now[j];
+                if (wanted[j] == coming(&question->jobs[j]))
+                        wanted[j] = 0;
+                free(group_node[j]);
+        }
+}
+
+void malleable_answer_finish(struct malleable_answer *answer) {
+        free(answer->wanted);
+        free(answer->moves);
+        *answer = (struct malleable_answer) { 0 };
 }

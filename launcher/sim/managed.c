@@ -5,6 +5,7 @@
 #include "common/util.h"
 #include "daemon/sched/host/load.h"
 #include "daemon/sched/host/model.h"
+#include "daemon/sched/malleable.h"
 #include "daemon/sched/move_cost.h"
 #include "daemon/sched/round.h"
 #include "launcher/sim/resizes.h"
@@ -69,6 +70,8 @@ static void add_job(struct managed *managed, const struct world *world, struct s
         uint32_t size = own->state == SIM_RUNNING ? own->group_size : group_size;
         struct rm_job *job;
 
+        if (own->state != SIM_RUNNING && own->most > 0)
+                size = malleable_group_size(own->trace->ranks, size);
         job = snapshot_add_job(snapshot, managed->names[j], own->state == SIM_RUNNING ? own->ranks : own->trace->ranks, size);
         job->priority = 1;
         job->age = own->age;

@@ -24,6 +24,21 @@ static struct malleable_job describe(const struct rm_job *view, const struct sim
         };
 }
 
+static struct malleable_node *nodes_of(const struct world *world) {
+        struct malleable_node *nodes = xcalloc(world->cluster->n_nodes + 1u, sizeof(*nodes));
+
+        for (uint32_t s = 0; s < world->cluster->n_nodes; s++)
+                nodes[s] = (struct malleable_node) { (int64_t) world->nodes[s].cores - world->nodes[s].load, RM_NO_MEMORY_LIMIT };
+        for (uint32_t i = 0; i < world->n_running && world->n_moving > 0; i++) {
+                const struct sim_job *job = &world->jobs[world->running[i]];
+
+                for (uint32_t g = 0; g < job->n_groups; g++)
+                        if (job->groups[g].moving_to >= 0)
+                                nodes[job->groups[g].moving_to].free_cores -= job->group_size;
+        }
+        return nodes;
+}
+
 static int32_t emptiest(const int64_t *room, uint32_t n_nodes) {
         uint32_t best = 0;
 
@@ -59,10 +74,15 @@ static void grow(struct world *world, uint32_t j, uint32_t ranks) {
 
 int64_t resizes_decide(struct world *world, const struct rm_snapshot *snapshot, const struct round_result *result,
                        const uint32_t *job_at, int64_t interval_usec) {
-        struct malleable_waiting waiting = malleable_first_waiting(snapshot, result);
         cleanup_free struct malleable_job *jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*jobs));
-        cleanup_free uint32_t *wanted = xcalloc(snapshot->n_jobs + 1u, sizeof(*wanted));
         cleanup_free uint32_t *numbers = xcalloc(snapshot->n_jobs + 1u, sizeof(*numbers));
+        cleanup_free struct malleable_node *nodes = nodes_of(world);
+        struct malleable_question question = { .jobs = jobs,
+                                               .waiting = malleable_first_waiting(snapshot, result),
+                                               .nodes = nodes,
+                                               .n_nodes = world->cluster->n_nodes,
+                                               .cores = world->usable };
+        struct malleable_answer answer;
         int64_t again = WORLD_NEVER;
         size_t n = 0;
 
@@ -71,19 +91,21 @@ int64_t resizes_decide(struct world *world, const struct rm_snapshot *snapshot, 
                         numbers[n] = job_at[i];
                         jobs[n++] = describe(&snapshot->jobs[i], &world->jobs[job_at[i]]);
                 }
-        malleable_decide(jobs, n, &waiting, world->usable, wanted);
+        question.n_jobs = n;
+        malleable_decide(&question, &answer);
         for (size_t i = 0; i < n; i++) {
                 const struct sim_job *own = &world->jobs[numbers[i]];
                 int64_t from = may_change_usec(own, interval_usec);
 
-                if (wanted[i] == 0)
+                if (answer.wanted[i] == 0)
                         continue;
                 if (from > world->now_usec)
                         again = from < again ? from : again;
-                else if (wanted[i] > own->ranks)
-                        grow(world, numbers[i], wanted[i]);
+                else if (answer.wanted[i] > own->ranks)
+                        grow(world, numbers[i], answer.wanted[i]);
                 else
-                        world_resize(world, numbers[i], wanted[i], NULL);
+                        world_resize(world, numbers[i], answer.wanted[i], NULL);
         }
+        malleable_answer_finish(&answer);
         return again;
 }
