@@ -201,6 +201,7 @@ struct capsule_resize {
 
 /* What rank 0 has said of that. */
 struct capsule_resize_said {
+        bool awake; /* the group is parked, and its ranks have not said for long that they wait: it runs */
         bool listens, ending;
         uint64_t begun, done;
         uint32_t ranks;

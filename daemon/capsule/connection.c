@@ -162,6 +162,7 @@ static void take_output(struct capsule *capsule, const Capsule__Output *output) 
 
 static void take_resize_said(struct capsule *capsule, const Capsule__ResizeSaid *said) {
         capsule->status.resize_said = (struct capsule_resize_said) {
+                .awake = said->awake,
                 .listens = said->listens,
                 .ending = said->ending,
                 .begun = said->begun,

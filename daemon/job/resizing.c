@@ -1,8 +1,10 @@
 /* Jobs that grow and shrink, on the nodes of their groups. PID 1 of each keeps what it is told and what its ranks have said, and both go with it when it moves; so all of this may be
  * done again at any time. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/cluster/cluster.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/job/runner_internal.h"
 
@@ -50,6 +52,29 @@ static void report(struct runner *runner, struct resident *resident, const Rm__J
         runner_propose(runner, resident, &c.command);
 }
 
+static bool is_first_parked(const Rm__Job *job, const Rm__Capsule *capsule) {
+        const Rm__Capsule *before = job_capsule(job, capsule->index - 1);
+
+        return job_group_may_freeze(job, capsule) && before && !job_group_parked(job, before);
+}
+
+/* A program that knows nothing of librmrt runs all its ranks: whoever shares cores with them is to find out why. */
+static void tell_awake(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
+        struct capsule_status status;
+        cleanup_free char *text = NULL;
+        struct command c;
+
+        capsule_get_status(resident->capsule, &status);
+        if (!status.resize_said.awake || resident->awake_told || !is_first_parked(job, capsule))
+                return;
+        resident->awake_told = true;
+        text = xasprintf("job %" PRIu64 " of %s: group %" PRId32
+                         " on %s is in reserve and runs, on cores that the job does not have: "
+                         "its program does not wait in rmrt_resize_point(3)",
+                         job->id, job->spec->user, capsule->index, capsule->node);
+        cluster_propose(runner->rmd->cluster, command_note(&c, text), NULL, NULL);
+}
+
 void resizing_apply(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct capsule_resize order = order_of(job, capsule);
 
@@ -57,6 +82,7 @@ void resizing_apply(struct runner *runner, struct resident *resident, const Rm__
                 resident->resize_ordered = capsule_resize_order(resident->capsule, &order) == 0;
                 resident->resize = order;
         }
+        tell_awake(runner, resident, job, capsule);
         if (capsule->index == 0 && job_running(job))
                 report(runner, resident, job);
 }

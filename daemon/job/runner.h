@@ -54,6 +54,7 @@ struct resident {
         uint64_t own_state_usec; /* own_state.c: when the log was told last; 0: never */
         bool resize_ordered; /* resizing.c: its PID 1 has `resize` */
         struct capsule_resize resize;
+        bool awake_told; /* that the group runs though it is parked */
         bool ranks_ordered;  /* rank_loss.c: its PID 1 has the first `ranks_told` ranks that the job has lost */
         size_t ranks_told;
         /* rank_loss.c: since when its job has ended, and what its ranks have said is awaited; 0: it has not */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Ranks in reserve (--max-ranks) wait without holding a core: another job fits in beside them, what waits stands still, and drains, moves, a new rmd and a checkpoint
 # leave it so. What cannot be asked for is refused in words that say why.
-# limit: 300
+# limit: 360
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 cluster 3 --cores 4 --set cluster.node_timeout=3s --set sched.resize_interval=0
@@ -55,6 +55,12 @@ finish plain
 start deaf n1 --group-size 1 -n 1 --max-ranks 2 "$programs/ordered" --stop-file="$(stop_file deaf)"
 running deaf
 refused "a program that does not ask" 1 'has not asked for changes' rmctl resize-job "$(job deaf)" 2
+told_awake() {
+    rmctl events | grep "job $(job deaf) of alice: group 1 on n[123] is in reserve and runs" >"$work/awake"
+}
+must "nobody is told that a reserve runs" until_true 60 told_awake
+same "how often that was told" "$(wc -l <"$work/awake")" 1
+see "$(grep -o 'job .*' "$work/awake")"
 release deaf
 finish deaf
 
@@ -81,6 +87,7 @@ same "its moves" "$(field wide active_ranks)" 4
 must "wide does not grow" as alice n1 rmctl resize-job "$(job wide)" 16 --timeout 60
 must "wide does not shrink" as alice n1 rmctl resize-job "$(job wide)" 4 --timeout 60
 must "after that $(frozen wide) groups stand still" until_true 30 stands_still wide 6
+rmctl events | grep "job $(job wide) .* in reserve and runs" && fail "a reserve that waits is said to run"
 release wide
 finish wide
 ended_well wide 'ends well'

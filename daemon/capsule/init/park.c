@@ -22,6 +22,8 @@ enum {
         /* From one time that something has come for it to the next, longer each time: who keeps sending would have a core that the group does not ask for. */
         CALL_USEC = 2000000,
         CALL_MOST_USEC = 64000000,
+        /* A program may have much to do before its first rmrt_resize_wait(), on cores that others use. */
+        AWAKE_USEC = 30000000,
 };
 
 struct park {
@@ -32,6 +34,7 @@ struct park {
         uint64_t rest_usec; /* not to be frozen before */
         uint64_t called_usec; /* when something last had come for it; 0: never */
         uint64_t call_usec; /* no sooner after that again */
+        uint64_t awake_usec; /* since when it runs though it is parked; 0: it does not */
         uint64_t deadline;
 };
 
@@ -131,9 +134,22 @@ static bool has_to_tell(const struct park *park) {
         return parking_next(park->parking, &at, &word);
 }
 
+/* Until when a group that is parked may run before that is told; UINT64_MAX: it does not, or that was told. */
+static uint64_t awake_until(struct park *park) {
+        bool awake = parking_is_awake(park->parking);
+
+        if (!awake)
+                park->awake_usec = 0;
+        else if (park->awake_usec == 0)
+                park->awake_usec = now_usec();
+        if (parking_set_awake(park->parking, awake && now_usec() >= park->awake_usec + AWAKE_USEC))
+                park_greet(park);
+        return awake && !parking_said(park->parking)->awake ? park->awake_usec + AWAKE_USEC : UINT64_MAX;
+}
+
 static void set_deadline(struct park *park) {
         bool quiet = parking_is_quiet(park->parking);
-        uint64_t now = now_usec();
+        uint64_t now = now_usec(), until = awake_until(park);
 
         if (quiet && !park->frozen && park->rest_usec > now)
                 park->deadline = park->rest_usec;
@@ -141,6 +157,8 @@ static void set_deadline(struct park *park) {
                 park->deadline = now + LOOK_USEC;
         else
                 park->deadline = UINT64_MAX;
+        if (until < park->deadline)
+                park->deadline = until;
 }
 
 static void look(struct park *park) {

@@ -162,15 +162,30 @@ static bool is_parked(const struct rank *rank) {
         return rank->parked && rank->epoch >= rank->wake_epoch;
 }
 
-bool parking_is_quiet(const struct parking *parking) {
-        const Capsule__ResizeOrder *order = &parking->order;
+static bool is_to_freeze(const Capsule__ResizeOrder *order) {
+        return order->freeze && !order->end && order->ranks > 0;
+}
 
-        if (!order->freeze || order->end || order->ranks == 0)
-                return false;
-        for (uint32_t i = 0; i < order->ranks; i++)
+static bool all_parked(const struct parking *parking) {
+        for (uint32_t i = 0; i < parking->order.ranks; i++)
                 if (!is_parked(&parking->ranks[i]))
                         return false;
         return true;
+}
+
+bool parking_is_quiet(const struct parking *parking) {
+        return is_to_freeze(&parking->order) && all_parked(parking);
+}
+
+bool parking_is_awake(const struct parking *parking) {
+        return is_to_freeze(&parking->order) && !all_parked(parking);
+}
+
+bool parking_set_awake(struct parking *parking, bool awake) {
+        bool differs = parking->said.awake != awake;
+
+        parking->said.awake = awake;
+        return differs;
 }
 
 static bool tell_rank(const struct parking *parking, uint32_t i, Door__Resize *ret) {

@@ -20,10 +20,14 @@ bool parking_hear(struct parking *parking, const Door__Resize *word, Door__Resiz
 
 /* All ranks of the group are parked, and none is to be told anything: it may stand still. */
 bool parking_is_quiet(const struct parking *parking);
+/* rmd has the group parked, and not all of its ranks have said that they are: it runs, perhaps since its program knows nothing of this. */
+bool parking_is_awake(const struct parking *parking);
+/* That has lasted, or has not; true: that is new. */
+bool parking_set_awake(struct parking *parking, bool awake);
 /* The next that is to be told to a rank, and again until it answers; `at`: 0 at first. False: that was all. */
 bool parking_next(const struct parking *parking, size_t *at, Door__Resize *ret);
 
-/* What rank 0 has said; the parking's. */
+/* What rank 0 has said, and parking_set_awake(); the parking's. */
 const Capsule__ResizeSaid *parking_said(const struct parking *parking);
 
 /* To the other end of a move: free with capsule__parking__free_unpacked(); NULL: there is nothing. */

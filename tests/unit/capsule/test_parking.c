@@ -75,6 +75,32 @@ static void test_stands_still_when_all_are_parked(void **state) {
         assert_true(parking_is_quiet(p));
 }
 
+/* What rmd is told of groups that run though they are parked. */
+static void test_awake_until_all_are_parked(void **state) {
+        struct parking *p = *state;
+        Capsule__ResizeOrder o = order(4, 4, 1);
+        Capsule__Parking *carry;
+        Door__Resize heard;
+
+        assert_false(parking_is_awake(p));
+        parking_order(p, &o);
+        assert_true(parking_is_awake(p));
+        assert_true(parking_set_awake(p, true));
+        assert_false(parking_set_awake(p, true));
+        assert_true(parking_said(p)->awake);
+        (void) say(p, WORD(PARKED), 4, 0, 0, &heard);
+        assert_true(parking_is_awake(p));
+        carry = parking_carry(p);
+        assert_true(carry->said->awake);
+        capsule__parking__free_unpacked(carry, NULL);
+        (void) say(p, WORD(PARKED), 5, 0, 0, &heard);
+        assert_false(parking_is_awake(p));
+        assert_true(parking_set_awake(p, false));
+        o.end = true;
+        parking_order(p, &o);
+        assert_false(parking_is_awake(p));
+}
+
 static void test_active_ones_never_stand_still(void **state) {
         struct parking *p = *state;
         Capsule__ResizeOrder o = order(2, 4, 1);
@@ -276,6 +302,7 @@ static void test_too_many_ranks(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_stands_still_when_all_are_parked, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_awake_until_all_are_parked, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_active_ones_never_stand_still, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_is_woken_until_it_answers, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_old_words_do_not_park, set_up, tear_down),
