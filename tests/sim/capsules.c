@@ -10,6 +10,7 @@
 #include "daemon/cluster/state.h"
 #include "daemon/job/launch.h"
 #include "tests/sim/capsules_internal.h"
+#include "tests/sim/park.h"
 
 /* How long things take, at most; what is rare may take longer. */
 #define MESSAGE_MAX_USEC 2000U
@@ -39,6 +40,7 @@ struct capsules *capsules_create(struct timeline *t, struct checks *checks) {
 
         c->timeline = t;
         c->checks = checks;
+        c->salt = timeline_random(t, UINT64_MAX);
         LIST_INIT(&c->copies);
         LIST_INIT(&c->payloads);
         LIST_INIT(&c->named);
@@ -48,6 +50,7 @@ struct capsules *capsules_create(struct timeline *t, struct checks *checks) {
 static void copy_free(struct copy *copy) {
         LIST_REMOVE(copy, entry);
         payload_drop(copy);
+        park_finish(copy);
         while (!STAILQ_EMPTY(&copy->waiting)) {
                 struct waiting *waiting = STAILQ_FIRST(&copy->waiting);
 
@@ -300,6 +303,7 @@ static void op_run(struct copy *copy, const struct request *request) {
 
 static void op_signal(struct copy *copy, const struct request *request) {
         payload_signal(copy->payload, request->status);
+        park_stir(copy);
         answer(copy, request, 0, "");
 }
 
@@ -354,6 +358,7 @@ static void op_open(struct copy *copy, const struct request *request) {
                 set_phase(copy, CAPSULE_RUNNING);
                 run(copy);
                 payload_ask(copy);
+                park_look(copy);
         }
         answer(copy, request, 0, "");
 }
@@ -384,6 +389,11 @@ static void on_dumped(struct copy *copy) {
 static void op_dump(struct copy *copy, const struct request *request) {
         set_phase(copy, CAPSULE_DUMPING);
         begin(copy, request, draw(copy, DUMP_MAX_USEC), on_dumped);
+}
+
+static void op_get_carry(struct copy *copy, const struct request *request) {
+        park_get_carry(copy);
+        answer(copy, request, 0, "");
 }
 
 static void op_restore_prepare(struct copy *copy, const struct request *request) {
@@ -418,6 +428,7 @@ static void on_restored(struct copy *copy) {
                 return;
         }
         payload_hold(copy, payload);
+        park_set_carry(copy);
         copy->image_runs = image.runs;
         copy->status.filling = copy->current.pages;
         copy->status.fill_bytes = copy->current.pages ? 1000000 : 0;
@@ -454,8 +465,10 @@ static void op_lease(struct copy *copy, const struct request *request) {
         if (!copy->fence_done || !has_lease(copy))
                 return;
         copy->fence_done = copy->status.fenced = false;
-        if (copy->status.phase == CAPSULE_RUNNING && !runs)
+        if (copy->status.phase == CAPSULE_RUNNING && !runs) {
                 run(copy);
+                park_look(copy);
+        }
         tell(copy, REPORT_UNFENCED, 0, "");
 }
 
@@ -472,8 +485,8 @@ static void op_quit(struct copy *copy, const struct request *request) {
         die(copy);
 }
 
-static void op_done(struct copy *copy, const struct request *request) {
-        answer(copy, request, 0, "");
+static void op_resize_order(struct copy *copy, const struct request *request) {
+        park_order(copy, &request->resize);
 }
 
 #define IN(phase) (1U << CAPSULE_##phase)
@@ -493,11 +506,12 @@ static const struct {
         [OP_OPEN] = { op_open, IN(EMPTY) | IN(RUNNING) | IN(FROZEN) | IN(RESTORED) | IN(EXITED), false, true },
         [OP_PRELOAD] = { op_preload, IN(EMPTY) | IN(RUNNING) | IN(FROZEN), false, false },
         [OP_DUMP] = { op_dump, IN(FROZEN), false, false },
-        [OP_GET_CARRY] = { op_done, IN(FROZEN), false, false },
+        [OP_GET_CARRY] = { op_get_carry, IN(FROZEN), false, false },
         [OP_RESTORE_PREPARE] = { op_restore_prepare, IN(EMPTY), false, false },
         [OP_RESTORE] = { op_restore, IN(EMPTY), false, false },
         [OP_AGENT_REPLY] = { op_agent_reply, IN(RUNNING), true, false },
         [OP_LEASE] = { op_lease, ALWAYS, true, false },
+        [OP_RESIZE_ORDER] = { op_resize_order, ALWAYS, true, false },
         [OP_QUIT] = { op_quit, ALWAYS, true, false },
 };
 
@@ -614,6 +628,7 @@ struct copy *capsules_make(struct capsules *c, struct host *host, const struct c
         copy->made_life = copy->life = host_life(host);
         copy->handle = handle;
         copy->report = report;
+        copy->parking = parking_create();
         STAILQ_INIT(&copy->waiting);
         LIST_INSERT_HEAD(&c->copies, copy, entry);
         copy_later(copy, draw(copy, MAKE_MAX_USEC), on_made);

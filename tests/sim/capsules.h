@@ -23,6 +23,7 @@ const char *capsules_unsettled(struct capsules *c, const Rm__State *state);
 /* Of the whole history: copies whose payload has run, moves whose copy was opened, times that PID 1 had no lease any more. */
 struct capsules_counts {
         uint64_t ran, opened, fenced, ended, lost;
+        uint64_t held, changed; /* times that a group stood still as it was parked; programs that have another number of ranks */
 };
 void capsules_count(const struct capsules *c, struct capsules_counts *ret);
 
@@ -42,6 +43,7 @@ enum request_op {
         OP_RESTORE,
         OP_AGENT_REPLY,
         OP_LEASE,
+        OP_RESIZE_ORDER,
         OP_QUIT,
         OPS
 };
@@ -53,6 +55,8 @@ struct request {
         bool pages;
         int status; /* of an rm-agent; a signal */
         uint32_t attempt;
+        uint32_t active; /* as RM_ACTIVE_RANKS says; 0: it does not */
+        struct capsule_resize resize;
         uint64_t end_usec; /* of a lease */
 };
 
@@ -65,6 +69,7 @@ enum report_kind {
         REPORT_EXITED,
         REPORT_FILLING,
         REPORT_UNFENCED,
+        REPORT_SAID,
         REPORT_LOST,
         REPORT_REMOVED,
 };

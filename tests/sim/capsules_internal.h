@@ -4,6 +4,8 @@
 
 #include <sys/queue.h>
 
+#include "daemon/capsule/init/parking.h"
+#include "rtlib/resize.h"
 #include "tests/sim/capsules.h"
 
 #define PAYLOAD_GROUPS 8U
@@ -24,6 +26,12 @@ struct payload {
         bool answered[PAYLOAD_GROUPS]; /* its rm-agent */
         bool over[PAYLOAD_GROUPS]; /* the daemon of the group, or it could not be started */
         bool failed; /* of a head: a group has */
+        bool forced; /* its end: it waits for nobody */
+        uint32_t active; /* of a head: ranks that its job begins with; 0: it has none in reserve */
+        struct resize *ranks; /* of a group (ranks.c) */
+        uint32_t n_ranks;
+        uint64_t make_usec; /* rank 0, which is here: when the change that has begun is made; 0: not all are there */
+        Capsule__Parking *parking; /* as its PID 1 gave it to the other end; NULL: it did not */
         LIST_ENTRY(payload) entry;
 };
 
@@ -53,6 +61,11 @@ struct copy {
         struct payload *payload;
         uint64_t image_runs; /* of one that was restored */
         bool ran;
+        struct parking *parking;
+        uint32_t first_rank, n_ranks; /* of its order */
+        bool held; /* it stands still since all of its ranks are parked */
+        bool looks; /* and looks again by itself */
+        uint64_t rest_usec; /* not to stand still before */
         uint64_t handle, life; /* that it reports to */
         capsules_report_fn report;
         uint64_t last_usec; /* when the last report, or request, is to arrive */
@@ -71,6 +84,7 @@ struct capsules {
         struct checks *checks;
         struct capsules_counts counts;
         uint64_t last_number, index;
+        uint64_t salt;
         LIST_HEAD(, copy) copies;
         LIST_HEAD(, payload) payloads;
         LIST_HEAD(, named) named;
@@ -92,6 +106,8 @@ void payload_hold(struct copy *copy, struct payload *payload);
 /* The copy is gone, or what ran in it. */
 void payload_drop(struct copy *copy);
 struct payload *payload_find(const struct capsules *c, uint64_t number);
+/* The copy in which it runs; NULL: there is none now. */
+struct copy *payload_home(const struct payload *payload);
 void payload_signal(struct payload *payload, int signo);
 /* False: no such rm-agent waits. */
 bool payload_answer(struct payload *payload, const char *agent, int status);

@@ -375,6 +375,29 @@ static void check_index(struct checks *c, const char *host, Rm__State *state, co
                 checks_fail(c, "%s has at %" PRIu64 " an index that is not of its state: %s", host, state->index, what);
 }
 
+static void check_resize(struct checks *c, uint64_t index, const Rm__Job *job) {
+        const Rm__Resize *resize = job->resize;
+
+        if (resize->active < job->spec->min_ranks || resize->active > job->spec->ranks || resize->active == 0)
+                checks_fail(c, "job %" PRIu64 " has at %" PRIu64 " %u active ranks, not %u to %u", job->id, index, resize->active,
+                            job->spec->min_ranks, job->spec->ranks);
+        if (resize->wanted != 0 && (resize->wanted < job->spec->min_ranks || resize->wanted > job->spec->ranks))
+                checks_fail(c, "job %" PRIu64 " is at %" PRIu64 " to have %u active ranks, not %u to %u", job->id, index,
+                            resize->wanted, job->spec->min_ranks, job->spec->ranks);
+        if (resize->begun && resize->wanted == 0)
+                checks_fail(c, "job %" PRIu64 " has begun at %" PRIu64 " what nobody wants", job->id, index);
+        for (size_t i = 0; i < job->n_capsules; i++)
+                if (job_group_parked(job, job->capsules[i]) && job->capsules[i]->n_cores > 0)
+                        checks_fail(c, "parked group %" PRId32 " of job %" PRIu64 " has cores at %" PRIu64, job->capsules[i]->index,
+                                    job->id, index);
+}
+
+static void check_resizes(struct checks *c, uint64_t index, const Rm__State *state) {
+        for (size_t i = 0; i < state->n_jobs; i++)
+                if (state->jobs[i]->resize && !job_ended(state->jobs[i]))
+                        check_resize(c, index, state->jobs[i]);
+}
+
 void checks_applied(struct checks *c, const char *host, uint64_t index, const Rm__Command *command, Rm__State *state,
                     const struct state_index *indexed, const struct state_result *result, bool all) {
         struct place *place = place_at(c, index);
@@ -390,6 +413,7 @@ void checks_applied(struct checks *c, const char *host, uint64_t index, const Rm
                 place->code = result->error.code;
                 place->created = result->created;
                 first_applied(c, place, index, result);
+                check_resizes(c, index, state);
                 if (command->body_case == RM__COMMAND__BODY_JOB_SUBMIT && result->error.code == 0 && !result->repeated)
                         check_token(c, index, command->job_submit->spec, state, result->created);
         }

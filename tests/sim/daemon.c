@@ -20,6 +20,7 @@
 #define KILL_WAIT_USEC 2000000U
 #define SETTLE_USEC 50000U
 #define INTERVAL_USEC UINT64_C(10000000)
+#define RESIZE_INTERVAL_USEC UINT64_C(1000000)
 #define HORIZON_USEC UINT64_C(5000000)
 /* The workload forgets jobs, with their tokens. */
 #define KEEP_JOBS_USEC UINT64_C(3600000000)
@@ -162,6 +163,7 @@ static void set_config(struct config *config, const struct host *host) {
         config->interval_usec = INTERVAL_USEC;
         config->horizon_usec = HORIZON_USEC;
         config->keep_jobs_usec = KEEP_JOBS_USEC;
+        config->resize_interval_usec = RESIZE_INTERVAL_USEC;
         config->moves_at_once = 8;
         config->move_budget = 4;
         config->link_mbit_per_sec = 1000;

@@ -193,6 +193,9 @@ static void take_report(struct capsule *capsule, const struct report *report) {
         case REPORT_UNFENCED:
                 callbacks->unfenced(capsule, capsule->userdata);
                 break;
+        case REPORT_SAID:
+                callbacks->rank_said(capsule, capsule->userdata);
+                break;
         case REPORT_LOST:
                 on_lost(capsule, report);
                 break;
@@ -366,18 +369,21 @@ static int submit_op(struct capsule *capsule, enum request_op op, capsule_done_f
         return submit(capsule, &request, &pending);
 }
 
-static uint32_t attempt_of(const struct capsule_command *command) {
-        static const char name[] = "RM_ATTEMPT=";
+/* Of its environment; 0: there is none. */
+static uint32_t number_in(const struct capsule_command *command, const char *name) {
+        size_t n = strlen(name);
 
         for (const char *const *word = command->env; word && *word; word++)
-                if (strncmp(*word, name, strlen(name)) == 0)
-                        return (uint32_t) strtoul(*word + strlen(name), NULL, 10);
+                if (strncmp(*word, name, n) == 0 && (*word)[n] == '=')
+                        return (uint32_t) strtoul(*word + n + 1, NULL, 10);
         return 0;
 }
 
 int capsule_run(struct capsule *capsule, const struct capsule_command *command, capsule_done_fn done, void *arg) {
         const struct pending pending = { .done = done, .arg = arg };
-        struct request request = { .op = OP_RUN, .attempt = attempt_of(command) };
+        struct request request = { .op = OP_RUN,
+                                   .attempt = number_in(command, "RM_ATTEMPT"),
+                                   .active = number_in(command, "RM_ACTIVE_RANKS") };
 
         return submit(capsule, &request, &pending);
 }
@@ -445,12 +451,13 @@ int capsule_renew_lease(struct capsule *capsule, uint64_t end_boot_usec) {
         return submit(capsule, &request, NULL);
 }
 
-/* Nothing is parked here: no job has ranks in reserve. */
 int capsule_resize_order(struct capsule *capsule, const struct capsule_resize *order) {
-        return 0;
+        struct request request = { .op = OP_RESIZE_ORDER, .resize = *order };
+
+        return submit(capsule, &request, NULL);
 }
 
-/* And no job goes on without ranks. */
+/* No job goes on without ranks. */
 int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, const uint32_t *lost, size_t n_lost) {
         return 0;
 }

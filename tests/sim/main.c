@@ -23,7 +23,7 @@ struct totals {
         uint64_t histories, events, operations, virtual_usec;
         uint64_t recovery_max_usec, slowest_seed, answer_max_usec;
         uint64_t repeated, resubmitted, changes;
-        uint64_t ran, opened, fenced, ended, lost; /* as of struct capsules_counts */
+        struct capsules_counts capsules;
         uint64_t jobs_max_usec;
 };
 
@@ -129,11 +129,13 @@ static bool run(const char *program, const struct history_config *config, struct
         totals->virtual_usec += result.virtual_usec;
         totals->repeated += result.repeated;
         totals->resubmitted += result.resubmitted;
-        totals->ran += result.capsules.ran;
-        totals->opened += result.capsules.opened;
-        totals->fenced += result.capsules.fenced;
-        totals->ended += result.capsules.ended;
-        totals->lost += result.capsules.lost;
+        totals->capsules.ran += result.capsules.ran;
+        totals->capsules.opened += result.capsules.opened;
+        totals->capsules.fenced += result.capsules.fenced;
+        totals->capsules.ended += result.capsules.ended;
+        totals->capsules.lost += result.capsules.lost;
+        totals->capsules.held += result.capsules.held;
+        totals->capsules.changed += result.capsules.changed;
         totals->changes += result.changes;
         if (result.recovery_usec > totals->recovery_max_usec) {
                 totals->recovery_max_usec = result.recovery_usec;
@@ -158,12 +160,14 @@ static void report(const struct totals *totals, uint64_t real_usec) {
                " operations answered, of which %" PRIu64 " were in the log more than once; %" PRIu64
                " jobs submitted again; %" PRIu64 " copies of capsules ran, %" PRIu64 " of them opened after a move; %" PRIu64
                " programs ended, %" PRIu64 " lost their PID 1; %" PRIu64 " times without a lease; %" PRIu64 " changes of voters; "
+               "%" PRIu64 " times a parked group stood still, %" PRIu64 " times a job grew or shrank; "
                "progress at most %.1f s after the faults (seed %" PRIu64
                "); three of four proposals answered within %.1f ms then; all jobs "
                "over %.1f s later\n",
                totals->histories, totals->events, (double) totals->events / seconds, (double) totals->virtual_usec / 1e6, seconds,
-               totals->operations, totals->repeated, totals->resubmitted, totals->ran, totals->opened, totals->ended, totals->lost,
-               totals->fenced, totals->changes, (double) totals->recovery_max_usec / 1e6, totals->slowest_seed,
+               totals->operations, totals->repeated, totals->resubmitted, totals->capsules.ran, totals->capsules.opened,
+               totals->capsules.ended, totals->capsules.lost, totals->capsules.fenced, totals->changes, totals->capsules.held,
+               totals->capsules.changed, (double) totals->recovery_max_usec / 1e6, totals->slowest_seed,
                (double) totals->answer_max_usec / 1e3, (double) totals->jobs_max_usec / 1e6);
 }
 

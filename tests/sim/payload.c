@@ -8,6 +8,7 @@
 #include "daemon/cluster/state.h"
 #include "daemon/job/launch.h"
 #include "tests/sim/capsules_internal.h"
+#include "tests/sim/ranks.h"
 
 #define WORK_MAX_USEC 8000000U
 #define LONG_WORK_MAX_USEC 12000000U
@@ -33,7 +34,7 @@ struct payload *payload_find(const struct capsules *c, uint64_t number) {
         return NULL;
 }
 
-static struct copy *home_of(const struct payload *payload) {
+struct copy *payload_home(const struct payload *payload) {
         struct copy *copy;
 
         LIST_FOREACH (copy, &payload->world->copies, entry)
@@ -62,6 +63,19 @@ static void end_after(struct payload *payload, uint64_t delay_usec, int status) 
         step_after(payload, delay_usec);
 }
 
+/* mpirun of a job is gone: its daemons notice. */
+static void end_groups(const struct payload *head, int status) {
+        struct timeline *t = head->world->timeline;
+        struct payload *payload;
+
+        LIST_FOREACH (payload, &head->world->payloads, entry)
+                if (payload->job == head->job && payload->attempt == head->attempt && payload != head &&
+                    payload->index != STATE_HEAD && !payload->ended) {
+                        payload->forced = true;
+                        end_after(payload, timeline_random(t, NOTICE_MAX_USEC), status);
+                }
+}
+
 /* mpirun has connections to its daemons: it need not hear of their end from rm-agent. */
 static void tell_head(const struct payload *group, bool failed) {
         struct payload *head;
@@ -71,18 +85,10 @@ static void tell_head(const struct payload *group, bool failed) {
                         continue;
                 head->over[group->index] = true;
                 head->failed |= failed;
+                if (failed && head->active > 0) /* else they come to their end by themselves */
+                        end_groups(head, EXIT_STATUS(1));
                 step_after(head, timeline_random(head->world->timeline, NOTICE_MAX_USEC));
         }
-}
-
-/* mpirun of a job is gone: its daemons notice. */
-static void end_groups(const struct payload *head, int status) {
-        struct timeline *t = head->world->timeline;
-        struct payload *payload;
-
-        LIST_FOREACH (payload, &head->world->payloads, entry)
-                if (payload->job == head->job && payload->attempt == head->attempt && payload != head && !payload->ended)
-                        end_after(payload, timeline_random(t, NOTICE_MAX_USEC), status);
 }
 
 static bool all_over(const struct payload *head) {
@@ -111,6 +117,8 @@ static void end(struct copy *copy, int status) {
                 end_groups(payload, status == 0 ? 0 : EXIT_STATUS(1));
         else
                 tell_head(payload, status != 0);
+        if (payload->index == 0 && status == 0 && payload->n_ranks > 0)
+                end_groups(payload, 0); /* all come out of MPI_Finalize */
         copy_exited(copy, status);
 }
 
@@ -118,12 +126,12 @@ static void on_step(void *userdata) {
         struct step *step = userdata;
         struct payload *payload = payload_find(step->world, step->payload);
         struct timeline *t = step->world->timeline;
-        struct copy *home = payload ? home_of(payload) : NULL;
+        struct copy *home = payload ? payload_home(payload) : NULL;
 
         free(step);
         if (!payload || payload->ended)
                 return;
-        if (!home) {
+        if (!home || home->held || (timeline_now_usec(t) >= payload->end_usec && !payload->forced && !ranks_may_end(payload))) {
                 step_after(payload, LOOK_USEC);
         } else if (timeline_now_usec(t) >= payload->end_usec) {
                 end(home, payload->end_status);
@@ -151,11 +159,17 @@ void payload_start(struct copy *copy, const struct request *request) {
         payload->end_usec = UINT64_MAX;
         LIST_INSERT_HEAD(&c->payloads, payload, entry);
         payload_hold(copy, payload);
-        if (copy->index != STATE_HEAD)
-                end_after(payload, timeline_random(t, timeline_random(t, 8) ? WORK_MAX_USEC : LONG_WORK_MAX_USEC),
-                          timeline_chance(t, 40) ? EXIT_STATUS(1) : 0);
-        else if (timeline_chance(t, 20))
+        payload->active = request->active;
+        ranks_start(copy);
+        if (copy->index != STATE_HEAD) {
+                uint64_t work_usec = timeline_random(t, timeline_random(t, 8) ? WORK_MAX_USEC : LONG_WORK_MAX_USEC);
+                bool fails = timeline_chance(t, 40);
+
+                if (fails || !ranks_follow(payload))
+                        end_after(payload, work_usec, fails ? EXIT_STATUS(1) : 0);
+        } else if (timeline_chance(t, 20)) {
                 end_after(payload, timeline_random(t, WORK_MAX_USEC), timeline_random(t, 2) ? EXIT_STATUS(1) : SIGSEGV);
+        }
         if (copy->index == STATE_HEAD)
                 step_after(payload, timeline_random(t, STEP_MAX_USEC));
 }
@@ -167,6 +181,7 @@ void payload_drop(struct copy *copy) {
         if (!payload || --payload->refs > 0)
                 return;
         LIST_REMOVE(payload, entry);
+        ranks_finish(payload);
         if (payload->index == STATE_HEAD && !payload->ended)
                 end_groups(payload, EXIT_STATUS(1));
         else if (!payload->ended)
@@ -177,6 +192,7 @@ void payload_drop(struct copy *copy) {
 void payload_signal(struct payload *payload, int signo) {
         struct timeline *t = payload->world->timeline;
 
+        payload->forced = true;
         if (signo == SIGKILL || timeline_random(t, 8))
                 end_after(payload, timeline_random(t, SIGNAL_MAX_USEC), signo);
 }
@@ -192,6 +208,8 @@ bool payload_answer(struct payload *payload, const char *agent, int status) {
                 return false;
         payload->answered[i] = payload->over[i] = true;
         payload->failed |= status != 0;
+        if (status != 0 && payload->active > 0)
+                end_groups(payload, EXIT_STATUS(1));
         step_after(payload, timeline_random(payload->world->timeline, STEP_MAX_USEC));
         return true;
 }

@@ -10,6 +10,7 @@
 
 #define N_NODES_MAX 16U
 #define MAX_RANKS 4U
+#define MAX_RESERVE 5U /* ranks that wait until their job grows */
 /* Jobs that have ended and are known. */
 #define ENDED_KEPT 12U
 /* A job is forgotten with its token: not before the one who submitted it has long been answered, and packets of that time are gone. */
@@ -77,6 +78,11 @@ static const Rm__Command *submit(struct draft *d, uint32_t again) {
         d->spec.n_argv = 1;
         d->spec.ranks = 1 + token / 2 % MAX_RANKS;
         d->spec.token = d->text;
+        if (token / 16 % 2) {
+                d->spec.active_ranks = d->spec.ranks;
+                d->spec.min_ranks = 1 + token / 32 % d->spec.active_ranks;
+                d->spec.ranks += token / 64 % MAX_RESERVE;
+        }
         if (token / 8 % 2) {
                 d->spec.on_node_loss = STATE_LOSS_RESTART;
                 d->spec.restarts = RESTARTS;
@@ -211,6 +217,14 @@ static const Rm__Command *migrate(struct draft *d, const Rm__Job *job) {
         return &d->c.command;
 }
 
+/* As 'rmctl resize-job' does. */
+static const Rm__Command *resize(struct draft *d, const Rm__Job *job) {
+        uint32_t ranks = draw(d, 3) ? (uint32_t) draw(d, job->spec->ranks + 1) : 0; /* 0: rmd decides again */
+
+        begin(d, "resize");
+        return command_job_resize(&d->c, job->id, ranks, "alice");
+}
+
 /* NULL: there is nothing to be asked for. */
 static const Rm__Command *advance(struct draft *d) {
         const Rm__Job *job = some_job(d);
@@ -221,7 +235,7 @@ static const Rm__Command *advance(struct draft *d) {
                 return NULL;
         switch (job->state) {
         case RM__JOB_STATE__JOB_RUNNING:
-                return migrate(d, job);
+                return job->resize && draw(d, 8) == 0 ? resize(d, job) : migrate(d, job);
         default:
                 return forget(d);
         }

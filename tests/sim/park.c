@@ -1,0 +1,155 @@
+#include "tests/sim/park.h"
+
+#include <inttypes.h>
+
+#include "common/util.h"
+#include "tests/sim/ranks.h"
+
+/* As those of park.c. */
+#define STIR_USEC 1500000U
+#define LOOK_USEC 1000000U
+
+static uint64_t now(const struct copy *copy) {
+        return timeline_now_usec(copy->world->timeline);
+}
+
+static void tell_rmd(struct copy *copy) {
+        const Capsule__ResizeSaid *said = parking_said(copy->parking);
+        const struct report report = { .kind = REPORT_SAID };
+
+        copy->status.resize_said = (struct capsule_resize_said) {
+                .listens = said->listens, .ending = said->ending, .begun = said->begun, .done = said->done, .ranks = said->ranks
+        };
+        timeline_trace(copy->world->timeline, host_name(copy->host),
+                       "rank 0 in capsule %s has said:%s begun %" PRIu64 ", done %" PRIu64 " with %" PRIu32 " ranks%s", copy->id,
+                       said->listens ? " listens," : "", said->begun, said->done, said->ranks, said->ending ? ", ends" : "");
+        copy_tell(copy, &report);
+}
+
+static bool may_touch(const struct copy *copy) {
+        return copy->status.phase == CAPSULE_RUNNING && !copy->busy && copy_runs(copy) && !copy->status.fenced;
+}
+
+static void hold(struct copy *copy) {
+        copy->held = true;
+        timeline_trace(copy->world->timeline, host_name(copy->host), "capsule %s stands still: it is parked", copy->id);
+        copy->world->counts.held++;
+        ranks_check_held(copy);
+}
+
+static void let_go(struct copy *copy) {
+        copy->held = false;
+        timeline_trace(copy->world->timeline, host_name(copy->host), "capsule %s stands still no longer", copy->id);
+        copy->rest_usec = now(copy) + STIR_USEC;
+}
+
+/* Something has come for it. */
+static bool is_called(const struct copy *copy) {
+        return copy->payload && !copy->payload->ended && copy->payload->end_usec <= now(copy);
+}
+
+static void tell_ranks(struct copy *copy) {
+        Door__Resize word;
+        size_t at = 0;
+
+        while (parking_next(copy->parking, &at, &word))
+                ranks_hear(copy, &word);
+}
+
+static void look(struct copy *copy);
+
+static void on_time(struct copy *copy) {
+        copy->looks = false;
+        look(copy);
+}
+
+static void look(struct copy *copy) {
+        bool quiet = parking_is_quiet(copy->parking);
+        size_t at = 0;
+        Door__Resize word;
+
+        if (copy->dead || !copy->payload || copy->payload->ended)
+                return;
+        if (may_touch(copy)) {
+                if (copy->held && (!quiet || is_called(copy)))
+                        let_go(copy);
+                else if (!copy->held && quiet && now(copy) >= copy->rest_usec)
+                        hold(copy);
+                if (!copy->held)
+                        tell_ranks(copy);
+        }
+        if (copy->looks || (!quiet && !copy->held && !parking_next(copy->parking, &at, &word)))
+                return;
+        copy->looks = true;
+        copy_later(copy, quiet && !copy->held && copy->rest_usec > now(copy) ? copy->rest_usec - now(copy) : LOOK_USEC, on_time);
+}
+
+void park_order(struct copy *copy, const struct capsule_resize *order) {
+        Capsule__ResizeOrder message = CAPSULE__RESIZE_ORDER__INIT;
+
+        message.first = order->first;
+        message.ranks = order->ranks;
+        message.active = order->active;
+        message.wanted = order->wanted;
+        message.epoch = order->epoch;
+        message.begun = order->begun;
+        message.freeze = order->freeze;
+        message.end = order->end;
+        timeline_trace(copy->world->timeline, host_name(copy->host),
+                       "capsule %s is to know: %" PRIu32 " of its job are active%s, %" PRIu32 " are wanted (%" PRIu64 ")%s%s",
+                       copy->id, order->active, order->freeze ? " and none of these is here" : "", order->wanted, order->epoch,
+                       order->begun ? ", begun" : "", order->end ? ", it ends" : "");
+        copy->first_rank = order->first;
+        copy->n_ranks = order->ranks;
+        if (copy->payload)
+                ranks_start(copy);
+        parking_order(copy->parking, &message);
+        look(copy);
+}
+
+bool park_hear(struct copy *copy, const Door__Resize *word, Door__Resize *ret_answer) {
+        Capsule__ResizeSaid before = *parking_said(copy->parking);
+        const Capsule__ResizeSaid *said = parking_said(copy->parking);
+        bool quiet = parking_is_quiet(copy->parking), answered = parking_hear(copy->parking, word, ret_answer);
+
+        if (before.listens != said->listens || before.ending != said->ending || before.begun != said->begun ||
+            before.done != said->done)
+                tell_rmd(copy);
+        if (!quiet && parking_is_quiet(copy->parking)) {
+                copy->rest_usec = now(copy) + STIR_USEC;
+                look(copy);
+        }
+        return answered;
+}
+
+void park_stir(struct copy *copy) {
+        copy->rest_usec = now(copy) + STIR_USEC;
+        if (copy->held && may_touch(copy))
+                let_go(copy);
+        look(copy);
+}
+
+void park_look(struct copy *copy) {
+        if (!copy->held)
+                copy->rest_usec = now(copy) + STIR_USEC;
+        look(copy);
+}
+
+void park_get_carry(struct copy *copy) {
+        if (copy->payload->parking)
+                capsule__parking__free_unpacked(copy->payload->parking, NULL);
+        copy->payload->parking = parking_carry(copy->parking);
+}
+
+void park_set_carry(struct copy *copy) {
+        if (!copy->payload->parking)
+                return;
+        parking_set_carry(copy->parking, copy->payload->parking);
+        copy->first_rank = copy->payload->parking->order->first;
+        copy->n_ranks = copy->payload->parking->order->ranks;
+        tell_rmd(copy);
+}
+
+void park_finish(struct copy *copy) {
+        parking_destroy(copy->parking);
+}

@@ -1,0 +1,22 @@
+/* What a capsule's PID 1 does for jobs that grow and shrink (daemon/capsule/init/park.c), over its own parking.c: passes on words, and has a group stand
+ * still all ranks of which are parked. */
+#ifndef RM_TESTS_SIM_PARK_H
+#define RM_TESTS_SIM_PARK_H
+
+#include "proto/door.pb-c.h"
+#include "tests/sim/capsules_internal.h"
+
+/* From rmd. */
+void park_order(struct copy *copy, const struct capsule_resize *order);
+/* From a rank. True: it is answered. */
+bool park_hear(struct copy *copy, const Door__Resize *word, Door__Resize *ret_answer);
+/* Something is to be done in it: a parked one runs for a while. */
+void park_stir(struct copy *copy);
+/* The payload was stopped otherwise, and runs again. */
+void park_look(struct copy *copy);
+/* To the other end of a move, by way of the payload. */
+void park_get_carry(struct copy *copy);
+void park_set_carry(struct copy *copy);
+void park_finish(struct copy *copy);
+
+#endif
