@@ -32,7 +32,7 @@ paces behind 2 sleep 20000 1000000 1000
 paces ahead 2 sleep 20000 1000000 10
 paces third 1 sleep 20000 1000000 0
 for name in behind ahead third; do see "$name is on $(q where $name 0)"; done
-must "plan does not say that ahead is to fold first: $(planned ahead)" until_true 40 plan_says ahead \
+must "plan does not say that ahead is to fold first: $(planned ahead)" until_true 120 plan_says ahead \
     '^folds first: [0-9.]+ steps a second on its own cores, 10 wanted$'
 same "what plan says of behind" "$(planned behind)" ""
 see "plan: ahead $(planned ahead)"
@@ -58,10 +58,10 @@ done
 folded() {
     allow 2 0 0
     paces "$1" 1 "$2" 100000 10000000 1
-    must "of $1 no rate on its own cores is known: $(planned "$1")" until_true 40 plan_says "$1" 'on its own cores'
+    must "of $1 no rate on its own cores is known: $(planned "$1")" until_true 120 plan_says "$1" 'on its own cores'
     allow 1 0 0
     must "$1 is not folded" q state "$1" FOLDED 30 >/dev/null
-    must "of $1 no rate on shared cores is known: $(planned "$1")" until_true 60 plan_says "$1" ' on shared ones'
+    must "of $1 no rate on shared cores is known: $(planned "$1")" until_true 120 plan_says "$1" ' on shared ones'
     see "$1: $(planned "$1")"
     allow 1 1 0
 }
