@@ -7,7 +7,7 @@
 
 cluster 2 --cores 4 --set sched.resize_interval=2s
 bed_do copy "$repo_dir/examples/rtlib/stencil.c" n1:/home/alice/stencil.c
-on n1 sh -c 'echo n1:4 >/home/alice/first; echo n2:4 >/home/alice/second'
+on n1 sh -c 'printf "n1:4\nn2:0\n" >/home/alice/first; printf "n1:0\nn2:4\n" >/home/alice/second'
 bed_do exec n1 --user alice -- sh -c 'mpicc -O2 -o stencil stencil.c $(pkg-config --cflags --libs rmrt rmrt-checkpoint) -lm' >"$work/cc" 2>&1 || fail "a user cannot build it: $(head -n 5 "$work/cc")"
 which=grows
 active() {

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Debian's hpcc, NetPIPE, ScaLAPACK tests and mpi4py, unmodified, saved every two seconds, lose nodes at any instant: their verdicts are those of runs that are left alone.
 # RM_TEST_ROUNDS: how often, in place of the usual number. RM_TEST_ONLY: which of them alone ("hpcc"), then long enough to lose several nodes.
+# RM_TEST_SECONDS: that a program may take, in place of 250.
 # packages: thirdparty
 # limit: 600
 # load: 2
@@ -63,7 +64,7 @@ until_true 20 as alice n1 rm-mpirun --checkpoint 1h -n 1 true 2>"$work/level" ||
 on n1 sh -c 'printf "n1:0\nn2:6\nn3:6\nn4:6\n" >/home/alice/nodes'
 for kind in "${programs_run[@]}"; do begin "$kind" "$kind-still"; done
 for kind in "${programs_run[@]}"; do
-    finish "$kind-still" 200
+    finish "$kind-still" "${RM_TEST_SECONDS:-200}"
     same "$kind: its exit code" "$rc" 0
     verdicts "$kind" "$kind-still" >"$work/$kind.still"
     [[ -s $work/$kind.still ]] || fail "$kind has no verdicts: $(tail -n 3 "$work/$kind-still.out")"
@@ -89,7 +90,7 @@ for ((round = 0; round < ${RM_TEST_ROUNDS:-$(thorough 10 1)}; round++)); do
         must "not all voters are back" until_true 30 voters_up
     done
     for kind in "${programs_run[@]}"; do
-        finish "$kind$round" 250
+        finish "$kind$round" "${RM_TEST_SECONDS:-250}"
         same "$kind$round: its exit code" "$rc" 0
         verdicts "$kind" "$kind$round" >"$work/$kind.now"
         cmp -s "$work/$kind.still" "$work/$kind.now" || fail "$kind$round has other verdicts: $(diff "$work/$kind.still" "$work/$kind.now" | head -n 4 | tr '\n' '|')"
