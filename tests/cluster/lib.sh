@@ -295,6 +295,21 @@ same_as_undisturbed() {
     same "the result of $n iterations" "$(hash_of "$name")" "$(hash_of "$name-alone")"
 }
 
+# kill_processes PROGRAM JOB-NUMBER RANK...: as mpirun counts them.
+kill_processes() {
+    local node
+    for node in $(nodes); do
+        on "$node" sh -c 'program=$1 id=$2; shift 2
+            for p in $(pgrep -x "$program"); do
+                e=$(tr "\0" "\n" </proc/$p/environ)
+                case $e in *"RM_JOB_ID=$id
+"*) ;; *) continue ;; esac
+                for rank; do case $e in *"OMPI_COMM_WORLD_RANK=$rank
+"*) kill -KILL $p ;; esac; done
+            done' sh "$@"
+    done
+}
+
 # --- jobs that grow and shrink ---
 
 # resize_field NAME FIELD: of Job.resize. listens NAME: its program has asked for changes.

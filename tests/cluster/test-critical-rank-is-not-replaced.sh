@@ -24,9 +24,10 @@ refused "one that grows" "cannot be combined with --max-ranks" 2 --on-rank-loss 
 steps=400 total=0
 for ((step = 0; step < steps; step++)); do total=$((total + 36000 + 8 * (step % 7))); done
 
-# begin NAME CRITICAL SPARES [PROCESS STEP]...: 8 ranks
+# begin NAME CRITICAL SPARES [PROCESS STEP]...: 8 ranks, with steps of $usec
+usec=200
 begin() {
-    start "$1" n1 --group-size 2 -n 8 --on-rank-loss "continue:critical=$2" --spare-ranks "$3" "$programs/replaced" "$steps" "${@:4}"
+    start "$1" n1 --group-size 2 -n 8 --on-rank-loss "continue:critical=$2" --spare-ranks "$3" "$programs/replaced" "$steps" "$usec" "${@:4}"
 }
 # goes_on NAME LEFT SAYS: all 8, or so many, come to the right end.
 goes_on() {
@@ -64,7 +65,14 @@ begin again 0,5-7 2 0 100 8 200
 goes_on again 8 'rank 8 (was rank 0, 9 replaces it) was lost'
 begin about 0,5-7 2 0 100 8 -1
 goes_on about 8 'goes on with 8 of 8'
-begin unused 0,5-7 2 8 -1500 5 350
+# Killed from outside, as the spare one must be that waits.
+usec=30000
+begin unused 0,5-7 2
+must "unused does not run" until_true 60 grep -q '^running' "$work/unused.out"
+kill_processes replaced "$(job unused)" 8
+must "nobody hears of the spare rank" until_true 20 grep -q 'rank 8' "$work/unused.err"
+kill_processes replaced "$(job unused)" 5
+usec=200
 goes_on unused 8 '(9 replaces it)'
 
 # What ends when none is left, and how it is shown.

@@ -27,17 +27,7 @@ says() {
 }
 # lose NAME RANK...: kill them.
 lose() {
-    local node
-    for node in $(nodes); do
-        on "$node" sh -c 'id=$1; shift
-            for p in $(pgrep -x mortal); do
-                e=$(tr "\0" "\n" </proc/$p/environ)
-                case $e in *"RM_JOB_ID=$id
-"*) ;; *) continue ;; esac
-                for rank; do case $e in *"OMPI_COMM_WORLD_RANK=$rank
-"*) kill -KILL $p ;; esac; done
-            done' sh "${id_of[$1]}" "${@:2}"
-    done
+    kill_processes mortal "${id_of[$1]}" "${@:2}"
 }
 lost_field() {
     on "$asker" rmctl show-job --json "$(job "$1")" | python3 -c 'import json, sys

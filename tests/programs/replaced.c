@@ -1,11 +1,10 @@
 /* Steps in each of which all ranks learn what all of them have, and pass a number round. A rank that begins anew, since a critical one was lost, takes from the others how far they are, and
  * they do the step again. So the result is that of a run without losses, unless a rank is lost that is not replaced.
  *
- * usage: replaced STEPS [PROCESS STEP]...
- * PROCESS, counted with spare ones, kills itself in this step; -1: before it knows how far the others are; less: so many milliseconds after its begin.
+ * usage: replaced STEPS USEC [PROCESS STEP]...
+ * Each step takes USEC at least. PROCESS, counted with spare ones, kills itself in this step; -1: before it knows how far the others are.
  * Says at the end: "replaced STEPS RANKS TOTAL". */
 #include <mpi.h>
-#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -23,28 +22,10 @@ enum { NUMBERS = sizeof(struct word) / sizeof(long) };
 static int process, rank, size;
 static bool respawned;
 
-static void die(void) {
-        (void) raise(SIGKILL);
-}
-
-static void *die_later(void *data) {
-        (void) usleep((useconds_t) - (long) (intptr_t) data * 1000);
-        die();
-        return NULL;
-}
-
-static void begin_deaths(int argc, char **argv) {
-        pthread_t thread;
-
-        for (int i = 2; i + 1 < argc; i += 2)
-                if (atoi(argv[i]) == process && atol(argv[i + 1]) < FRESH)
-                        (void) pthread_create(&thread, NULL, die_later, (void *) (intptr_t) atol(argv[i + 1]));
-}
-
 static void maybe_die(int argc, char **argv, long step) {
-        for (int i = 2; i + 1 < argc; i += 2)
+        for (int i = 3; i + 1 < argc; i += 2)
                 if (atoi(argv[i]) == process && atol(argv[i + 1]) == step)
-                        die();
+                        (void) raise(SIGKILL);
 }
 
 static void check(bool good, const char *what, long step) {
@@ -135,12 +116,12 @@ static void exchange(long step, int living) {
 
 int main(int argc, char **argv) {
         long steps = argc > 1 ? atol(argv[1]) : 100;
+        useconds_t usec = argc > 2 ? (useconds_t) atol(argv[2]) : 200;
         const char *number = getenv("OMPI_COMM_WORLD_RANK");
         struct word mine = { 0 }, *own, *all;
         int living = 0;
 
         process = number ? atoi(number) : 0;
-        begin_deaths(argc, argv);
         MPI_Init(&argc, &argv);
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -150,6 +131,7 @@ int main(int argc, char **argv) {
         all = calloc((size_t) size, sizeof(*all));
         if (respawned)
                 printf("rank %d of %d begins anew\n", rank, size);
+        fflush(stdout);
         while (mine.step < steps) {
                 maybe_die(argc, argv, mine.step);
                 if (!learn(&mine, own, all, &living))
@@ -158,7 +140,11 @@ int main(int argc, char **argv) {
                 mine.step++;
                 if (mine.step % 20 == 10)
                         exchange(mine.step, living);
-                usleep(200);
+                if (rank == 0 && mine.step == 1) {
+                        puts("running");
+                        fflush(stdout);
+                }
+                usleep(usec);
         }
         for (int i = 0; i < size; i++)
                 if (all[i].there) {
