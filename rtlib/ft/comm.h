@@ -31,6 +31,7 @@ struct comm {
         struct ring *ring;
         unsigned ahead; /* of the ring, when so many operations were done */
         MPI_Errhandler handler; /* the program's own; NULL: as MPI has it */
+        bool attributes; /* the program has set some, or it is a copy of one that had them */
 };
 
 /* NULL: none of ours. */

@@ -71,6 +71,7 @@ static int add(struct making *m, struct comm *parent, uint64_t id, uint64_t pare
                 free(world);
                 return MPI_SUCCESS;
         }
+        blocked_enter(m->made);
         rc = mpi.Comm_dup(m->made, &shadow);
         if (rc != MPI_SUCCESS) {
                 (void) mpi.Comm_revoke(m->made);
@@ -88,17 +89,21 @@ static int add(struct making *m, struct comm *parent, uint64_t id, uint64_t pare
         m->comm->parent = parent_id;
         m->comm->born = parent->done;
         m->comm->handler = parent->handler;
+        m->comm->attributes = parent->attributes && (m->way == MAKE_DUP || m->way == MAKE_DUP_WITH_INFO);
         return MPI_SUCCESS;
 }
 
-/* Open MPI 5.0 may hang in these calls when their communicator is revoked, or a member dies in them. So all come together before, no communicator is revoked meanwhile if that can
- * be avoided, and a process that is left in there ends. */
-static MPI_Comm made_on(const struct comm *c) {
-        return comm_has_lost(c) || (c == ft.world && ft.ranks < ft.size) ? c->shadow : c->user;
+/* On the library's own, which is revoked once a loss is heard of: on the program's, who waits for a rank that has given up would wait for ever. Attributes are on the program's
+ * alone. */
+static MPI_Comm made_on(const struct making *m, const struct comm *c) {
+        bool copies = m->way == MAKE_DUP || m->way == MAKE_DUP_WITH_INFO;
+        bool spares = c == ft.world && ft.ranks < ft.size;
+
+        return copies && c->attributes && !comm_has_lost(c) && !spares ? c->user : c->shadow;
 }
 
 static int call(struct making *m, struct comm *c) {
-        MPI_Comm on = made_on(c);
+        MPI_Comm on = made_on(m, c);
         MPI_Group group;
         int rc;
 
@@ -138,7 +143,6 @@ int making_run(struct making *m, struct comm *c) {
 
         forget(m);
         rc = mpi.Barrier(c->shadow);
-        blocked_leave();
         door_guard("the making of a communicator");
         if (rc == MPI_SUCCESS && !ft_was_hit(c->shadow, ft.repaired))
                 rc = call(m, c);
@@ -149,6 +153,15 @@ int making_run(struct making *m, struct comm *c) {
         door_guard(NULL);
         blocked_enter(c->shadow);
         return rc;
+}
+
+/* Open MPI 5.0 makes communicators of a parent with a lower index first, and does not take back that one is being made when it fails: all others would wait for it. One that is
+ * made of MPI_COMM_SELF, which has the lowest index but for MPI_COMM_WORLD, does not wait, and takes it back. */
+void making_clear(void) {
+        MPI_Comm copy;
+
+        if (mpi.Comm_dup(mpi.comm_self, &copy) == MPI_SUCCESS)
+                (void) mpi.Comm_free(&copy);
 }
 
 /* All members of the parent take part. */
@@ -231,10 +244,12 @@ static int try_group(struct making *m, struct comm *c, int tag) {
                 return MPI_ERR_PROC_FAILED;
         }
         door_guard("MPI_Comm_create_group");
-        rc = mpi.Comm_create_group(made_on(c), group, tag, &m->made);
+        blocked_enter(c->shadow);
+        rc = mpi.Comm_create_group(c->shadow, group, tag, &m->made);
         (void) mpi.Group_free(&group);
         if (rc == MPI_SUCCESS)
                 rc = add(m, c, hash_more(hash_more(HASH_START, c->id), (uint64_t) tag), NO_PARENT);
+        blocked_leave();
         door_guard(NULL);
         if (rc == MPI_SUCCESS && m->comm) {
                 blocked_enter(m->comm->shadow);

@@ -27,4 +27,7 @@ struct making {
 /* One try, by all that live. What the one before made is forgotten. */
 int making_run(struct making *m, struct comm *c);
 
+/* After one that has failed, before the next. */
+void making_clear(void);
+
 #endif

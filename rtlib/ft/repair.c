@@ -7,6 +7,7 @@
 
 #include "common/util.h"
 #include "rtlib/ft/catch_up.h"
+#include "rtlib/ft/create.h"
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/meet.h"
 #include "rtlib/ft/members.h"
@@ -301,6 +302,7 @@ static void repair(void) {
         for (int tries = 0;; tries++) {
                 refuse_missing(ft.losses.count);
                 give_up_old();
+                making_clear();
                 await_detection(ft.losses.count);
                 losses = meet(&try_number);
                 if (losses != last)
