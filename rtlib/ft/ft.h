@@ -74,6 +74,10 @@ void ft_repair(void);
 void blocked_init(void);
 void blocked_enter(MPI_Comm comm);
 void blocked_leave(void);
+/* The same for MPI_Comm_create_from_group(), which has a communicator of its own, and none yet that it is known by. */
+void blocked_enter_unnamed(void);
+void blocked_leave_unnamed(void);
+bool blocked_is_unnamed(void); /* this thread is in it */
 
 /* ---- wait.c ---- */
 

@@ -8,6 +8,7 @@
 #include "common/util.h"
 #include "rtlib/ft/catch_up.h"
 #include "rtlib/ft/create.h"
+#include "rtlib/ft/door.h"
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/meet.h"
 #include "rtlib/ft/members.h"
@@ -50,7 +51,11 @@ static MPI_Comm make_world(uint32_t losses, uint32_t try_number) {
         int rc;
 
         (void) snprintf(tag, sizeof(tag), "rm-ft-%u-%u", losses, try_number);
+        door_guard("the making of a world without lost ranks");
+        blocked_enter_unnamed();
         rc = mpi.Comm_create_from_group(group, tag, mpi.info_null, mpi.errors_return, &first);
+        blocked_leave_unnamed();
+        door_guard(NULL);
         (void) mpi.Group_free(&group);
         if (rc != MPI_SUCCESS)
                 return mpi.comm_null;
