@@ -2,6 +2,7 @@
 
 #include "common/util.h"
 #include "rtlib/ft/ft.h"
+#include "rtlib/ft/watch.h"
 
 #define THREADS_MAX 64
 #define COMMS_MAX 4096 /* that are looked at; a program with more is waited for in vain */
@@ -75,7 +76,10 @@ static void revoke_unnamed(void) {
 
 /* Called by Open MPI whenever it waits. Word of a revoked communicator is handled at the same place, so revoking here is nothing that it would not do. */
 static int look(void) {
-        if (ft.losses.count == ft.in_hand || ft.ended)
+        if (ft.ended)
+                return 0;
+        watch_look();
+        if (ft.losses.count == ft.in_hand)
                 return 0;
         for (int i = 0; i < blocked.used && i < THREADS_MAX; i++)
                 revoke(blocked.comms[i]);

@@ -2,6 +2,7 @@
 
 #include "rtlib/ft/catch_up.h"
 #include "rtlib/ft/ft.h"
+#include "rtlib/ft/watch.h"
 
 static struct slot *begin(struct comm *c, const struct op *o, bool synchronised) {
         struct slot *slot = ring_take(c->ring, c->done, op_input_bytes(o, c, synchronised));
@@ -60,7 +61,7 @@ static void forget(struct comm *c, const struct op *o, bool synchronised) {
                 ring_forget(c->ring, c->done);
 }
 
-int collective(struct comm *c, const struct op *o) {
+static int run(struct comm *c, const struct op *o) {
         bool synchronised = ring_must_wait(c->ring, o->kind, op_bytes(o, c));
         struct slot *slot = begin(c, o, synchronised);
         int rc = MPI_SUCCESS;
@@ -88,5 +89,14 @@ int collective(struct comm *c, const struct op *o) {
                 forget(c, o, synchronised);
         c->done++;
         c->ahead = c->ring->ahead;
+        return rc;
+}
+
+int collective(struct comm *c, const struct op *o) {
+        int rc;
+
+        watch_enter(c);
+        rc = run(c, o);
+        watch_leave();
         return rc;
 }

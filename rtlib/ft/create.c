@@ -5,9 +5,9 @@
 
 #include "common/util.h"
 #include "rtlib/ft/collective.h"
-#include "rtlib/ft/door.h"
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/meet.h"
+#include "rtlib/ft/watch.h"
 
 #define HASH_START UINT64_C(0xcbf29ce484222325)
 #define HASH_FACTOR UINT64_C(0x100000001b3)
@@ -143,14 +143,14 @@ int making_run(struct making *m, struct comm *c) {
 
         forget(m);
         rc = mpi.Barrier(c->shadow);
-        door_guard("the making of a communicator");
+        watch_call("the making of a communicator");
         if (rc == MPI_SUCCESS && !ft_was_hit(c->shadow, ft.repaired))
                 rc = call(m, c);
         else
                 rc = MPI_ERR_PROC_FAILED;
         if (rc == MPI_SUCCESS)
                 rc = add(m, c, hash_more(hash_more(HASH_START, c->id), c->done), c->id);
-        door_guard(NULL);
+        watch_call(NULL);
         blocked_enter(c->shadow);
         return rc;
 }
@@ -243,14 +243,14 @@ static int try_group(struct making *m, struct comm *c, int tag) {
                 (void) mpi.Group_free(&group);
                 return MPI_ERR_PROC_FAILED;
         }
-        door_guard("MPI_Comm_create_group");
+        watch_call("MPI_Comm_create_group");
         blocked_enter(c->shadow);
         rc = mpi.Comm_create_group(c->shadow, group, tag, &m->made);
         (void) mpi.Group_free(&group);
         if (rc == MPI_SUCCESS)
                 rc = add(m, c, hash_more(hash_more(HASH_START, c->id), (uint64_t) tag), NO_PARENT);
         blocked_leave();
-        door_guard(NULL);
+        watch_call(NULL);
         if (rc == MPI_SUCCESS && m->comm) {
                 blocked_enter(m->comm->shadow);
                 rc = mpi.Barrier(m->comm->shadow);

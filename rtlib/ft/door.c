@@ -13,12 +13,12 @@
 
 #include "common/door.h"
 #include "proto/door.pb-c.h"
+#include "rtlib/ft/watch.h"
 
 #define HELLO_MSEC 1000
 #define HELLO_TIMES 10
 #define FINISHED_MSEC 100
 #define FINISHED_TIMES 100
-#define GUARD_MSEC 3000
 #define STACK_BYTES (256 * 1024)
 
 static const struct sockaddr_un door = { .sun_family = AF_UNIX, .sun_path = DOOR_PATH };
@@ -30,8 +30,6 @@ static struct {
         uint32_t rank;
         struct losses *losses;
         atomic_uint heard; /* answers to what it said */
-        const char *_Atomic guarded;
-        uint32_t guarded_count; /* losses then */
 } here = { .fd = -1 };
 
 bool door_is_wanted(void) {
@@ -100,28 +98,11 @@ static void receive(void) {
         }
 }
 
-static bool is_in_danger(void) {
-        return here.guarded && here.losses->count > here.guarded_count;
-}
-
-/* The exit status is that of a rank that is lost, too: never a job that hangs, or ends as if all were well. */
-static void guard(int *waited_msec, int msec) {
-        const char *call = here.guarded;
-
-        *waited_msec = is_in_danger() ? *waited_msec + msec : 0;
-        if (*waited_msec < GUARD_MSEC || !call)
-                return;
-        (void) fprintf(stderr, "librmrt-ft: rank %" PRIu32 ": rank %" PRIu32 " was lost in %s, which does not end without it\n",
-                       here.rank, here.losses->order[here.guarded_count], call);
-        _exit(1);
-}
-
 static void *run(void *arg) {
-        int waited_msec = 0;
+        int msec = HELLO_MSEC;
 
         for (;;) {
                 struct pollfd fd = { .fd = here.fd, .events = POLLIN };
-                int msec = here.guarded ? GUARD_MSEC / 10 : HELLO_MSEC;
 
                 if (here.heard == 0)
                         say(DOOR__LOSS__WORD__HELLO, 0);
@@ -129,7 +110,7 @@ static void *run(void *arg) {
                         fd.fd = -1;
                 (void) poll(&fd, 1, msec);
                 receive();
-                guard(&waited_msec, msec);
+                msec = watch_tick(msec);
         }
         return NULL;
 }
@@ -184,9 +165,4 @@ void door_finish(void) {
                         say(DOOR__LOSS__WORD__FINISHED, 0);
                 (void) nanosleep(&pause, NULL);
         }
-}
-
-void door_guard(const char *call) {
-        here.guarded_count = here.losses->count;
-        here.guarded = call;
 }

@@ -16,7 +16,4 @@ int door_start(uint32_t rank, struct losses *losses);
 /* The rank has finalized: says so until it is heard, for 10 s at most. */
 void door_finish(void);
 
-/* MPI may hang in this call if a rank is lost: then the process ends after some seconds, and says why. NULL: it has returned. */
-void door_guard(const char *call);
-
 #endif

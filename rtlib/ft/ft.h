@@ -68,6 +68,12 @@ void ft_refuse_uncovered(void);
 /* Makes all communicators anew without those who were lost, together with all ranks that live. Returns when it is done. */
 void ft_repair(void);
 
+/* For loops that wait: makes up for a loss if there is one. */
+static inline void ft_keep_up(void) {
+        if (ft_is_behind())
+                ft_repair();
+}
+
 /* ---- blocked.c ---- */
 
 /* A call that waits for others on this communicator: once a loss is heard of, it is revoked under it, so that it ends. */

@@ -11,6 +11,7 @@
 #include "rtlib/ft/members.h"
 #include "rtlib/ft/spare.h"
 #include "rtlib/ft/translate.h"
+#include "rtlib/ft/watch.h"
 
 struct ft ft;
 
@@ -135,9 +136,9 @@ int MPI_Finalize(void) {
         end_together();
         ft.ended = true;
         if (ft.losses.count == 0) {
-                door_guard("MPI_Finalize");
+                watch_call("MPI_Finalize");
                 rc = mpi.Finalize();
-                door_guard(NULL);
+                watch_call(NULL);
         } else
                 (void) on_exit(leave, NULL);
         if (rc == MPI_SUCCESS)

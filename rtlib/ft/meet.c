@@ -4,6 +4,7 @@
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/members.h"
 #include "rtlib/ft/spare.h"
+#include "rtlib/ft/watch.h"
 
 struct word {
         uint32_t losses, try_number;
@@ -21,12 +22,16 @@ static void say(uint32_t to, int tag, struct word word) {
         (void) mpi.Send(&word, sizeof(word), mpi.byte, (int) to, tag, ft.meeting);
 }
 
-static bool hear(uint32_t from, int tag, struct word *ret) {
+static bool hear_any(uint32_t from, int tag, void *ret, int bytes) {
         int there = 0;
 
         if (mpi.Iprobe((int) from, tag, ft.meeting, &there, MPI_STATUS_IGNORE) != MPI_SUCCESS || !there)
                 return false;
-        return mpi.Recv(ret, sizeof(*ret), mpi.byte, (int) from, tag, ft.meeting, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+        return mpi.Recv(ret, bytes, mpi.byte, (int) from, tag, ft.meeting, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+}
+
+static bool hear(uint32_t from, int tag, struct word *ret) {
+        return hear_any(from, tag, ret, sizeof(*ret));
 }
 
 static bool all_joined(uint32_t losses, struct word *ret) {
@@ -86,6 +91,7 @@ uint32_t meet(uint32_t *try_number) {
                 if ((int) leader == ft.rank ? lead(losses, *try_number, &word) : follow(leader, losses, *try_number, &word))
                         break;
                 spare_look();
+                watch_look();
         }
         *try_number = word.try_number;
         return word.losses;
@@ -145,4 +151,20 @@ bool meet_group(MPI_Group group, uint64_t name) {
         free(members);
         free(ranks);
         return ok;
+}
+
+void meet_say_waiting(uint32_t to, uint64_t serial) {
+        (void) mpi.Send(&serial, sizeof(serial), mpi.byte, (int) to, TAG_WAITING, ft.meeting);
+}
+
+bool meet_hear_waiting(uint32_t from, uint64_t *ret_serial) {
+        return hear_any(from, TAG_WAITING, ret_serial, sizeof(*ret_serial));
+}
+
+void meet_say_stuck(uint32_t to) {
+        (void) mpi.Send(NULL, 0, mpi.byte, (int) to, TAG_STUCK, ft.meeting);
+}
+
+bool meet_hear_stuck(uint32_t from) {
+        return hear_any(from, TAG_STUCK, NULL, 0);
 }

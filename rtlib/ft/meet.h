@@ -8,7 +8,7 @@
 #include "rtlib/ft/calls.h"
 
 /* Of messages on ft.meeting. */
-enum { TAG_JOIN = 1, TAG_GO = 2, TAG_GROUP = 3, TAG_END = 4 };
+enum { TAG_JOIN = 1, TAG_GO = 2, TAG_GROUP = 3, TAG_END = 4, TAG_WAITING = 5, TAG_STUCK = 6 };
 
 /* Waits until all ranks that are left by the same list of losses, with those that replace lost ones, are in here, however long they compute. `*try_number`: of repairs with this many losses, as the next one is
  * named; the result is what all have. Returns the losses that all know. */
@@ -16,5 +16,11 @@ uint32_t meet(uint32_t *try_number);
 
 /* The same for the members of a group, all of which are to be told apart from others of theirs by `name`. False: a rank was lost meanwhile. */
 bool meet_group(MPI_Group group, uint64_t name);
+
+/* Of ranks that wait: watch.c. */
+void meet_say_waiting(uint32_t to, uint64_t serial);
+bool meet_hear_waiting(uint32_t from, uint64_t *ret_serial);
+void meet_say_stuck(uint32_t to);
+bool meet_hear_stuck(uint32_t from);
 
 #endif

@@ -1,9 +1,9 @@
 /* A message from a dead rank is found, so that the program takes it, and has nothing in it. */
 #include "rtlib/ft/ft.h"
+#include "rtlib/ft/watch.h"
 
 static int probed(int rc, int *there, int from, int tag, MPI_Comm comm, MPI_Status *status) {
-        if (ft_is_behind())
-                ft_repair();
+        ft_keep_up();
         if (rc == MPI_SUCCESS)
                 return rc;
         if (error_is_pending(rc) || (error_is_loss(rc) && from == MPI_ANY_SOURCE)) {
@@ -31,8 +31,10 @@ int MPI_Probe(int from, int tag, MPI_Comm comm, MPI_Status *status) {
 
         if (!ft.on || ft.ended)
                 return REAL(Probe)(from, tag, comm, status);
+        watch_enter(comm_find(comm));
         while (!there && rc == MPI_SUCCESS)
                 rc = MPI_Iprobe(from, tag, comm, &there, status);
+        watch_leave();
         return rc;
 }
 FT_WRAPS(Probe);
@@ -54,11 +56,12 @@ int MPI_Mprobe(int from, int tag, MPI_Comm comm, MPI_Message *message, MPI_Statu
 
         if (!ft.on || ft.ended)
                 return REAL(Mprobe)(from, tag, comm, message, status);
+        watch_enter(comm_find(comm));
         while (!there && rc == MPI_SUCCESS) {
                 rc = MPI_Improbe(from, tag, comm, &there, message, status);
-                if (ft_is_behind())
-                        ft_repair();
+                ft_keep_up();
         }
+        watch_leave();
         return rc;
 }
 FT_WRAPS(Mprobe);

@@ -8,10 +8,10 @@
 #include "common/util.h"
 #include "rtlib/ft/catch_up.h"
 #include "rtlib/ft/create.h"
-#include "rtlib/ft/door.h"
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/meet.h"
 #include "rtlib/ft/members.h"
+#include "rtlib/ft/watch.h"
 
 #define TRIES_MAX 5
 #define DETECTION_SEC 2
@@ -51,11 +51,11 @@ static MPI_Comm make_world(uint32_t losses, uint32_t try_number) {
         int rc;
 
         (void) snprintf(tag, sizeof(tag), "rm-ft-%u-%u", losses, try_number);
-        door_guard("the making of a world without lost ranks");
+        watch_call("the making of a world without lost ranks");
         blocked_enter_unnamed();
         rc = mpi.Comm_create_from_group(group, tag, mpi.info_null, mpi.errors_return, &first);
         blocked_leave_unnamed();
-        door_guard(NULL);
+        watch_call(NULL);
         (void) mpi.Group_free(&group);
         if (rc != MPI_SUCCESS)
                 return mpi.comm_null;
@@ -309,7 +309,9 @@ static void repair(void) {
                 give_up_old();
                 making_clear();
                 await_detection(ft.losses.count);
+                watch_repair(false);
                 losses = meet(&try_number);
+                watch_repair(true);
                 if (losses != last)
                         tries = 0;
                 ft.in_hand = last = losses;
@@ -319,6 +321,7 @@ static void repair(void) {
                         ft_give_up("the ranks that are left cannot be joined anew after %d tries", tries);
                 try_number++;
         }
+        watch_repair(false);
         ft.repaired = losses;
         for (struct comm *c = comm_first(); c; c = c->next)
                 if (c->established && !c->freed)
@@ -330,7 +333,9 @@ void ft_repair(void) {
 
         if (pthread_mutex_trylock(&lock) != 0)
                 return;
+        watch_enter(NULL);
         while (ft_is_behind())
                 repair();
+        watch_leave();
         (void) pthread_mutex_unlock(&lock);
 }

@@ -3,6 +3,7 @@
 
 #include "common/util.h"
 #include "rtlib/ft/ft.h"
+#include "rtlib/ft/watch.h"
 
 /* A request that ended with its peer, or did not begin: as a message that has nothing in it. */
 static void empty(MPI_Status *status) {
@@ -60,8 +61,7 @@ static int tested(int rc, int *done, MPI_Status *status) {
                 empty(status);
                 rc = MPI_SUCCESS;
         }
-        if (ft_is_behind())
-                ft_repair();
+        ft_keep_up();
         return rc;
 }
 
@@ -90,8 +90,10 @@ int MPI_Waitany(int n, MPI_Request *requests, int *index, MPI_Status *status) {
 
         if (!ft.on || ft.ended)
                 return REAL(Waitany)(n, requests, index, status);
+        watch_enter(NULL);
         while (!done && rc == MPI_SUCCESS)
                 rc = tested(mpi.Testany(n, requests, index, &done, status), &done, status);
+        watch_leave();
         return rc == MPI_SUCCESS ? rc : error_raise(NULL, rc);
 }
 FT_WRAPS(Waitany);
@@ -121,8 +123,7 @@ static int test_some(int n, MPI_Request *requests, int *ret_n, int *indices, MPI
 
         if (rc == MPI_ERR_IN_STATUS)
                 rc = sort_out(ret_n, indices, own);
-        if (ft_is_behind())
-                ft_repair();
+        ft_keep_up();
         if (own != statuses)
                 free(own);
         return rc;
@@ -143,9 +144,11 @@ int MPI_Waitsome(int n, MPI_Request *requests, int *ret_n, int *indices, MPI_Sta
 
         if (!ft.on || ft.ended)
                 return REAL(Waitsome)(n, requests, ret_n, indices, statuses);
+        watch_enter(NULL);
         do
                 rc = test_some(n, requests, ret_n, indices, statuses);
         while (rc == MPI_SUCCESS && *ret_n == 0);
+        watch_leave();
         return rc == MPI_SUCCESS ? rc : error_raise(NULL, rc);
 }
 FT_WRAPS(Waitsome);
@@ -155,8 +158,7 @@ int MPI_Testall(int n, MPI_Request *requests, int *done, MPI_Status *statuses) {
 
         if (!ft.on || ft.ended)
                 return rc;
-        if (ft_is_behind())
-                ft_repair();
+        ft_keep_up();
         if (rc == MPI_SUCCESS)
                 return rc;
         /* Those that have ended are gone from the list; the program asks again for the others. */

@@ -9,6 +9,7 @@
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/meet.h"
 #include "rtlib/ft/members.h"
+#include "rtlib/ft/watch.h"
 
 #define LOOK_NSEC 5000000L /* a rank is replaced by so much later, for some thousandths of a core */
 
@@ -16,9 +17,9 @@
 static void leave(void) {
         ft.ended = true;
         if (ft.losses.count == 0) {
-                door_guard("MPI_Finalize");
+                watch_call("MPI_Finalize");
                 (void) mpi.Finalize();
-                door_guard(NULL);
+                watch_call(NULL);
         }
         door_finish();
         (void) fflush(NULL);

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "rtlib/ft/ft.h"
+#include "rtlib/ft/watch.h"
 
 void wait_pause(unsigned *turns) {
         const struct timespec brief = { .tv_nsec = 100000 }, longer = { .tv_nsec = 1000000 }, longest = { .tv_nsec = 10000000 };
@@ -22,7 +23,7 @@ void status_set_empty(MPI_Status *status, int source, int tag) {
         (void) mpi.Status_set_elements(status, mpi.byte, 0);
 }
 
-int wait_request(MPI_Request *request, MPI_Status *status, bool *ret_lost) {
+static int run(MPI_Request *request, MPI_Status *status, bool *ret_lost) {
         int done = 0, rc;
 
         *ret_lost = false;
@@ -38,12 +39,20 @@ int wait_request(MPI_Request *request, MPI_Status *status, bool *ret_lost) {
                         else
                                 return rc;
                 }
-                if (ft_is_behind())
-                        ft_repair();
+                ft_keep_up();
         }
         if (ft.losses.count == 0)
                 ft_await_loss();
         ft_refuse_uncovered();
         *ret_lost = true;
         return MPI_SUCCESS;
+}
+
+int wait_request(MPI_Request *request, MPI_Status *status, bool *ret_lost) {
+        int rc;
+
+        watch_enter(NULL);
+        rc = run(request, status, ret_lost);
+        watch_leave();
+        return rc;
 }

@@ -1,0 +1,230 @@
+#include "rtlib/ft/watch.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "rtlib/ft/ft.h"
+#include "rtlib/ft/meet.h"
+#include "rtlib/ft/members.h"
+
+#define CALL_MSEC 3000
+#define REPAIR_MSEC 25000
+#define STACK_SEC 2 /* for the thread that hangs to say where it is */
+#define IDLE_MSEC 1000
+#define LOOK_SEC 4
+#define LOOKS 5 /* that find nothing new */
+#define MOVED_BYTES (1024 * 1024) /* that come in between two looks: more than these messages, and those of MPI's own */
+#define FRAMES 64
+
+struct seen {
+        uint64_t serial;
+        unsigned same, missed; /* looks */
+};
+
+static struct {
+        /* By the thread that waits. */
+        unsigned depth;
+        uint64_t serial; /* of the wait */
+        const struct comm *comm;
+        time_t looked;
+        long long read_bytes;
+        bool looking;
+        struct seen *seen; /* by rank, at the lowest that lives */
+        /* Of both. */
+        pthread_t thread;
+        const char *_Atomic call;
+        uint32_t call_losses; /* then */
+        atomic_bool repairs;
+        atomic_bool told;
+        /* By the thread of the library. */
+        int call_msec, repair_msec;
+} here;
+
+/* The program's call: the first of ours on the way in, which is the last of them that a stack shows. */
+static const char *find_call(void *const *frames, int n) {
+        const char *call = "MPI";
+        Dl_info own, info;
+
+        if (!dladdr((void *) &here, &own))
+                return call;
+        for (int i = 0; i < n; i++)
+                if (dladdr(frames[i], &info) && info.dli_fbase == own.dli_fbase && info.dli_sname && strstr(info.dli_sname, "MPI_"))
+                        call = strstr(info.dli_sname, "MPI_");
+        return call;
+}
+
+/* By the thread that hangs. */
+static void tell(const char *what) {
+        char name[MPI_MAX_OBJECT_NAME] = "";
+        void *frames[FRAMES];
+        int n = backtrace(frames, FRAMES), length = 0;
+
+        if (here.comm)
+                (void) mpi.Comm_get_name(here.comm->user, name, &length);
+        (void) fprintf(stderr, "librmrt-ft: rank %d: %s", ft.rank, find_call(frames, n));
+        if (here.comm)
+                (void) fprintf(stderr, " on %s of %d ranks", name[0] ? name : "a communicator", here.comm->size);
+        (void) fprintf(stderr, ": %s\n", what);
+        (void) fflush(stderr);
+        backtrace_symbols_fd(frames, n, STDERR_FILENO);
+}
+
+static void on_signal(int signo) {
+        tell("a repair does not come to its end");
+        here.told = true;
+        while (true)
+                (void) pause();
+}
+
+/* ---- the thread of the library ---- */
+
+static _Noreturn void end_repair(void) {
+        const struct sigaction action = { .sa_handler = on_signal };
+        const struct timespec brief = { .tv_nsec = 10000000 };
+
+        if (sigaction(SIGABRT, &action, NULL) == 0 && pthread_kill(here.thread, SIGABRT) == 0)
+                for (int i = 0; !here.told && i < STACK_SEC * 100; i++)
+                        (void) nanosleep(&brief, NULL);
+        if (!here.told)
+                (void) fprintf(stderr, "librmrt-ft: rank %d: a repair does not come to its end\n", ft.rank);
+        _exit(1);
+}
+
+int watch_tick(int msec) {
+        const char *call = here.call;
+
+        here.call_msec = call && ft.losses.count > here.call_losses ? here.call_msec + msec : 0;
+        here.repair_msec = here.repairs ? here.repair_msec + msec : 0;
+        /* The exit status is that of a rank that is lost, too: never a job that hangs, or ends as if all were well. */
+        if (call && here.call_msec >= CALL_MSEC) {
+                (void) fprintf(stderr, "librmrt-ft: rank %d: rank %d was lost in %s, which does not end without it\n", ft.rank,
+                               (int) ft.losses.order[here.call_losses], call);
+                _exit(1);
+        }
+        if (here.repair_msec >= REPAIR_MSEC)
+                end_repair();
+        return call ? CALL_MSEC / 10 : IDLE_MSEC;
+}
+
+void watch_call(const char *call) {
+        here.call_losses = ft.losses.count;
+        here.call = call;
+}
+
+void watch_repair(bool begins) {
+        here.thread = pthread_self();
+        here.repairs = begins;
+}
+
+/* ---- ranks that wait for each other ---- */
+
+void watch_enter(const struct comm *c) {
+        if (here.depth++ > 0)
+                return;
+        here.serial++;
+        here.comm = c;
+}
+
+void watch_leave(void) {
+        if (--here.depth == 0)
+                here.comm = NULL;
+}
+
+static long long bytes_read(void) {
+        long long bytes = 0;
+        FILE *io = fopen("/proc/self/io", "re");
+
+        if (io && fscanf(io, "rchar: %lld", &bytes) != 1)
+                bytes = 0;
+        if (io)
+                (void) fclose(io);
+        return bytes;
+}
+
+/* A large message that is still coming in is no standstill. */
+static void count_progress(void) {
+        long long bytes = bytes_read();
+
+        if (bytes - here.read_bytes > MOVED_BYTES)
+                here.serial++;
+        here.read_bytes = bytes;
+}
+
+static void note_seen(struct seen *s, bool said, uint64_t serial) {
+        if (!said) {
+                if (++s->missed > 2)
+                        s->same = 0;
+                return;
+        }
+        s->missed = 0;
+        s->same = s->serial == serial ? s->same + 1 : 0;
+        s->serial = serial;
+}
+
+/* True: nobody goes on. */
+static bool look_at_all(void) {
+        bool stuck = true;
+
+        if (!here.seen)
+                here.seen = xcalloc((size_t) ft.size, sizeof(*here.seen));
+        for (uint32_t i = 0; i < (uint32_t) ft.size; i++) {
+                uint64_t serial = here.serial;
+                bool said = (int) i == ft.rank;
+
+                if (!members_has(i))
+                        continue;
+                while ((int) i != ft.rank && meet_hear_waiting(i, &serial))
+                        said = true;
+                note_seen(&here.seen[i], said, serial);
+                stuck = stuck && here.seen[i].same >= LOOKS;
+        }
+        return stuck;
+}
+
+static void end_all(void) {
+        for (uint32_t i = 0; i < (uint32_t) ft.size; i++)
+                if ((int) i != ft.rank && members_has(i))
+                        meet_say_stuck(i);
+        tell("all ranks that are left wait for others");
+        /* The others look within this time, too. */
+        (void) sleep(LOOK_SEC + 1);
+        ft_give_up("nobody goes on since rank %d was lost", (int) ft.losses.order[0]);
+}
+
+static void look(void) {
+        uint32_t lowest = members_first();
+
+        count_progress();
+        if ((int) lowest == ft.rank) {
+                if (look_at_all())
+                        end_all();
+        } else {
+                meet_say_waiting(lowest, here.serial);
+                if (!here.told && meet_hear_stuck(lowest)) {
+                        here.told = true;
+                        tell("all ranks that are left wait for others");
+                }
+        }
+}
+
+void watch_look(void) {
+        struct timespec now;
+
+        if (here.depth == 0 || here.looking || ft.threads || ft.ended || ft.losses.count == 0)
+                return;
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+        if (now.tv_sec - here.looked < LOOK_SEC)
+                return;
+        here.looked = now.tv_sec;
+        here.looking = true;
+        look();
+        here.looking = false;
+}
