@@ -2,6 +2,7 @@
 
 #include "common/util.h"
 #include "rtlib/ft/ft.h"
+#include "rtlib/ft/nonblocking.h"
 #include "rtlib/ft/watch.h"
 
 #define THREADS_MAX 64
@@ -78,6 +79,7 @@ static void revoke_unnamed(void) {
 static int look(void) {
         if (ft.ended)
                 return 0;
+        nonblocking_look();
         watch_look();
         if (ft.losses.count == ft.in_hand)
                 return 0;

@@ -53,6 +53,14 @@ static void resolve(void) {
         mpi.comm_null = variable("ompi_mpi_comm_null");
         mpi.byte = variable("ompi_mpi_byte");
         mpi.uint64 = variable("ompi_mpi_uint64_t");
+        mpi.int_type = variable("ompi_mpi_int");
+        mpi.op_max = variable("ompi_mpi_op_max");
+        mpi.datatype_null = variable("ompi_mpi_datatype_null");
+        mpi.op_null = variable("ompi_mpi_op_null");
+        mpi.op_replace = variable("ompi_mpi_op_replace");
+        mpi.op_no_op = variable("ompi_mpi_op_no_op");
+        mpi.win_null = variable("ompi_mpi_win_null");
+        mpi.file_null = variable("ompi_mpi_file_null");
         mpi.errors_return = variable("ompi_mpi_errors_return");
         mpi.errors_fatal = variable("ompi_mpi_errors_are_fatal");
         mpi.request_null = variable("ompi_request_null");

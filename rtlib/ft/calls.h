@@ -20,13 +20,17 @@ struct mpi {
         int (*Comm_get_failed)(MPI_Comm comm, MPI_Group *ret);
         int (*progress_register)(
                 int (*callback)(void)); /* of Open MPI's lower part: calls it whenever somebody waits; may be NULL */
-        const MPI_Group *failed; /* of Open MPI's own: all ranks that it knows to be dead; may be NULL. MPIX_Comm_get_failed() makes a group anew each time */
+        const MPI_Group *
+                failed; /* of Open MPI's own: all ranks that it knows to be dead; may be NULL. MPIX_Comm_get_failed() makes a group anew each time */
         MPI_Comm comm_world, comm_self, comm_null;
-        MPI_Datatype byte, uint64;
+        MPI_Datatype byte, int_type, uint64, datatype_null;
+        MPI_Op op_null, op_max, op_replace, op_no_op;
         MPI_Errhandler errors_return, errors_fatal;
         MPI_Request request_null;
         MPI_Info info_null;
         MPI_Message message_no_proc;
+        MPI_Win win_null;
+        MPI_File file_null;
 };
 
 extern struct mpi mpi;
@@ -44,7 +48,15 @@ void mpi_resolve(void);
 #undef MPI_COMM_SELF
 #undef MPI_COMM_NULL
 #undef MPI_BYTE
+#undef MPI_INT
+#undef MPI_MAX
 #undef MPI_UINT64_T
+#undef MPI_DATATYPE_NULL
+#undef MPI_OP_NULL
+#undef MPI_REPLACE
+#undef MPI_NO_OP
+#undef MPI_WIN_NULL
+#undef MPI_FILE_NULL
 #undef MPI_ERRORS_RETURN
 #undef MPI_ERRORS_ARE_FATAL
 #undef MPI_REQUEST_NULL

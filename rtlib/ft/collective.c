@@ -2,6 +2,7 @@
 
 #include "rtlib/ft/catch_up.h"
 #include "rtlib/ft/ft.h"
+#include "rtlib/ft/nonblocking.h"
 #include "rtlib/ft/watch.h"
 
 static struct slot *begin(struct comm *c, const struct op *o, bool synchronised) {
@@ -14,8 +15,7 @@ static struct slot *begin(struct comm *c, const struct op *o, bool synchronised)
         return slot;
 }
 
-/* The root was lost: who only gives to it need not; who would get from it cannot. */
-static bool is_in_vain(const struct comm *c, const struct op *o) {
+bool op_is_in_vain(const struct op *o, const struct comm *c) {
         if (!op_has_root(o->kind) || o->root < 0 || o->root >= c->size || c->now[o->root] >= 0)
                 return false;
         if (o->kind == OP_BCAST || o->kind == OP_SCATTER || o->kind == OP_SCATTERV)
@@ -26,7 +26,7 @@ static bool is_in_vain(const struct comm *c, const struct op *o) {
 static int attempt(struct comm *c, const struct op *o, const struct slot *slot) {
         int rc;
 
-        if (is_in_vain(c, o))
+        if (op_is_in_vain(o, c))
                 return MPI_SUCCESS;
         blocked_enter(c->shadow);
         rc = op_call_among_living(o, c);
@@ -62,10 +62,14 @@ static void forget(struct comm *c, const struct op *o, bool synchronised) {
 }
 
 static int run(struct comm *c, const struct op *o) {
-        bool synchronised = ring_must_wait(c->ring, o->kind, op_bytes(o, c));
-        struct slot *slot = begin(c, o, synchronised);
+        struct slot *slot;
+        bool synchronised;
         int rc = MPI_SUCCESS;
 
+        if (UNLIKELY(c->pending))
+                nonblocking_drain(c);
+        synchronised = ring_must_wait(c->ring, o->kind, op_bytes(o, c));
+        slot = begin(c, o, synchronised);
         for (;;) {
                 if (ft_is_behind())
                         ft_repair();

@@ -25,8 +25,25 @@ int collective(struct comm *c, const struct op *op);
 
 /* The call itself, on a communicator in which all ranks are as in the program's. */
 int op_call(const struct op *op, MPI_Comm on);
-/* The same on the members of `c` that live. */
+/* The same, as a call that does not block. */
+int op_start(const struct op *op, MPI_Comm on, MPI_Request *ret);
+/* The same as the first on the members of `c` that live. */
 int op_call_among_living(const struct op *op, struct comm *c);
+
+/* What an operation is among those that live, until it has ended there. */
+struct call {
+        struct op op; /* in ranks of `shadow` */
+        int *arrays[4]; /* that `op` points to */
+        MPI_Datatype *types[2];
+        char *all; /* of a reduction of which each rank gets a part: its whole result */
+};
+
+void call_prepare(struct call *call, const struct op *op, const struct comm *c);
+/* `rc`: how it ended. */
+void call_finish(struct call *call, const struct op *op, const struct comm *c, int rc);
+
+/* The root was lost: true for who only gives to it, and has nothing to do; gives up for who would get from it. */
+bool op_is_in_vain(const struct op *op, const struct comm *c);
 
 /* Of a reduction: how many values each rank has put in. */
 int op_reduced_count(const struct op *op, const struct comm *c);

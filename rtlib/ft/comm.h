@@ -30,6 +30,7 @@ struct comm {
         uint64_t *since;
         struct ring *ring;
         unsigned ahead; /* of the ring, when so many operations were done */
+        struct pending *pending; /* operations that do not block, in their order: nonblocking.c */
         MPI_Errhandler handler; /* the program's own; NULL: as MPI has it */
         bool attributes; /* the program has set some, or it is a copy of one that had them */
 };

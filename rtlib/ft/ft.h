@@ -23,7 +23,8 @@ struct ft {
         _Atomic uint32_t repaired; /* so many losses all communicators have been made anew for */
         _Atomic uint32_t in_hand;  /* the same, or what they are being made anew for */
         struct comm *world;
-        const char *_Atomic uncovered; /* the last call that the program has made which does not go on without lost ranks */
+        const char *_Atomic uncovered; /* the last call that the program has made whose request does not go on without lost ranks */
+        atomic_bool hit; /* an operation that does not block has met a dead rank, and rmd is to say which */
 };
 
 extern struct ft ft;
@@ -60,8 +61,13 @@ bool ft_was_hit(MPI_Comm comm, uint32_t losses);
 
 /* ---- uncovered.c ---- */
 
-/* To be asked when something has ended with a dead rank. */
+/* To be asked when a request has ended with a dead rank. */
 void ft_refuse_uncovered(void);
+/* A call that is passed on as it is, and makes a request of MPI's. Gives up if a rank was lost, and others have part in it. */
+void ft_note_uncovered(const char *call, MPI_Comm comm);
+/* Around a call that may wait for others, and does not go on without lost ones. Gives up if a rank is lost before, or in it. */
+void ft_enter_uncovered(const char *call);
+int ft_leave_uncovered(const char *call, int rc);
 
 /* ---- repair.c ---- */
 
@@ -70,6 +76,8 @@ void ft_repair(void);
 
 /* For loops that wait: makes up for a loss if there is one. */
 static inline void ft_keep_up(void) {
+        if (UNLIKELY(atomic_load_explicit(&ft.hit, memory_order_relaxed)) && !ft_is_behind())
+                ft_await_loss();
         if (ft_is_behind())
                 ft_repair();
 }

@@ -54,6 +54,53 @@ int op_call(const struct op *o, MPI_Comm on) {
         return MPI_ERR_INTERN;
 }
 
+int op_start(const struct op *o, MPI_Comm on, MPI_Request *ret) {
+        switch (o->kind) {
+        case OP_BARRIER:
+                return mpi.Ibarrier(on, ret);
+        case OP_BCAST:
+                return mpi.Ibcast(o->recv, o->recv_count, o->recv_type, o->root, on, ret);
+        case OP_ALLREDUCE:
+                return mpi.Iallreduce(o->send, o->recv, o->recv_count, o->recv_type, o->op, on, ret);
+        case OP_ALLGATHER:
+                return mpi.Iallgather(o->send, o->send_count, o->send_type, o->recv, o->recv_count, o->recv_type, on, ret);
+        case OP_ALLGATHERV:
+                return mpi.Iallgatherv(o->send, o->send_count, o->send_type, o->recv, o->recv_counts, o->recv_firsts, o->recv_type,
+                                       on, ret);
+        case OP_REDUCE:
+                return mpi.Ireduce(o->send, o->recv, o->recv_count, o->recv_type, o->op, o->root, on, ret);
+        case OP_GATHER:
+                return mpi.Igather(o->send, o->send_count, o->send_type, o->recv, o->recv_count, o->recv_type, o->root, on, ret);
+        case OP_GATHERV:
+                return mpi.Igatherv(o->send, o->send_count, o->send_type, o->recv, o->recv_counts, o->recv_firsts, o->recv_type,
+                                    o->root, on, ret);
+        case OP_SCATTER:
+                return mpi.Iscatter(o->send, o->send_count, o->send_type, o->recv, o->recv_count, o->recv_type, o->root, on, ret);
+        case OP_SCATTERV:
+                return mpi.Iscatterv(o->send, o->send_counts, o->send_firsts, o->send_type, o->recv, o->recv_count, o->recv_type,
+                                     o->root, on, ret);
+        case OP_ALLTOALL:
+                return mpi.Ialltoall(o->send, o->send_count, o->send_type, o->recv, o->recv_count, o->recv_type, on, ret);
+        case OP_ALLTOALLV:
+                return mpi.Ialltoallv(o->send, o->send_counts, o->send_firsts, o->send_type, o->recv, o->recv_counts,
+                                      o->recv_firsts, o->recv_type, on, ret);
+        case OP_ALLTOALLW:
+                return mpi.Ialltoallw(o->send, o->send_counts, o->send_firsts, o->send_types, o->recv, o->recv_counts,
+                                      o->recv_firsts, o->recv_types, on, ret);
+        case OP_SCAN:
+                return mpi.Iscan(o->send, o->recv, o->recv_count, o->recv_type, o->op, on, ret);
+        case OP_EXSCAN:
+                return mpi.Iexscan(o->send, o->recv, o->recv_count, o->recv_type, o->op, on, ret);
+        case OP_REDUCE_SCATTER:
+                return mpi.Ireduce_scatter(o->send, o->recv, o->recv_counts, o->recv_type, o->op, on, ret);
+        case OP_REDUCE_SCATTER_BLOCK:
+                return mpi.Ireduce_scatter_block(o->send, o->recv, o->recv_count, o->recv_type, o->op, on, ret);
+        case OP_CREATE:
+                break;
+        }
+        return MPI_ERR_INTERN;
+}
+
 /* The values of those who live; without values, that of each is `same`, or its rank times `same`. */
 static int *of_living(const struct comm *c, const int *values, int same, bool times_rank) {
         int *ret = xcalloc((size_t) c->living + 1, sizeof(*ret));
@@ -95,68 +142,87 @@ static enum op_kind by_parts(enum op_kind kind) {
         }
 }
 
-static int call_by_parts(const struct op *op, struct comm *c) {
-        struct op o = *op;
+/* Of all those arrays that the program has given, the parts of those who live. */
+static void take_parts(struct call *call, const struct op *op, const struct comm *c) {
+        struct op *o = &call->op;
         bool here = !op_has_root(op->kind) || op->root == c->rank; /* elsewhere these arguments mean nothing */
-        bool sends = sends_parts(op->kind) && here && op->send != MPI_IN_PLACE, receives = receives_parts(op->kind) && here;
-        int *arrays[4] = { NULL }, rc;
-        MPI_Datatype *types[2] = { NULL };
 
-        if (sends) {
-                o.send_counts = arrays[0] = of_living(c, op->send_counts, op->send_count, false);
-                o.send_firsts = arrays[1] = of_living(c, op->send_firsts, op->send_count, true);
+        if (sends_parts(op->kind) && here && op->send != MPI_IN_PLACE) {
+                o->send_counts = call->arrays[0] = of_living(c, op->send_counts, op->send_count, false);
+                o->send_firsts = call->arrays[1] = of_living(c, op->send_firsts, op->send_count, true);
                 if (op->kind == OP_ALLTOALLW)
-                        o.send_types = types[0] = types_of_living(c, op->send_types);
+                        o->send_types = call->types[0] = types_of_living(c, op->send_types);
         }
-        if (receives) {
-                o.recv_counts = arrays[2] = of_living(c, op->recv_counts, op->recv_count, false);
-                o.recv_firsts = arrays[3] = of_living(c, op->recv_firsts, op->recv_count, true);
+        if (receives_parts(op->kind) && here) {
+                o->recv_counts = call->arrays[2] = of_living(c, op->recv_counts, op->recv_count, false);
+                o->recv_firsts = call->arrays[3] = of_living(c, op->recv_firsts, op->recv_count, true);
                 if (op->kind == OP_ALLTOALLW)
-                        o.recv_types = types[1] = types_of_living(c, op->recv_types);
+                        o->recv_types = call->types[1] = types_of_living(c, op->recv_types);
         }
-        o.kind = by_parts(op->kind);
-        o.root = op_has_root(op->kind) ? c->now[op->root] : -1;
-        rc = op_call(&o, c->shadow);
-        for (int i = 0; i < 4; i++)
-                free(arrays[i]);
-        free(types[0]);
-        free(types[1]);
-        return rc;
+        o->kind = by_parts(op->kind);
 }
 
 /* The blocks of those who are lost lie between the others: all is reduced everywhere, and each takes its own. */
-static int reduce_and_take(const struct op *o, struct comm *c) {
-        int count = op_reduced_count(o, c), first = 0, own = o->recv_counts ? o->recv_counts[c->rank] : o->recv_count, rc;
-        size_t extent = data_extent(o->recv_type), bytes;
+static void reduce_all(struct call *call, const struct op *op, const struct comm *c) {
+        struct op *o = &call->op;
+        int count = op_reduced_count(op, c);
         ptrdiff_t lower;
-        char *all;
+        size_t bytes = data_span(count, op->recv_type, &lower);
+
+        call->all = xcalloc(bytes + 1, 1);
+        o->kind = OP_ALLREDUCE;
+        o->send = op->send == MPI_IN_PLACE ? op->recv : op->send;
+        o->recv = call->all - lower;
+        o->recv_count = count;
+        o->recv_counts = NULL;
+}
+
+static void take_own(const struct call *call, const struct op *op, const struct comm *c) {
+        int first = 0, own = op->recv_counts ? op->recv_counts[c->rank] : op->recv_count;
+        ptrdiff_t lower;
+        size_t bytes = data_span(own, op->recv_type, &lower);
 
         for (int i = 0; i < c->rank; i++)
-                first += o->recv_counts ? o->recv_counts[i] : o->recv_count;
-        bytes = data_span(count, o->recv_type, &lower);
-        all = xcalloc(bytes + 1, 1);
-        rc = mpi.Allreduce(o->send == MPI_IN_PLACE ? o->recv : o->send, all - lower, count, o->recv_type, o->op, c->shadow);
-        bytes = data_span(own, o->recv_type, &lower);
-        if (rc == MPI_SUCCESS && bytes > 0)
-                memcpy((char *) o->recv + lower, all + (size_t) first * extent, bytes);
-        /* After an error Open MPI may still write into it. */
-        if (rc == MPI_SUCCESS)
-                free(all);
-        return rc;
+                first += op->recv_counts ? op->recv_counts[i] : op->recv_count;
+        if (bytes > 0)
+                memcpy((char *) op->recv + lower, call->all + (size_t) first * data_extent(op->recv_type), bytes);
+}
+
+void call_prepare(struct call *call, const struct op *op, const struct comm *c) {
+        *call = (struct call) { .op = *op };
+        if (!comm_has_lost(c))
+                return;
+        if (op->kind == OP_REDUCE_SCATTER || op->kind == OP_REDUCE_SCATTER_BLOCK)
+                reduce_all(call, op, c);
+        else if (sends_parts(op->kind) || receives_parts(op->kind))
+                take_parts(call, op, c);
+        call->op.root = op_has_root(op->kind) ? c->now[op->root] : -1;
+}
+
+void call_finish(struct call *call, const struct op *op, const struct comm *c, int rc) {
+        if (call->all && rc == MPI_SUCCESS)
+                take_own(call, op, c);
+        /* After an error Open MPI may still use them. */
+        if (rc == MPI_SUCCESS) {
+                free(call->all);
+                for (int i = 0; i < 4; i++)
+                        free(call->arrays[i]);
+                free(call->types[0]);
+                free(call->types[1]);
+        }
+        *call = (struct call) { .op = *op };
 }
 
 int op_call_among_living(const struct op *o, struct comm *c) {
-        struct op moved;
+        struct call call;
+        int rc;
 
         if (o->kind == OP_CREATE)
                 return making_run(o->making, c);
         if (!comm_has_lost(c))
                 return op_call(o, c->shadow);
-        if (o->kind == OP_REDUCE_SCATTER || o->kind == OP_REDUCE_SCATTER_BLOCK)
-                return reduce_and_take(o, c);
-        if (sends_parts(o->kind) || receives_parts(o->kind))
-                return call_by_parts(o, c);
-        moved = *o;
-        moved.root = op_has_root(o->kind) ? c->now[o->root] : -1;
-        return op_call(&moved, c->shadow);
+        call_prepare(&call, o, c);
+        rc = op_call(&call.op, c->shadow);
+        call_finish(&call, o, c, rc);
+        return rc;
 }

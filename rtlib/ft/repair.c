@@ -11,6 +11,7 @@
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/meet.h"
 #include "rtlib/ft/members.h"
+#include "rtlib/ft/nonblocking.h"
 #include "rtlib/ft/watch.h"
 
 #define TRIES_MAX 5
@@ -326,6 +327,7 @@ static void repair(void) {
         for (struct comm *c = comm_first(); c; c = c->next)
                 if (c->established && !c->freed)
                         catch_up_others(c);
+        nonblocking_resume();
 }
 
 void ft_repair(void) {

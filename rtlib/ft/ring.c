@@ -84,6 +84,13 @@ bool ring_must_wait(struct ring *ring, enum op_kind kind, size_t bytes) {
         return wait && kind != OP_BARRIER;
 }
 
+bool ring_must_wait_nonblocking(struct ring *ring, enum op_kind kind, size_t bytes) {
+        bool wait = bytes > RING_KEPT_BYTES || !op_has_one_result(kind) || ring->ahead + 1 >= RING_AHEAD;
+
+        ring->ahead = wait ? 0 : ring->ahead + 1;
+        return wait;
+}
+
 static bool gets_some(const struct slot *slot, int from, int to, int giver) {
         switch (slot->kind) {
         case OP_REDUCE:

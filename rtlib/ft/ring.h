@@ -70,6 +70,8 @@ bool op_waits(enum op_kind kind, size_t bytes);
 
 /* Must ranks wait for each other after an operation? All ranks ask with the same values, and so get the same answer. */
 bool ring_must_wait(struct ring *ring, enum op_kind kind, size_t bytes);
+/* The same of operations that do not block: ranks may have begun many before they do the first, and are to keep nothing of what they have put in. */
+bool ring_must_wait_nonblocking(struct ring *ring, enum op_kind kind, size_t bytes);
 
 /* The part of what `from` has kept that `to`, which has not done the operation, needs of it; `giver`: the one that gives results that are the same everywhere. False: none. */
 bool slot_part(const struct slot *slot, int from, int to, int giver, size_t *ret_offset, size_t *ret_bytes);

@@ -1,6 +1,7 @@
 /* Calls that do not go on without lost ranks. They are MPI's own as long as none is lost; one that is made later, or still under way then, ends the job, rather than to hang or to
  * return what is nothing. */
 #include "rtlib/ft/ft.h"
+#include "rtlib/ft/watch.h"
 
 void ft_refuse_uncovered(void) {
         const char *call = ft.uncovered;
@@ -9,55 +10,50 @@ void ft_refuse_uncovered(void) {
                 ft_give_up("%s does not go on without rank %d, which was lost", call, (int) ft.losses.order[0]);
 }
 
-static void note(const char *call) {
-        if (!ft.on || ft.ended)
-                return;
+static void refuse(const char *call) {
         if (ft.ranks < ft.size)
                 ft_give_up("%s cannot be used in a job with spare ranks", call);
-        ft.uncovered = call;
-        ft_refuse_uncovered();
+        if (ft.losses.count > 0)
+                ft_give_up("%s does not go on without rank %d, which was lost", call, (int) ft.losses.order[0]);
 }
 
+void ft_note_uncovered(const char *call, MPI_Comm comm) {
+        int n = 1;
+
+        if (!ft.on || ft.ended || (mpi.Comm_size(comm, &n) == MPI_SUCCESS && n == 1))
+                return;
+        ft.uncovered = call;
+        refuse(call);
+}
+
+void ft_enter_uncovered(const char *call) {
+        if (!ft.on || ft.ended)
+                return;
+        refuse(call);
+        watch_call(call);
+}
+
+int ft_leave_uncovered(const char *call, int rc) {
+        if (!ft.on || ft.ended)
+                return rc;
+        watch_call(NULL);
+        if (rc != MPI_SUCCESS && error_is_loss(rc)) {
+                if (ft.losses.count == 0)
+                        ft_await_loss();
+                refuse(call);
+        }
+        return rc;
+}
+
+/* What is passed to it may wait for others. */
 #define UNCOVERED(name, parameters, arguments)                                                                                     \
         int MPI_##name parameters {                                                                                                \
-                note("MPI_" #name);                                                                                                \
-                return REAL(name) arguments; /* NOLINT(bugprone-macro-parentheses): they have theirs */                            \
+                ft_enter_uncovered("MPI_" #name);                                                                                  \
+                return ft_leave_uncovered("MPI_" #name,                                                                            \
+                                          REAL(name) arguments); /* NOLINT(bugprone-macro-parentheses): they have theirs */        \
         }                                                                                                                          \
         FT_WRAPS(name)
 
-UNCOVERED(Ibarrier, (MPI_Comm comm, MPI_Request *request), (comm, request));
-UNCOVERED(Ibcast, (void *data, int n, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request *request),
-          (data, n, type, root, comm, request));
-UNCOVERED(Iallreduce, (const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request),
-          (in, out, n, type, op, comm, request));
-UNCOVERED(Ireduce, (const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm, MPI_Request *request),
-          (in, out, n, type, op, root, comm, request));
-UNCOVERED(Iscan, (const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request),
-          (in, out, n, type, op, comm, request));
-UNCOVERED(Iexscan, (const void *in, void *out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *request),
-          (in, out, n, type, op, comm, request));
-UNCOVERED(Igather,
-          (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype other, int root, MPI_Comm comm,
-           MPI_Request *request),
-          (in, n, type, out, m, other, root, comm, request));
-UNCOVERED(Iscatter,
-          (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype other, int root, MPI_Comm comm,
-           MPI_Request *request),
-          (in, n, type, out, m, other, root, comm, request));
-UNCOVERED(Iallgather,
-          (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype other, MPI_Comm comm, MPI_Request *request),
-          (in, n, type, out, m, other, comm, request));
-UNCOVERED(Ialltoall,
-          (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype other, MPI_Comm comm, MPI_Request *request),
-          (in, n, type, out, m, other, comm, request));
-UNCOVERED(Iallgatherv,
-          (const void *in, int n, MPI_Datatype type, void *out, const int m[], const int at[], MPI_Datatype other, MPI_Comm comm,
-           MPI_Request *request),
-          (in, n, type, out, m, at, other, comm, request));
-UNCOVERED(Ialltoallv,
-          (const void *in, const int n[], const int from[], MPI_Datatype type, void *out, const int m[], const int at[],
-           MPI_Datatype other, MPI_Comm comm, MPI_Request *request),
-          (in, n, from, type, out, m, at, other, comm, request));
 UNCOVERED(Comm_idup, (MPI_Comm comm, MPI_Comm *ret, MPI_Request *request), (comm, ret, request));
 UNCOVERED(Intercomm_create, (MPI_Comm comm, int leader, MPI_Comm peer, int remote, int tag, MPI_Comm *ret),
           (comm, leader, peer, remote, tag, ret));
