@@ -93,13 +93,34 @@ static int add(struct making *m, struct comm *parent, uint64_t id, uint64_t pare
         return MPI_SUCCESS;
 }
 
-/* On the library's own, which is revoked once a loss is heard of: on the program's, who waits for a rank that has given up would wait for ever. Attributes are on the program's
- * alone. */
-static MPI_Comm made_on(const struct making *m, const struct comm *c) {
-        bool copies = m->way == MAKE_DUP || m->way == MAKE_DUP_WITH_INFO;
-        bool spares = c == ft.world && ft.ranks < ft.size;
+static bool has_topology(const struct comm *c) {
+        int kind = MPI_UNDEFINED;
 
-        return copies && c->attributes && !comm_has_lost(c) && !spares ? c->user : c->shadow;
+        (void) mpi.Topo_test(c->user, &kind);
+        return kind != MPI_UNDEFINED;
+}
+
+/* On the library's own, which is revoked once a loss is heard of: on the program's, who waits for a rank that has given up would wait for ever. Attributes are on the program's
+ * alone, and so is a topology once the other was made anew. */
+static MPI_Comm made_on(const struct making *m, const struct comm *c) {
+        bool copies = m->way == MAKE_DUP || m->way == MAKE_DUP_WITH_INFO, spares = c == ft.world && ft.ranks < ft.size;
+        bool own = copies ? c->attributes || has_topology(c) : m->way == MAKE_CART_SUB;
+
+        return own && !comm_has_lost(c) && !spares ? c->user : c->shadow;
+}
+
+static int call_graph(struct making *m, const struct comm *c, MPI_Comm on) {
+        const struct edges *e = m->edges;
+        const char *call = m->way == MAKE_GRAPH ? "MPI_Graph_create" : "MPI_Dist_graph_create";
+
+        if (comm_has_lost(c))
+                ft_give_up("%s: a rank of the communicator was lost", call);
+        if (m->way == MAKE_GRAPH)
+                return mpi.Graph_create(on, e->n, e->degrees, e->to, e->reorder, &m->made);
+        if (m->way == MAKE_DIST_GRAPH)
+                return mpi.Dist_graph_create(on, e->n, e->from, e->degrees, e->to, e->weights, m->info, e->reorder, &m->made);
+        return mpi.Dist_graph_create_adjacent(on, e->n, e->from, e->weights, e->m, e->to, e->to_weights, m->info, e->reorder,
+                                              &m->made);
 }
 
 static int call(struct making *m, struct comm *c) {
@@ -127,6 +148,10 @@ static int call(struct making *m, struct comm *c) {
                 if (comm_has_lost(c))
                         ft_give_up("MPI_Cart_sub: a rank of the topology was lost");
                 return mpi.Cart_sub(on, m->dims, &m->made);
+        case MAKE_GRAPH:
+        case MAKE_DIST_GRAPH:
+        case MAKE_DIST_GRAPH_ADJACENT:
+                return call_graph(m, c, on);
         }
         return MPI_ERR_INTERN;
 }
@@ -175,6 +200,21 @@ static int make(struct making *m, const char *name, struct comm *c, MPI_Comm *re
                 m->comm->established = true;
         *ret = m->made;
         return rc;
+}
+
+int comm_copy(struct comm *c, const char *call, struct comm **ret) {
+        struct making m = { .way = MAKE_DUP };
+        const struct op o = { .kind = OP_CREATE, .name = call, .making = &m, .root = -1 };
+        int rc = collective(c, &o);
+
+        if (rc != MPI_SUCCESS)
+                return rc;
+        if (m.comm)
+                m.comm->established = true;
+        else if (m.made != mpi.comm_null)
+                (void) mpi.Comm_free(&m.made);
+        *ret = m.comm;
+        return MPI_SUCCESS;
 }
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *ret) {
@@ -232,6 +272,39 @@ int MPI_Cart_sub(MPI_Comm comm, const int remains[], MPI_Comm *ret) {
         return c ? make(&m, "MPI_Cart_sub", c, ret) : REAL(Cart_sub)(comm, remains, ret);
 }
 FT_WRAPS(Cart_sub);
+
+int MPI_Graph_create(MPI_Comm comm, int n, const int index[], const int edges[], int reorder, MPI_Comm *ret) {
+        const struct edges e = { .n = n, .degrees = index, .to = edges, .reorder = reorder };
+        struct making m = { .way = MAKE_GRAPH, .edges = &e };
+        struct comm *c = ft_comm(comm);
+
+        return c ? make(&m, "MPI_Graph_create", c, ret) : REAL(Graph_create)(comm, n, index, edges, reorder, ret);
+}
+FT_WRAPS(Graph_create);
+
+int MPI_Dist_graph_create(MPI_Comm comm, int n, const int from[], const int degrees[], const int to[], const int weights[],
+                          MPI_Info info, int reorder, MPI_Comm *ret) {
+        const struct edges e = { .n = n, .from = from, .degrees = degrees, .to = to, .weights = weights, .reorder = reorder };
+        struct making m = { .way = MAKE_DIST_GRAPH, .edges = &e, .info = info };
+        struct comm *c = ft_comm(comm);
+
+        return c ? make(&m, "MPI_Dist_graph_create", c, ret)
+                 : REAL(Dist_graph_create)(comm, n, from, degrees, to, weights, info, reorder, ret);
+}
+FT_WRAPS(Dist_graph_create);
+
+int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int n, const int from[], const int weights[], int m, const int to[],
+                                   const int to_weights[], MPI_Info info, int reorder, MPI_Comm *ret) {
+        const struct edges e = {
+                .n = n, .m = m, .from = from, .to = to, .weights = weights, .to_weights = to_weights, .reorder = reorder
+        };
+        struct making making = { .way = MAKE_DIST_GRAPH_ADJACENT, .edges = &e, .info = info };
+        struct comm *c = ft_comm(comm);
+
+        return c ? make(&making, "MPI_Dist_graph_create_adjacent", c, ret)
+                 : REAL(Dist_graph_create_adjacent)(comm, n, from, weights, m, to, to_weights, info, reorder, ret);
+}
+FT_WRAPS(Dist_graph_create_adjacent);
 
 /* Its members alone take part, and so it is they who see that all have it. */
 static int try_group(struct making *m, struct comm *c, int tag) {
@@ -307,3 +380,8 @@ int MPI_Comm_free(MPI_Comm *comm) {
         return mpi.Comm_free(comm);
 }
 FT_WRAPS(Comm_free);
+
+int MPI_Comm_disconnect(MPI_Comm *comm) {
+        return ft_comm(*comm) ? MPI_Comm_free(comm) : REAL(Comm_disconnect)(comm);
+}
+FT_WRAPS(Comm_disconnect);

@@ -12,6 +12,16 @@ enum way {
         MAKE_OF_GROUP,
         MAKE_CART,
         MAKE_CART_SUB,
+        MAKE_GRAPH,
+        MAKE_DIST_GRAPH,
+        MAKE_DIST_GRAPH_ADJACENT,
+};
+
+/* Of graphs: as the calls have it. */
+struct edges {
+        int n, m;
+        const int *from, *degrees, *to, *weights, *to_weights;
+        int reorder;
 };
 
 struct making {
@@ -20,6 +30,7 @@ struct making {
         MPI_Group group;
         MPI_Info info;
         const int *dims, *periods;
+        const struct edges *edges;
         MPI_Comm made;     /* by the last try */
         struct comm *comm; /* what we have of it; NULL: this rank is alone in it, or not in it */
 };
@@ -29,5 +40,8 @@ int making_run(struct making *m, struct comm *c);
 
 /* After one that has failed, before the next. */
 void making_clear(void);
+
+/* A copy for the library itself, in the program's name `call`. NULL: this rank is alone in it. */
+int comm_copy(struct comm *c, const char *call, struct comm **ret);
 
 #endif

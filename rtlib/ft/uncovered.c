@@ -58,22 +58,6 @@ UNCOVERED(Comm_idup, (MPI_Comm comm, MPI_Comm *ret, MPI_Request *request), (comm
 UNCOVERED(Intercomm_create, (MPI_Comm comm, int leader, MPI_Comm peer, int remote, int tag, MPI_Comm *ret),
           (comm, leader, peer, remote, tag, ret));
 UNCOVERED(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm *ret), (comm, high, ret));
-UNCOVERED(Graph_create, (MPI_Comm comm, int n, const int index[], const int edges[], int reorder, MPI_Comm *ret),
-          (comm, n, index, edges, reorder, ret));
-UNCOVERED(Dist_graph_create_adjacent,
-          (MPI_Comm comm, int n, const int from[], const int weights[], int m, const int to[], const int others[], MPI_Info info,
-           int reorder, MPI_Comm *ret),
-          (comm, n, from, weights, m, to, others, info, reorder, ret));
-UNCOVERED(Win_create, (void *base, MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, MPI_Win *ret),
-          (base, bytes, unit, info, comm, ret));
-UNCOVERED(Win_allocate, (MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *ret),
-          (bytes, unit, info, comm, base, ret));
-UNCOVERED(Win_allocate_shared, (MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *ret),
-          (bytes, unit, info, comm, base, ret));
-UNCOVERED(Win_fence, (int assert, MPI_Win win), (assert, win));
-UNCOVERED(Win_lock, (int type, int rank, int assert, MPI_Win win), (type, rank, assert, win));
-UNCOVERED(Win_lock_all, (int assert, MPI_Win win), (assert, win));
-UNCOVERED(Win_free, (MPI_Win * win), (win));
 UNCOVERED(File_open, (MPI_Comm comm, const char *name, int mode, MPI_Info info, MPI_File *ret), (comm, name, mode, info, ret));
 UNCOVERED(File_close, (MPI_File * file), (file));
 UNCOVERED(File_read_all, (MPI_File file, void *data, int n, MPI_Datatype type, MPI_Status *status), (file, data, n, type, status));
