@@ -58,15 +58,6 @@ UNCOVERED(Comm_idup, (MPI_Comm comm, MPI_Comm *ret, MPI_Request *request), (comm
 UNCOVERED(Intercomm_create, (MPI_Comm comm, int leader, MPI_Comm peer, int remote, int tag, MPI_Comm *ret),
           (comm, leader, peer, remote, tag, ret));
 UNCOVERED(Intercomm_merge, (MPI_Comm comm, int high, MPI_Comm *ret), (comm, high, ret));
-UNCOVERED(File_open, (MPI_Comm comm, const char *name, int mode, MPI_Info info, MPI_File *ret), (comm, name, mode, info, ret));
-UNCOVERED(File_close, (MPI_File * file), (file));
-UNCOVERED(File_read_all, (MPI_File file, void *data, int n, MPI_Datatype type, MPI_Status *status), (file, data, n, type, status));
-UNCOVERED(File_write_all, (MPI_File file, const void *data, int n, MPI_Datatype type, MPI_Status *status),
-          (file, data, n, type, status));
-UNCOVERED(File_read_at_all, (MPI_File file, MPI_Offset at, void *data, int n, MPI_Datatype type, MPI_Status *status),
-          (file, at, data, n, type, status));
-UNCOVERED(File_write_at_all, (MPI_File file, MPI_Offset at, const void *data, int n, MPI_Datatype type, MPI_Status *status),
-          (file, at, data, n, type, status));
 UNCOVERED(Comm_spawn,
           (const char *command, char *argv[], int n, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *ret, int codes[]),
           (command, argv, n, info, root, comm, ret, codes));
