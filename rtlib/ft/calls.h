@@ -20,8 +20,8 @@ struct mpi {
         int (*Comm_get_failed)(MPI_Comm comm, MPI_Group *ret);
         int (*progress_register)(
                 int (*callback)(void)); /* of Open MPI's lower part: calls it whenever somebody waits; may be NULL */
-        const MPI_Group *
-                failed; /* of Open MPI's own: all ranks that it knows to be dead; may be NULL. MPIX_Comm_get_failed() makes a group anew each time */
+        /* Of Open MPI itself: all ranks that it knows to be dead; may be NULL. MPIX_Comm_get_failed() makes a group anew each time. */
+        const MPI_Group *failed;
         MPI_Comm comm_world, comm_self, comm_null;
         MPI_Datatype byte, int_type, uint64, datatype_null;
         MPI_Op op_null, op_max, op_replace, op_no_op;
