@@ -45,7 +45,9 @@ runs() {
     [[ $(q job "$1" state) =~ RUNNING|FOLDED|CHECKPOINTING|MIGRATING ]]
 }
 is_over() {
-    [[ ! $(q job "$1" state) =~ PENDING|STARTING|RUNNING|FOLDED|CHECKPOINTING|MIGRATING|RECOVERING ]]
+    local state
+    state=$(q job "$1" state)
+    [[ $state && ! $state =~ PENDING|STARTING|RUNNING|FOLDED|CHECKPOINTING|MIGRATING|RECOVERING ]]
 }
 saved_or_over() {
     is_over "$1" || rmctl list-checkpoints --no-header "$(job "$1")" | grep -q ' DONE '
