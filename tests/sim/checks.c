@@ -386,10 +386,6 @@ static void check_resize(struct checks *c, uint64_t index, const Rm__Job *job) {
                             resize->wanted, job->spec->min_ranks, job->spec->ranks);
         if (resize->begun && resize->wanted == 0)
                 checks_fail(c, "job %" PRIu64 " has begun at %" PRIu64 " what nobody wants", job->id, index);
-        for (size_t i = 0; i < job->n_capsules; i++)
-                if (job_group_parked(job, job->capsules[i]) && job->capsules[i]->n_cores > 0)
-                        checks_fail(c, "parked group %" PRId32 " of job %" PRIu64 " has cores at %" PRIu64, job->capsules[i]->index,
-                                    job->id, index);
 }
 
 static void check_resizes(struct checks *c, uint64_t index, const Rm__State *state) {

@@ -23,8 +23,6 @@
 /* When nobody asks for anything any more, all that has begun comes to its end: what runs does so for up to 12 s, a move waits for up to 15 s for
  * what does not come, and may be followed by a restart. */
 #define JOBS_USEC UINT64_C(120000000)
-/* A job that can shrink is asked to before that, when there are fewer cores than ranks and no job is being asked: some rounds, and the time between two changes. */
-#define SHARES_USEC UINT64_C(5000000)
 
 struct history {
         struct history_config config;
@@ -42,7 +40,6 @@ struct history {
         uint64_t answers_since_usec; /* 0: not yet */
         uint64_t answers_usec[ANSWERS]; /* how long each took */
         unsigned n_answers;
-        uint64_t shares_job, shares_since_usec; /* one that shares cores and could shrink; 0: none does */
 };
 
 static int leader(void *userdata) {
@@ -258,57 +255,6 @@ static const char *goes_on(const struct history *h) {
         return capsules_unsettled(h->capsules, state);
 }
 
-static const struct node *leading(const struct history *h) {
-        int i = leader((void *) h);
-
-        return i >= 0 && node_led_state(h->nodes[i]) ? h->nodes[i] : NULL;
-}
-
-static bool could_shrink(const struct state_index *index, const Rm__Job *job) {
-        const Rm__Resize *resize = job->resize;
-        uint32_t ranks;
-
-        return resize && resize->listens && !resize->by_hand && !resize->ending && resize->wanted == 0 &&
-               job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel && resize->active > job->group_size &&
-               resize->active - job->group_size >= job->spec->min_ranks && state_job_fold(index, job, &ranks);
-}
-
-static bool any_changes(const Rm__State *state) {
-        for (size_t i = 0; i < state->n_jobs; i++)
-                if (!job_ended(state->jobs[i]) && state->jobs[i]->resize && state->jobs[i]->resize->wanted != 0)
-                        return true;
-        return false;
-}
-
-/* There are fewer cores than ranks that run: not only too few together. */
-static bool lacks_cores(const struct state_index *index, const Rm__State *state) {
-        uint64_t ranks = 0, cores = 0;
-
-        for (size_t i = 0; i < state->n_nodes; i++) {
-                ranks += state_node_ranks(index, state->nodes[i]->name, NULL);
-                cores += node_usable_cores(state->nodes[i]);
-        }
-        return ranks > cores;
-}
-
-static void check_sharing(struct history *h) {
-        const struct node *node = leading(h);
-        const Rm__State *state = node ? node_led_state(node) : NULL;
-        const struct state_index *index = node ? node_led_index(node) : NULL;
-        bool lacks = state && !any_changes(state) && lacks_cores(index, state);
-        uint64_t job = 0, now = timeline_now_usec(h->timeline);
-
-        for (size_t i = 0; lacks && i < state->n_jobs && job == 0; i++)
-                if (could_shrink(index, state->jobs[i]))
-                        job = state->jobs[i]->id;
-        if (job == 0 || job != h->shares_job)
-                h->shares_since_usec = now;
-        h->shares_job = job;
-        if (job != 0 && now - h->shares_since_usec > SHARES_USEC)
-                checks_fail(h->checks, "job %" PRIu64 " shares cores for %" PRIu64 " s, and does not shrink", job,
-                            SHARES_USEC / 1000000);
-}
-
 static void check_jobs(struct history *h, uint64_t *ret_usec) {
         uint64_t since_usec = timeline_now_usec(h->timeline);
         const char *what = "";
@@ -320,7 +266,6 @@ static void check_jobs(struct history *h, uint64_t *ret_usec) {
 
                 while (!checks_violation(h->checks) && timeline_now_usec(h->timeline) < until_usec)
                         (void) timeline_step(h->timeline);
-                check_sharing(h);
                 what = goes_on(h);
                 if (what && timeline_now_usec(h->timeline) - since_usec > JOBS_USEC)
                         checks_fail(h->checks, "%" PRIu64 " s after the last request: %s", JOBS_USEC / 1000000, what);

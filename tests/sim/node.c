@@ -443,10 +443,6 @@ const Rm__State *node_led_state(const struct node *n) {
         return n->cluster && cluster_is_leader(n->cluster) && cluster_synced(n->cluster) ? cluster_state(n->cluster) : NULL;
 }
 
-const struct state_index *node_led_index(const struct node *n) {
-        return node_led_state(n) ? cluster_index(n->cluster) : NULL;
-}
-
 uint64_t node_index(const struct node *n) {
         return n->cluster ? cluster_state(n->cluster)->index : 0;
 }

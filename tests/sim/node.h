@@ -58,8 +58,6 @@ uint64_t node_answered(const struct node *n);
 void node_rest(struct node *n);
 /* NULL: it does not lead, or its state is not current. */
 const Rm__State *node_led_state(const struct node *n);
-/* Of that state; NULL likewise. */
-const struct state_index *node_led_index(const struct node *n);
 /* The index of its state; 0: its process does not run. */
 uint64_t node_index(const struct node *n);
 /* Changes of the voters that it has seen in its state. */
