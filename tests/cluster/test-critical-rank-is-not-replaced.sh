@@ -75,6 +75,36 @@ kill_processes replaced "$(job unused)" 5
 usec=200
 goes_on unused 8 '(9 replaces it)'
 
+# A program that asks whether it has replaced a rank, as its user builds it.
+cat >"$work/asks.c" <<'END'
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include <rm/rmrt.h>
+
+int main(int argc, char **argv) {
+        int rank, one = 1, sum = 0;
+
+        MPI_Init(&argc, &argv);
+        rmrt_init();
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+        if (rank == 2 && !rmrt_is_respawned())
+                raise(SIGKILL);
+        MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        printf("rank %d of %d: respawned %d\n", rank, sum, rmrt_is_respawned());
+        rmrt_finalize();
+        MPI_Finalize();
+        return 0;
+}
+END
+bed_do copy "$work/asks.c" n1:/home/alice/asks.c
+bed_do exec n1 --user alice -- sh -c 'mpicc -O2 -Wall -Wextra -Werror -o asks asks.c $(pkg-config --cflags --libs rmrt)' >"$work/cc" 2>&1 || fail "a user cannot build it: $(head -n 5 "$work/cc")"
+start asks n1 --on-rank-loss continue:critical=2 --spare-ranks 1 -n 4 ./asks
+finish asks 60
+same "the exit code of asks" "$rc" 0
+same "who has replaced a rank" "$(sort "$work/asks.out")" "$(for rank in 0 1 2 3; do echo "rank $rank of 4: respawned $((rank == 2))"; done)"
+
 # What ends when none is left, and how it is shown.
 begin bare 0,5-7 0 6 150
 finish bare 60
