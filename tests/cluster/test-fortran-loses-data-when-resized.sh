@@ -2,7 +2,7 @@
 # A program in Fortran (mpi_f08) grows and shrinks: its result is the same to the last bit as with a fixed number of ranks, and as that of the same program in C. Arrays come to their ranks whole, however
 # they are distributed; built with Open MPI and with MPICH.
 # packages: thirdparty
-# limit: 300
+# limit: 400
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 cluster 2 --cores 4 --set sched.resize_interval=0
@@ -103,7 +103,7 @@ bed_do copy "$repo_dir/examples/rtlib/stencil.f90" n1:/home/alice/stencil.f90
 bed_do exec n1 --user alice -- sh -c 'mpicc.openmpi -O2 -o stencil stencil.c $(pkg-config --cflags --libs rmrt rmrt-checkpoint) -lm' >"$work/cc" 2>&1 ||
     fail "a user cannot build it in C: $(head -n 5 "$work/cc")"
 build mpifort.openmpi fstencil stencil.f90
-steps_for 20 2 ./fstencil
+steps_for 45 2 ./fstencil
 want=$(plain mpirun.openmpi -n 1 ./stencil $steps | grep heat)
 see "in C, on one rank: $want"
 
@@ -122,7 +122,7 @@ for n in 6 3 1 4; do
     resize $n
 done
 [[ $(q job grows state) == RUNNING ]] || fail "it ended before all was tried: $(q job grows state)"
-finish grows 200
+finish grows 400
 same "the exit code" "$rc" 0
 same "the result of 2, 6, 3, 1 and 4 ranks in Fortran" "$(grep heat "$work/grows.out")" "$want"
 see "in Fortran, on 2, 6, 3, 1 and 4 ranks: $(grep heat "$work/grows.out")"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A program that grows and shrinks (librmrt) goes from 4 to 16, 2 and 8 ranks while nodes are drained and come back: with a result that is the same to the last bit as with a fixed number of ranks.
 # It is built as a user builds it, and runs the same under a plain mpirun. Arrays come to their ranks whole, however they are distributed.
-# limit: 400
+# limit: 500
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 cluster 4 --cores 4 --set sched.resize_interval=0
@@ -84,7 +84,7 @@ bed_do copy "$repo_dir/examples/rtlib/stencil.c" n1:/home/alice/stencil.c
 build stencil
 run fixed n1 -n 3 ./stencil 2000
 ended_well fixed heat
-steps_for 20 4 ./stencil
+steps_for 45 4 ./stencil
 want=$(plain -n 1 ./stencil $steps | grep heat)
 see "mpirun: $want"
 
@@ -114,7 +114,7 @@ resize 8
 rmctl resume-node n3
 resize 4
 [[ $(q job grows state) == RUNNING ]] || fail "it ended before all was tried: $(q job grows state)"
-finish grows 300
+finish grows 400
 same "the exit code" "$rc" 0
 same "the result of 4, 16, 2, 8 and 4 ranks" "$(grep heat "$work/grows.out")" "$want"
 see "rm-mpirun: $(grep heat "$work/grows.out")"
