@@ -45,30 +45,31 @@ static void fail(struct comm *c) {
         ft_repair();
 }
 
-static void keep_result(struct comm *c, const struct op *o, const struct slot *slot) {
+static void keep_result(struct comm *c, const struct op *o, const struct slot *slot, size_t bytes) {
         bool synchronised = slot->synchronised;
         struct slot *result;
 
         if (synchronised || !op_has_one_result(o->kind))
                 return;
-        result = ring_take(c->ring, c->done, op_bytes(o, c));
+        result = ring_take(c->ring, c->done, bytes);
         op_keep_result(o, c, result);
 }
 
 /* Who has done it knows that all others have done those before it. */
-static void forget(struct comm *c, const struct op *o, bool synchronised) {
-        if (synchronised || op_waits(o->kind, op_bytes(o, c)))
+static void forget(struct comm *c, const struct op *o, bool synchronised, size_t bytes) {
+        if (synchronised || op_waits(o->kind, bytes))
                 ring_forget(c->ring, c->done);
 }
 
 static int run(struct comm *c, const struct op *o) {
+        size_t bytes = op_bytes(o, c);
         struct slot *slot;
         bool synchronised;
         int rc = MPI_SUCCESS;
 
         if (UNLIKELY(c->pending))
                 nonblocking_drain(c);
-        synchronised = ring_must_wait(c->ring, o->kind, op_bytes(o, c));
+        synchronised = ring_must_wait(c->ring, o->kind, bytes);
         slot = begin(c, o, synchronised);
         for (;;) {
                 if (ft_is_behind())
@@ -81,7 +82,7 @@ static int run(struct comm *c, const struct op *o) {
                 } else {
                         rc = attempt(c, o, slot);
                         if (rc == MPI_SUCCESS)
-                                keep_result(c, o, slot);
+                                keep_result(c, o, slot, bytes);
                         if (rc == MPI_SUCCESS || !error_is_loss(rc))
                                 break;
                 }
@@ -90,7 +91,7 @@ static int run(struct comm *c, const struct op *o) {
                 op_restore_input(o, c, slot);
         }
         if (rc == MPI_SUCCESS)
-                forget(c, o, synchronised);
+                forget(c, o, synchronised, bytes);
         c->done++;
         c->ahead = c->ring->ahead;
         return rc;

@@ -1,6 +1,7 @@
-/* The program's collective calls. */
+/* The program's collective calls, those that block and those that do not. */
 #include "rtlib/ft/collective.h"
 #include "rtlib/ft/ft.h"
+#include "rtlib/ft/nonblocking.h"
 
 /* Of a communicator that was made by a call which is not covered. */
 static void refuse_unknown(const struct op *o, MPI_Comm comm) {
@@ -26,253 +27,75 @@ static int run(const struct op *o, MPI_Comm comm) {
         return rc == MPI_SUCCESS ? rc : error_raise(c, rc);
 }
 
-int MPI_Barrier(MPI_Comm comm) {
-        const struct op o = { .kind = OP_BARRIER, .name = "MPI_Barrier", .root = -1 };
+static int start(const struct op *o, MPI_Comm comm, MPI_Request *request) {
+        struct comm *c = ft_comm(comm);
+        int rc;
 
-        return run(&o, comm);
+        if (!c || !mpi.progress_register) {
+                if (!mpi.ready)
+                        mpi_resolve();
+                ft_note_uncovered(o->name, comm);
+                return op_start(o, comm, request);
+        }
+        rc = nonblocking_begin(c, o, request);
+        return rc == MPI_SUCCESS ? rc : error_raise(c, rc);
 }
-FT_WRAPS(Barrier);
 
-int MPI_Bcast(void *data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-        const struct op o = {
-                .kind = OP_BCAST, .name = "MPI_Bcast", .recv = data, .recv_count = count, .recv_type = type, .root = root
-        };
+/* What is in parentheses, before more parameters. */
+#define LISTED(...) __VA_ARGS__ __VA_OPT__(, )
 
-        return run(&o, comm);
-}
-FT_WRAPS(Bcast);
+/* COLLECTIVE(NAME, NAME of the one that does not block, (PARAMETERS before the communicator), FIELDS of `struct op`...) */
+#define COLLECTIVE(blocks, begins, parameters, ...)                                                                                \
+        int MPI_##blocks(LISTED parameters MPI_Comm comm) {                                                                        \
+                const struct op o = { .name = "MPI_" #blocks, __VA_ARGS__ };                                                       \
+                                                                                                                                   \
+                return run(&o, comm);                                                                                              \
+        }                                                                                                                          \
+        FT_WRAPS(blocks);                                                                                                          \
+        int MPI_##begins(LISTED parameters MPI_Comm comm, MPI_Request *request) {                                                  \
+                const struct op o = { .name = "MPI_" #begins, __VA_ARGS__ };                                                       \
+                                                                                                                                   \
+                return start(&o, comm, request);                                                                                   \
+        }                                                                                                                          \
+        FT_WRAPS(begins)
 
-int MPI_Allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-        const struct op o = { .kind = OP_ALLREDUCE,
-                              .name = "MPI_Allreduce",
-                              .send = send,
-                              .recv = recv,
-                              .recv_count = count,
-                              .recv_type = type,
-                              .op = op,
-                              .root = -1 };
+#define REDUCED const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op
+#define REDUCTION(of) .kind = (of), .send = send, .recv = recv, .recv_count = count, .recv_type = type, .op = op
 
-        return run(&o, comm);
-}
-FT_WRAPS(Allreduce);
+#define FROM const void *send, int send_count, MPI_Datatype send_type
+#define OF_FROM .send = send, .send_count = send_count, .send_type = send_type
+#define TO void *recv, int recv_count, MPI_Datatype recv_type
+#define OF_TO .recv = recv, .recv_count = recv_count, .recv_type = recv_type
 
-int MPI_Reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
-        const struct op o = { .kind = OP_REDUCE,
-                              .name = "MPI_Reduce",
-                              .send = send,
-                              .recv = recv,
-                              .recv_count = count,
-                              .recv_type = type,
-                              .op = op,
-                              .root = root };
+/* Parts of different sizes. */
+#define FROM_PARTS const void *send, const int send_counts[], const int send_firsts[]
+#define OF_FROM_PARTS .send = send, .send_counts = send_counts, .send_firsts = send_firsts
+#define TO_PARTS void *recv, const int recv_counts[], const int recv_firsts[]
+#define OF_TO_PARTS .recv = recv, .recv_counts = recv_counts, .recv_firsts = recv_firsts
 
-        return run(&o, comm);
-}
-FT_WRAPS(Reduce);
+COLLECTIVE(Barrier, Ibarrier, (), .kind = OP_BARRIER, .root = -1);
+COLLECTIVE(Bcast, Ibcast, (void *data, int count, MPI_Datatype type, int root), .kind = OP_BCAST, .recv = data, .recv_count = count,
+           .recv_type = type, .root = root);
 
-int MPI_Scan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-        const struct op o = { .kind = OP_SCAN,
-                              .name = "MPI_Scan",
-                              .send = send,
-                              .recv = recv,
-                              .recv_count = count,
-                              .recv_type = type,
-                              .op = op,
-                              .root = -1 };
+COLLECTIVE(Allreduce, Iallreduce, (REDUCED), REDUCTION(OP_ALLREDUCE), .root = -1);
+COLLECTIVE(Reduce, Ireduce, (REDUCED, int root), REDUCTION(OP_REDUCE), .root = root);
+COLLECTIVE(Scan, Iscan, (REDUCED), REDUCTION(OP_SCAN), .root = -1);
+COLLECTIVE(Exscan, Iexscan, (REDUCED), REDUCTION(OP_EXSCAN), .root = -1);
+COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block, (REDUCED), REDUCTION(OP_REDUCE_SCATTER_BLOCK), .root = -1);
+COLLECTIVE(Reduce_scatter, Ireduce_scatter, (const void *send, void *recv, const int counts[], MPI_Datatype type, MPI_Op op),
+           .kind = OP_REDUCE_SCATTER, .send = send, .recv = recv, .recv_counts = counts, .recv_type = type, .op = op, .root = -1);
 
-        return run(&o, comm);
-}
-FT_WRAPS(Scan);
-
-int MPI_Exscan(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-        const struct op o = { .kind = OP_EXSCAN,
-                              .name = "MPI_Exscan",
-                              .send = send,
-                              .recv = recv,
-                              .recv_count = count,
-                              .recv_type = type,
-                              .op = op,
-                              .root = -1 };
-
-        return run(&o, comm);
-}
-FT_WRAPS(Exscan);
-
-int MPI_Reduce_scatter_block(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-        const struct op o = { .kind = OP_REDUCE_SCATTER_BLOCK,
-                              .name = "MPI_Reduce_scatter_block",
-                              .send = send,
-                              .recv = recv,
-                              .recv_count = count,
-                              .recv_type = type,
-                              .op = op,
-                              .root = -1 };
-
-        return run(&o, comm);
-}
-FT_WRAPS(Reduce_scatter_block);
-
-int MPI_Reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-        const struct op o = { .kind = OP_REDUCE_SCATTER,
-                              .name = "MPI_Reduce_scatter",
-                              .send = send,
-                              .recv = recv,
-                              .recv_counts = counts,
-                              .recv_type = type,
-                              .op = op,
-                              .root = -1 };
-
-        return run(&o, comm);
-}
-FT_WRAPS(Reduce_scatter);
-
-int MPI_Gather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type,
-               int root, MPI_Comm comm) {
-        const struct op o = { .kind = OP_GATHER,
-                              .name = "MPI_Gather",
-                              .send = send,
-                              .send_count = send_count,
-                              .send_type = send_type,
-                              .recv = recv,
-                              .recv_count = recv_count,
-                              .recv_type = recv_type,
-                              .root = root };
-
-        return run(&o, comm);
-}
-FT_WRAPS(Gather);
-
-int MPI_Gatherv(const void *send, int send_count, MPI_Datatype send_type, void *recv, const int recv_counts[], const int firsts[],
-                MPI_Datatype recv_type, int root, MPI_Comm comm) {
-        const struct op o = { .kind = OP_GATHERV,
-                              .name = "MPI_Gatherv",
-                              .send = send,
-                              .send_count = send_count,
-                              .send_type = send_type,
-                              .recv = recv,
-                              .recv_counts = recv_counts,
-                              .recv_firsts = firsts,
-                              .recv_type = recv_type,
-                              .root = root };
-
-        return run(&o, comm);
-}
-FT_WRAPS(Gatherv);
-
-int MPI_Scatter(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type,
-                int root, MPI_Comm comm) {
-        const struct op o = { .kind = OP_SCATTER,
-                              .name = "MPI_Scatter",
-                              .send = send,
-                              .send_count = send_count,
-                              .send_type = send_type,
-                              .recv = recv,
-                              .recv_count = recv_count,
-                              .recv_type = recv_type,
-                              .root = root };
-
-        return run(&o, comm);
-}
-FT_WRAPS(Scatter);
-
-int MPI_Scatterv(const void *send, const int send_counts[], const int firsts[], MPI_Datatype send_type, void *recv, int recv_count,
-                 MPI_Datatype recv_type, int root, MPI_Comm comm) {
-        const struct op o = { .kind = OP_SCATTERV,
-                              .name = "MPI_Scatterv",
-                              .send = send,
-                              .send_counts = send_counts,
-                              .send_firsts = firsts,
-                              .send_type = send_type,
-                              .recv = recv,
-                              .recv_count = recv_count,
-                              .recv_type = recv_type,
-                              .root = root };
-
-        return run(&o, comm);
-}
-FT_WRAPS(Scatterv);
-
-int MPI_Allgather(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type,
-                  MPI_Comm comm) {
-        const struct op o = { .kind = OP_ALLGATHER,
-                              .name = "MPI_Allgather",
-                              .send = send,
-                              .send_count = send_count,
-                              .send_type = send_type,
-                              .recv = recv,
-                              .recv_count = recv_count,
-                              .recv_type = recv_type,
-                              .root = -1 };
-
-        return run(&o, comm);
-}
-FT_WRAPS(Allgather);
-
-int MPI_Allgatherv(const void *send, int send_count, MPI_Datatype send_type, void *recv, const int recv_counts[],
-                   const int firsts[], MPI_Datatype recv_type, MPI_Comm comm) {
-        const struct op o = { .kind = OP_ALLGATHERV,
-                              .name = "MPI_Allgatherv",
-                              .send = send,
-                              .send_count = send_count,
-                              .send_type = send_type,
-                              .recv = recv,
-                              .recv_counts = recv_counts,
-                              .recv_firsts = firsts,
-                              .recv_type = recv_type,
-                              .root = -1 };
-
-        return run(&o, comm);
-}
-FT_WRAPS(Allgatherv);
-
-int MPI_Alltoall(const void *send, int send_count, MPI_Datatype send_type, void *recv, int recv_count, MPI_Datatype recv_type,
-                 MPI_Comm comm) {
-        const struct op o = { .kind = OP_ALLTOALL,
-                              .name = "MPI_Alltoall",
-                              .send = send,
-                              .send_count = send_count,
-                              .send_type = send_type,
-                              .recv = recv,
-                              .recv_count = recv_count,
-                              .recv_type = recv_type,
-                              .root = -1 };
-
-        return run(&o, comm);
-}
-FT_WRAPS(Alltoall);
-
-int MPI_Alltoallv(const void *send, const int send_counts[], const int send_firsts[], MPI_Datatype send_type, void *recv,
-                  const int recv_counts[], const int recv_firsts[], MPI_Datatype recv_type, MPI_Comm comm) {
-        const struct op o = { .kind = OP_ALLTOALLV,
-                              .name = "MPI_Alltoallv",
-                              .send = send,
-                              .send_counts = send_counts,
-                              .send_firsts = send_firsts,
-                              .send_type = send_type,
-                              .recv = recv,
-                              .recv_counts = recv_counts,
-                              .recv_firsts = recv_firsts,
-                              .recv_type = recv_type,
-                              .root = -1 };
-
-        return run(&o, comm);
-}
-FT_WRAPS(Alltoallv);
-
-int MPI_Alltoallw(const void *send, const int send_counts[], const int send_firsts[], const MPI_Datatype send_types[], void *recv,
-                  const int recv_counts[], const int recv_firsts[], const MPI_Datatype recv_types[], MPI_Comm comm) {
-        const struct op o = { .kind = OP_ALLTOALLW,
-                              .name = "MPI_Alltoallw",
-                              .send = send,
-                              .send_counts = send_counts,
-                              .send_firsts = send_firsts,
-                              .send_types = send_types,
-                              .recv = recv,
-                              .recv_counts = recv_counts,
-                              .recv_firsts = recv_firsts,
-                              .recv_types = recv_types,
-                              .root = -1 };
-
-        return run(&o, comm);
-}
-FT_WRAPS(Alltoallw);
+COLLECTIVE(Gather, Igather, (FROM, TO, int root), .kind = OP_GATHER, OF_FROM, OF_TO, .root = root);
+COLLECTIVE(Gatherv, Igatherv, (FROM, TO_PARTS, MPI_Datatype recv_type, int root), .kind = OP_GATHERV, OF_FROM, OF_TO_PARTS,
+           .recv_type = recv_type, .root = root);
+COLLECTIVE(Scatter, Iscatter, (FROM, TO, int root), .kind = OP_SCATTER, OF_FROM, OF_TO, .root = root);
+COLLECTIVE(Scatterv, Iscatterv, (FROM_PARTS, MPI_Datatype send_type, TO, int root), .kind = OP_SCATTERV, OF_FROM_PARTS,
+           .send_type = send_type, OF_TO, .root = root);
+COLLECTIVE(Allgather, Iallgather, (FROM, TO), .kind = OP_ALLGATHER, OF_FROM, OF_TO, .root = -1);
+COLLECTIVE(Allgatherv, Iallgatherv, (FROM, TO_PARTS, MPI_Datatype recv_type), .kind = OP_ALLGATHERV, OF_FROM, OF_TO_PARTS,
+           .recv_type = recv_type, .root = -1);
+COLLECTIVE(Alltoall, Ialltoall, (FROM, TO), .kind = OP_ALLTOALL, OF_FROM, OF_TO, .root = -1);
+COLLECTIVE(Alltoallv, Ialltoallv, (FROM_PARTS, MPI_Datatype send_type, TO_PARTS, MPI_Datatype recv_type), .kind = OP_ALLTOALLV,
+           OF_FROM_PARTS, .send_type = send_type, OF_TO_PARTS, .recv_type = recv_type, .root = -1);
+COLLECTIVE(Alltoallw, Ialltoallw, (FROM_PARTS, const MPI_Datatype send_types[], TO_PARTS, const MPI_Datatype recv_types[]),
+           .kind = OP_ALLTOALLW, OF_FROM_PARTS, .send_types = send_types, OF_TO_PARTS, .recv_types = recv_types, .root = -1);
