@@ -81,6 +81,7 @@ static inline void look_who_lives(bool forgive) {
 
         next_step();
         MPI_Allreduce(&mine, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        check_sum("who lives", all, 1);
         for (int i = 0; i < size; i++)
                 lives[i] = (all & bit(i)) != 0;
         for (int i = 3; forgive && i + 1 < arguments; i += 2)
