@@ -12,6 +12,9 @@
 
 set -uo pipefail
 
+# What tests run outside of their nodes is the system's, as it is inside.
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+
 tests_dir=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 repo_dir=${tests_dir%/*}
 testbed_tool=$repo_dir/tools/testbed
@@ -130,13 +133,12 @@ q() {
 
 # until_true SECONDS CMD...
 until_true() {
-    local deadline=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000)) pause=0.1
+    local deadline=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000)) looks=0
     shift
     until "$@"; do
         ((${EPOCHREALTIME/[.,]/} < deadline)) || return 1
-        # To look costs something too.
-        sleep $pause
-        pause=0.2
+        # To look takes a tenth of a second of a processor, which what is waited for may want.
+        sleep 0.$((++looks < 5 ? looks : 4))
     done
 }
 
@@ -328,7 +330,7 @@ has_ranks() {
 
 # resize NAME N: and wait until its program has changed.
 resize() {
-    as "$user" "$asker" rmctl resize-job "$(job "$1")" "$2" --timeout 60 >"$work/resize" 2>&1 ||
+    as "$user" "$asker" rmctl resize-job "$(job "$1")" "$2" --timeout 180 >"$work/resize" 2>&1 ||
         fail "$1 does not change to $2 ranks: $(tail -n 3 "$work/resize")"
 }
 

@@ -80,10 +80,15 @@ require_kernel() {
 
 # Prints where the cgroup v2 tree is mounted.
 cgroup_mount() {
-    local fields
-    while read -ra fields; do
-        [[ "${fields[*]}" != *' - cgroup2 '* ]] || { echo "${fields[4]}" && return 0; }
-    done </proc/self/mountinfo
+    local lines line fields
+    # At once: to read such a file line by line has the kernel make all of it for each.
+    mapfile -t lines </proc/self/mountinfo
+    for line in "${lines[@]}"; do
+        [[ $line == *' - cgroup2 '* ]] || continue
+        read -ra fields <<<"$line"
+        echo "${fields[4]}"
+        return 0
+    done
     return 1
 }
 
