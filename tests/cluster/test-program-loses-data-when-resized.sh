@@ -95,7 +95,7 @@ print(json.load(sys.stdin)["jobs"][0]["active_ranks"])'
 # resize N: it has so many then.
 resize() {
     local begun=$EPOCHREALTIME
-    as alice n2 rmctl resize-job --timeout 60s "$(job grows)" "$1" >"$work/resize" 2>&1 || fail "it does not come to $1 ranks: $(<"$work/resize")"
+    as alice n2 rmctl resize-job --timeout 180s "$(job grows)" "$1" >"$work/resize" 2>&1 || fail "it does not come to $1 ranks: $(<"$work/resize")"
     same "active ranks" "$(active grows)" "$1"
     see "$1 ranks after $(msec_since "$begun") ms: $(rmctl show-job "$(job grows)" | grep '^Progress')"
 }
