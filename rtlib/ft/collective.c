@@ -65,6 +65,7 @@ static int run(struct comm *c, const struct op *o) {
         size_t bytes = op_bytes(o, c);
         struct slot *slot;
         bool synchronised;
+        uint32_t losses;
         int rc = MPI_SUCCESS;
 
         if (UNLIKELY(c->pending))
@@ -87,8 +88,10 @@ static int run(struct comm *c, const struct op *o) {
                                 break;
                 }
                 rc = MPI_SUCCESS;
+                losses = ft.repaired;
                 fail(c);
                 op_restore_input(o, c, slot);
+                op_clear_lost(o, c, losses);
         }
         if (rc == MPI_SUCCESS)
                 forget(c, o, synchronised, bytes);

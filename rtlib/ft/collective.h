@@ -55,6 +55,8 @@ void op_keep_result(const struct op *op, const struct comm *c, struct slot *slot
 void op_take_result(const struct op *op, const struct comm *c, struct slot *slot);
 /* What was put in, where the call may have overwritten it. */
 void op_restore_input(const struct op *op, const struct comm *c, const struct slot *slot);
+/* Zeros for parts that are of ranks lost since there were so many losses: algorithms of Open MPI (Bruck's, for one) have put there what is of others. */
+void op_clear_lost(const struct op *op, const struct comm *c, uint32_t losses);
 /* Bytes of kept input, 0: none. */
 size_t op_input_bytes(const struct op *op, const struct comm *c, bool synchronised);
 

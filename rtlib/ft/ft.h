@@ -44,7 +44,7 @@ static inline struct comm *ft_comm(MPI_Comm comm) {
 
 /* ---- errors.c ---- */
 
-/* A rank is dead, or a communicator was given up because one is. */
+/* A rank is dead, or a communicator was given up because one is. For errors that do not tell, waits until rmd has said who is lost, or has had time to. */
 bool error_is_loss(int rc);
 bool error_is_pending(int rc); /* MPI_ANY_SOURCE, and a rank is dead that might have sent it */
 /* What MPI returned, as the program wants it: by its own error handler. `c` NULL ok. */

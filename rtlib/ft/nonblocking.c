@@ -17,6 +17,7 @@ struct pending {
         struct slot input; /* what the operation overwrites of it */
         enum { NOT_BEGUN, UNDER_WAY, SYNCHRONISING, FAILED } stage;
         struct call call;
+        uint32_t losses; /* that there were when it began */
         MPI_Request inner, outer; /* MPI's own, and the program's */
         int rc;
 };
@@ -80,6 +81,7 @@ static void begin(struct comm *c, struct pending *p) {
                 complete(c, MPI_SUCCESS);
                 return;
         }
+        p->losses = ft.repaired;
         call_prepare(&p->call, &p->op, c);
         rc = op_start(&p->call.op, c->shadow, &p->inner);
         p->stage = UNDER_WAY;
@@ -171,6 +173,7 @@ static void abandon(struct comm *c, struct pending *p) {
         p->inner = mpi.request_null;
         p->stage = NOT_BEGUN;
         op_restore_input(&p->op, c, &p->input);
+        op_clear_lost(&p->op, c, p->losses);
 }
 
 void nonblocking_resume(void) {

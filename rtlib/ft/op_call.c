@@ -1,4 +1,5 @@
 /* Collective calls, as they are and among those that live. Ranks keep their places in the program's buffers; the parts of those who are lost stay as they are. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/util.h"
@@ -125,6 +126,27 @@ static bool sends_parts(enum op_kind kind) {
 static bool receives_parts(enum op_kind kind) {
         return kind == OP_GATHER || kind == OP_GATHERV || kind == OP_ALLGATHER || kind == OP_ALLGATHERV || kind == OP_ALLTOALL ||
                kind == OP_ALLTOALLV || kind == OP_ALLTOALLW;
+}
+
+static void clear_part(const struct op *o, const struct comm *c, int i) {
+        int count = o->recv_counts ? o->recv_counts[i] : o->recv_count;
+        MPI_Datatype type = o->recv_types ? o->recv_types[i] : o->recv_type;
+        ptrdiff_t extent = o->recv_types ? 1 : (ptrdiff_t) data_extent(type);
+        ptrdiff_t first = extent * (o->recv_firsts ? o->recv_firsts[i] : i * (ptrdiff_t) o->recv_count);
+        size_t bytes = data_bytes(count, type);
+        unsigned char *zeros = xcalloc(bytes + 1, 1);
+
+        data_unpack(zeros, bytes, (char *) o->recv + first, count, type);
+        free(zeros);
+}
+
+void op_clear_lost(const struct op *o, const struct comm *c, uint32_t losses) {
+        /* What was exchanged in place has been put back. */
+        if (!receives_parts(o->kind) || (o->root >= 0 && o->root != c->rank) || (sends_parts(o->kind) && o->send == MPI_IN_PLACE))
+                return;
+        for (int i = 0; i < c->size; i++)
+                if (c->now[i] < 0 && !losses_has(&ft.losses, (uint32_t) c->world[i], losses))
+                        clear_part(o, c, i);
 }
 
 static enum op_kind by_parts(enum op_kind kind) {

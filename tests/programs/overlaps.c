@@ -180,10 +180,13 @@ static void many(void) {
 }
 
 int main(int argc, char **argv) {
-        int rounds = argc > 1 ? atoi(argv[1]) : 10;
+        int rounds = argc > 1 ? atoi(argv[1]) : 10, n;
 
         begin(argc, argv);
         MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &other);
+        MPI_Comm_size(other, &n);
+        if (n < size) /* who was lost before it was made is no rank of it */
+                other = MPI_COMM_WORLD;
         for (int round = 0; round < rounds; round++) {
                 int count = round % 4 == 3 ? LARGE : 3;
 
