@@ -541,6 +541,12 @@ int apply_job_exit(struct apply *a) {
         return 0;
 }
 
+/* A job that goes on without ranks that are lost does not do so without an MPI daemon, with which mpirun ends: as with a node that is lost. */
+static bool restarts_without_daemon(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule, const Rm__CmdGroupEnd *in) {
+        return state->level >= STATE_LEVEL_RANK_LOSS && job->spec->on_rank_loss == RM__RANK_LOSS__RANK_LOSS_CONTINUE &&
+               (in->lost || in->exit_code > 128) && job_end_may_be_loss(state, job, capsule);
+}
+
 /* mpirun's word counts, unless it is that all went well: it also says so when it has lost a daemon. */
 int apply_group_end(struct apply *a) {
         const Rm__CmdGroupEnd *in = a->command->group_end;
@@ -553,6 +559,10 @@ int apply_group_end(struct apply *a) {
                 return apply_refuse(a, -EBUSY, "group-end: job %" PRIu64 " is not completing", job->id);
         if (in->exit_code < 1 || in->exit_code > 255)
                 return apply_refuse(a, -EINVAL, "group-end: %" PRId32 " is not the exit code of a failure", in->exit_code);
+        if (restarts_without_daemon(a->state, job, capsule, in)) {
+                job_restart(a, job, in->reason);
+                return 0;
+        }
         if (job->final_state == RM__JOB_STATE__JOB_COMPLETED) {
                 job->final_state = in->lost ? RM__JOB_STATE__JOB_NODE_FAIL : RM__JOB_STATE__JOB_FAILED;
                 job->exit_code = in->exit_code;

@@ -88,7 +88,7 @@ static void tell(struct runner *runner, struct resident *group, enum end end) {
 
 /* What the log must hear: what makes of mpirun's 0 a failure, and what explains one. */
 static bool worth_telling(const Rm__Job *job, const struct resident *group, enum end end) {
-        bool cause = end == END_KILLED || end == END_LOST;
+        bool cause = (end == END_KILLED && !group->signalled) || end == END_LOST;
 
         if (job->final_state == RM__JOB_STATE__JOB_COMPLETED)
                 return end != END_WELL;
