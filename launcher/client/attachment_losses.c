@@ -50,14 +50,23 @@ static void add_all(struct lately_lost *lost, const Rm__JobSpec *spec, const Rm_
         rank_map_destroy(map);
 }
 
+/* What the end of an attempt has done to its ranks is no news: it is said why another begins. */
+static void forget(struct lately_lost *lost) {
+        free(take_ptr(lost->names));
+        lost->n = 0;
+        lost->at_usec = ATTACHMENT_NEVER_USEC;
+}
+
 void losses_follow(struct attachment *a, const Rm__Job *job, uint64_t now) {
         const Rm__RankLosses *losses = job->rank_losses;
         struct lately_lost *lost = &a->lost;
 
         if (!losses || !job->spec)
                 return;
-        if (lost->attempt && lost->attempt != job->attempt)
+        if (lost->attempt && lost->attempt != job->attempt) {
                 lost->seen = losses->n_lost; /* it goes on from a checkpoint, or begins again */
+                forget(lost);
+        }
         lost->attempt = job->attempt;
         lost->over =
                 job->cancel || (job->state >= RM__JOB_STATE__JOB_COMPLETING && job->final_state != RM__JOB_STATE__JOB_COMPLETED);

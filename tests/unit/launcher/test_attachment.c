@@ -684,6 +684,20 @@ static void ranks_that_end_with_the_job_are_not_told(void **state) {
         attachment_destroy(s);
 }
 
+static void ranks_lost_by_a_restart_are_not_told(void **state) {
+        struct attachment *s = begin_running(false);
+
+        (void) state;
+        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 0, 0);
+        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 3, 0);
+        tell_lost(s, 2, RM__JOB_STATE__JOB_RECOVERING, 0, 0, 1);
+        expect_text(s, 2, "rm-mpirun: job 7: node n3 is down; it starts again from its beginning, attempt 2 of 4; the output so far is of "
+                          "attempt 1\n");
+        attachment_tick(s, SECOND);
+        expect_text(s, 2, "");
+        attachment_destroy(s);
+}
+
 static void a_passing_refusal_is_tried_again(void **state) {
         struct attachment *s = begin(false, false, 0);
         uint32_t id;
@@ -1090,6 +1104,7 @@ int main(void) {
                 cmocka_unit_test(not_waiting_at_all),
                 cmocka_unit_test(the_way_it_ended_is_told),
                 cmocka_unit_test(lost_ranks_are_told_once_and_together),
+                cmocka_unit_test(ranks_lost_by_a_restart_are_not_told),
                 cmocka_unit_test(ranks_that_end_with_the_job_are_not_told),
                 cmocka_unit_test(a_passing_refusal_is_tried_again),
                 cmocka_unit_test(an_end_that_rmd_has_forgotten_is_remembered),
