@@ -542,7 +542,8 @@ int apply_job_exit(struct apply *a) {
 }
 
 /* A job that goes on without ranks that are lost does not do so without an MPI daemon, with which mpirun ends: as with a node that is lost. */
-static bool restarts_without_daemon(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule, const Rm__CmdGroupEnd *in) {
+static bool restarts_without_daemon(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule,
+                                    const Rm__CmdGroupEnd *in) {
         return state->level >= STATE_LEVEL_RANK_LOSS && job->spec->on_rank_loss == RM__RANK_LOSS__RANK_LOSS_CONTINUE &&
                (in->lost || in->exit_code > 128) && job_end_may_be_loss(state, job, capsule);
 }

@@ -691,8 +691,10 @@ static void ranks_lost_by_a_restart_are_not_told(void **state) {
         tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 0, 0);
         tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 3, 0);
         tell_lost(s, 2, RM__JOB_STATE__JOB_RECOVERING, 0, 0, 1);
-        expect_text(s, 2, "rm-mpirun: job 7: node n3 is down; it starts again from its beginning, attempt 2 of 4; the output so far is of "
-                          "attempt 1\n");
+        expect_text(
+                s, 2,
+                "rm-mpirun: job 7: node n3 is down; it starts again from its beginning, attempt 2 of 4; the output so far is of "
+                "attempt 1\n");
         attachment_tick(s, SECOND);
         expect_text(s, 2, "");
         attachment_destroy(s);
