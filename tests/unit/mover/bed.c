@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../pages/child.h"
 #include "common/util.h"
 
 static char *place(const struct bed *b, const char *name) {
@@ -43,6 +44,7 @@ int bed_setup(void **state) {
 int bed_teardown(void **state) {
         struct bed *b = *state;
 
+        children_end();
         (void) umount2(b->out, MNT_DETACH);
         (void) remove_tree(b->base);
         free(b->key_file);

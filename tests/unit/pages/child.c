@@ -31,6 +31,28 @@ void priority_normal(void) {
                 print_message("the test keeps its low priority, and may be too slow\n");
 }
 
+#define CHILDREN_MAX 64
+
+static pid_t children[CHILDREN_MAX]; /* that have not been ended; 0: free */
+
+static void note_child(pid_t before, pid_t now) {
+        for (size_t i = 0; i < CHILDREN_MAX; i++)
+                if (children[i] == before) {
+                        children[i] = now;
+                        return;
+                }
+}
+
+void children_end(void) {
+        for (size_t i = 0; i < CHILDREN_MAX; i++) {
+                if (children[i] == 0)
+                        continue;
+                (void) kill(children[i], SIGKILL);
+                (void) waitpid(children[i], NULL, 0);
+                children[i] = 0;
+        }
+}
+
 struct child child_begin(void (*function)(int link)) {
         struct child child;
         int ends[2];
@@ -44,6 +66,7 @@ struct child child_begin(void (*function)(int link)) {
                 _exit(0);
         }
         assert_true(child.pid > 0);
+        note_child(0, child.pid);
         (void) close(ends[1]);
         child.link = ends[0];
         child.pidfd = (int) syscall(SYS_pidfd_open, child.pid, 0);
@@ -56,6 +79,7 @@ static int await_end(struct child *child) {
         int status = -1;
 
         assert_int_equal(waitpid(child->pid, &status, 0), child->pid);
+        note_child(child->pid, 0);
         (void) close(child->pidfd);
         (void) close(child->link);
         return status;

@@ -23,6 +23,9 @@ int child_end(struct child *child);
 /* Waits for its own end, which must be a good one. */
 void child_finish(struct child *child);
 
+/* Those that a failed test has left: many compute for ever, and others would be too slow beside them. */
+void children_end(void);
+
 /* What must be true in a child. */
 #define child_assert(condition) child_check((condition), #condition, __LINE__)
 void child_check(bool condition, const char *text, int line);
