@@ -84,7 +84,7 @@ bed_do copy "$repo_dir/examples/rtlib/stencil.c" n1:/home/alice/stencil.c
 build stencil
 run fixed n1 -n 3 ./stencil 2000
 ended_well fixed heat
-steps_for 45 4 ./stencil
+steps_for 90 4 ./stencil
 want=$(plain -n 1 ./stencil $steps | grep heat)
 see "mpirun: $want"
 
