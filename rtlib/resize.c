@@ -54,7 +54,7 @@ void resize_hear(struct resize *resize, const Door__Resize *notice) {
                 hear_number(resize, notice, RESIZE_BEGUN);
         else if (parked && notice->word == DOOR__RESIZE__WORD__WAKE && notice->ranks > resize->rank)
                 hear_number(resize, notice, RESIZE_WOKEN);
-        else if (parked && notice->word == DOOR__RESIZE__WORD__END)
+        else if ((parked || resize->phase == RESIZE_WOKEN) && notice->word == DOOR__RESIZE__WORD__END)
                 enter(resize, RESIZE_ENDED);
 }
 

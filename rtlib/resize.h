@@ -22,7 +22,7 @@ enum resize_phase {
         RESIZE_FINISHED,
         RESIZE_PARKING, /* another rank from here on: parked, and rmd has not heard */
         RESIZE_PARKED,
-        RESIZE_WOKEN,
+        RESIZE_WOKEN, /* for a change that rank 0 may not make any more, since it ends */
         RESIZE_ENDED, /* the job ends */
         RESIZE_PHASES
 };

@@ -11,6 +11,7 @@
 
 #define FINISH_USEC UINT64_C(10000000)
 #define LOOK_USEC UINT64_C(1000000) /* another thread may have taken what came */
+#define CALL_USEC UINT64_C(1000)
 
 /* Used by one thread at a time, as rm/rmrt_resize.h says; resizing_hear() comes from there, or while it is not used. */
 static struct {
@@ -83,6 +84,13 @@ int rmrt_resize_wait(struct rmrt_change *ret) {
         if (state->phase == RESIZE_MEMBER)
                 resize_park(state);
         return wait_parked(ret);
+}
+
+bool rmrt_resize_is_on(void) {
+        channel_wait(CALL_USEC);
+        notices_take(resizing.state.rank);
+        say();
+        return resizing.state.phase == RESIZE_WOKEN;
 }
 
 bool rmrt_resize_poll(struct rmrt_change *ret) {

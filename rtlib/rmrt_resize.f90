@@ -44,6 +44,9 @@ module rmrt_resize
       import :: c_change, c_int
       type(c_change), intent(out) :: change
     end function
+    logical(c_bool) function c_is_on() bind(c, name='rmrt_resize_is_on')
+      import :: c_bool
+    end function
     logical(c_bool) function c_poll(change) bind(c, name='rmrt_resize_poll')
       import :: c_bool, c_change
       type(c_change), intent(inout) :: change
@@ -56,6 +59,8 @@ module rmrt_resize
 
   ! Of Linux.
   integer, parameter :: EIO = 5, EINVAL = 22, EFBIG = 27
+  ! As in rm/rmrt_resize.h.
+  integer, parameter :: CALL_TAG = 32767
 
 contains
 
@@ -97,6 +102,46 @@ contains
     call check(ierror)
   end subroutine
 
+  ! Rank 0 calls for those that were woken: it makes the change now.
+  subroutine call_woken(change, ierror)
+    type(c_change), intent(in) :: change
+    integer, intent(out) :: ierror
+    integer(int64) :: epoch(1)
+    integer :: i
+
+    ierror = 0
+    epoch(1) = change%epoch
+    do i = int(change%before), int(change%now) - 1
+      call MPI_Send(epoch, 1, MPI_INTEGER8, i, CALL_TAG, MPI_COMM_WORLD, ierror)
+      call check(ierror)
+      if (ierror < 0) return
+    end do
+  end subroutine
+
+  ! 1: rank 0 has called. 0: the program has ended.
+  subroutine await_call(change, ierror)
+    type(c_change), intent(in) :: change
+    integer, intent(out) :: ierror
+    integer(int64) :: epoch(1)
+    logical :: there
+
+    epoch(1) = 0
+    do while (epoch(1) /= change%epoch)
+      call MPI_Iprobe(0, CALL_TAG, MPI_COMM_WORLD, there, MPI_STATUS_IGNORE, ierror)
+      call check(ierror)
+      if (ierror < 0) return
+      if (there) then
+        call MPI_Recv(epoch, 1, MPI_INTEGER8, 0, CALL_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierror)
+        call check(ierror)
+        if (ierror < 0) return
+      else if (.not. c_is_on()) then
+        ierror = 0
+        return
+      end if
+    end do
+    ierror = 1
+  end subroutine
+
   ! Of a rank that has no communicator: at the beginning, and after it was parked.
   subroutine join(newcomm, event, ierror)
     type(MPI_Comm), intent(out) :: newcomm
@@ -106,6 +151,7 @@ contains
 
     newcomm = MPI_COMM_NULL
     ierror = c_wait(change)
+    if (ierror > 0 .and. change%epoch > 0) call await_call(change, ierror)
     if (ierror <= 0) then
       event%kind = RMRT_ENDED
       return
@@ -139,6 +185,8 @@ contains
     newcomm = MPI_COMM_NULL
     ierror = 0
     call MPI_Comm_rank(comm, rank)
+    if (rank == 0) call call_woken(change, ierror)
+    if (ierror < 0) return
     if (rank < event%now) call first(event%now, change%epoch, newcomm, ierror)
     if (ierror < 0) return
     event%both = comm

@@ -61,6 +61,9 @@ bool rmrt_is_resizable(void);
 /* At the beginning, and of a rank that is no longer active. 1: it is one of `ret->now` active ranks (0: of all there are); a parked rank waits for that. 0: the program has
  * ended. -EINVAL: it is active; -EADDRINUSE, -EMFILE and others: it cannot listen. */
 int rmrt_resize_wait(struct rmrt_change *ret);
+/* Of one that rmrt_resize_wait() has woken, until rank 0 calls for it: false when the program has ended instead, as rank 0 may have had its last step before it heard that the
+ * others were woken. Waits a millisecond at most. */
+bool rmrt_resize_is_on(void);
 /* Of rank 0, does not wait. True: all active ranks are to make this change now. */
 bool rmrt_resize_poll(struct rmrt_change *ret);
 /* They have; on each of them, and on those that are no longer active. */

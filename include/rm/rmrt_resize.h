@@ -27,6 +27,33 @@ struct rmrt_resize {
         MPI_Comm both; /* RMRT_RESIZED: the old communicator or the new one, whichever has more ranks. Nobody's to free. */
 };
 
+/* Of messages from rank 0 to those that were woken, on MPI_COMM_WORLD. */
+#define RMRT_MPI_TAG 32767
+
+/* Rank 0 calls for those that were woken: it makes the change now. */
+static inline int rmrt_mpi_call(const struct rmrt_change *change) {
+        for (int i = (int) change->before; i < (int) change->now; i++)
+                if (MPI_Send(&change->epoch, 1, MPI_UINT64_T, i, RMRT_MPI_TAG, MPI_COMM_WORLD) != MPI_SUCCESS)
+                        return -EIO;
+        return 0;
+}
+
+/* 1: rank 0 has called. 0: the program has ended. */
+static inline int rmrt_mpi_called(const struct rmrt_change *change) {
+        uint64_t epoch = 0;
+        int there;
+
+        while (epoch != change->epoch) {
+                if (MPI_Iprobe(0, RMRT_MPI_TAG, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+                        return -EIO;
+                if (there && MPI_Recv(&epoch, 1, MPI_UINT64_T, 0, RMRT_MPI_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+                        return -EIO;
+                if (!there && !rmrt_resize_is_on())
+                        return 0;
+        }
+        return 1;
+}
+
 /* Ranks 0 .. `ranks` - 1, who alone call this. */
 static inline int rmrt_mpi_first(int ranks, uint64_t epoch, MPI_Comm *ret) {
         int range[1][3] = { { 0, ranks - 1, 1 } };
@@ -49,6 +76,8 @@ static inline int rmrt_mpi_join(MPI_Comm *newcomm, struct rmrt_resize *event) {
         struct rmrt_change change;
         int r = rmrt_resize_wait(&change);
 
+        if (r > 0 && change.epoch > 0)
+                r = rmrt_mpi_called(&change);
         if (r <= 0) {
                 event->kind = RMRT_ENDED;
                 return r;
@@ -77,6 +106,9 @@ static inline int rmrt_mpi_change(MPI_Comm comm, const struct rmrt_change *chang
         event->now = (int) change->now;
         *newcomm = MPI_COMM_NULL;
         (void) MPI_Comm_rank(comm, &rank);
+        r = rank == 0 ? rmrt_mpi_call(change) : 0;
+        if (r < 0)
+                return r;
         if (rank < event->now) {
                 r = rmrt_mpi_first(event->now, change->epoch, newcomm);
                 if (r < 0)

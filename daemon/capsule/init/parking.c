@@ -192,15 +192,16 @@ static bool tell_rank(const struct parking *parking, uint32_t i, Door__Resize *r
         const Capsule__ResizeOrder *order = &parking->order;
         const struct rank *rank = &parking->ranks[i];
         const Door__Resize to = { .rank = order->first + i };
+        bool called;
 
         if (to.rank == 0)
                 return parking->said.listens && answer_change(parking, &to, ret);
         if (!rank->parked || rank->answered)
                 return false;
-        if (order->end)
-                return is_parked(rank) && answer(&to, DOOR__RESIZE__WORD__END, order->epoch, 0, ret);
-        return grows(order) && rank->wake_epoch == order->epoch && rank->epoch < order->epoch &&
-               answer(&to, DOOR__RESIZE__WORD__WAKE, order->epoch, order->wanted, ret);
+        called = grows(order) && rank->wake_epoch == order->epoch && rank->epoch < order->epoch;
+        if (order->end) /* also if it was called: rank 0 may have had its last step before it knew that it may go on */
+                return (is_parked(rank) || called) && answer(&to, DOOR__RESIZE__WORD__END, order->epoch, 0, ret);
+        return called && answer(&to, DOOR__RESIZE__WORD__WAKE, order->epoch, order->wanted, ret);
 }
 
 bool parking_next(const struct parking *parking, size_t *at, Door__Resize *ret) {

@@ -159,6 +159,11 @@ static void test_end(void **state) {
         assert_int_equal(resize.phase, RESIZE_ENDED);
         says(&resize, 0, DOOR__RESIZE__WORD__AWAKE, 0, 4);
         says_nothing(&resize, SECOND);
+        /* It was woken, and rank 0 had its last step. */
+        resize_init(&resize, 6, 4);
+        hear(&resize, DOOR__RESIZE__WORD__WAKE, 1, 8);
+        hear(&resize, DOOR__RESIZE__WORD__END, 1, 0);
+        assert_int_equal(resize.phase, RESIZE_ENDED);
 
         resize_init(&resize, 0, 4);
         resize_finish(&resize);
