@@ -63,10 +63,19 @@ static void on_time(struct copy *copy) {
         look(copy);
 }
 
-static void look(struct copy *copy) {
+static void set_deadline(struct copy *copy) {
         bool quiet = parking_is_quiet(copy->parking);
         size_t at = 0;
         Door__Resize word;
+
+        if (copy->looks || (!quiet && !copy->held && !parking_next(copy->parking, &at, &word)))
+                return;
+        copy->looks = true;
+        copy_later(copy, quiet && !copy->held && copy->rest_usec > now(copy) ? copy->rest_usec - now(copy) : LOOK_USEC, on_time);
+}
+
+static void look(struct copy *copy) {
+        bool quiet = parking_is_quiet(copy->parking);
 
         if (copy->dead || !copy->payload || copy->payload->ended)
                 return;
@@ -78,10 +87,7 @@ static void look(struct copy *copy) {
                 if (!copy->held)
                         tell_ranks(copy);
         }
-        if (copy->looks || (!quiet && !copy->held && !parking_next(copy->parking, &at, &word)))
-                return;
-        copy->looks = true;
-        copy_later(copy, quiet && !copy->held && copy->rest_usec > now(copy) ? copy->rest_usec - now(copy) : LOOK_USEC, on_time);
+        set_deadline(copy);
 }
 
 void park_order(struct copy *copy, const struct capsule_resize *order) {
@@ -119,6 +125,7 @@ bool park_hear(struct copy *copy, const Door__Resize *word, Door__Resize *ret_an
                 copy->rest_usec = now(copy) + STIR_USEC;
                 look(copy);
         }
+        set_deadline(copy);
         return answered;
 }
 

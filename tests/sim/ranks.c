@@ -238,6 +238,16 @@ static bool all_finish(const struct payload *first) {
         return true;
 }
 
+/* With a group that fails, MPI of the others does, also of those that mpirun has not told yet. */
+static bool has_failed(const struct payload *first) {
+        const struct payload *payload;
+
+        LIST_FOREACH (payload, &first->world->payloads, entry)
+                if (same_program(first, payload) && payload->ended && payload->end_status != 0)
+                        return true;
+        return false;
+}
+
 static const struct payload *first_of(const struct payload *group) {
         const struct payload *payload;
 
@@ -251,7 +261,7 @@ bool ranks_may_end(const struct payload *payload) {
         const struct payload *first = payload->n_ranks > 0 ? first_of(payload) : NULL;
         struct resize *rank = first ? &first->ranks[0] : NULL;
 
-        if (!rank || payload->end_status != 0 || program_of(payload) == IS_DEAF)
+        if (!rank || payload->end_status != 0 || program_of(payload) == IS_DEAF || has_failed(first))
                 return true; /* it is killed, or fails */
         if (!all_began(first))
                 return false;
