@@ -27,7 +27,7 @@ struct rmrt_resize {
         MPI_Comm both; /* RMRT_RESIZED: the old communicator or the new one, whichever has more ranks. Nobody's to free. */
 };
 
-/* Of messages from rank 0 to those that were woken, on MPI_COMM_WORLD. */
+/* Of messages from rank 0 to those that were woken, on MPI_COMM_WORLD. Not for the program's own. */
 #define RMRT_MPI_TAG 32767
 
 /* Rank 0 calls for those that were woken: it makes the change now. */

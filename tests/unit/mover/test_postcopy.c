@@ -185,7 +185,7 @@ static void move_all(struct bed *b, bool without_rmd) {
 
         assert_true(expected >= (uint64_t) AREA * PAGE);
         bytes = freeze(b, &child);
-        assert_true(bytes >= (uint64_t) AREA * PAGE && bytes < (uint64_t) AREA * PAGE * 5 / 4 + (16 << 20));
+        assert_true(bytes >= (uint64_t) AREA * PAGE && bytes < (uint64_t) AREA * PAGE * 11 / 10 + (8 << 20));
         for (int i = 0; i < 2 && without_rmd; i++) {
                 (void) close(b->pair.fds[i]);
                 b->pair.fds[i] = -1;
