@@ -69,6 +69,7 @@ static void start(int level) {
         ft.threads = level == MPI_THREAD_MULTIPLE;
         losses_init(&ft.losses, (uint32_t) ft.size);
         members_init();
+        watch_init();
         make_world();
         blocked_init();
         outlive_closed_connections();

@@ -37,6 +37,8 @@ static struct {
         time_t looked;
         long long read_bytes;
         bool looking;
+        int64_t limit_sec; /* 0: none */
+        struct seen own; /* for the limit */
         struct seen *seen; /* by rank, at the lowest that lives */
         /* Of both. */
         pthread_t thread;
@@ -126,6 +128,13 @@ void watch_repair(bool begins) {
 
 /* ---- ranks that wait for each other ---- */
 
+void watch_init(void) {
+        const char *text = getenv("RMRT_WAIT_LIMIT");
+
+        if (text && *text && parse_i64(text, 1, INT32_MAX, &here.limit_sec) < 0)
+                ft_give_up("RMRT_WAIT_LIMIT: '%s' is no number of seconds", text);
+}
+
 void watch_enter(const struct comm *c) {
         if (here.depth++ > 0)
                 return;
@@ -149,15 +158,6 @@ static long long bytes_read(void) {
         return bytes;
 }
 
-/* A large message that is still coming in is no standstill. */
-static void count_progress(void) {
-        long long bytes = bytes_read();
-
-        if (bytes - here.read_bytes > MOVED_BYTES)
-                here.serial++;
-        here.read_bytes = bytes;
-}
-
 static void note_seen(struct seen *s, bool said, uint64_t serial) {
         if (!said) {
                 if (++s->missed > 2)
@@ -167,6 +167,23 @@ static void note_seen(struct seen *s, bool said, uint64_t serial) {
         s->missed = 0;
         s->same = s->serial == serial ? s->same + 1 : 0;
         s->serial = serial;
+}
+
+static void check_limit(void) {
+        note_seen(&here.own, true, here.serial);
+        if (here.limit_sec == 0 || here.own.same * LOOK_SEC < here.limit_sec)
+                return;
+        tell("it has waited for longer than it may");
+        ft_give_up("RMRT_WAIT_LIMIT is %d s", (int) here.limit_sec);
+}
+
+/* A large message that is still coming in is no standstill. */
+static void count_progress(void) {
+        long long bytes = bytes_read();
+
+        if (bytes - here.read_bytes > MOVED_BYTES)
+                here.serial++;
+        here.read_bytes = bytes;
 }
 
 /* True: nobody goes on. */
@@ -203,6 +220,7 @@ static void look(void) {
         uint32_t lowest = members_first();
 
         count_progress();
+        check_limit();
         if ((int) lowest == ft.rank) {
                 if (look_at_all())
                         end_all();

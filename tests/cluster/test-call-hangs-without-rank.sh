@@ -31,3 +31,5 @@ for step in 4 -5 6; do goes_on files "$step"; done
 ends neighbours "MPI_Neighbor_alltoall does not go on without rank 1" "$programs/asks" MPI_Neighbor_alltoall
 ends lock "MPI_Win_lock does not go on without rank 1" "$programs/asks" MPI_Win_lock
 ends waits "MPI_Recv: all ranks that are left wait for others" "$programs/counts"
+settings+=(RMRT_WAIT_LIMIT=8)
+ends limited "MPI_Recv: it has waited for longer than it may" "$programs/counts" 90

@@ -19,6 +19,11 @@ trap 'rm -f "$log"' EXIT
 run() {
     local ranks=$1
     shift
+    # Ranks of the last job may outlive their mpirun for a moment, and have their names until then.
+    for _ in {1..200}; do
+        grep -q '@rm/' /proc/net/unix || break
+        sleep 0.1
+    done
     timeout 120 "$door" mpirun --with-ft ulfm --oversubscribe -n "$ranks" -x LD_PRELOAD="$library" "$@" 2>"$log"
 }
 
