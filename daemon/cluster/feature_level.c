@@ -102,6 +102,7 @@ static const struct {
         { &rm__job__descriptor, 230, STATE_LEVEL_RANK_LOSS }, /* rank_losses */
         { &rm__checkpoint__descriptor, 230, STATE_LEVEL_RANK_LOSS }, /* rank_losses */
         { &rm__command__descriptor, 230, STATE_LEVEL_RANK_LOSS }, /* job_ranks_told */
+        { &rm__cmd_group_end__descriptor, 230, STATE_LEVEL_RANK_LOSS }, /* killed */
         { &rm__job__descriptor, 240, STATE_LEVEL_OWN_STATE }, /* own_state */
         { &rm__cmd_checkpoint_start__descriptor, 240, STATE_LEVEL_OWN_STATE }, /* force */
         { &rm__command__descriptor, 240, STATE_LEVEL_OWN_STATE }, /* job_own_state */

@@ -545,7 +545,7 @@ int apply_job_exit(struct apply *a) {
 static bool restarts_without_daemon(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule,
                                     const Rm__CmdGroupEnd *in) {
         return state->level >= STATE_LEVEL_RANK_LOSS && job->spec->on_rank_loss == RM__RANK_LOSS__RANK_LOSS_CONTINUE &&
-               (in->lost || in->exit_code > 128) && job_end_may_be_loss(state, job, capsule);
+               (in->lost || in->killed) && job_end_may_be_loss(state, job, capsule);
 }
 
 /* mpirun's word counts, unless it is that all went well: it also says so when it has lost a daemon. */

@@ -69,6 +69,13 @@ static char *reason_of(const struct runner *runner, const struct resident *group
         }
 }
 
+/* Not by rmd. The shell that PRRTE runs a daemon in ends with 128 and the signal; who makes that up gets another attempt at his job, which is counted. */
+static bool was_killed(const struct resident *group, enum end end) {
+        int code = end == END_EXITED ? WEXITSTATUS(group->wait_status) : 0;
+
+        return !group->signalled && (end == END_KILLED || (code > 128 && code <= 128 + SIGRTMAX));
+}
+
 static void tell(struct runner *runner, struct resident *group, enum end end) {
         bool has_status = end == END_KILLED || end == END_EXITED;
         cleanup_free char *reason = reason_of(runner, group, end);
@@ -82,6 +89,7 @@ static void tell(struct runner *runner, struct resident *group, enum end end) {
         body->exit_code = has_status ? launch_exit_code(group->wait_status) : 255;
         body->reason = reason;
         body->lost = end == END_LOST;
+        body->killed = was_killed(group, end);
         body->end_usec = group->end_real_usec ? group->end_real_usec : now_real_usec();
         runner_propose(runner, group, &c.command);
 }

@@ -33,7 +33,7 @@ struct resident {
         char *waiting_line; /* of a group: what its rm-agent wants run, once there is a lease; NULL: nothing */
         char *agent;      /* of a group: rm-agent in the head that asked for its daemon; NULL = not known (yet) */
         uint64_t orphan_usec; /* of a group: since when its rm-agent is gone, or its job's end is decided; 0: not yet */
-        uint32_t signalled; /* the last signal a cancel sent */
+        uint32_t signalled; /* the last one that rmd sent to end it; 0: none */
         uint64_t signal_usec;
         unsigned stalled; /* why its output was not taken, as far as told: a bit for each enum capsule_stall */
         bool reporting;   /* a proposal about it is under way */

@@ -872,15 +872,16 @@ int ends(struct world *w, uint64_t job, int32_t exit_code, int final_state, cons
         return apply_command(w, &command);
 }
 
-int group_end(struct world *w, uint64_t job, int32_t group, const char *node, int32_t exit_code, bool lost, uint64_t end_usec,
-              const char *reason) {
+int group_end(struct world *w, uint64_t job, int32_t group, const char *node, int32_t exit_code, enum end_way way,
+              uint64_t end_usec, const char *reason) {
         COMMAND(GroupEnd, group_end, GROUP_END);
 
         body.job = job;
         body.group = group;
         body.node = (char *) node;
         body.exit_code = exit_code;
-        body.lost = lost;
+        body.lost = way == LOST;
+        body.killed = way == KILLED;
         body.end_usec = end_usec;
         body.reason = (char *) reason;
         return apply_command(w, &command);

@@ -96,8 +96,9 @@ int restart(struct world *w, uint64_t job, uint32_t attempt, const char *node, b
 int running(struct world *w, uint64_t job);
 int cancel(struct world *w, uint64_t job, uint32_t signal, bool timeout);
 int ends(struct world *w, uint64_t job, int32_t exit_code, int final_state, const char *reason);
-int group_end(struct world *w, uint64_t job, int32_t group, const char *node, int32_t exit_code, bool lost, uint64_t end_usec,
-              const char *reason);
+enum end_way { BY_ITSELF, KILLED, LOST };
+int group_end(struct world *w, uint64_t job, int32_t group, const char *node, int32_t exit_code, enum end_way way,
+              uint64_t end_usec, const char *reason);
 int forget(struct world *w, uint64_t job);
 int output_done(struct world *w, uint64_t job);
 int move_start(struct world *w, uint64_t job, int32_t capsule, const char *to);

@@ -810,19 +810,19 @@ static void test_group_end(void **state) {
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 uint64_t job = running_job(w);
 
-                REFUSED(group_end(w, job, 1, "n2", 137, false, 5, "killed"), -EBUSY, "is not completing");
+                REFUSED(group_end(w, job, 1, "n2", 137, KILLED, 5, "killed"), -EBUSY, "is not completing");
                 if (cases[i].cancel)
                         assert_int_equal(cancel(w, job, 0, false), 0);
                 assert_int_equal(ends(w, job, cases[i].exit_code, cases[i].final_state, cases[i].final_state ? "n3 is down" : ""),
                                  0);
-                REFUSED(group_end(w, 99, 1, "n2", 137, false, 5, "killed"), -ESRCH, "is not on that node");
-                REFUSED(group_end(w, job, 1, "n1", 137, false, 5, "killed"), -ESRCH, "is not on that node");
-                REFUSED(group_end(w, job, -1, "n1", 137, false, 5, "killed"), -ESRCH, "is not on that node");
-                REFUSED(group_end(w, job, 1, "n2", 0, false, 5, "killed"), -EINVAL, "is not the exit code of a failure");
-                REFUSED(group_end(w, job, 1, "n2", 256, false, 5, "killed"), -EINVAL, "is not the exit code of a failure");
-                assert_int_equal(group_end(w, job, 1, "n2", 137, cases[i].lost, 5, "killed"), 0);
-                assert_int_equal(group_end(w, job, 1, "n2", 137, cases[i].lost, 5, "killed"), 0);
-                assert_int_equal(group_end(w, job, 0, "n1", 1, false, 6, "later"), 0);
+                REFUSED(group_end(w, 99, 1, "n2", 137, KILLED, 5, "killed"), -ESRCH, "is not on that node");
+                REFUSED(group_end(w, job, 1, "n1", 137, KILLED, 5, "killed"), -ESRCH, "is not on that node");
+                REFUSED(group_end(w, job, -1, "n1", 137, KILLED, 5, "killed"), -ESRCH, "is not on that node");
+                REFUSED(group_end(w, job, 1, "n2", 0, KILLED, 5, "killed"), -EINVAL, "is not the exit code of a failure");
+                REFUSED(group_end(w, job, 1, "n2", 256, KILLED, 5, "killed"), -EINVAL, "is not the exit code of a failure");
+                assert_int_equal(group_end(w, job, 1, "n2", 137, cases[i].lost ? LOST : KILLED, 5, "killed"), 0);
+                assert_int_equal(group_end(w, job, 1, "n2", 137, cases[i].lost ? LOST : KILLED, 5, "killed"), 0);
+                assert_int_equal(group_end(w, job, 0, "n1", 1, BY_ITSELF, 6, "later"), 0);
                 all_gone(w, job);
                 assert_string_equal(job_word(w, job), cases[i].word);
                 assert_int_equal(job_of(w, job)->exit_code, cases[i].shown_code);
@@ -836,8 +836,8 @@ static void test_group_end_order(void **state) {
         uint64_t job = running_job(w);
 
         assert_int_equal(ends(w, job, 0, 0, ""), 0);
-        assert_int_equal(group_end(w, job, 0, "n1", 1, false, 7, "it followed"), 0);
-        assert_int_equal(group_end(w, job, 1, "n2", 137, false, 5, "it was killed"), 0);
+        assert_int_equal(group_end(w, job, 0, "n1", 1, BY_ITSELF, 7, "it followed"), 0);
+        assert_int_equal(group_end(w, job, 1, "n2", 137, KILLED, 5, "it was killed"), 0);
         all_gone(w, job);
         assert_string_equal(job_of(w, job)->reason, "it was killed");
         assert_string_equal(job_word(w, job), "FAILED");

@@ -338,6 +338,181 @@ static void test_late_loss_of_a_critical_rank(void **state) {
         expect_end(w, id, RM__JOB_STATE__JOB_FAILED, 1, "critical rank 5 was lost, and no spare rank is left");
 }
 
+/* ---- without the daemon of a group ---- */
+
+/* 8 ranks that may start again so often. */
+static uint64_t running_counted_job(struct world *w, uint32_t restarts) {
+        uint64_t id = running_job(w);
+
+        let_restart(w, id, restarts);
+        return id;
+}
+
+/* mpirun ends, and then the daemon of the second group is heard of. */
+static void end_daemon(struct world *w, uint64_t id, int32_t mpirun_exit_code, int32_t exit_code, enum end_way way) {
+        assert_int_equal(ends(w, id, mpirun_exit_code, RM__JOB_STATE__JOB_PENDING, ""), 0);
+        assert_int_equal(group_end(w, id, 1, "n2", exit_code, way, 5, "no daemon"), 0);
+}
+
+static void leave_all(struct world *w, uint64_t id) {
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(gone(w, id, i, i == 1 ? "n2" : "n1"), 0);
+}
+
+static void expect_restart(struct world *w, uint64_t id, uint32_t attempt) {
+        const Rm__Job *job = job_of(w, id);
+
+        assert_string_equal(w->events, "job-restarted ");
+        assert_int_equal(job->state, RM__JOB_STATE__JOB_RECOVERING);
+        assert_int_equal(job->attempt, attempt);
+        assert_int_equal(job_counted_attempts(job), attempt);
+        assert_string_equal(job->restart_reason, "no daemon");
+}
+
+static void expect_no_restart(struct world *w, uint64_t id, uint32_t attempt) {
+        assert_string_equal(w->events, "");
+        assert_int_equal(job_of(w, id)->state, RM__JOB_STATE__JOB_COMPLETING);
+        assert_int_equal(job_of(w, id)->attempt, attempt);
+}
+
+/* A user may kill his daemons again and again. mpirun may have said the same, or 0. */
+static void test_killed_daemon_restarts_only_so_often(void **state) {
+        struct world *w = *state;
+        static const int32_t mpirun_exit_codes[] = { 137, 0 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(mpirun_exit_codes); i++) {
+                uint64_t id = running_counted_job(w, 2);
+
+                for (uint32_t attempt = 1; attempt <= 2; attempt++) {
+                        end_daemon(w, id, mpirun_exit_codes[i], 137, KILLED);
+                        expect_restart(w, id, attempt + 1);
+                        /* It counts once, however many groups end so. */
+                        assert_int_equal(group_end(w, id, 0, "n1", 137, KILLED, 6, "no daemon"), -EBUSY);
+                        assert_int_equal(job_of(w, id)->attempt, attempt + 1);
+                        leave_all(w, id);
+                        assert_int_equal(job_of(w, id)->state, RM__JOB_STATE__JOB_PENDING);
+                        place_all(w, id);
+                }
+                end_daemon(w, id, mpirun_exit_codes[i], 137, KILLED);
+                expect_no_restart(w, id, 3);
+                leave_all(w, id);
+                expect_end(w, id, RM__JOB_STATE__JOB_FAILED, 137, "no daemon");
+        }
+}
+
+static void test_lost_or_killed_daemon_restarts(void **state) {
+        struct world *w = *state;
+        static const struct {
+                int32_t mpirun_exit_code;
+                int32_t exit_code;
+                enum end_way way;
+        } cases[] = { { 0, 129, KILLED }, { 1, 129, KILLED }, { 0, 143, KILLED }, { 1, 255, LOST }, { 0, 1, LOST } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                uint64_t id = running_counted_job(w, 1);
+
+                end_daemon(w, id, cases[i].mpirun_exit_code, cases[i].exit_code, cases[i].way);
+                expect_restart(w, id, 2);
+                leave_all(w, id);
+                place_all(w, id);
+                end(w, id, 0);
+                expect_end(w, id, RM__JOB_STATE__JOB_COMPLETED, 0, "");
+        }
+}
+
+/* Or by rmd, whatever the exit code; 255 where nothing is known of the end. */
+static void test_daemon_that_ends_by_itself_does_not_restart(void **state) {
+        struct world *w = *state;
+        static const struct {
+                int32_t mpirun_exit_code;
+                int32_t exit_code;
+                int32_t shown_code;
+        } cases[] = { { 0, 1, 1 }, { 0, 137, 137 }, { 0, 255, 255 }, { 14, 1, 14 }, { 14, 137, 14 }, { 137, 137, 137 } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                uint64_t id = running_job(w);
+
+                end_daemon(w, id, cases[i].mpirun_exit_code, cases[i].exit_code, BY_ITSELF);
+                expect_no_restart(w, id, 1);
+                leave_all(w, id);
+                expect_end(w, id, RM__JOB_STATE__JOB_FAILED, cases[i].shown_code, "no daemon");
+        }
+}
+
+static void let_abort(struct world *w, uint64_t id) {
+        job_of(w, id)->spec->on_node_loss = state_job(w->twin, id)->spec->on_node_loss = 0;
+}
+
+/* Only one that goes on without lost ranks does, at a level that knows of these, and only if its owner wants it to. */
+static void test_others_fail_without_a_daemon(void **state) {
+        struct world *w = *state;
+        static const struct {
+                bool enduring;
+                bool aborts;
+                uint32_t level;
+                bool restarts;
+        } cases[] = {
+                { true, false, STATE_LEVEL_RANK_LOSS, true },
+                { false, false, STATE_LEVEL_RANK_LOSS, false },
+                { true, false, STATE_LEVEL_RANK_LOSS - 1, false },
+                { true, true, STATE_LEVEL_RANK_LOSS, false },
+        };
+        static const struct {
+                int32_t exit_code;
+                enum end_way way;
+                int state;
+        } ways[] = { { 137, KILLED, RM__JOB_STATE__JOB_FAILED }, { 255, LOST, RM__JOB_STATE__JOB_NODE_FAIL } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases) * ARRAY_SIZE(ways); i++) {
+                size_t k = i / ARRAY_SIZE(ways), way = i % ARRAY_SIZE(ways);
+                uint64_t id;
+
+                w->state->level = w->twin->level = cases[k].level;
+                id = (uint64_t) (cases[k].enduring ? submit_enduring(w, 8) : submit(w, 8));
+                let_restart(w, id, 5);
+                if (cases[k].aborts)
+                        let_abort(w, id);
+                place_all(w, id);
+                end_daemon(w, id, 0, ways[way].exit_code, ways[way].way);
+                if (cases[k].restarts)
+                        expect_restart(w, id, 2);
+                else
+                        expect_no_restart(w, id, 1);
+                leave_all(w, id);
+                if (!cases[k].restarts)
+                        expect_end(w, id, ways[way].state, ways[way].exit_code, "no daemon");
+        }
+}
+
+/* What was known of the end of the attempt before, is not of the next one. */
+static void test_killed_daemon_restarts_after_another_has_ended(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_counted_job(w, 1);
+
+        assert_int_equal(ends(w, id, 0, RM__JOB_STATE__JOB_PENDING, ""), 0);
+        assert_int_equal(group_end(w, id, 0, "n1", 1, BY_ITSELF, 3, "it ended"), 0);
+        expect_no_restart(w, id, 1);
+        assert_int_equal(group_end(w, id, 1, "n2", 137, KILLED, 2, "no daemon"), 0);
+        expect_restart(w, id, 2);
+        leave_all(w, id);
+        place_all(w, id);
+        end_daemon(w, id, 0, 137, KILLED);
+        leave_all(w, id);
+        expect_end(w, id, RM__JOB_STATE__JOB_FAILED, 137, "no daemon");
+}
+
+/* Its end is asked for: the daemons are ended with it. */
+static void test_cancelled_job_does_not_restart_without_a_daemon(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_job(w);
+
+        assert_int_equal(cancel(w, id, 15, false), 0);
+        end_daemon(w, id, 143, 143, KILLED);
+        expect_no_restart(w, id, 1);
+        leave_all(w, id);
+        expect_end(w, id, RM__JOB_STATE__JOB_CANCELLED, 143, "cancelled by alice");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_losses_are_listed_once_in_order, set_up, tear_down),
@@ -355,6 +530,12 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_or_starts_again, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_late_loss_of_a_critical_rank, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_goes_on_with_what_was_saved, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_killed_daemon_restarts_only_so_often, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_lost_or_killed_daemon_restarts, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_daemon_that_ends_by_itself_does_not_restart, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_others_fail_without_a_daemon, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_killed_daemon_restarts_after_another_has_ended, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_cancelled_job_does_not_restart_without_a_daemon, set_up, tear_down),
         };
 
         return cmocka_run_group_tests_name("state_rank_loss", tests, NULL, NULL);

@@ -1,0 +1,67 @@
+/* What the node of a group tells of the end of its daemon. */
+#include "tests/unit/cluster/cluster_test.h"
+
+#include <sys/wait.h>
+
+#include "daemon/job/runner_internal.h"
+
+static int set_up(void **state) {
+        struct world *w = xcalloc(1, sizeof(*w));
+
+        world_init(w);
+        (void) tnode_start(w, 0, 0);
+        EXPECT(w, joined(w, 1), 1000);
+        *state = w;
+        return 0;
+}
+
+static int tear_down(void **state) {
+        world_finish(*state);
+        free(*state);
+        return 0;
+}
+
+/* The failure of a job that mpirun gives no reason for: what it is told of, the state may take for the loss of a node. */
+static bool is_told(struct world *w, int wait_status, uint32_t signalled, bool lost, const char *reason) {
+        struct rmd rmd = { .base = w->base, .cluster = w->nodes[0].cluster };
+        struct runner runner = { .rmd = &rmd };
+        struct resident group = {
+                .job = 7,
+                .index = 1,
+                .exited = !lost,
+                .wait_status = wait_status,
+                .signalled = signalled,
+                .lost = lost,
+                .end_real_usec = 5,
+                .reporting = true, /* another proposal is under way, so that none is made */
+        };
+        Rm__Job job = RM__JOB__INIT;
+
+        job.id = 7;
+        job.state = RM__JOB_STATE__JOB_COMPLETING;
+        job.final_state = RM__JOB_STATE__JOB_FAILED;
+        job.reason = (char *) reason;
+        return !ends_told(&runner, &group, &job);
+}
+
+/* rmd ends the daemons that mpirun leaves behind: that they end so is no reason for anything. */
+static void test_end_by_own_signal_is_not_told(void **state) {
+        struct world *w = *state;
+
+        assert_false(is_told(w, W_EXITCODE(0, SIGTERM), SIGTERM, false, ""));
+        assert_true(is_told(w, W_EXITCODE(0, SIGTERM), 0, false, ""));
+        assert_true(is_told(w, W_EXITCODE(0, SIGKILL), 0, false, ""));
+        assert_false(is_told(w, W_EXITCODE(0, SIGKILL), 0, false, "mpirun was killed"));
+        assert_false(is_told(w, W_EXITCODE(137, 0), 0, false, ""));
+        /* A capsule is not lost by a signal to its daemon. */
+        assert_true(is_told(w, 0, 0, true, ""));
+        assert_true(is_told(w, 0, SIGTERM, true, ""));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_end_by_own_signal_is_not_told, set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
