@@ -265,7 +265,7 @@ int capsule_resize_order(struct capsule *capsule, const struct capsule_resize *o
         return send_request(capsule, &request);
 }
 
-int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, const uint32_t *lost, size_t n_lost) {
+int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, const uint32_t *lost, size_t n_lost, bool speaks) {
         Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__RankOrder body = CAPSULE__RANK_ORDER__INIT;
 
@@ -273,6 +273,7 @@ int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, 
         body.ranks = ranks;
         body.lost = (uint32_t *) lost;
         body.n_lost = n_lost;
+        body.speaks = speaks;
         request.op_case = CAPSULE__REQUEST__OP_RANK_ORDER;
         request.rank_order = &body;
         return send_request(capsule, &request);

@@ -8,15 +8,18 @@
 
 /* mpirun has ended, so all that its ranks have said is in their PID 1's door; those that have said nothing will not. */
 #define WORDS_WAIT_USEC (UINT64_C(1) * 1000000U)
+/* No rank is left: mpirun ends within milliseconds. PRRTE's may miss the end of the last ones if several end at once, and then waits for ever. */
+#define MPIRUN_WAIT_USEC (UINT64_C(10) * 1000000U)
 
 static void pass_on(struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
         const Rm__RankLosses *losses = job->rank_losses;
 
-        if (resident->ranks_ordered && resident->ranks_told == losses->n_lost)
+        if (resident->ranks_ordered && resident->ranks_told == losses->n_lost && resident->speaks_told == losses->speaks)
                 return;
         resident->ranks_ordered = capsule_rank_order(resident->capsule, job_first_rank(job, capsule), capsule->ranks, losses->lost,
-                                                     losses->n_lost) == 0;
+                                                     losses->n_lost, losses->speaks) == 0;
         resident->ranks_told = losses->n_lost;
+        resident->speaks_told = losses->speaks;
 }
 
 /* Does the state lack something of it? */
@@ -51,6 +54,17 @@ void rank_loss_apply(struct runner *runner, struct resident *resident, const Rm_
         pass_on(resident, job, capsule);
         if (!job->cancel) /* else they are not lost, but ended */
                 (void) report(runner, resident, job, capsule);
+}
+
+bool rank_loss_is_total(struct runner *runner, struct resident *head, const Rm__Job *job) {
+        if (!job->rank_losses || job->rank_losses->n_lost < job->spec->ranks)
+                return false;
+        if (!head->ranks_gone_usec)
+                head->ranks_gone_usec = now_usec();
+        if (now_usec() - head->ranks_gone_usec >= MPIRUN_WAIT_USEC)
+                return true;
+        runner_retry(runner);
+        return false;
 }
 
 bool rank_loss_told(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule) {

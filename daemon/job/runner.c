@@ -543,6 +543,8 @@ static void reconcile_head(struct runner *runner, struct resident *head, const R
                 report_exit(runner, head, launch_exit_code(head->wait_status), reason, RM__JOB_STATE__JOB_PENDING);
         } else if (job->cancel) {
                 cancel_head(runner, head, job);
+        } else if (rank_loss_is_total(runner, head, job)) {
+                report_exit(runner, head, 1, "all of its ranks were lost, and mpirun did not end", RM__JOB_STATE__JOB_FAILED);
         } else if (job->state == RM__JOB_STATE__JOB_STARTING && head->ready && !head->launching && all_ready(job) &&
                    !job->restored_from) {
                 launch_head(runner, head, job); /* without a lease it is refused, and tried again when there is one */

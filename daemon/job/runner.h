@@ -55,8 +55,11 @@ struct resident {
         bool resize_ordered; /* resizing.c: its PID 1 has `resize` */
         struct capsule_resize resize;
         bool awake_told; /* that the group runs though it is parked */
-        bool ranks_ordered;  /* rank_loss.c: its PID 1 has the first `ranks_told` ranks that the job has lost */
+        /* rank_loss.c: its PID 1 has the first `ranks_told` ranks that the job has lost, and knows whether any speaks. */
+        bool ranks_ordered;
         size_t ranks_told;
+        bool speaks_told;
+        uint64_t ranks_gone_usec; /* of the head: since when the job has lost all; 0: it has not */
         /* rank_loss.c: since when its job has ended, and what its ranks have said is awaited; 0: it has not */
         uint64_t ranks_wait_usec;
         struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */

@@ -90,6 +90,8 @@ void resizing_apply(struct runner *runner, struct resident *resident, const Rm__
 void rank_loss_apply(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule);
 /* Of a job that is COMPLETING: false while the capsule must stay, since not all that its ranks have said is in the log. */
 bool rank_loss_told(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule);
+/* All processes of the job have been lost for so long that mpirun, in `head`, will not end by itself. */
+bool rank_loss_is_total(struct runner *runner, struct resident *head, const Rm__Job *job);
 /* own_state.c: the log is told whether the program of a job, whose group of rank 0 this is, keeps its own state. */
 void own_state_report(struct runner *runner, struct resident *resident, const Rm__Job *job);
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "rtlib/ft/ft.h"
 
@@ -46,6 +47,7 @@ bool error_is_pending(int rc) {
 
 void ft_give_up(const char *format, ...) {
         char text[256];
+        int initialized = 0;
         va_list args;
 
         va_start(args, format);
@@ -53,6 +55,8 @@ void ft_give_up(const char *format, ...) {
         va_end(args);
         (void) fprintf(stderr, "librmrt-ft: rank %d: %s\n", ft.rank, text);
         (void) fflush(stderr);
+        if (mpi.Initialized(&initialized) != MPI_SUCCESS || !initialized)
+                _exit(1);
         (void) mpi.Abort(mpi.comm_world, 1);
         abort();
 }

@@ -58,34 +58,61 @@ static void outlive_closed_connections(void) {
                 (void) sigaction(SIGPIPE, &handled, NULL);
 }
 
-/* Once MPI is initialized. */
-static void start(int level) {
+/* As PRRTE has set it, before MPI can be asked. */
+static int number_of(const char *variable) {
+        const char *text = getenv(variable);
+        int64_t number = -1;
+
+        return text && parse_i64(text, 0, INT32_MAX, &number) == 0 ? (int) number : -1;
+}
+
+/* Before MPI is initialized: a rank that is lost in there is missed, and the others do not wait in there for ever. */
+static void prepare(void) {
         int r;
 
+        mpi_resolve();
         if (!door_is_wanted() || !mpi.Comm_revoke || !mpi.Comm_failure_ack || !mpi.Comm_is_revoked || !mpi.Comm_get_failed)
                 return;
-        (void) mpi.Comm_rank(mpi.comm_world, &ft.rank);
-        (void) mpi.Comm_size(mpi.comm_world, &ft.size);
-        ft.threads = level == MPI_THREAD_MULTIPLE;
+        ft.rank = number_of("OMPI_COMM_WORLD_RANK");
+        ft.size = number_of("OMPI_COMM_WORLD_SIZE");
+        if (ft.rank < 0 || ft.rank >= ft.size)
+                return;
         losses_init(&ft.losses, (uint32_t) ft.size);
+        watch_call("MPI_Init");
+        r = door_start((uint32_t) ft.rank, &ft.losses);
+        if (r < 0)
+                ft_give_up("cannot hear of lost ranks: %s", strerror(-r));
+        ft.prepared = true;
+}
+
+static void start(int level) {
+        int rank, size;
+
+        if (!ft.prepared)
+                return;
+        (void) mpi.Comm_rank(mpi.comm_world, &rank);
+        (void) mpi.Comm_size(mpi.comm_world, &size);
+        if (rank != ft.rank || size != ft.size)
+                ft_give_up("is rank %d of %d of MPI", rank, size);
+        ft.threads = level == MPI_THREAD_MULTIPLE;
         members_init();
         watch_init();
         make_world();
         blocked_init();
         outlive_closed_connections();
-        r = door_start((uint32_t) ft.rank, &ft.losses);
-        if (r < 0)
-                ft_give_up("cannot hear of lost ranks: %s", strerror(-r));
         if (ft.ranks < ft.size)
                 translate_start();
+        watch_call(NULL);
         ft.on = true;
         if (ft.rank >= ft.ranks)
                 spare_wait();
 }
 
 int MPI_Init(int *argc, char ***argv) {
-        int rc = REAL(Init)(argc, argv);
+        int rc;
 
+        prepare();
+        rc = REAL(Init)(argc, argv);
         if (rc == MPI_SUCCESS)
                 start(MPI_THREAD_SINGLE);
         return rc;
@@ -93,8 +120,10 @@ int MPI_Init(int *argc, char ***argv) {
 FT_WRAPS(Init);
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
-        int rc = REAL(Init_thread)(argc, argv, required, provided);
+        int rc;
 
+        prepare();
+        rc = REAL(Init_thread)(argc, argv, required, provided);
         if (rc == MPI_SUCCESS)
                 start(*provided);
         return rc;

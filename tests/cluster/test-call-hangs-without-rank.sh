@@ -31,5 +31,13 @@ for step in 4 -5 6; do goes_on files "$step"; done
 ends neighbours "MPI_Neighbor_alltoall does not go on without rank 1" "$programs/asks" MPI_Neighbor_alltoall
 ends lock "MPI_Win_lock does not go on without rank 1" "$programs/asks" MPI_Win_lock
 ends waits "MPI_Recv: all ranks that are left wait for others" "$programs/counts"
+# A rank that dies before MPI_Init, or in it: the others cannot go on, and do not wait for it there.
+for seconds in 0 0.1 0.3 0.6; do
+    name=begins$seconds
+    start "$name" n1 --group-size 2 -n 6 --on-rank-loss continue sh -c '[ $OMPI_COMM_WORLD_RANK != 3 ] || (sleep '$seconds'; kill -KILL $$) & exec "$@"' sh "$programs/pi" 4000 50000
+    finish "$name" 90
+    ((rc == 0)) || see "$name: exit code $rc, $(q job "$name" reason), $(grep -a -m 1 -o 'rank . was lost in MPI_Init' "$work/$name.err")"
+    [[ $rc != 0 && $rc != 124 ]] || grep -q '^pi 4000 55 3.1[34]' "$work/$name.out" || fail "$name: exit code $rc, says '$(<"$work/$name.out")'"
+done
 settings+=(RMRT_WAIT_LIMIT=8)
 ends limited "MPI_Recv: it has waited for longer than it may" "$programs/counts" 90

@@ -113,6 +113,14 @@ finish all
 grep -q 'all of its ranks were lost' "$work/all.err" || fail "it does not say so: $(<"$work/all.err")"
 same "its state" "$(q job all state)" FAILED
 
+# With an mpirun that does not notice.
+begin stuck ''
+for node in $(nodes); do on "$node" pkill -STOP -x prterun; done
+lose stuck 0 1 2 3 4 5 6 7
+finish stuck 60
+((rc > 0)) || fail "the exit code of a job that has lost all ranks, and whose mpirun hangs, is 0"
+same "its reason" "$(q job stuck reason)" 'all of its ranks were lost, and mpirun did not end'
+
 # What rmd ends itself has lost nothing.
 begin cancelled ''
 must "cancel-job" rmctl cancel-job "$(job cancelled)" >/dev/null

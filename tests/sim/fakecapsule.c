@@ -458,7 +458,7 @@ int capsule_resize_order(struct capsule *capsule, const struct capsule_resize *o
 }
 
 /* No job goes on without ranks. */
-int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, const uint32_t *lost, size_t n_lost) {
+int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, const uint32_t *lost, size_t n_lost, bool speaks) {
         return 0;
 }
 

@@ -13,6 +13,7 @@ struct rank {
         bool finished;  /* it has ended MPI_Finalize */
         bool lost;      /* it ended without; never undone */
         uint32_t known; /* so many of the list */
+        unsigned sought; /* so often in vain */
 };
 
 struct lost_ranks {
@@ -21,6 +22,7 @@ struct lost_ranks {
         struct rank *ranks;
         size_t open; /* of them: neither finished nor lost */
         bool speak;  /* some have a process, or had */
+        bool others_speak; /* of the job */
         uint32_t *list; /* of all that the job has lost */
         size_t n_list;
 };
@@ -58,7 +60,8 @@ bool lost_ranks_order(struct lost_ranks *ranks, const Capsule__RankOrder *order)
 
         if (order->ranks > RANKS_MAX || order->first > UINT32_MAX - order->ranks || order->n_lost > LOST_RANKS_MAX)
                 return false;
-        news = make_ranks(ranks, order);
+        news = make_ranks(ranks, order) || (order->speaks && !ranks->others_speak);
+        ranks->others_speak = order->speaks;
         if (order->n_lost <= ranks->n_list)
                 return news;
         ranks->list = xrealloc(ranks->list, order->n_lost * sizeof(*ranks->list));
@@ -163,6 +166,35 @@ bool lost_ranks_unjudged(const struct lost_ranks *ranks) {
                 if (is_unjudged(&ranks->ranks[i]))
                         return true;
         return false;
+}
+
+static bool is_sought(const struct rank *rank) {
+        return rank->pid == 0 && !rank->gone && !rank->lost;
+}
+
+bool lost_ranks_seek(const struct lost_ranks *ranks) {
+        for (size_t i = 0; i < ranks->n && ranks->others_speak; i++)
+                if (is_sought(&ranks->ranks[i]))
+                        return true;
+        return false;
+}
+
+size_t lost_ranks_pids(const struct lost_ranks *ranks, pid_t *ret) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < ranks->n; i++)
+                if (ranks->ranks[i].pid > 0)
+                        ret[n++] = ranks->ranks[i].pid;
+        return n;
+}
+
+void lost_ranks_sought(struct lost_ranks *ranks, bool found) {
+        for (size_t i = 0; i < ranks->n; i++) {
+                struct rank *rank = &ranks->ranks[i];
+
+                rank->sought = found || !is_sought(rank) ? 0 : rank->sought + 1;
+                rank->gone |= rank->sought >= LOST_RANKS_SOUGHT_MAX;
+        }
 }
 
 bool lost_ranks_judge(struct lost_ranks *ranks) {

@@ -15,6 +15,7 @@ struct lost_ranks;
 enum {
         LOST_RANKS_MAX = 65536, /* in a job */
         LOST_RANKS_TOLD_MAX = 48, /* in one word: it fits into DOOR_MESSAGE_BYTES */
+        LOST_RANKS_SOUGHT_MAX = 20, /* looks, once a second: the daemon may not have started it yet */
 };
 
 struct lost_ranks *lost_ranks_create(void);
@@ -39,6 +40,13 @@ void lost_ranks_gone(struct lost_ranks *ranks, size_t at);
 bool lost_ranks_unjudged(const struct lost_ranks *ranks);
 /* Those that have ended, and have not finished, are lost. True: there are new ones. */
 bool lost_ranks_judge(struct lost_ranks *ranks);
+
+/* Others of the job wait in MPI_Init, or are through, and of one here no process is known: is there one that it could be? Looked for once a second. */
+bool lost_ranks_seek(const struct lost_ranks *ranks);
+/* Those that are known, into room for lost_ranks_count(). */
+size_t lost_ranks_pids(const struct lost_ranks *ranks, pid_t *ret);
+/* `found`: there are processes that may be ranks, or it cannot be known. After LOST_RANKS_SOUGHT_MAX times without, one after the other, all that are not known have ended. */
+void lost_ranks_sought(struct lost_ranks *ranks, bool found);
 
 /* What is to be told again: the next one at or after `*at`, which begins at 0. False: no more. */
 bool lost_ranks_next(const struct lost_ranks *ranks, size_t *at, Door__Loss *ret);

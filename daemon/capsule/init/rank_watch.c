@@ -14,6 +14,7 @@
 #include "daemon/capsule/init/fencing.h"
 #include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/launched.h"
 #include "daemon/capsule/init/lost_ranks.h"
 #include "daemon/capsule/init/ops.h"
 
@@ -21,6 +22,7 @@ enum {
         AGAIN_USEC = 100000, /* a rank has not said that it knows */
         AGAIN_TIMES = 10,    /* and then not so often */
         LATER_USEC = 1000000,
+        SEEK_USEC = 1000000,
 };
 
 /* One rank of the order. */
@@ -38,6 +40,7 @@ struct rank_watch {
         uint32_t first;
         unsigned times; /* that all was told, since it is so much */
         uint64_t deadline;
+        uint64_t sought_usec; /* when processes were looked for last */
 };
 
 struct rank_watch *rank_watch_create(struct init *init) {
@@ -152,12 +155,26 @@ static void tell_ranks(struct rank_watch *watch) {
         watch->times += watch->times < AGAIN_TIMES;
 }
 
-static void set_deadline(struct rank_watch *watch) {
-        bool waits = has_to_tell(watch) || lost_ranks_unjudged(watch->ranks);
+/* A rank that has ended before it came to MPI_Init has said nothing, and the others wait for it there. */
+static void seek(struct rank_watch *watch) {
+        cleanup_free pid_t *known = NULL;
 
-        if (!waits || watch->init->phase == CAPSULE__PHASE__PHASE_EXITED)
-                watch->deadline = UINT64_MAX;
-        else
+        if (!lost_ranks_seek(watch->ranks) || now_usec() - watch->sought_usec < SEEK_USEC)
+                return;
+        watch->sought_usec = now_usec();
+        known = xcalloc(watch->n + 1, sizeof(*known));
+        lost_ranks_sought(watch->ranks, launched_look(known, lost_ranks_pids(watch->ranks, known)) != 0);
+}
+
+static void set_deadline(struct rank_watch *watch) {
+        bool tells = has_to_tell(watch) || lost_ranks_unjudged(watch->ranks);
+
+        watch->deadline = UINT64_MAX;
+        if (watch->init->phase == CAPSULE__PHASE__PHASE_EXITED)
+                return;
+        if (lost_ranks_seek(watch->ranks))
+                watch->deadline = now_usec() + SEEK_USEC;
+        if (tells)
                 watch->deadline = now_usec() + (watch->times < AGAIN_TIMES ? AGAIN_USEC : LATER_USEC);
 }
 
@@ -165,6 +182,7 @@ void rank_watch_look(struct rank_watch *watch) {
         if (runs(watch->init)) {
                 for (size_t i = 0; i < watch->n; i++)
                         watch_one(&watch->watched[i]);
+                seek(watch);
                 if (lost_ranks_unjudged(watch->ranks))
                         door_take_all(watch->init->door); /* it may have finished */
                 if (lost_ranks_judge(watch->ranks))

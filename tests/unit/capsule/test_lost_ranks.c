@@ -285,8 +285,61 @@ static void test_goes_with_the_group(void **state) {
         lost_ranks_destroy(there);
 }
 
+static void speak(struct lost_ranks *l, bool speaks) {
+        Capsule__RankOrder order = CAPSULE__RANK_ORDER__INIT;
+
+        order.first = FIRST;
+        order.ranks = RANKS;
+        order.speaks = speaks;
+        assert_true(lost_ranks_order(l, &order));
+        assert_false(lost_ranks_order(l, &order));
+}
+
+/* One that has said nothing, while the others wait for it in MPI_Init, has ended if there is no process that it could be, for long enough. */
+static void test_who_never_spoke_is_sought(void **state) {
+        struct lost_ranks *l = *state;
+        Capsule__RanksSaid said;
+        pid_t pids[RANKS];
+
+        assert_int_equal(say(l, 100, WORD(HELLO), FIRST), WORD(HEARD));
+        assert_int_equal(say(l, 102, WORD(HELLO), FIRST + 2), WORD(HEARD));
+        assert_false(lost_ranks_seek(l));
+        speak(l, true);
+        assert_true(lost_ranks_seek(l));
+        assert_int_equal(lost_ranks_pids(l, pids), 2);
+        assert_true(pids[0] == 100 && pids[1] == 102);
+        for (int round = 0; round < 2; round++) {
+                for (int i = 1; i < LOST_RANKS_SOUGHT_MAX; i++)
+                        lost_ranks_sought(l, false);
+                assert_false(lost_ranks_judge(l));
+                if (round == 0)
+                        lost_ranks_sought(l, true);
+        }
+        lost_ranks_sought(l, false);
+        assert_true(lost_ranks_judge(l));
+        assert_false(lost_ranks_seek(l));
+        lost_ranks_said(l, &said);
+        assert_int_equal(said.n_lost, 1);
+        assert_int_equal(said.lost[0], FIRST + 1);
+        free(said.lost);
+        assert_int_equal(say(l, 101, WORD(HELLO), FIRST + 1), -1);
+}
+
+static void test_who_has_spoken_is_not_sought(void **state) {
+        struct lost_ranks *l = *state;
+
+        greet_all(l);
+        speak(l, true);
+        assert_false(lost_ranks_seek(l));
+        for (int i = 0; i < 2 * LOST_RANKS_SOUGHT_MAX; i++)
+                lost_ranks_sought(l, false);
+        assert_false(lost_ranks_judge(l));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_who_never_spoke_is_sought, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_who_has_spoken_is_not_sought, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_first_process_is_the_rank, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_strangers_are_not_heard, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_end_without_finish_is_a_loss, set_up, tear_down),

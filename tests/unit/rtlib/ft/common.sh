@@ -20,7 +20,7 @@ run() {
     local ranks=$1
     shift
     # Ranks of the last job may outlive their mpirun for a moment, and have their names until then.
-    for _ in {1..200}; do
+    for _ in {1..300}; do
         grep -q '@rm/' /proc/net/unix || break
         sleep 0.1
     done

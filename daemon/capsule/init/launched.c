@@ -1,0 +1,98 @@
+#include "daemon/capsule/init/launched.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+
+#define DAEMON "(prted)"
+
+static int compare(const void *a, const void *b) {
+        const struct launched_process *x = a, *y = b;
+
+        return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+static const struct launched_process *find(const struct launched_process *all, size_t n, pid_t pid) {
+        const struct launched_process key = { .pid = pid };
+
+        return bsearch(&key, all, n, sizeof(*all), compare);
+}
+
+/* The child of a daemon that it is, or descends from; NULL: none. The table may have changed while it was read: then a chain is broken, or a circle. */
+static const struct launched_process *find_child(const struct launched_process *all, size_t n, pid_t pid) {
+        const struct launched_process *process = find(all, n, pid);
+
+        for (size_t steps = 0; process && steps < n; steps++) {
+                const struct launched_process *parent = find(all, n, process->parent);
+
+                if (parent && parent->daemon)
+                        return process;
+                process = parent;
+        }
+        return NULL;
+}
+
+int launched_count_unknown(struct launched_process *all, size_t n, const pid_t *known, size_t n_known) {
+        cleanup_free bool *is_known = xcalloc(n + 1, sizeof(*is_known));
+        bool any = false;
+        int unknown = 0;
+
+        qsort(all, n, sizeof(*all), compare);
+        for (size_t i = 0; i < n_known; i++) {
+                const struct launched_process *child = find_child(all, n, known[i]);
+
+                if (child)
+                        is_known[child - all] = true;
+        }
+        for (size_t i = 0; i < n; i++) {
+                const struct launched_process *parent = find(all, n, all[i].parent);
+
+                any |= all[i].daemon;
+                unknown += parent && parent->daemon && !all[i].daemon && !is_known[i];
+        }
+        return any ? unknown : -1;
+}
+
+static bool read_process(const char *pid, struct launched_process *ret) {
+        cleanup_free char *path = xasprintf("/proc/%s/stat", pid);
+        cleanup_free char *text = NULL;
+        const char *begin, *end;
+        int parent;
+
+        if (read_file(path, 4096, &text, NULL) < 0)
+                return false;
+        begin = strchr(text, '(');
+        end = strrchr(text, ')'); /* the name before it may hold anything */
+        if (!begin || !end || sscanf(end + 1, " %*c %d", &parent) != 1)
+                return false;
+        *ret = (struct launched_process) {
+                .pid = (pid_t) strtol(pid, NULL, 10),
+                .parent = parent,
+                .daemon = (size_t) (end + 1 - begin) == strlen(DAEMON) && strncmp(begin, DAEMON, strlen(DAEMON)) == 0,
+        };
+        return true;
+}
+
+int launched_look(const pid_t *known, size_t n_known) {
+        cleanup_free struct launched_process *all = NULL;
+        DIR *dir = opendir("/proc");
+        size_t n = 0, capacity = 0;
+        struct dirent *entry;
+
+        while (dir && (entry = readdir(dir))) {
+                if (!isdigit((unsigned char) entry->d_name[0]))
+                        continue;
+                if (n == capacity) {
+                        capacity = 2 * capacity + 64;
+                        all = xrealloc(all, capacity * sizeof(*all));
+                }
+                n += read_process(entry->d_name, &all[n]);
+        }
+        if (dir)
+                (void) closedir(dir);
+        return n > 0 ? launched_count_unknown(all, n, known, n_known) : -1;
+}
