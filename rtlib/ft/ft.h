@@ -11,8 +11,7 @@
 #include "rtlib/ft/losses.h"
 
 struct ft {
-        bool prepared; /* the job wants it */
-        bool on; /* both, and all is made for it */
+        bool on; /* the job wants it, and MPI is initialized */
         bool ended;
         bool threads; /* several at once may make calls of MPI */
         int rank, size; /* of this process in MPI_COMM_WORLD of Open MPI */

@@ -66,32 +66,43 @@ static int number_of(const char *variable) {
         return text && parse_i64(text, 0, INT32_MAX, &number) == 0 ? (int) number : -1;
 }
 
-/* Before MPI is initialized: a rank that is lost in there is missed, and the others do not wait in there for ever. */
-static void prepare(void) {
-        int r;
-
+static bool is_wanted(void) {
         mpi_resolve();
-        if (!door_is_wanted() || !mpi.Comm_revoke || !mpi.Comm_failure_ack || !mpi.Comm_is_revoked || !mpi.Comm_get_failed)
-                return;
-        ft.rank = number_of("OMPI_COMM_WORLD_RANK");
-        ft.size = number_of("OMPI_COMM_WORLD_SIZE");
-        if (ft.rank < 0 || ft.rank >= ft.size)
-                return;
-        losses_init(&ft.losses, (uint32_t) ft.size);
-        watch_call("MPI_Init");
-        r = door_start((uint32_t) ft.rank, &ft.losses);
-        if (r < 0)
-                ft_give_up("cannot hear of lost ranks: %s", strerror(-r));
-        ft.prepared = true;
+        return door_is_wanted() && mpi.Comm_revoke && mpi.Comm_failure_ack && mpi.Comm_is_revoked && mpi.Comm_get_failed;
 }
 
+/* From now on this rank is missed if it ends. */
+static void announce(int rank, int size) {
+        int r;
+
+        ft.rank = rank;
+        ft.size = size;
+        losses_init(&ft.losses, (uint32_t) size);
+        r = door_start((uint32_t) rank, &ft.losses);
+        if (r < 0)
+                ft_give_up("cannot hear of lost ranks: %s", strerror(-r));
+}
+
+/* Before MPI is initialized, so that the others do not wait for ever for a rank that is lost in there. */
+static void prepare(void) {
+        int rank = number_of("OMPI_COMM_WORLD_RANK"), size = number_of("OMPI_COMM_WORLD_SIZE");
+
+        if (!is_wanted() || rank < 0 || rank >= size)
+                return;
+        watch_call("MPI_Init");
+        announce(rank, size);
+}
+
+/* Once MPI is initialized. */
 static void start(int level) {
         int rank, size;
 
-        if (!ft.prepared)
+        if (ft.size == 0 && !is_wanted())
                 return;
         (void) mpi.Comm_rank(mpi.comm_world, &rank);
         (void) mpi.Comm_size(mpi.comm_world, &size);
+        if (ft.size == 0) /* the program was not told */
+                announce(rank, size);
         if (rank != ft.rank || size != ft.size)
                 ft_give_up("is rank %d of %d of MPI", rank, size);
         ft.threads = level == MPI_THREAD_MULTIPLE;
