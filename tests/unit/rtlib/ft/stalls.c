@@ -1,4 +1,4 @@
-/* Preloaded after librmrt-ft: process 2 stands still in each repair; with STALLS_DIES, it dies in MPI_Init. */
+/* Preloaded after librmrt-ft: process 2 stands still in each repair; with STALLS_DIES, it dies in MPI_Init. With STALLS_FORGETS no process knows its number. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <signal.h>
@@ -14,6 +14,11 @@ static bool is_chosen(void) {
         const char *process = getenv("OMPI_COMM_WORLD_RANK");
 
         return process && strcmp(process, "2") == 0;
+}
+
+__attribute__((constructor)) static void begin(void) {
+        if (getenv("STALLS_FORGETS"))
+                (void) unsetenv("OMPI_COMM_WORLD_RANK");
 }
 
 int PMPI_Init(int *argc, char ***argv) {
