@@ -2,13 +2,13 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/capsule/init/pids.h"
 
-#define DAEMON "(prted)"
+#define DAEMON "prted"
 
 static int compare(const void *a, const void *b) {
         const struct launched_process *x = a, *y = b;
@@ -58,21 +58,14 @@ int launched_count_unknown(struct launched_process *all, size_t n, const pid_t *
 }
 
 static bool read_process(const char *pid, struct launched_process *ret) {
-        cleanup_free char *path = xasprintf("/proc/%s/stat", pid);
-        cleanup_free char *text = NULL;
-        const char *begin, *end;
-        int parent;
+        struct pids_stat stat;
 
-        if (read_file(path, 4096, &text, NULL) < 0)
-                return false;
-        begin = strchr(text, '(');
-        end = strrchr(text, ')'); /* the name before it may hold anything */
-        if (!begin || !end || sscanf(end + 1, " %*c %d", &parent) != 1)
+        if (!pids_read_stat(pid, &stat))
                 return false;
         *ret = (struct launched_process) {
                 .pid = (pid_t) strtol(pid, NULL, 10),
-                .parent = parent,
-                .daemon = (size_t) (end + 1 - begin) == strlen(DAEMON) && strncmp(begin, DAEMON, strlen(DAEMON)) == 0,
+                .parent = stat.parent,
+                .daemon = strcmp(stat.name, DAEMON) == 0,
         };
         return true;
 }

@@ -25,22 +25,29 @@ static void add(struct list *list, unsigned pid) {
         list->pids[list->n++] = pid;
 }
 
-/* Groups and sessions whose leader is gone still keep its number. */
-static void add_group_and_session(struct list *list, const char *pid) {
+bool pids_read_stat(const char *pid, struct pids_stat *ret) {
         cleanup_free char *path = xasprintf("/proc/%s/stat", pid);
         cleanup_free char *text = NULL;
-        size_t size;
-        const char *end;
-        unsigned group;
-        unsigned session;
+        const char *begin, *end;
 
-        if (read_file(path, 4096, &text, &size) < 0)
-                return;
+        if (read_file(path, 4096, &text, NULL) < 0)
+                return false;
+        begin = strchr(text, '(');
         end = strrchr(text, ')'); /* the name before it may hold anything */
-        if (end && sscanf(end + 1, " %*c %*u %u %u", &group, &session) == 2) {
-                add(list, group);
-                add(list, session);
-        }
+        if (!begin || !end || sscanf(end + 1, " %*c %d %u %u", &ret->parent, &ret->group, &ret->session) != 3)
+                return false;
+        (void) snprintf(ret->name, sizeof(ret->name), "%.*s", (int) (end - begin - 1), begin + 1);
+        return true;
+}
+
+/* Groups and sessions whose leader is gone still keep its number. */
+static void add_group_and_session(struct list *list, const char *pid) {
+        struct pids_stat stat;
+
+        if (!pids_read_stat(pid, &stat))
+                return;
+        add(list, stat.group);
+        add(list, stat.session);
 }
 
 static void add_numbers(struct list *list, const char *path, bool threads) {

@@ -2,8 +2,19 @@
 #ifndef RM_DAEMON_CAPSULE_INIT_PIDS_H
 #define RM_DAEMON_CAPSULE_INIT_PIDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+/* Of /proc/PID/stat. */
+struct pids_stat {
+        char name[16];
+        pid_t parent;
+        unsigned group, session;
+};
+
+/* False: there is no such process any more. `pid`: as /proc names it. */
+bool pids_read_stat(const char *pid, struct pids_stat *ret);
 
 /* The first pid of some hundred that no thread in the capsule, session or group has. */
 unsigned pids_find_gap(void);
