@@ -13,7 +13,6 @@ struct rank {
         bool finished;  /* it has ended MPI_Finalize */
         bool lost;      /* it ended without; never undone */
         uint32_t known; /* so many of the list */
-        unsigned sought; /* so often in vain */
 };
 
 struct lost_ranks {
@@ -23,6 +22,7 @@ struct lost_ranks {
         size_t open; /* of them: neither finished nor lost */
         bool speak;  /* some have a process, or had */
         bool others_speak; /* of the job */
+        unsigned sought; /* so often in vain, for those that are not known */
         uint32_t *list; /* of all that the job has lost */
         size_t n_list;
 };
@@ -52,6 +52,7 @@ static bool make_ranks(struct lost_ranks *ranks, const Capsule__RankOrder *order
         ranks->ranks = xcalloc(ranks->n + 1, sizeof(*ranks->ranks));
         ranks->open = ranks->n;
         ranks->speak = false;
+        ranks->sought = 0;
         return true;
 }
 
@@ -189,12 +190,11 @@ size_t lost_ranks_pids(const struct lost_ranks *ranks, pid_t *ret) {
 }
 
 void lost_ranks_sought(struct lost_ranks *ranks, bool found) {
-        for (size_t i = 0; i < ranks->n; i++) {
-                struct rank *rank = &ranks->ranks[i];
-
-                rank->sought = found || !is_sought(rank) ? 0 : rank->sought + 1;
-                rank->gone |= rank->sought >= LOST_RANKS_SOUGHT_MAX;
-        }
+        ranks->sought = found ? 0 : ranks->sought + 1;
+        if (ranks->sought < LOST_RANKS_SOUGHT_MAX)
+                return;
+        for (size_t i = 0; i < ranks->n; i++)
+                ranks->ranks[i].gone |= is_sought(&ranks->ranks[i]);
 }
 
 bool lost_ranks_judge(struct lost_ranks *ranks) {
