@@ -56,15 +56,20 @@ void rank_loss_apply(struct runner *runner, struct resident *resident, const Rm_
                 (void) report(runner, resident, job, capsule);
 }
 
-bool rank_loss_is_total(struct runner *runner, struct resident *head, const Rm__Job *job) {
-        if (!job->rank_losses || job->rank_losses->n_lost < job->spec->ranks)
-                return false;
-        if (!head->ranks_gone_usec)
-                head->ranks_gone_usec = now_usec();
-        if (now_usec() - head->ranks_gone_usec >= MPIRUN_WAIT_USEC)
+/* Since it was asked first. Until then it is to be asked again. */
+static bool has_waited(struct runner *runner, struct resident *resident, uint64_t usec) {
+        if (!resident->ranks_wait_usec)
+                resident->ranks_wait_usec = now_usec();
+        if (now_usec() - resident->ranks_wait_usec >= usec)
                 return true;
         runner_retry(runner);
         return false;
+}
+
+bool rank_loss_is_total(struct runner *runner, struct resident *head, const Rm__Job *job) {
+        if (!job->rank_losses || job->rank_losses->n_lost < job->spec->ranks)
+                return false;
+        return has_waited(runner, head, MPIRUN_WAIT_USEC);
 }
 
 bool rank_loss_told(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule) {
@@ -76,10 +81,5 @@ bool rank_loss_told(struct runner *runner, struct resident *group, const Rm__Job
                 return false;
         if (!losses->speaks || rank_losses_finished(losses, capsule->index) || job->final_state != RM__JOB_STATE__JOB_COMPLETED)
                 return true;
-        if (!group->ranks_wait_usec)
-                group->ranks_wait_usec = now_usec();
-        if (now_usec() - group->ranks_wait_usec >= WORDS_WAIT_USEC)
-                return true;
-        runner_retry(runner);
-        return false;
+        return has_waited(runner, group, WORDS_WAIT_USEC);
 }

@@ -59,8 +59,7 @@ struct resident {
         bool ranks_ordered;
         size_t ranks_told;
         bool speaks_told;
-        uint64_t ranks_gone_usec; /* of the head: since when the job has lost all; 0: it has not */
-        /* rank_loss.c: since when its job has ended, and what its ranks have said is awaited; 0: it has not */
+        /* rank_loss.c: of a group, since when its job has ended, and what its ranks have said is awaited; of the head, since when the job has lost all ranks, and mpirun's end is; 0: it has not */
         uint64_t ranks_wait_usec;
         struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
         struct resident *next;
