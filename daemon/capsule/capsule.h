@@ -359,7 +359,8 @@ int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset);
 
 /* This is how it is from now on; kept by PID 1, also over moves. An older one does not know it, and then nothing is parked. */
 int capsule_resize_order(struct capsule *capsule, const struct capsule_resize *order);
-/* To PID 1 of a group of a job that goes on without lost ranks: the group has the ranks from `first` on, and these of the job were lost. */
+/* To PID 1 of a group of a job that goes on without lost ranks: the group has the ranks from `first` on, and these of the job were lost. `speaks`: some of
+ * the job's have said that they go on without others, so one of the group that has not is waited for. */
 int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, const uint32_t *lost, size_t n_lost, bool speaks);
 
 /* One made with `fenced` may run until then (now_boot_usec()), UINT64_MAX: until told otherwise. When that is over PID 1 stops it and cuts it off by itself, and

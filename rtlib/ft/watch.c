@@ -158,6 +158,15 @@ static long long bytes_read(void) {
         return bytes;
 }
 
+/* A large message that is still coming in is no standstill. */
+static void count_progress(void) {
+        long long bytes = bytes_read();
+
+        if (bytes - here.read_bytes > MOVED_BYTES)
+                here.serial++;
+        here.read_bytes = bytes;
+}
+
 static void note_seen(struct seen *s, bool said, uint64_t serial) {
         if (!said) {
                 if (++s->missed > 2)
@@ -175,15 +184,6 @@ static void check_limit(void) {
                 return;
         tell("it has waited for longer than it may");
         ft_give_up("RMRT_WAIT_LIMIT is %d s", (int) here.limit_sec);
-}
-
-/* A large message that is still coming in is no standstill. */
-static void count_progress(void) {
-        long long bytes = bytes_read();
-
-        if (bytes - here.read_bytes > MOVED_BYTES)
-                here.serial++;
-        here.read_bytes = bytes;
 }
 
 /* True: nobody goes on. */
