@@ -9,6 +9,7 @@ bench_dir=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 
 csv=''
 quick=''
+polls=yes
 
 # The options that all benchmarks have; what is left over comes into `arguments`.
 # shellcheck disable=SC2034 # each benchmark decides what it leaves out

@@ -1,7 +1,8 @@
 #include "common/error.h"
 
-#include <stdio.h>
 #include <string.h>
+
+#include "common/text.h"
 
 int error_set(struct rm_error *err, int code, const char *fmt, ...) {
         va_list ap;
@@ -10,39 +11,35 @@ int error_set(struct rm_error *err, int code, const char *fmt, ...) {
                 return code;
         err->code = code;
         va_start(ap, fmt);
-        (void) vsnprintf(err->text, sizeof(err->text), fmt, ap);
+        (void) text_format_va(err->text, sizeof(err->text), fmt, ap);
         va_end(ap);
         return code;
 }
 
 int error_sys(struct rm_error *err, int code, const char *fmt, ...) {
         va_list ap;
-        size_t used;
 
         if (!err)
                 return code;
         err->code = code;
         va_start(ap, fmt);
-        (void) vsnprintf(err->text, sizeof(err->text), fmt, ap);
+        (void) text_format_va(err->text, sizeof(err->text), fmt, ap);
         va_end(ap);
-        used = strlen(err->text);
-        (void) snprintf(err->text + used, sizeof(err->text) - used, ": %s", strerror(-code));
+        (void) text_append(err->text, sizeof(err->text), ": %s", strerror(-code));
         return code;
 }
 
 int error_prefix(struct rm_error *err, const char *fmt, ...) {
         char old[RM_ERROR_TEXT_BYTES];
         va_list ap;
-        size_t used;
 
         if (!err)
                 return 0;
         memcpy(old, err->text, sizeof(old));
         va_start(ap, fmt);
-        (void) vsnprintf(err->text, sizeof(err->text), fmt, ap);
+        (void) text_format_va(err->text, sizeof(err->text), fmt, ap);
         va_end(ap);
-        used = strlen(err->text);
-        (void) snprintf(err->text + used, sizeof(err->text) - used, ": %s", old);
+        (void) text_append(err->text, sizeof(err->text), ": %s", old);
         return err->code;
 }
 

@@ -11,7 +11,7 @@
 /* Plain storage, no ownership. Initialise with `= {0}`; may be reused after error_clear(). */
 struct rm_error {
         int code;                       /* negative errno, 0 = no error */
-        char text[RM_ERROR_TEXT_BYTES]; /* NUL terminated, cut at the end when too long */
+        char text[RM_ERROR_TEXT_BYTES]; /* NUL terminated; one that is too long lacks its middle (text_format()) */
 };
 
 /* Set code and text. `err` NULL ok. `code` is a negative errno. Returns `code`, so that callers can `return error_set(...)`. */

@@ -13,6 +13,19 @@ static const char *log_name = "rmd";
 static int log_max_level = LOG_INFO;
 
 static uint64_t log_file_bytes;
+static bool log_all_lines;
+
+bool log_writes(int level) {
+        return level <= log_max_level;
+}
+
+void log_write_all(void) {
+        log_all_lines = true;
+}
+
+bool log_writes_all(void) {
+        return log_all_lines;
+}
 
 void log_limit_file(uint64_t bytes) {
         log_file_bytes = bytes;
@@ -45,14 +58,14 @@ static const char *level_word(int level) {
 }
 
 void log_write(int level, const char *fmt, ...) {
-        char text[2048];
+        char text[LOG_TEXT_BYTES];
         char line[3 * sizeof(text)];
         struct timespec now;
         struct tm tm;
         size_t used;
         va_list ap;
 
-        if (level > log_max_level)
+        if (!log_writes(level))
                 return;
         (void) clock_gettime(CLOCK_REALTIME, &now);
         (void) localtime_r(&now.tv_sec, &tm);
@@ -60,7 +73,7 @@ void log_write(int level, const char *fmt, ...) {
         used += (size_t) snprintf(line + used, sizeof(line) - used, ".%03ld %s[%d] %s: ", now.tv_nsec / 1000000, log_name,
                                   (int) getpid(), level_word(level));
         va_start(ap, fmt);
-        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        (void) text_format_va(text, sizeof(text), fmt, ap);
         va_end(ap);
         /* Much of it came from users: whatever they wrote, it is one line, and moves no cursor. */
         used += text_escape(text, line + used, sizeof(line) - used - 1);

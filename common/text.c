@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/util.h"
+
 /* How many bytes the sequence of UTF-8 that begins here has; 0: none begins here. Overlong forms and surrogates are none. */
 static size_t sequence_bytes(const unsigned char *at, uint32_t *ret_code) {
         static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -66,4 +68,65 @@ size_t text_escape(const char *text, char *ret_text, size_t size_bytes) {
         }
         ret_text[used] = 0;
         return used;
+}
+
+/* ---- texts that do not fit ---- */
+
+static bool inside_character(const char *at) {
+        return ((unsigned char) *at & 0xc0) == 0x80;
+}
+
+/* The begin gets one half of `size_bytes`, without the mark and the NUL, and the end the other. */
+static size_t cut_middle(const char *whole, size_t length, char *ret_text, size_t size_bytes) {
+        static const char mark[] = TEXT_CUT_MARK;
+        size_t marked = size_bytes > sizeof(mark) ? sizeof(mark) - 1 : 0;
+        size_t room = size_bytes - 1 - marked, begin = marked > 0 ? (room + 1) / 2 : room, end = room - begin;
+
+        while (begin > 0 && inside_character(whole + begin))
+                begin--;
+        while (end > 0 && inside_character(whole + length - end))
+                end--;
+        memcpy(ret_text, whole, begin);
+        memcpy(ret_text + begin, mark, marked);
+        memcpy(ret_text + begin + marked, whole + length - end, end);
+        ret_text[begin + marked + end] = 0;
+        return begin + marked + end;
+}
+
+size_t text_format_va(char *ret_text, size_t size_bytes, const char *fmt, va_list ap) {
+        cleanup_free char *whole = NULL;
+        va_list again;
+        int length;
+
+        va_copy(again, ap);
+        length = vsnprintf(ret_text, size_bytes, fmt, ap);
+        if (length < 0) {
+                ret_text[0] = 0;
+        } else if ((size_t) length >= size_bytes) {
+                whole = xvasprintf(fmt, again);
+                length = (int) cut_middle(whole, strlen(whole), ret_text, size_bytes);
+        }
+        va_end(again);
+        return length < 0 ? 0 : (size_t) length;
+}
+
+size_t text_format(char *ret_text, size_t size_bytes, const char *fmt, ...) {
+        size_t length;
+        va_list ap;
+
+        va_start(ap, fmt);
+        length = text_format_va(ret_text, size_bytes, fmt, ap);
+        va_end(ap);
+        return length;
+}
+
+size_t text_append(char *text, size_t size_bytes, const char *fmt, ...) {
+        cleanup_free char *before = xstrdup(text);
+        cleanup_free char *more = NULL;
+        va_list ap;
+
+        va_start(ap, fmt);
+        more = xvasprintf(fmt, ap);
+        va_end(ap);
+        return text_format(text, size_bytes, "%s%s", before, more);
 }

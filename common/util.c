@@ -34,6 +34,10 @@ uint64_t now_usec(void) {
         return clock_usec(CLOCK_MONOTONIC);
 }
 
+uint64_t thread_cpu_usec(void) {
+        return clock_usec(CLOCK_THREAD_CPUTIME_ID);
+}
+
 uint64_t now_real_usec(void) {
         return clock_usec(CLOCK_REALTIME);
 }
@@ -120,7 +124,7 @@ int read_file(const char *path, size_t max_bytes, char **ret_data, size_t *ret_s
 }
 
 int write_file_atomic(const char *path, const void *data, size_t size_bytes, mode_t mode, bool durable) {
-        cleanup_free char *tmp = xasprintf("%s.tmp.%d", path, (int) getpid());
+        cleanup_free char *tmp = xasprintf("%s.tmp.%d", path, (int) gettid());
         cleanup_close int fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
         int r;
 
@@ -136,6 +140,14 @@ int write_file_atomic(const char *path, const void *data, size_t size_bytes, mod
         if (r < 0)
                 (void) unlink(tmp);
         return r;
+}
+
+int sync_name(const char *path) {
+        const char *slash = strrchr(path, '/');
+        cleanup_free char *dir = slash ? xasprintf("%.*s/", (int) (slash - path), path) : xstrdup(".");
+        cleanup_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
 int write_text(const char *path, const char *text) {

@@ -40,6 +40,8 @@ static inline int take_fd(int *fd) {
 /* Monotonic and wall clock, microseconds. */
 uint64_t now_usec(void);
 uint64_t now_real_usec(void);
+/* The processor time that this thread has had, in microseconds. */
+uint64_t thread_cpu_usec(void);
 /* As now_usec(), but goes on while the machine is suspended. */
 uint64_t now_boot_usec(void);
 /* Processor time that the calling thread has used, nanoseconds. */
@@ -51,8 +53,10 @@ int write_all(int fd, const void *data, size_t size_bytes);
 int read_all(int fd, void *data, size_t size_bytes);
 /* Whole file into a malloc'ed, NUL-terminated buffer owned by the caller. -EFBIG over `max_bytes`. */
 int read_file(const char *path, size_t max_bytes, char **ret_data, size_t *ret_size_bytes);
-/* Replace `path` at once: temporary file, fsync when `durable`, rename. */
+/* Replace `path` at once: temporary file, of this thread alone, fsync when `durable`, rename. */
 int write_file_atomic(const char *path, const void *data, size_t size_bytes, mode_t mode, bool durable);
+/* Syncs the directory of a file, so that its name, or its removal, survives a loss of power. 0 or -errno. */
+int sync_name(const char *path);
 /* Write into an existing file (for /proc and /sys). */
 int write_text(const char *path, const char *text);
 int mkdir_p(const char *path, mode_t mode);

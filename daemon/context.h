@@ -20,7 +20,6 @@ struct conditions;
 struct leader;
 struct service;
 struct forwarding;
-struct fault;
 struct topology;
 struct event_ring;
 struct sensors;
@@ -47,7 +46,6 @@ struct rmd {
         struct doctor *doctor;     /* doctor/: what rmctl doctor asks of this node */
         const struct tls *tls;     /* wire/: the cluster's key */
         struct sensors *sensors; /* sensor/: how healthy this node is */
-        struct fault *fault;       /* move/: named fault points */
         uint64_t start_usec;
         bool stopping; /* it has been told to end */
         struct rm_error *failed; /* why the log cannot be used any more; code 0: it can */

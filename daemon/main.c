@@ -28,7 +28,6 @@
 #include "daemon/job/pages_test.h"
 #include "daemon/job/runner.h"
 #include "daemon/leader/leader.h"
-#include "daemon/move/fault.h"
 #include "daemon/move/moves.h"
 #include "daemon/node/topology.h"
 #include "daemon/requests/requests.h"
@@ -104,8 +103,7 @@ static void on_applied(void *userdata, const Rm__Command *command, const struct 
         struct rmd *rmd = userdata;
 
         events_add(rmd->events, result);
-        for (size_t i = 0; i < result->n_events; i++)
-                log_info("%s", result->events[i]->text);
+        service_applied(rmd->service, command, result);
         if (result->repeated)
                 return;
         if (rmd->runner)
@@ -113,9 +111,10 @@ static void on_applied(void *userdata, const Rm__Command *command, const struct 
         if (result->error.code < 0 || !rmd->runner)
                 return;
         see_removed(rmd, command);
-        /* One that comes late, while this node catches up, may be over by now: moves_wake() sees what is left of it. */
-        if (command->body_case == RM__COMMAND__BODY_MOVE_START && cluster_synced(rmd->cluster))
+        if (command->body_case == RM__COMMAND__BODY_MOVE_START)
                 moves_started(rmd->moves, result->created);
+        if (command->body_case == RM__COMMAND__BODY_CHECKPOINT_START)
+                checkpoints_started(rmd->checkpoints, command->checkpoint_start->job, result->created);
         moves_wake(rmd->moves);
         runner_wake(rmd->runner);
         checkpoints_wake(rmd->checkpoints);
@@ -202,6 +201,8 @@ static void on_leader(void *userdata, const char *leader) {
                 (void) event_base_loopexit(rmd->base, &handed_over);
         see_who_leads(rmd);
         conditions_wake(rmd->conditions);
+        if (leader)
+                runner_report_memory(rmd->runner);
         runner_wake(rmd->runner);
         service_wake(rmd->service);
 }
@@ -279,8 +280,8 @@ static int on_sensor_status(void *userdata, const char *sensor, enum rm_sensor_s
                                                     [RM_SENSOR_CRITICAL] = RM__CONDITION__CONDITION_CRITICAL };
         struct rmd *rmd = userdata;
 
-        log_write(status == RM_SENSOR_OK ? LOG_INFO : LOG_WARNING, "sensor '%s' says %s%s%s", sensor, sensor_status_text(status),
-                  *text ? ": " : "", text);
+        log_at(status == RM_SENSOR_OK ? LOG_INFO : LOG_WARNING, "sensor '%s' says %s%s%s", sensor, sensor_status_text(status),
+               *text ? ": " : "", text);
         return conditions_report(rmd->conditions, sensor, conditions[status], text);
 }
 
@@ -384,7 +385,6 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
         int r;
 
         rmd->start_usec = now_usec();
-        rmd->fault = fault_create();
         rmd->events = events_create();
         r = mkdir_p(rmd->config->runtime_dir, 0755);
         if (r < 0)
@@ -421,7 +421,7 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
 static void stop(struct rmd *rmd) {
         sensors_destroy(rmd->sensors);
         doctor_destroy(rmd->doctor);
-        service_destroy(rmd->service);
+        service_destroy(take_ptr(rmd->service));
         checkpoints_destroy(rmd->checkpoints);
         rmd->checkpoints = NULL;
         moves_destroy(rmd->moves);
@@ -439,7 +439,6 @@ static void stop(struct rmd *rmd) {
         pages_test_destroy(rmd->pages_test);
         capsule_ctx_destroy(rmd->capsules);
         events_destroy(rmd->events);
-        fault_destroy(rmd->fault);
         free(rmd->topology);
 }
 

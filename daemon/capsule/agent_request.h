@@ -22,7 +22,12 @@ enum {
         AGENT_ID_MAX = 32,
         AGENT_HOST_MAX = 255,
         AGENT_REQUEST_MAX = 128 * 1024 + 512, /* whole file */
-        AGENT_REQUESTS_MAX = 4096,            /* at a time, in one capsule */
+        /* Of one capsule, at a time. A command of mpirun has some 800 bytes, so that there is room for as many as there may be. PID 1 and rmd, which
+         * keep them, are root's. */
+        AGENT_REQUESTS_MAX = 4096,
+        AGENT_REQUESTS_BYTES = 4 * 1024 * 1024,
+        /* mpirun asks once for each group. A program that asks again and again is heard no more often than this, for the cluster's sake. */
+        AGENT_REQUESTS_PER_SEC = 64,
 };
 
 /* Pointers go into the parsed text. */

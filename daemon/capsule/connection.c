@@ -9,6 +9,7 @@
 
 #include "common/frame.h"
 #include "common/log.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/capsule/private.h"
 
@@ -81,7 +82,7 @@ static bool take_filling(struct capsule_status *status, const Capsule__Status *s
         status->later_faults = s->later_faults;
         status->later_p99_usec = s->later_p99_usec;
         status->broken = s->broken;
-        (void) snprintf(status->killed, sizeof(status->killed), "%s", s->killed);
+        (void) text_format(status->killed, sizeof(status->killed), "%s", s->killed);
         return told;
 }
 
@@ -105,7 +106,7 @@ static void take_status(struct capsule *capsule, const Capsule__Status *s) {
         status->wait_status = s->wait_status;
         status->end_real_usec = s->end_real_usec;
         status->op_error = s->op_error;
-        snprintf(status->op_text, sizeof(status->op_text), "%s", s->op_text);
+        (void) text_format(status->op_text, sizeof(status->op_text), "%s", s->op_text);
         capsule_report_ready(capsule, 0, "");
         if (was_ready && was_fenced != s->fenced)
                 log_info("capsule %s: %s", capsule->id,

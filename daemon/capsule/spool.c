@@ -136,6 +136,19 @@ ssize_t spool_splice(struct spool *spool, int pipe_fd, size_t size) {
         return n;
 }
 
+int spool_drain(struct spool *spool, int pipe_fd) {
+        int left = fcntl(pipe_fd, F_GETPIPE_SZ);
+        ssize_t n = 1;
+
+        if (left < 0)
+                return -errno;
+        while (left > 0 && n > 0) {
+                n = spool_splice(spool, pipe_fd, (size_t) left);
+                left -= n > 0 ? (int) n : 0;
+        }
+        return n < 0 && n != -EAGAIN ? (int) n : 0;
+}
+
 void spool_trim(struct spool *spool, uint64_t offset) {
         struct search s = { .wanted = offset, .next = UINT64_MAX };
 

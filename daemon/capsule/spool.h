@@ -25,6 +25,9 @@ void spool_finish(struct spool *spool);
 /* Moves what `pipe_fd` has (at most `size`) into the spool; never loses what it took. Bytes moved, 0 for end of file,
  * -EAGAIN when the pipe is empty, -errno (-ENOSPC: the pipe keeps it). */
 ssize_t spool_splice(struct spool *spool, int pipe_fd, size_t size);
+/* Moves what `pipe_fd` has now into the spool. Whoever goes on writing meanwhile does not hold it up: the spool takes no more than
+ * the pipe can have in it, which is all that those have written who stand still. 0, or as spool_splice() fails. */
+int spool_drain(struct spool *spool, int pipe_fd);
 /* Removes segments that end at or before `offset`. */
 void spool_trim(struct spool *spool, uint64_t offset);
 

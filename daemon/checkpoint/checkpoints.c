@@ -41,9 +41,25 @@ void checkpoints_propose_abort(struct checkpoints *c, uint64_t job, uint64_t che
         checkpoints_propose(c, command_checkpoint_abort(&cmd, job, checkpoint, error));
 }
 
+static void know_all(struct checkpoints *c, uint64_t until_usec) {
+        if (c->since_usec == 0)
+                c->since_usec = until_usec;
+}
+
+void checkpoints_started(struct checkpoints *c, uint64_t job, uint64_t checkpoint) {
+        const Rm__Checkpoint *record = checkpoints_record(c, job, checkpoint);
+
+        if (record && cluster_synced(c->rmd->cluster))
+                know_all(c, record->start_usec - 1);
+}
+
 static void reconcile(struct checkpoints *c) {
-        if (!cluster_synced(c->rmd->cluster))
+        if (!cluster_synced(c->rmd->cluster)) {
+                if (!LIST_EMPTY(&c->saves))
+                        checkpoints_retry(c);
                 return; /* what we know may be old */
+        }
+        know_all(c, checkpoints_state(c)->time_usec);
         c->reconciling = true;
         saves_wake(c);
         barrier_wake(c);

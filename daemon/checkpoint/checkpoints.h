@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "common/error.h"
+#include "daemon/cluster/owner.h"
 #include "daemon/context.h"
 #include "daemon/job/runner.h"
 #include "proto/local.pb-c.h"
@@ -16,6 +17,8 @@ void checkpoints_destroy(struct checkpoints *checkpoints); /* NULL ok */
 
 /* The state changed, or a lease: do what is still to be done, soon (from the loop). */
 void checkpoints_wake(struct checkpoints *checkpoints);
+/* A checkpoint was started in the log. */
+void checkpoints_started(struct checkpoints *checkpoints, uint64_t job, uint64_t checkpoint);
 /* False: it is not for us. `node` has sent it. */
 bool checkpoints_on_message(struct checkpoints *checkpoints, const char *node, const Rm__PeerMessage *message);
 void checkpoints_on_peer(struct checkpoints *checkpoints, const char *node, bool connected);
@@ -26,10 +29,13 @@ void checkpoints_keep(const struct checkpoints *checkpoints);
 typedef void (*checkpoints_verified_fn)(void *userdata, const Rm__VerifiedCheckpoint *found, int error, const char *text);
 void checkpoints_verify(struct checkpoints *checkpoints, uint64_t job, uint64_t checkpoint, checkpoints_verified_fn fn,
                         void *userdata);
-/* Who exports or imports: only a program of this uid may connect. `name` is copied. */
+/* The user who exports or imports: only a program of this uid may connect. Its texts are borrowed for the call. */
 struct checkpoints_user {
         uint32_t uid;
         const char *name;
+        const char *key_file; /* of the key of the file; "": the cluster's */
+        bool admin;
+        struct owner_today today; /* what the user data base says of uid, for an import */
 };
 /* `on_open`: the file goes through the Unix socket at that path; at most once, before `on_end`. `on_end`, once: with 0 and what to say, or why it came to nothing; -ECANCELED: rmd ends. Both from the
  * loop. */
@@ -37,7 +43,8 @@ struct checkpoints_exchange_ops {
         void (*on_open)(void *userdata, const char *socket);
         void (*on_end)(void *userdata, int error, const char *text);
 };
-/* How many parts of a checkpoint are here; the others are to come, and the caller asks again. `since_usec`: the log's time when it asked first; 0: this is the first time. */
+/* How many parts of a checkpoint are here; the others are to come, and the caller asks again. `since_usec`: the log's time when it asked first; 0: this is the first
+ * time. A copy that fails is ordered again for ten seconds from then on: it may have been ordered before, of a node that was lost since. */
 int checkpoints_gather(struct checkpoints *checkpoints, uint64_t job, uint64_t checkpoint, uint64_t since_usec, size_t *ret_here,
                        struct rm_error *err);
 /* All parts are here. With an error there are no callbacks. */

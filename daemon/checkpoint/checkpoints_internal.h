@@ -27,6 +27,7 @@ struct save {
         int32_t index;
         uint64_t incarnation;
         uint64_t checkpoint; /* 0: none is made */
+        uint64_t given_up; /* the latest that came to nothing here, until the state says so too; 0: none */
         enum save_state state;
         char *dir; /* of the capture socket */
         struct mover *mover; /* NULL: none runs */
@@ -163,6 +164,8 @@ struct exchange {
         uint64_t job; /* in: 0 until it is known */
         uint64_t checkpoint; /* likewise */
         char *user;
+        bool admin;
+        struct owner_today today; /* in: who the user is, owned */
         char *socket; /* its path, where the program meets rm-mover */
         char *dir; /* in: where it comes to */
         Rm__ExportHead *head; /* in: NULL until it is known */
@@ -182,6 +185,8 @@ struct checkpoints {
         struct remover *remover;
         struct event *wake;
         bool reconciling; /* on_wake() or on_retry() runs */
+        /* An rmd before this one may have taken part in checkpoints that started until then, by the log's clock; 0: not known yet. */
+        uint64_t since_usec;
         struct event *retry;
         bool retry_wanted;
         struct event *tidy; /* pending: stores are to be looked at for what nobody needs */
@@ -277,7 +282,10 @@ int exchanges_init(struct checkpoints *c, struct rm_error *err);
 /* NULL: there are too many. */
 struct exchange *exchange_create(struct checkpoints *c, bool in, const struct checkpoints_user *user,
                                  const struct checkpoints_exchange_ops *ops, void *userdata, struct rm_error *err);
-int exchange_start(struct exchange *exchange, const char *role, const Rm__MoverCommand *command, struct rm_error *err);
+/* Starts the rm-mover of it. `head`: an ExportHead of what is exported; of an import, which has none
+ * yet, empty. */
+int exchange_start(struct exchange *exchange, Rm__MoverStore *store, ProtobufCBinaryData head, const char *key_file,
+                   struct rm_error *err);
 /* Who has asked hears of it. */
 void exchange_end(struct exchange *exchange, int error, const char *text);
 void exchange_fail(struct exchange *exchange, int error, const char *text);
@@ -295,8 +303,6 @@ void import_arrived(struct exchange *exchange);
 void imports_clean(struct checkpoints *c);
 
 /* ---- stores.c ---- */
-/* Of one capsule, in the directory of its job; malloc'ed. */
-char *stores_part_dir(const char *dir, int32_t index);
 /* Of one capsule; malloc'ed. */
 char *stores_dir(const struct checkpoints *c, uint64_t job, int32_t index);
 /* For rm-mover, with whose it is as the state has it: the job's owner is not what anybody says. `dir`, which stays the caller's, is that of stores_dir(). -ENOENT: there is no such
@@ -311,8 +317,6 @@ int stores_make(const struct checkpoints *c, uint64_t job, struct rm_error *err)
  * the manifest. */
 int stores_files(const char *dir, uint64_t checkpoint, bool whole, char ***ret_names, size_t *ret_n);
 void stores_files_free(char **names, size_t n);
-/* Is it the name of such a file, and of nothing else? */
-bool stores_name_valid(const char *name, uint64_t checkpoint);
 /* What the state does not name any more goes. */
 void stores_tidy(struct checkpoints *c);
 /* What an rmd that was killed was about to remove goes. */
@@ -329,10 +333,14 @@ void checks_finish(struct checkpoints *c);
 
 /* ---- space.c ---- */
 /* What may be added on this node to the checkpoints of the job's user, at least 1: by [checkpoint] space_max_per_user, and so that the disk does not become full. */
+/* Pure: of a user who has so much already, where so much is free for checkpoints; `limit_bytes` 0: half of what others have left him. At least 1. */
+uint64_t space_of_user(uint64_t limit_bytes, uint64_t has_bytes, uint64_t free_bytes);
 uint64_t space_left(const struct checkpoints *c, uint64_t job);
 uint64_t space_left_of_user(const struct checkpoints *c, uint32_t uid);
 /* There was no room: the oldest checkpoint of the job's user that this node has part of goes, of a job that has a newer one; but not the one that
  * wants it. */
 void space_make(struct checkpoints *c, uint64_t wanting, uint64_t checkpoint);
+/* The oldest one that is done and has a newer one that is; NULL: the job has none to spare. */
+const Rm__Checkpoint *space_spare(const Rm__Job *job);
 
 #endif

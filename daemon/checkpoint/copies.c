@@ -15,6 +15,7 @@
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/move/mover_setup.h"
+#include "daemon/store/directory.h"
 
 #define ANSWER_USEC (20U * UINT64_C(1000000))
 #define SILENCE_USEC (60U * UINT64_C(1000000))
@@ -423,7 +424,7 @@ static int check_offer(const struct copy *copy, const Rm__CopyOffer *offer, stru
         if (offer->n_files == 0 || offer->n_files > FILES_MAX || offer->n_bytes != offer->n_files)
                 return error_set(err, -EINVAL, "%zu files of %zu sizes are offered", offer->n_files, offer->n_bytes);
         for (size_t i = 0; i < offer->n_files; i++)
-                if (!stores_name_valid(offer->files[i], offer->checkpoint))
+                if (!directory_name_valid(offer->files[i], offer->checkpoint))
                         return error_set(err, -EINVAL, "a file of another name is offered");
         return 0;
 }

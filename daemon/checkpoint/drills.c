@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
@@ -103,7 +104,7 @@ static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoin
                 r = runner_make_rehearsal(c->rmd->runner, job, part->capsule, restore->incarnation, &err);
         if (r == 0)
                 return; /* restores_capsule_ready() */
-        (void) snprintf(restore->error, sizeof(restore->error), "%s", error_text(&err));
+        (void) text_format(restore->error, sizeof(restore->error), "%s", error_text(&err));
         drills_tried(restore);
 }
 

@@ -38,6 +38,8 @@ void exchange_free(struct exchange *exchange) {
         free(exchange->socket);
         free(exchange->dir);
         free(exchange->user);
+        free((char *) exchange->today.name);
+        free((gid_t *) exchange->today.groups);
         free(exchange);
 }
 
@@ -69,6 +71,16 @@ static int check_number(const struct checkpoints *c, uint32_t uid, struct rm_err
         return 0;
 }
 
+static void copy_today(const struct owner_today *today, struct owner_today *ret) {
+        gid_t *groups = xcalloc(today->n_groups + 1, sizeof(*groups));
+
+        for (size_t i = 0; i < today->n_groups; i++)
+                groups[i] = today->groups[i];
+        *ret = (struct owner_today) { .name = xstrdup(today->name ? today->name : ""),
+                                      .groups = groups,
+                                      .n_groups = today->n_groups };
+}
+
 struct exchange *exchange_create(struct checkpoints *c, bool in, const struct checkpoints_user *user,
                                  const struct checkpoints_exchange_ops *ops, void *userdata, struct rm_error *err) {
         struct exchange *exchange;
@@ -78,6 +90,8 @@ struct exchange *exchange_create(struct checkpoints *c, bool in, const struct ch
         exchange = xcalloc(1, sizeof(*exchange));
         *exchange = (struct exchange) { .c = c, .in = in, .uid = user->uid, .ops = *ops, .userdata = userdata };
         exchange->user = xstrdup(user->name);
+        exchange->admin = user->admin;
+        copy_today(&user->today, &exchange->today);
         exchange->socket = xasprintf("%s/%" PRIu64, c->sockets, ++c->last_socket);
         exchange->deadline = evtimer_new(c->rmd->base, on_deadline, exchange);
         timer_arm(exchange->deadline, SILENCE_USEC);
@@ -131,12 +145,26 @@ static void on_gone(void *userdata) {
 
 static const struct mover_ops ops = { on_event, on_gone };
 
-int exchange_start(struct exchange *exchange, const char *role, const Rm__MoverCommand *command, struct rm_error *err) {
-        int r = mover_start(exchange->c->rmd, role, &ops, exchange, &exchange->mover, err);
+int exchange_start(struct exchange *exchange, Rm__MoverStore *store, ProtobufCBinaryData head, const char *key_file,
+                   struct rm_error *err) {
+        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
+        Rm__MoverExchange body = RM__MOVER_EXCHANGE__INIT;
+        int r = mover_start(exchange->c->rmd, exchange->in ? "import" : "export", &ops, exchange, &exchange->mover, err);
 
         if (r < 0)
                 return r;
-        r = mover_command(exchange->mover, command);
+        body.store = store;
+        body.head = head;
+        body.client_uid = exchange->uid;
+        body.socket = exchange->socket;
+        body.bytes_per_sec = exchange->c->rmd->config->checkpoint_rate_bytes_per_sec;
+        body.key_file = (char *) key_file;
+        command.body_case = exchange->in ? RM__MOVER_COMMAND__BODY_IMPORT_CHECKPOINT : RM__MOVER_COMMAND__BODY_EXPORT_CHECKPOINT;
+        if (exchange->in)
+                command.import_checkpoint = &body;
+        else
+                command.export_checkpoint = &body;
+        r = mover_command(exchange->mover, &command);
         return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
 }
 

@@ -8,10 +8,11 @@
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/move/mover_setup.h"
 
 #define COMING_MAX 16U /* parts that come at once */
+#define STALE_COPY_USEC 10000000U /* of the log: longer than a copy waits for a node that does not answer */
 #define HEAD_MAX_BYTES (FRAME_MAX_MOVER_BYTES - 65536U) /* with what else is said to rm-mover */
-#define EXPORT_VERSION 1U /* daemon/mover/export_stream.h */
 
 /* ---- the parts ---- */
 
@@ -77,7 +78,8 @@ int checkpoints_gather(struct checkpoints *c, uint64_t job, uint64_t checkpoint,
 
         if (!record || record->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
                 return error_set(err, -EBUSY, "it is not done");
-        if (since_usec > 0 && record->copy_error_usec >= since_usec)
+        /* Before that the copy may have been ordered by who asked earlier, from a node that was lost. */
+        if (since_usec > 0 && record->copy_error_usec >= since_usec + STALE_COPY_USEC)
                 return error_set(err, -EIO, "this node cannot get all parts of it: see 'rmctl events'");
         coming = count_coming(c, record);
         for (size_t i = 0; i < record->n_parts && r == 0; i++) {
@@ -124,37 +126,28 @@ static Rm__Checkpoint *copy_record(const Rm__Checkpoint *record) {
         return copy;
 }
 
-static int start_export(struct exchange *exchange, const Rm__Job *job, const Rm__Checkpoint *record, struct rm_error *err) {
+static int start_export(struct exchange *exchange, const Rm__Job *job, const Rm__Checkpoint *record, const char *key_file,
+                        struct rm_error *err) {
         const struct checkpoints *c = exchange->c;
-        const struct config *config = c->rmd->config;
         cleanup_free char *dir = xasprintf("%s/%" PRIu64, c->root, job->id);
         Rm__Checkpoint *copy = copy_record(record);
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
-        Rm__MoverExport body = RM__MOVER_EXPORT__INIT;
         Rm__ExportHead head = RM__EXPORT_HEAD__INIT;
         cleanup_free uint8_t *packed = NULL;
+        ProtobufCBinaryData bytes;
         Rm__MoverStore store;
         Rm__Job of;
-        int r = stores_describe(c, job->id, STATE_HEAD, dir, &store, err);
 
         fill_job(&of, job, &copy);
-        head.version = EXPORT_VERSION;
-        head.cluster = config->cluster_name;
         head.time_usec = now_real_usec();
         head.job = &of;
-        body.head.len = rm__export_head__get_packed_size(&head);
-        packed = body.head.data = xrealloc(NULL, body.head.len + 1);
+        bytes.len = rm__export_head__get_packed_size(&head);
+        bytes.data = packed = xrealloc(NULL, bytes.len + 1);
         (void) rm__export_head__pack(&head, packed);
         rm__checkpoint__free_unpacked(copy, NULL);
-        if (r == 0 && body.head.len > HEAD_MAX_BYTES)
-                r = error_set(err, -EFBIG, "the job has too many groups");
-        body.store = &store;
-        body.client_uid = exchange->uid;
-        body.socket = exchange->socket;
-        body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
-        command.body_case = RM__MOVER_COMMAND__BODY_EXPORT_CHECKPOINT;
-        command.export_checkpoint = &body;
-        return r < 0 ? r : exchange_start(exchange, "export", &command, err);
+        if (bytes.len > HEAD_MAX_BYTES)
+                return error_set(err, -EFBIG, "the job has too many groups");
+        mover_store_init(&store, c->rmd->config, dir);
+        return exchange_start(exchange, &store, bytes, key_file, err);
 }
 
 int checkpoints_export(struct checkpoints *c, uint64_t job, uint64_t checkpoint, const struct checkpoints_user *user,
@@ -171,7 +164,7 @@ int checkpoints_export(struct checkpoints *c, uint64_t job, uint64_t checkpoint,
                 return err->code;
         exchange->job = job;
         exchange->checkpoint = checkpoint;
-        r = start_export(exchange, j, record, err);
+        r = start_export(exchange, j, record, user->key_file, err);
         if (r < 0)
                 exchange_free(exchange);
         return r;

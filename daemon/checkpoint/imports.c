@@ -14,7 +14,9 @@
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/job/user_limits.h"
 #include "daemon/move/mover_setup.h"
+#include "daemon/store/directory.h"
 
 #define IMPORT_PREFIX "import-" /* of directories beside those of jobs */
 #define RANDOM_DIGITS 16U /* at the end of their names */
@@ -40,6 +42,12 @@ static int check_head(const struct exchange *exchange, const Rm__ExportHead *hea
         if (exchange->uid != 0 && exchange->uid != uid)
                 return error_set(err, -EPERM, "it is a checkpoint of a job of user %u; only this user may import it",
                                  (unsigned) uid);
+        /* What root lets in waits for restart-job, where it is asked again. */
+        if (exchange->uid != 0 && owner_check(head->job->spec, &exchange->today, err) < 0) {
+                cleanup_free char *text = xstrdup(err->text);
+
+                return error_set(err, -EPERM, "%s; root may import it", text);
+        }
         if (is_beside_another(exchange, uid))
                 return error_set(err, -EBUSY, "another checkpoint of this user is being imported on this node; try again later");
         return state_check_import(cluster_index(exchange->c->rmd->cluster), head->job, err);
@@ -98,7 +106,7 @@ static int merge(const char *from, const char *to, uint64_t checkpoint) {
 }
 
 static int place_part(const struct exchange *exchange, int32_t index) {
-        cleanup_free char *from = stores_part_dir(exchange->dir, index);
+        cleanup_free char *from = directory_of_capsule(exchange->dir, index);
         cleanup_free char *to = stores_dir(exchange->c, exchange->job, index);
 
         if (rename(from, to) == 0)
@@ -149,6 +157,7 @@ static void on_proposed(void *userdata, int code, const char *text, uint64_t ind
 void import_arrived(struct exchange *exchange) {
         struct checkpoints *c = exchange->c;
         struct rm_error err = { 0 };
+        Rm__UserLimits limits;
         struct command cmd;
 
         if (!exchange->head || exchange->held)
@@ -166,7 +175,9 @@ void import_arrived(struct exchange *exchange) {
         (void) evtimer_del(exchange->deadline);
         exchange->proposal = xcalloc(1, sizeof(*exchange->proposal));
         exchange->proposal->exchange = exchange;
-        cluster_propose(c->rmd->cluster, command_checkpoint_import(&cmd, exchange->head->job, stores_place(c), exchange->user),
+        cluster_propose(c->rmd->cluster,
+                        command_checkpoint_import(&cmd, exchange->head->job, stores_place(c), exchange->user,
+                                                  user_limits(c->rmd, exchange->admin, &limits)),
                         on_proposed, exchange->proposal);
 }
 
@@ -175,26 +186,17 @@ void import_arrived(struct exchange *exchange) {
 static char *import_dir(const struct checkpoints *c) {
         uint64_t random = 0;
 
-        (void) getrandom(&random, sizeof(random), 0);
+        (void) !getrandom(&random, sizeof(random), 0);
         return xasprintf("%s/" IMPORT_PREFIX "%s-%016" PRIx64, c->root, checkpoints_self(c), random);
 }
 
-static int start_import(struct exchange *exchange, struct rm_error *err) {
-        const struct config *config = exchange->c->rmd->config;
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
-        Rm__MoverImport body = RM__MOVER_IMPORT__INIT;
+static int start_import(struct exchange *exchange, const char *key_file, struct rm_error *err) {
         Rm__MoverStore store;
 
         if (mkdir(exchange->dir, 0700) < 0)
                 return error_sys(err, -errno, "making %s", exchange->dir);
-        mover_store_init(&store, config, exchange->dir);
-        body.store = &store;
-        body.client_uid = exchange->uid;
-        body.socket = exchange->socket;
-        body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
-        command.body_case = RM__MOVER_COMMAND__BODY_IMPORT_CHECKPOINT;
-        command.import_checkpoint = &body;
-        return exchange_start(exchange, "import", &command, err);
+        mover_store_init(&store, exchange->c->rmd->config, exchange->dir);
+        return exchange_start(exchange, &store, (ProtobufCBinaryData) { 0 }, key_file, err);
 }
 
 int checkpoints_import(struct checkpoints *c, const struct checkpoints_user *user,
@@ -205,7 +207,7 @@ int checkpoints_import(struct checkpoints *c, const struct checkpoints_user *use
         if (!exchange)
                 return err->code;
         exchange->dir = import_dir(c);
-        r = start_import(exchange, err);
+        r = start_import(exchange, user->key_file, err);
         if (r < 0)
                 exchange_free(exchange);
         return r;

@@ -6,12 +6,13 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "common/fault.h"
 #include "common/log.h"
+#include "common/text.h"
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
-#include "daemon/move/fault.h"
 #include "daemon/move/images.h"
 #include "daemon/move/mover_setup.h"
 #include "daemon/move/trees.h"
@@ -126,7 +127,7 @@ static void restore_fail(struct restore *restore, const char *fmt, ...) {
         va_list ap;
 
         va_start(ap, fmt);
-        (void) vsnprintf(restore->error, sizeof(restore->error), fmt, ap);
+        (void) text_format_va(restore->error, sizeof(restore->error), fmt, ap);
         va_end(ap);
         log_warn("%s of job %" PRIu64 " from checkpoint %" PRIu64 ", capsule %" PRId32 " (%s): %s", what_of(restore), restore->job,
                  restore->checkpoint, restore->index, restore_state_name(restore->state), restore->error);
@@ -346,9 +347,8 @@ static void restore_enter(struct restore *restore) {
         uint64_t timeout_usec = restore->c->rmd->config->move_timeout_usec;
         struct resident *resident = resident_of(restore);
         struct rm_error err = { 0 };
-        int r = restore->state < RESTORE_DONE
-                        ? fault_point(restore->c->rmd->fault, what_of(restore), restore_state_name(restore->state), &err)
-                        : 0;
+        cleanup_free char *point = xasprintf("move.%s.%s", what_of(restore), restore_state_name(restore->state));
+        int r = restore->state < RESTORE_DONE ? fault_point(point, &err) : 0;
 
         restore->held = r == -EAGAIN;
         if (restore->held)

@@ -4,14 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/fault.h"
 #include "common/log.h"
+#include "common/text.h"
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/cluster/leave_by.h"
 #include "daemon/job/pages_test.h"
-#include "daemon/move/fault.h"
 #include "daemon/move/images.h"
 #include "daemon/move/trees.h"
 #include "daemon/node/memory_use.h"
@@ -135,7 +136,7 @@ static void save_fail(struct save *save, const char *fmt, ...) {
         if (!save_next(save->state, SAVE_EV_FAILED, &next))
                 return;
         va_start(ap, fmt);
-        (void) vsnprintf(save->error, sizeof(save->error), fmt, ap);
+        (void) text_format_va(save->error, sizeof(save->error), fmt, ap);
         va_end(ap);
         log_warn("checkpoint %" PRIu64 ".%" PRIu64 ", capsule %" PRId32 " (%s): %s", save->job, save->checkpoint, save->index,
                  save_state_name(save->state), save->error);
@@ -409,9 +410,9 @@ static void enter_prepare(struct save *save, struct resident *resident) {
 
         set_deadline(save, PREPARE_USEC);
         capsule_get_status(resident->capsule, &status);
-        save->waits = status.filling;
+        save->waits = status.filling || pages_test_runs(save->c->rmd->pages_test);
         if (save->waits) {
-                checkpoints_retry(save->c); /* until all of its memory has come */
+                checkpoints_retry(save->c); /* until all of its memory has come, and it is known whether that can be tracked */
                 return;
         }
         (void) capsule_criu_preload(resident->capsule, on_preloaded, make_op(save));
@@ -710,7 +711,7 @@ static void enter_undo(struct save *save) {
         stop_mover(save);
         if (save->error[0]) {
                 (void) tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_FAILED);
-                checkpoints_propose_abort(save->c, save->job, save->checkpoint, save->error);
+                save->given_up = save->checkpoint; /* give_up_leftover() */
         }
         save_event(save, SAVE_EV_OVER);
 }
@@ -726,7 +727,8 @@ static bool needs_capsule(enum save_state state) {
 static void save_enter(struct save *save) {
         struct resident *resident = resident_of(save);
         struct rm_error err = { 0 };
-        int r = is_breakable(save->state) ? fault_point(save->c->rmd->fault, "checkpoint", save_state_name(save->state), &err) : 0;
+        cleanup_free char *point = xasprintf("move.checkpoint.%s", save_state_name(save->state));
+        int r = is_breakable(save->state) ? fault_point(point, &err) : 0;
 
         if (r == -EINPROGRESS || r == -EAGAIN)
                 return;
@@ -780,7 +782,6 @@ static void save_enter(struct save *save) {
         default: /* IDLE */
                 set_deadline(save, 0);
                 save->checkpoint = 0;
-                save->error[0] = '\0';
                 checkpoints_wake(save->c);
         }
 }
@@ -819,7 +820,7 @@ static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoin
                 return; /* it has ended, or its node was lost: give_up_leftover() */
         if (!save)
                 save = save_create(c, job, part);
-        if (save->checkpoint == checkpoint->id || save->state != SAVE_IDLE)
+        if (save->checkpoint == checkpoint->id || save->given_up == checkpoint->id || save->state != SAVE_IDLE)
                 return;
         save->checkpoint = checkpoint->id;
         save->standstill = (struct standstill) { 0 };
@@ -829,13 +830,26 @@ static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoin
         save_event(save, SAVE_EV_START);
 }
 
-/* One that was begun by an earlier life of this rmd, or whose begin it has not heard of in time, or whose capsule is not there any more, nobody carries out. */
+/* The rmd before this one may have taken part in a checkpoint that started before this one had all of the log: the other nodes
+ * can be further by now, and would not come to the barrier again. */
+static bool may_begin(const struct checkpoints *c, const Rm__Checkpoint *checkpoint, const Rm__CheckpointPart *part) {
+        return checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING && !has_stored(c, part) &&
+               checkpoint->start_usec > c->since_usec;
+}
+
+/* Nobody carries out a part that an rmd before this one had begun, that has failed here, or whose capsule is not there any more.
+ * The abort is proposed again until the state shows it: there may be no leader now. */
 static void give_up_leftover(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoint *checkpoint,
                              const Rm__CheckpointPart *part) {
+        const struct save *save = find_capsule(c, job->id, part->capsule, part->incarnation);
+        bool failed = save && save->given_up == checkpoint->id;
+
         if (has_stored(c, part) || saves_find(c, job->id, part->capsule, checkpoint->id))
                 return;
         checkpoints_propose_abort(c, job->id, checkpoint->id,
-                                  "rmd was restarted on a node of the job, or what it had of the job is gone");
+                                  failed ? save->error
+                                         : "rmd was restarted on a node of the job, or what it had of the job is gone");
+        checkpoints_retry(c);
 }
 
 static void see_checkpoint(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoint *checkpoint) {
@@ -844,7 +858,7 @@ static void see_checkpoint(struct checkpoints *c, const Rm__Job *job, const Rm__
 
                 if (!is_here(c, part))
                         continue;
-                if (checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING && !has_stored(c, part))
+                if (may_begin(c, checkpoint, part))
                         begin(c, job, checkpoint, part);
                 give_up_leftover(c, job, checkpoint, part);
                 if (has_stored(c, part))

@@ -13,7 +13,7 @@
 #include "daemon/store/directory.h"
 #include "daemon/store/store.h"
 
-#define DEFAULT_SHARE 2U /* of the file system, for one user */
+#define DEFAULT_SHARE 2U /* of what others have left, for one user */
 
 struct sum {
         uint32_t uid;
@@ -37,21 +37,25 @@ static uint64_t less(uint64_t a, uint64_t b) {
         return a > b ? a - b : 0;
 }
 
+uint64_t space_of_user(uint64_t limit_bytes, uint64_t has_bytes, uint64_t free_bytes) {
+        uint64_t left;
+
+        if (limit_bytes == 0)
+                limit_bytes = has_bytes > UINT64_MAX - free_bytes ? UINT64_MAX : (has_bytes + free_bytes) / DEFAULT_SHARE;
+        left = less(limit_bytes, has_bytes);
+        left = left < free_bytes ? left : free_bytes;
+        return left > 0 ? left : 1;
+}
+
 uint64_t space_left_of_user(const struct checkpoints *c, uint32_t uid) {
-        uint64_t limit = c->rmd->config->checkpoint_space_bytes;
         struct sum sum = { .uid = uid };
         struct statvfs fs;
-        uint64_t left, free_bytes;
 
         if (statvfs(c->root, &fs) < 0)
                 return UINT64_MAX; /* that will show when it is written to */
-        if (limit == 0)
-                limit = (uint64_t) fs.f_blocks * fs.f_frsize / DEFAULT_SHARE;
         stores_each((struct checkpoints *) c, add, &sum);
-        left = less(limit, sum.bytes);
-        free_bytes = less(fs.f_bavail, fs.f_blocks / STORE_RESERVE_SHARE) * fs.f_frsize;
-        left = left < free_bytes ? left : free_bytes;
-        return left > 0 ? left : 1;
+        return space_of_user(c->rmd->config->checkpoint_space_bytes, sum.bytes,
+                             less(fs.f_bavail, fs.f_blocks / STORE_RESERVE_SHARE) * fs.f_frsize);
 }
 
 uint64_t space_left(const struct checkpoints *c, uint64_t job) {
@@ -67,8 +71,7 @@ static bool has_part_here(const struct checkpoints *c, const Rm__Checkpoint *che
         return false;
 }
 
-/* The oldest one that is done and has a newer one that is; NULL: the job has none to spare. */
-static const Rm__Checkpoint *spare_of(const Rm__Job *job) {
+const Rm__Checkpoint *space_spare(const Rm__Job *job) {
         const Rm__Checkpoint *oldest = NULL;
 
         for (size_t i = 0; i < job->n_checkpoints; i++) {
@@ -92,7 +95,7 @@ void space_make(struct checkpoints *c, uint64_t wanting, uint64_t checkpoint) {
         if (!for_job)
                 return;
         for (size_t i = 0; i < state->n_jobs; i++) {
-                const Rm__Checkpoint *spare = state->jobs[i]->spec->uid == for_job->spec->uid ? spare_of(state->jobs[i]) : NULL;
+                const Rm__Checkpoint *spare = state->jobs[i]->spec->uid == for_job->spec->uid ? space_spare(state->jobs[i]) : NULL;
 
                 if (!spare || !has_part_here(c, spare) || (state->jobs[i]->id == wanting && spare->id == checkpoint) ||
                     (oldest && oldest->start_usec <= spare->start_usec))

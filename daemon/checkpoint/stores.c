@@ -1,7 +1,6 @@
 /* Where checkpoints lie on this node: ROOT/JOB/head and ROOT/JOB/gN, each a store (daemon/store/store.h). Only names are looked at here; what is in the files is the movers'. */
 #include <dirent.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,23 +12,18 @@
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/move/mover_setup.h"
+#include "daemon/store/directory.h"
 
-#define MANIFEST "manifest-"
-#define PACK "pack-"
 #define NEW_SEC 60
 
 static char *job_dir(const struct checkpoints *c, uint64_t job) {
         return xasprintf("%s/%" PRIu64, c->root, job);
 }
 
-char *stores_part_dir(const char *dir, int32_t index) {
-        return index == STATE_HEAD ? xasprintf("%s/head", dir) : xasprintf("%s/g%" PRId32, dir, index);
-}
-
 char *stores_dir(const struct checkpoints *c, uint64_t job, int32_t index) {
         cleanup_free char *dir = job_dir(c, job);
 
-        return stores_part_dir(dir, index);
+        return directory_of_capsule(dir, index);
 }
 
 const char *stores_place(const struct checkpoints *c) {
@@ -56,23 +50,11 @@ int stores_make(const struct checkpoints *c, uint64_t job, struct rm_error *err)
         return r < 0 ? error_sys(err, r, "making %s", dir) : 0;
 }
 
-/* The number behind the prefix: decimal, without leading zeros, and nothing after it; 0: it is none. */
-static uint64_t number_of(const char *name, const char *prefix) {
-        size_t n = strlen(prefix);
-        char again[24];
-        uint64_t number;
+/* A job's directory is named by its number, without leading zeros; 0: it is none. */
+static uint64_t job_of(const char *name) {
+        int64_t number = 0;
 
-        if (strncmp(name, prefix, n) != 0)
-                return 0;
-        number = strtoull(name + n, NULL, 10);
-        (void) snprintf(again, sizeof(again), "%" PRIu64, number);
-        return strcmp(again, name + n) == 0 ? number : 0;
-}
-
-bool stores_name_valid(const char *name, uint64_t checkpoint) {
-        uint64_t pack = number_of(name, PACK);
-
-        return (pack > 0 && pack <= checkpoint) || number_of(name, MANIFEST) == checkpoint;
+        return *name != '0' && parse_i64(name, 1, INT64_MAX, &number) == 0 ? (uint64_t) number : 0;
 }
 
 void stores_files_free(char **names, size_t n) {
@@ -91,9 +73,9 @@ int stores_files(const char *dir, uint64_t checkpoint, bool whole, char ***ret_n
         if (!d)
                 return -errno;
         while ((entry = readdir(d))) {
-                if (!stores_name_valid(entry->d_name, checkpoint))
+                if (!directory_name_valid(entry->d_name, checkpoint))
                         continue;
-                if (number_of(entry->d_name, MANIFEST) == checkpoint) {
+                if (directory_manifest_number(entry->d_name) > 0) {
                         manifest = true;
                         continue;
                 }
@@ -106,8 +88,10 @@ int stores_files(const char *dir, uint64_t checkpoint, bool whole, char ***ret_n
                 return -ENOENT;
         }
         names = xrealloc(names, (n + 1) * sizeof(*names));
-        if (manifest)
-                names[n++] = xasprintf(MANIFEST "%" PRIu64, checkpoint);
+        if (manifest) {
+                names[n] = xcalloc(1, DIRECTORY_NAME_BYTES);
+                directory_manifest_name(checkpoint, names[n++]);
+        }
         *ret_names = names;
         *ret_n = n;
         return 0;
@@ -193,7 +177,7 @@ static void clean_dir(struct checkpoints *c, const char *dir, bool of_jobs) {
                         remover_add(c->remover, path);
                         continue;
                 }
-                if (of_jobs && number_of(entry->d_name, "") > 0)
+                if (of_jobs && job_of(entry->d_name) > 0)
                         clean_dir(c, path, false);
                 free(path);
         }
@@ -225,7 +209,7 @@ static void tidy_files(struct checkpoints *c, const Rm__Job *job, int32_t index,
         DIR *d = opendir(dir);
 
         while (d && (entry = readdir(d))) {
-                uint64_t manifest = number_of(entry->d_name, MANIFEST), pack = number_of(entry->d_name, PACK);
+                uint64_t manifest = directory_manifest_number(entry->d_name), pack = directory_pack_number(entry->d_name);
                 cleanup_free char *path = xasprintf("%s/%s", dir, entry->d_name);
 
                 /* One that is being made elsewhere may be newer than what is known here. */
@@ -283,7 +267,7 @@ void stores_tidy(struct checkpoints *c) {
                 return;
         d = opendir(c->root);
         while (d && (entry = readdir(d))) {
-                uint64_t id = number_of(entry->d_name, "");
+                uint64_t id = job_of(entry->d_name);
 
                 if (id > 0)
                         tidy_job(c, id);

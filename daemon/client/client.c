@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/client/account.h"
 #include "daemon/client/users.h"
@@ -38,7 +39,7 @@ void client_identify(struct client *client, const struct user *user) {
 
 struct client *client_hold(struct client *client) {
         client->refs++;
-        account_open(client->account);
+        account_open(client->account, client->way);
         return client;
 }
 
@@ -55,7 +56,7 @@ static void client_unref(struct client *client) {
 void client_release(struct client *client) {
         if (!client)
                 return;
-        account_close(client->account);
+        account_close(client->account, client->way);
         client_unref(client);
 }
 
@@ -106,7 +107,7 @@ void client_error(struct client *client, uint32_t request_id, int code, const ch
         va_list ap;
 
         va_start(ap, fmt);
-        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        (void) text_format_va(text, sizeof(text), fmt, ap);
         va_end(ap);
         error.code = code < 0 ? -code : code;
         error.text = text;

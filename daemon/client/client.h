@@ -7,12 +7,12 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "daemon/client/account.h"
 #include "daemon/context.h"
 #include "daemon/wire/conn.h"
 #include "proto/local.pb-c.h"
 #include "proto/peer.pb-c.h"
 
-struct account;
 struct attachment;
 struct limits;
 struct user;
@@ -32,7 +32,10 @@ struct client {
         char *node;        /* carried: from this node */
         uint32_t channel;
 
-        struct account *account; /* local one: client/account.h, whose the following two are. NULL: carried */
+        /* client/account.h, whose the following four are; NULL: a carried one of root's, whose requests do not wait */
+        struct account *account;
+        enum account_way way;
+        STAILQ_HEAD(, carried_request) requests; /* carried ones that wait */
         TAILQ_ENTRY(client) place;
         TAILQ_ENTRY(client) ready_place;
         TAILQ_ENTRY(client) all; /* requests/service.c */

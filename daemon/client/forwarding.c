@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/client/account.h"
 #include "daemon/client/users.h"
 #include "daemon/cluster/cluster.h"
 
@@ -61,6 +62,7 @@ void forwarding_destroy(struct forwarding *forwarding) {
                 struct client *client = forwarding->clients;
 
                 forwarding->clients = client->next;
+                account_leave(client);
                 client_leave(client);
         }
         free(forwarding);
@@ -172,6 +174,7 @@ static void drop_client(struct forwarding *forwarding, struct client *client) {
                         break;
                 }
         forwarding->on_gone(forwarding->rmd, client);
+        account_leave(client);
         client_leave(client);
 }
 

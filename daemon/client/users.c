@@ -94,17 +94,22 @@ static void look_up(struct question *q, const char *admin_group) {
         struct passwd entry;
         struct passwd *found = NULL;
         struct user *user = &q->user;
+        gid_t gid = q->gid;
         int n = GROUPS_MAX;
 
         if (getpwuid_r(q->uid, &entry, buffer, BUFFER_BYTES, &found) == 0 && found)
                 (void) snprintf(user->name, sizeof(user->name), "%s", found->pw_name);
         else
                 (void) snprintf(user->name, sizeof(user->name), "%u", (unsigned) q->uid);
-        user->admin = q->uid == 0 || in_group(user->name, q->gid, admin_group);
+        if (gid == USERS_PRIMARY_GROUP && found)
+                gid = found->pw_gid;
+        user->admin = q->uid == 0 || in_group(user->name, gid, admin_group);
         user->groups = xcalloc(GROUPS_MAX, sizeof(gid_t));
+        if (gid == USERS_PRIMARY_GROUP)
+                return;
         /* Over the limit, or unknown to the data base: the primary group alone. */
-        if (getgrouplist(user->name, q->gid, user->groups, &n) < 0) {
-                user->groups[0] = q->gid;
+        if (getgrouplist(user->name, gid, user->groups, &n) < 0) {
+                user->groups[0] = gid;
                 n = 1;
         }
         user->n_groups = (size_t) n;

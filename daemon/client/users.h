@@ -26,6 +26,10 @@ struct users *users_create(struct event_base *base, const char *admin_group, use
 /* A look-up that hangs is left to hang. NULL ok. */
 void users_destroy(struct users *users);
 
+/* As `gid`: not the group of a process, but the primary one in the data base; a uid that is not
+ * there has no groups. */
+#define USERS_PRIMARY_GROUP ((gid_t) - 1)
+
 /* What is known of a process with these ids; valid until the loop runs again. Known for a minute, then asked anew.
  * -EAGAIN: on_changed comes, within 2 s. -ETIMEDOUT: the data base has not answered in time, and is not asked again for 10 s. */
 int users_find(struct users *users, uid_t uid, gid_t gid, const struct user **ret_user);

@@ -74,7 +74,14 @@ void cluster_tell_installed(void *userdata) {
         proposals_applied(c->proposals);
 }
 
+static void suspect_lost(struct cluster *c, const Rm__Command *command) {
+        if (command->body_case == RM__COMMAND__BODY_NODE_HEALTH &&
+            command->node_health->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN)
+                peers_suspect(c->peers, command->node_health->node);
+}
+
 void cluster_tell_applied(struct cluster *c, const Rm__Command *command, const struct state_result *result) {
+        suspect_lost(c, command);
         if (c->ops.on_applied)
                 c->ops.on_applied(c->userdata, command, result);
         role_reach_lease(c);
@@ -295,6 +302,10 @@ uint64_t cluster_log_usec(const struct cluster *c) {
         uint64_t now = now_real_usec();
 
         return now > c->state->time_usec ? now : c->state->time_usec;
+}
+
+enum state_effect cluster_effect(const struct cluster *c, const Rm__Command *command, struct state_result *ret_result) {
+        return state_effect(c->state, c->index, command, cluster_log_usec(c), ret_result);
 }
 
 uint64_t cluster_lease_end_usec(const struct cluster *c) {

@@ -81,6 +81,8 @@ const Rm__State *cluster_state(const struct cluster *cluster);
 const struct state_index *cluster_index(const struct cluster *cluster);
 /* The state is known to be current: own log replayed, or the leader has told all. False after the leader is lost. */
 bool cluster_synced(const struct cluster *cluster);
+/* What the command would do to that state now: see state_effect(). On the leader no answer that anybody has got is missing in it. */
+enum state_effect cluster_effect(const struct cluster *cluster, const Rm__Command *command, struct state_result *ret_result);
 /* The log's clock (real time), by which times in the state are to be judged: this node's, but never before a time that is in the log. */
 uint64_t cluster_log_usec(const struct cluster *cluster);
 /* Until when (now_boot_usec()) this node may let capsules run that the leader would start again elsewhere, see lease.h. UINT64_MAX: as

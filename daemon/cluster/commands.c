@@ -359,11 +359,13 @@ Rm__Command *command_checkpoint_copy_wanted(struct command *c, uint64_t job, uin
         return &c->command;
 }
 
-Rm__Command *command_checkpoint_import(struct command *c, const Rm__Job *job, const char *node, const char *by) {
+Rm__Command *command_checkpoint_import(struct command *c, const Rm__Job *job, const char *node, const char *by,
+                                       const Rm__UserLimits *limits) {
         BEGIN(c, checkpoint_import, CHECKPOINT_IMPORT);
         c->checkpoint_import.job = (Rm__Job *) job;
         c->checkpoint_import.node = text_of(node);
         c->checkpoint_import.by = text_of(by);
+        c->checkpoint_import.limits = (Rm__UserLimits *) limits;
         return &c->command;
 }
 
@@ -400,11 +402,13 @@ Rm__Command *command_checkpoint_remove(struct command *c, uint64_t job, uint64_t
         return &c->command;
 }
 
-Rm__Command *command_job_release(struct command *c, uint64_t job, uint64_t checkpoint, const char *by) {
+Rm__Command *command_job_release(struct command *c, uint64_t job, uint64_t checkpoint, const char *by,
+                                 const Rm__UserLimits *limits) {
         BEGIN(c, job_release, JOB_RELEASE);
         c->job_release.job = job;
         c->job_release.checkpoint = checkpoint;
         c->job_release.by = text_of(by);
+        c->job_release.limits = (Rm__UserLimits *) limits;
         return &c->command;
 }
 

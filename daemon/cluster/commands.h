@@ -151,14 +151,16 @@ Rm__Command *command_checkpoint_copy_lost(struct command *c, uint64_t job, uint6
 Rm__Command *command_checkpoint_copy_wanted(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule,
                                             const char *node);
 /* `job` is borrowed. `node`: that has all of it, or STATE_STORED_SHARED. */
-Rm__Command *command_checkpoint_import(struct command *c, const Rm__Job *job, const char *node, const char *by);
+Rm__Command *command_checkpoint_import(struct command *c, const Rm__Job *job, const char *node, const char *by,
+                                       const Rm__UserLimits *limits);
 Rm__Command *command_checkpoint_abort(struct command *c, uint64_t job, uint64_t checkpoint, const char *error);
 Rm__CmdCheckpointDrilled *command_checkpoint_drilled(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule,
                                                      const char *node);
 Rm__CmdCheckpointStart *command_checkpoint_start(struct command *c, uint64_t job, Rm__CheckpointCause cause);
 Rm__Command *command_checkpoint_remove(struct command *c, uint64_t job, uint64_t checkpoint, const char *by);
 /* `checkpoint` 0: the newest. */
-Rm__Command *command_job_release(struct command *c, uint64_t job, uint64_t checkpoint, const char *by);
+Rm__Command *command_job_release(struct command *c, uint64_t job, uint64_t checkpoint, const char *by,
+                                 const Rm__UserLimits *limits);
 
 /* ---- the log ---- */
 /* Entries after this one may be of this feature level. */

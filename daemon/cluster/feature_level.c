@@ -107,6 +107,11 @@ static const struct {
         { &rm__cmd_checkpoint_start__descriptor, 240, STATE_LEVEL_OWN_STATE }, /* force */
         { &rm__command__descriptor, 240, STATE_LEVEL_OWN_STATE }, /* job_own_state */
         { &rm__command__descriptor, 241, STATE_LEVEL_OWN_STATE }, /* job_requeue */
+        { &rm__cmd_job_place__descriptor, 250, STATE_LEVEL_LIMITS }, /* capsules_per_core */
+        { &rm__cmd_move_start__descriptor, 250, STATE_LEVEL_LIMITS }, /* capsules_per_core */
+        { &rm__cmd_checkpoint_start__descriptor, 250, STATE_LEVEL_LIMITS }, /* limits */
+        { &rm__cmd_checkpoint_import__descriptor, 250, STATE_LEVEL_LIMITS }, /* limits */
+        { &rm__cmd_job_release__descriptor, 250, STATE_LEVEL_LIMITS }, /* limits */
         { &rm__node__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* unwell_usec */
         { &rm__state__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* failures */
 };

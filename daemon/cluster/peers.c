@@ -329,16 +329,20 @@ static bool has_room(void *userdata) {
 
 /* ---- time ---- */
 
-static void give_up_silent(struct peers *peers, uint64_t now) {
-        struct peer *peer;
+static void give_up_if_silent(struct peer *peer, uint64_t now, uint64_t most_usec) {
         char reason[64];
 
-        LIST_FOREACH (peer, &peers->peer_list, entry) {
-                if (!peer->link || now - peer->link->heard_usec <= peers->timeout_usec)
-                        continue;
-                (void) snprintf(reason, sizeof(reason), "silent for %.1f s", (double) (now - peer->link->heard_usec) / 1e6);
-                link_over(peer->link, -ETIMEDOUT, reason);
-        }
+        if (!peer->link || now - peer->link->heard_usec <= most_usec)
+                return;
+        (void) snprintf(reason, sizeof(reason), "silent for %.1f s", (double) (now - peer->link->heard_usec) / 1e6);
+        link_over(peer->link, -ETIMEDOUT, reason);
+}
+
+static void give_up_silent(struct peers *peers, uint64_t now) {
+        struct peer *peer;
+
+        LIST_FOREACH (peer, &peers->peer_list, entry)
+                give_up_if_silent(peer, now, peers->timeout_usec);
 }
 
 /* When the leader is to take the next node for lost, if nothing comes from it. */
@@ -563,6 +567,13 @@ void peers_reset(struct peers *peers, const char *name, const char *why) {
 
         if (peer && peer->link)
                 link_over(peer->link, -ECONNRESET, why);
+}
+
+void peers_suspect(struct peers *peers, const char *name) {
+        struct peer *peer = peer_find(peers, name);
+
+        if (peer)
+                give_up_if_silent(peer, now_usec(), peers->timeout_usec / 2);
 }
 
 const Rm__Node *peers_node(const struct peers *peers, const char *name) {

@@ -79,6 +79,9 @@ size_t peers_pending_bytes(const struct peers *peers, const char *name);
 bool peers_connected(const struct peers *peers, const char *name);
 /* Give the connection up; it is made again. */
 void peers_reset(struct peers *peers, const char *name, const char *why);
+/* Others have lost this node: give the connection up if nothing came over it for half of what counts as silence, too. It would be that of an
+ * earlier life if the node comes back, and what is sent over it is lost. */
+void peers_suspect(struct peers *peers, const char *name);
 /* As it described itself when it connected last; NULL when it never did. */
 const Rm__Node *peers_node(const struct peers *peers, const char *name);
 /* The term in which this node says that it was elected; 0: it does not lead, or is not connected. */

@@ -60,21 +60,13 @@ int raftlog_identity_read(struct raftlog *log, struct rm_error *err) {
         return 0;
 }
 
-/* That a file is, or is no more, in the directory survives a loss of power from now on. */
-static int sync_names(const char *dir) {
-        cleanup_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 int raftlog_identity_write(const struct raftlog *log, struct rm_error *err) {
         unsigned format = log->shared ? FORMAT : FORMAT_ALONE;
         cleanup_free char *text = xasprintf("rmd-log %u\n%016" PRIx64 " %016" PRIx64 "\n", format, log->voter_id, log->log_id);
-        cleanup_free char *dir = xasprintf("%s/..", log->log_dir);
         int r = write_file_atomic(log->identity_path, text, strlen(text), 0600, true);
 
         if (r == 0)
-                r = sync_names(dir);
+                r = sync_name(log->identity_path);
         if (r < 0)
                 return error_sys(err, r, "cannot write %s", log->identity_path);
         return 0;
@@ -142,7 +134,7 @@ int raftlog_discard(const char *dir, struct rm_error *err) {
          * was alone then. */
         if (unlink(identity) < 0 && errno != ENOENT)
                 return error_sys(err, -errno, "cannot remove %s", identity);
-        r = sync_names(dir);
+        r = sync_name(identity);
         if (r < 0)
                 return error_sys(err, r, "cannot sync %s", dir);
         (void) unlink(known);

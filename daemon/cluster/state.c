@@ -47,7 +47,7 @@ void apply_event(struct apply *a, const char *kind, const char *node, uint64_t j
         va_list ap;
 
         va_start(ap, fmt);
-        (void) vsnprintf(raw, sizeof(raw), fmt, ap);
+        (void) text_format_va(raw, sizeof(raw), fmt, ap);
         va_end(ap);
         (void) text_escape(raw, text, sizeof(text));
         rm__event__init(event);
@@ -67,7 +67,7 @@ int apply_refuse(struct apply *a, int code, const char *fmt, ...) {
 
         a->result->error.code = code;
         va_start(ap, fmt);
-        (void) vsnprintf(a->result->error.text, sizeof(a->result->error.text), fmt, ap);
+        (void) text_format_va(a->result->error.text, sizeof(a->result->error.text), fmt, ap);
         va_end(ap);
         return code;
 }
@@ -134,18 +134,21 @@ static int apply_level(struct apply *a) {
         return 0;
 }
 
-static const struct {
+struct handler {
         Rm__Command__BodyCase body;
         int (*apply)(struct apply *a);
-} handlers[] = {
+        bool asked_for; /* it calls apply_goes_on() before it changes anything */
+};
+
+static const struct handler handlers[] = {
         { RM__COMMAND__BODY_NODE_JOIN, apply_node_join },
         { RM__COMMAND__BODY_NODE_HEALTH, apply_node_health },
-        { RM__COMMAND__BODY_NODE_DRAIN, apply_node_drain },
-        { RM__COMMAND__BODY_NODE_RESUME, apply_node_resume },
+        { RM__COMMAND__BODY_NODE_DRAIN, apply_node_drain, true },
+        { RM__COMMAND__BODY_NODE_RESUME, apply_node_resume, true },
         { RM__COMMAND__BODY_NODE_OVERDUE, apply_node_overdue },
-        { RM__COMMAND__BODY_NODE_CONDITION, apply_node_condition },
+        { RM__COMMAND__BODY_NODE_CONDITION, apply_node_condition, true },
         { RM__COMMAND__BODY_AVAILABILITY, apply_availability },
-        { RM__COMMAND__BODY_JOB_SUBMIT, apply_job_submit },
+        { RM__COMMAND__BODY_JOB_SUBMIT, apply_job_submit, true },
         { RM__COMMAND__BODY_JOB_AVAILABILITY, apply_job_availability },
         { RM__COMMAND__BODY_JOB_WAIT, apply_job_wait },
         { RM__COMMAND__BODY_JOB_SPARES, apply_job_spares },
@@ -153,11 +156,11 @@ static const struct {
         { RM__COMMAND__BODY_CAPSULE_READY, apply_capsule_ready },
         { RM__COMMAND__BODY_CAPSULE_GONE, apply_capsule_gone },
         { RM__COMMAND__BODY_JOB_RUNNING, apply_job_running },
-        { RM__COMMAND__BODY_JOB_CANCEL, apply_job_cancel },
+        { RM__COMMAND__BODY_JOB_CANCEL, apply_job_cancel, true },
         { RM__COMMAND__BODY_JOB_EXIT, apply_job_exit },
         { RM__COMMAND__BODY_JOB_FORGET, apply_job_forget },
-        { RM__COMMAND__BODY_JOB_OUTPUT_DONE, apply_job_output_done },
-        { RM__COMMAND__BODY_MOVE_START, apply_move_start },
+        { RM__COMMAND__BODY_JOB_OUTPUT_DONE, apply_job_output_done, true },
+        { RM__COMMAND__BODY_MOVE_START, apply_move_start, true },
         { RM__COMMAND__BODY_MOVE_COMMIT, apply_move_commit },
         { RM__COMMAND__BODY_MOVE_ABORT, apply_move_abort },
         { RM__COMMAND__BODY_MOVE_DONE, apply_move_done },
@@ -170,33 +173,33 @@ static const struct {
         { RM__COMMAND__BODY_CAPSULE_OBSTACLE, apply_capsule_obstacle },
         { RM__COMMAND__BODY_GROUP_END, apply_group_end },
         { RM__COMMAND__BODY_JOB_RESTART, apply_job_restart },
-        { RM__COMMAND__BODY_NODE_FENCE, apply_node_fence },
+        { RM__COMMAND__BODY_NODE_FENCE, apply_node_fence, true },
         { RM__COMMAND__BODY_LEVEL, apply_level },
         { RM__COMMAND__BODY_VOTERS, apply_voters },
-        { RM__COMMAND__BODY_NODE_REMOVE, apply_node_remove },
+        { RM__COMMAND__BODY_NODE_REMOVE, apply_node_remove, true },
         { RM__COMMAND__BODY_LEASE, apply_lease },
-        { RM__COMMAND__BODY_CHECKPOINT_START, apply_checkpoint_start },
+        { RM__COMMAND__BODY_CHECKPOINT_START, apply_checkpoint_start, true },
         { RM__COMMAND__BODY_CHECKPOINT_CAPTURED, apply_checkpoint_captured },
         { RM__COMMAND__BODY_CHECKPOINT_STORED, apply_checkpoint_stored },
         { RM__COMMAND__BODY_CHECKPOINT_UNCOPIED, apply_checkpoint_uncopied },
         { RM__COMMAND__BODY_CHECKPOINT_COPY_LOST, apply_checkpoint_copy_lost },
         { RM__COMMAND__BODY_CHECKPOINT_COPY_WANTED, apply_checkpoint_copy_wanted },
-        { RM__COMMAND__BODY_CHECKPOINT_IMPORT, apply_checkpoint_import },
+        { RM__COMMAND__BODY_CHECKPOINT_IMPORT, apply_checkpoint_import, true },
         { RM__COMMAND__BODY_CHECKPOINT_ABORT, apply_checkpoint_abort },
         { RM__COMMAND__BODY_CHECKPOINT_DRILLED, apply_checkpoint_drilled },
-        { RM__COMMAND__BODY_CHECKPOINT_REMOVE, apply_checkpoint_remove },
-        { RM__COMMAND__BODY_JOB_RELEASE, apply_job_release },
-        { RM__COMMAND__BODY_JOB_RESIZE, apply_job_resize },
+        { RM__COMMAND__BODY_CHECKPOINT_REMOVE, apply_checkpoint_remove, true },
+        { RM__COMMAND__BODY_JOB_RELEASE, apply_job_release, true },
+        { RM__COMMAND__BODY_JOB_RESIZE, apply_job_resize, true },
         { RM__COMMAND__BODY_JOB_RESIZE_TOLD, apply_job_resize_told },
         { RM__COMMAND__BODY_JOB_RANKS_TOLD, apply_job_ranks_told },
         { RM__COMMAND__BODY_JOB_OWN_STATE, apply_job_own_state },
         { RM__COMMAND__BODY_JOB_REQUEUE, apply_job_requeue },
 };
 
-static int (*find_handler(const Rm__Command *command))(struct apply *a) {
+static const struct handler *find_handler(const Rm__Command *command) {
         for (size_t i = 0; i < ARRAY_SIZE(handlers); i++)
                 if (handlers[i].body == command->body_case)
-                        return handlers[i].apply;
+                        return &handlers[i];
         return NULL;
 }
 
@@ -261,10 +264,29 @@ void state_apply(Rm__State *state, struct state_index *index, uint64_t entry, co
         a.time_usec = advance_time(state, command->time_usec);
         if (command->origin && !session_admits(&a))
                 return;
-        (void) find_handler(command)(&a);
+        (void) find_handler(command)->apply(&a);
         note_folds(&a);
         if (command->origin)
                 session_record(&a);
+}
+
+enum state_effect state_effect(const Rm__State *state, const struct state_index *index, const Rm__Command *command,
+                               uint64_t time_usec, struct state_result *ret_result) {
+        /* What is asked for keeps both as they are. */
+        struct apply a = { .state = (Rm__State *) state,
+                           .index = (struct state_index *) index,
+                           .command = command,
+                           .time_usec = time_usec,
+                           .result = ret_result,
+                           .only_asked = true };
+        const struct handler *handler = find_handler(command);
+
+        memset(ret_result, 0, sizeof(*ret_result));
+        if (!handler || !handler->asked_for)
+                return STATE_EFFECT_CHANGE;
+        if (handler->apply(&a) < 0)
+                return STATE_EFFECT_REFUSED;
+        return a.changes ? STATE_EFFECT_CHANGE : STATE_EFFECT_NONE;
 }
 
 void state_result_finish(struct state_result *result) {

@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "proto/state.pb-c.h"
 
-#define STATE_LEVEL 12U /* the highest feature level that this version knows, see CmdLevel */
+#define STATE_LEVEL 13U /* the highest feature level that this version knows, see CmdLevel */
 #define STATE_LEVEL_RESTART 2U /* from this one on: CmdJobRestart and what belongs to it */
 #define STATE_LEVEL_VOTERS 3U  /* several voters, removal of nodes, leases in the log */
 #define STATE_LEVEL_SESSIONS 3U /* from this one on: Command.origin, and the log's time is in the state */
@@ -31,7 +31,9 @@
 #define STATE_LEVEL_RESIZE 11U /* likewise: jobs that grow and shrink */
 #define STATE_LEVEL_RANK_LOSS 12U /* from this one on: jobs that go on without ranks that are lost */
 #define STATE_LEVEL_OWN_STATE 12U /* likewise: programs that restore themselves */
+#define STATE_LEVEL_PLACEABLE 12U /* likewise: what was let in can be placed */
 #define STATE_LEVEL_RESIZE_BACK 12U /* likewise: rmd takes back that a job is to grow */
+#define STATE_LEVEL_LIMITS 13U /* from this one on: what a user may have holds on every way in */
 #define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
         3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
@@ -40,6 +42,7 @@
 #define STATE_OBSTACLE_MAX 255     /* bytes of what is told of a capsule that cannot move */
 #define STATE_JOBS_MAX 10000U    /* jobs known at once; a submission over it is refused */
 #define STATE_CAPSULES_MAX 65000U /* capsules at once: addresses in a network with a prefix of 16 */
+#define STATE_GROUPS_MAX (STATE_CAPSULES_MAX - 1U) /* of one job; its head has an address, too */
 #define STATE_SWITCH_DEPTH_MAX 16U /* switches above each other */
 #define STATE_MAX_BYTES ((size_t) 512 << 20) /* packed: more is not sent to a follower, nor read from a disk */
 #define STATE_DIGEST_BYTES 32U /* of a LaunchBody: SHA-256 */
@@ -52,15 +55,20 @@
 #define STATE_DRILL_ERROR_MAX 300U /* bytes of CheckpointPart.drill_error */
 #define STATE_CHECKPOINT_AUTO UINT64_MAX /* JobSpec.checkpoint_usec */
 #define STATE_CHECKPOINTS_MAX 32U  /* of one job */
+#define STATE_USER_HELD_MAX 16384U /* addresses that checkpoints of one user's ended jobs hold */
 #define STATE_PARTNERS_MAX 16U     /* of one part of a checkpoint */
 #define STATE_STORED_SHARED "*"    /* CheckpointPart.stored: on a file system of all nodes */
+
+/* Whose job the command is about, if it is in the log because its owner, an administrator in his place, its program or its file wants it;
+ * `state`: once it is applied. False: rmd wants it, or it is about no job. */
+bool state_command_user(const Rm__State *state, const Rm__Command *command, uint32_t *ret_uid);
 
 /* What applying one command did. `error.code` 0: applied. Otherwise the command was refused and the state is unchanged
  * but for its index. Owns the events; free with state_result_finish(). */
 struct state_result {
         struct rm_error error;
-        bool repeated;    /* it was applied before: nothing has changed, and this is what came of it then */
-        bool unknown;     /* this version does not understand it: not applied at all, the index included; nothing may follow */
+        bool repeated; /* it was applied before: nothing has changed, and this is what came of it then */
+        bool unknown; /* this version does not understand it: not applied at all, the index included; nothing may follow */
         uint64_t created; /* id of the job or move that was made, 0 = none */
         Rm__Event **events;
         size_t n_events;
@@ -83,6 +91,16 @@ uint32_t state_known_level(const Rm__State *state, uint64_t down_usec);
 void state_apply(Rm__State *state, struct state_index *index, uint64_t entry, const Rm__Command *command,
                  struct state_result *ret_result);
 void state_result_finish(struct state_result *result);
+
+enum state_effect {
+        STATE_EFFECT_CHANGE,
+        STATE_EFFECT_NONE, /* all is as the command wants it */
+        STATE_EFFECT_REFUSED,
+};
+/* What the command would do to the state now, without doing it; sets also `error` and `created` of the result, as state_apply() would. Of the
+ * commands that users and administrators ask for; others always change something. A command that changes nothing need not be logged. */
+enum state_effect state_effect(const Rm__State *state, const struct state_index *index, const Rm__Command *command,
+                               uint64_t time_usec, struct state_result *ret_result);
 
 /* Deep copy of any message of ours; the caller frees it with protobuf_c_message_free_unpacked(). */
 ProtobufCMessage *message_copy(const ProtobufCMessage *message);

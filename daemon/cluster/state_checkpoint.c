@@ -28,6 +28,11 @@ bool checkpoint_is_drill(const Rm__Checkpoint *checkpoint) {
 }
 
 Rm__CheckpointPart *checkpoint_part(const Rm__Checkpoint *checkpoint, int32_t capsule) {
+        size_t at = (size_t) capsule + 1; /* 0 of the head, which is -1 */
+
+        /* They stand in the order of capsules, whose first is the head. */
+        if (at < checkpoint->n_parts && checkpoint->parts[at]->capsule == capsule)
+                return checkpoint->parts[at];
         for (size_t i = 0; i < checkpoint->n_parts; i++)
                 if (checkpoint->parts[i]->capsule == capsule)
                         return checkpoint->parts[i];
@@ -115,12 +120,12 @@ const char *checkpoint_name(uint64_t job, uint64_t checkpoint, char *buf) {
         return buf;
 }
 
-bool *checkpoint_addresses(const Rm__State *state, size_t *ret_n) {
+bool *checkpoint_addresses(const Rm__State *state, const Rm__Job *but, size_t *ret_n) {
         bool *held = xcalloc(STATE_CAPSULES_MAX + 1, sizeof(*held));
         size_t n = 0;
 
         for (size_t j = 0; j < state->n_jobs; j++)
-                for (size_t i = 0; i < state->jobs[j]->n_checkpoints; i++) {
+                for (size_t i = 0; state->jobs[j] != but && i < state->jobs[j]->n_checkpoints; i++) {
                         const Rm__Checkpoint *checkpoint = state->jobs[j]->checkpoints[i];
 
                         for (size_t k = 0; k < checkpoint->n_parts; k++) {
@@ -258,6 +263,14 @@ static const Rm__Move *move_of(const struct apply *a, uint64_t job) {
         return NULL;
 }
 
+/* The copies that a drill makes of the job. */
+static int admit_drill(struct apply *a, const Rm__CmdCheckpointStart *in, const Rm__Job *job) {
+        const struct limits_demand more = { .ranks = job->spec->ranks };
+
+        return in->cause == RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL ? limits_admit(a, "drill: ", in->limits, job->spec, &more)
+                                                                         : 0;
+}
+
 static int check_start(struct apply *a, const Rm__CmdCheckpointStart *in, const Rm__Job *job) {
         const char *what = in->cause == RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL ? "drill" : "checkpoint";
         const Rm__Checkpoint *other = job ? job_checkpoint_under_way(job) : NULL;
@@ -292,7 +305,7 @@ static int check_start(struct apply *a, const Rm__CmdCheckpointStart *in, const 
                 if (!is_up(state_node(a->state, job->capsules[i]->node)))
                         return apply_refuse(a, -EHOSTDOWN, "%s: node '%s', where job %" PRIu64 " runs, is not up", what,
                                             job->capsules[i]->node, job->id);
-        return 0;
+        return admit_drill(a, in, job);
 }
 
 /* Of the words of `text` those that are nodes of the cluster, and not the one that captures it. */
@@ -327,7 +340,7 @@ int apply_checkpoint_start(struct apply *a) {
         char name[48];
         int r = check_start(a, in, job);
 
-        if (r < 0)
+        if (r < 0 || !apply_goes_on(a, true))
                 return r;
         checkpoint = xcalloc(1, sizeof(*checkpoint));
         rm__checkpoint__init(checkpoint);
@@ -594,6 +607,8 @@ int apply_checkpoint_remove(struct apply *a) {
                 return apply_refuse(a, -EBUSY,
                                     "remove-checkpoint: job %" PRIu64 " is stopped there, and has no other; cancel the job instead",
                                     job->id);
+        if (!apply_goes_on(a, true))
+                return 0;
         for (size_t i = 0; i < job->n_checkpoints; i++)
                 if (job->checkpoints[i]->id == in->checkpoint) {
                         remove_at(job, i);
@@ -601,6 +616,20 @@ int apply_checkpoint_remove(struct apply *a) {
                 }
         apply_event(a, "checkpoint-removed", NULL, job->id, 0, 0, "checkpoint %s is removed by %s", name, in->by);
         return 0;
+}
+
+/* One that has not ended has counted all the time. */
+static int admit_release(struct apply *a, const Rm__CmdJobRelease *in, const Rm__Job *job) {
+        const Rm__Checkpoint *checkpoint = in->checkpoint ? job_checkpoint(job, in->checkpoint) : newest_whole(a->state, job);
+        const struct limits_demand more = { .jobs = 1, .ranks = job->spec->ranks, .groups = checkpoint->n_parts - 1 };
+
+        struct rm_error err = { 0 };
+        int r = job_ended(job) ? limits_admit(a, "restart-job: ", in->limits, job->spec, &more) : 0;
+
+        /* It needs its environment again, for an attempt that begins anew. */
+        if (r == 0 && job_ended(job) && in->limits && state_check_body(a->state, job->spec, &err) < 0)
+                r = apply_refuse(a, err.code, "restart-job: %s", err.text);
+        return r;
 }
 
 static int check_release(struct apply *a, const Rm__CmdJobRelease *in, const Rm__Job *job) {
@@ -613,7 +642,7 @@ static int check_release(struct apply *a, const Rm__CmdJobRelease *in, const Rm_
                 return apply_refuse(a, -ENOENT, "restart-job: job %" PRIu64 " has no checkpoint %" PRIu64, job->id, in->checkpoint);
         if (!newest_whole(a->state, job))
                 return apply_refuse(a, -ENOENT, "restart-job: job %" PRIu64 " has no checkpoint on nodes that are up", job->id);
-        return 0;
+        return admit_release(a, in, job);
 }
 
 /* Newer ones are of a future that it does not go back to. */
@@ -644,7 +673,7 @@ int apply_job_release(struct apply *a) {
         Rm__Job *job = state_job(a->state, in->job);
         int r = check_release(a, in, job);
 
-        if (r < 0)
+        if (r < 0 || !apply_goes_on(a, true))
                 return r;
         remove_newer(job, in->checkpoint);
         if (job_ended(job))

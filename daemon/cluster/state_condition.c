@@ -84,6 +84,8 @@ int apply_node_condition(struct apply *a) {
         if (!said && node->n_conditions >= STATE_CONDITION_SOURCES_MAX)
                 return apply_refuse(a, -ENOSPC, "report-health: %u sources say something of node '%s' already",
                                     STATE_CONDITION_SOURCES_MAX, in->node);
+        if (!apply_goes_on(a, true))
+                return 0;
         state_index_cores(a->index, node->name);
         if (in->condition == RM__CONDITION__CONDITION_OK) {
                 remove_source(node, at);

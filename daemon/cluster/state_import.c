@@ -1,9 +1,10 @@
-/* A checkpoint comes back that was exported: to its job if that is known, or with it. Who has the cluster's key has written what it says; whether it fits to what is here now is
- * what is looked at. */
+/* A checkpoint comes back that was exported: to its job if that is known, or with it. What it says was
+ * written with the cluster's key, or one that root has named; here it is compared with what there is now. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/groups.h"
 #include "common/util.h"
 #include "daemon/cluster/state_internal.h"
 
@@ -31,7 +32,18 @@ static bool lists_ranks_well(const Rm__JobSpec *spec, const Rm__Checkpoint *chec
         return well;
 }
 
-static int check_parts(const Rm__JobSpec *spec, const Rm__Checkpoint *checkpoint, struct rm_error *err) {
+/* The groups that a placement would give it. Others could never be placed. */
+static bool divides_ranks_well(const Rm__JobSpec *spec, const Rm__Checkpoint *checkpoint) {
+        if (spec->ranks == 0 || checkpoint->group_size == 0 || checkpoint->parts[0]->ranks != 0 ||
+            checkpoint->n_parts - 1 != groups_number(spec->ranks, checkpoint->group_size))
+                return false;
+        for (uint32_t g = 0; g + 1U < checkpoint->n_parts; g++)
+                if (checkpoint->parts[g + 1]->ranks != groups_ranks(spec->ranks, checkpoint->group_size, g))
+                        return false;
+        return true;
+}
+
+static int check_parts(const Rm__State *state, const Rm__JobSpec *spec, const Rm__Checkpoint *checkpoint, struct rm_error *err) {
         uint64_t ranks = 0;
 
         if (checkpoint->id == 0 || checkpoint->id > INT64_MAX || checkpoint->n_parts < 2 ||
@@ -48,6 +60,9 @@ static int check_parts(const Rm__JobSpec *spec, const Rm__Checkpoint *checkpoint
             (checkpoint->resize && (checkpoint->resize->active == 0 || checkpoint->resize->active > spec->ranks ||
                                     checkpoint->resize->wanted > spec->ranks || spec->active_ranks > spec->ranks)))
                 return error_set(err, -EINVAL, "it does not say well how many of its ranks compute");
+        if (state->level >= STATE_LEVEL_PLACEABLE && ranks == spec->ranks && !divides_ranks_well(spec, checkpoint))
+                return error_set(err, -EINVAL, "its groups are not all of %u ranks, or it has others than these",
+                                 checkpoint->group_size);
         if (!lists_ranks_well(spec, checkpoint))
                 return error_set(err, -EINVAL, "it does not say well which of its ranks were lost");
         return ranks == spec->ranks
@@ -114,7 +129,7 @@ int state_check_import(const struct state_index *index, const Rm__Job *in, struc
 
         if (!in || !in->spec || in->n_checkpoints != 1 || in->id == 0 || in->id >= INT64_MAX || in->spec->n_argv == 0)
                 return error_set(err, -EINVAL, "it names no job with one checkpoint");
-        r = check_parts(in->spec, in->checkpoints[0], err);
+        r = check_parts(state, in->spec, in->checkpoints[0], err);
         if (r == 0 && job)
                 r = check_known(job, in, err);
         else if (r == 0 && state->n_jobs >= STATE_JOBS_MAX)
@@ -206,6 +221,7 @@ static void insert(Rm__Job *job, Rm__Checkpoint *checkpoint) {
 
 int apply_checkpoint_import(struct apply *a) {
         const Rm__CmdCheckpointImport *in = a->command->checkpoint_import;
+        struct limits_demand more = { 0 };
         struct rm_error err = { 0 };
         Rm__Checkpoint *checkpoint;
         char name[48];
@@ -215,11 +231,19 @@ int apply_checkpoint_import(struct apply *a) {
                 return apply_refuse(a, err.code, "%s", err.text);
         if (strcmp(in->node, STATE_STORED_SHARED) != 0 && !state_node(a->state, in->node))
                 return apply_refuse(a, -ESRCH, "there is no node '%s'", in->node);
+        more.groups = in->job->checkpoints[0]->n_parts - 1;
+        if (limits_admit(a, "", in->limits, in->job->spec, &more) < 0)
+                return a->result->error.code;
+        if (!apply_goes_on(a, true))
+                return 0;
         job = state_job(a->state, in->job->id);
-        if (!job)
+        if (!job) {
+                limits_forget_ended(a, in->limits, in->job->spec->uid, 1);
                 job = bring_job_back(a, in->job);
+        }
         checkpoint = make_checkpoint(in->job->checkpoints[0], in->node);
         insert(job, checkpoint);
+        limits_forget_checkpoints(a, job);
         a->result->created = job->id;
         apply_event(a, "checkpoint-imported", in->node, job->id, 0, 0, "checkpoint %s is imported by %s",
                     checkpoint_name(job->id, checkpoint->id, name), in->by);

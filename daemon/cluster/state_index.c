@@ -343,6 +343,19 @@ uint32_t state_node_ranks(const struct state_index *index, const char *node, uin
         return entry ? entry->ranks : 0;
 }
 
+uint32_t state_capsule_room(const struct state_index *index, const char *node, uint32_t per_core) {
+        const Rm__Node *known = state_node(index->state, node);
+        uint64_t most = known ? (uint64_t) known->cores * per_core : 0;
+        uint32_t capsules = 0;
+
+        if (known && per_core == 0)
+                return UINT32_MAX;
+        (void) state_node_ranks(index, node, &capsules);
+        if (most <= capsules)
+                return 0;
+        return most - capsules < UINT32_MAX ? (uint32_t) (most - capsules) : UINT32_MAX;
+}
+
 const char *state_node_word(const struct state_index *index, const Rm__Node *node) {
         uint32_t capsules = 0;
         uint32_t ranks = state_node_ranks(index, node->name, &capsules);

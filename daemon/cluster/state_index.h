@@ -30,6 +30,9 @@ Rm__Move *state_capsule_move(const struct state_index *index, uint64_t job, int3
 
 /* Ranks and capsules that are on the node, and those on the way to it. */
 uint32_t state_node_ranks(const struct state_index *index, const char *node, uint32_t *ret_capsules);
+/* How many capsules more it may have, with so many for each of its cores (0: no limit); 0: none, or
+ * it is not in the cluster. */
+uint32_t state_capsule_room(const struct state_index *index, const char *node, uint32_t per_core);
 /* IDLE MIXED ALLOCATED DRAINING DRAINED FAILING DOWN UNKNOWN */
 const char *state_node_word(const struct state_index *index, const Rm__Node *node);
 /* PENDING ... as in DESIGN.md, MIGRATING and FOLDED included. */

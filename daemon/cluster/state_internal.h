@@ -11,7 +11,16 @@ struct apply {
         const Rm__Command *command;
         uint64_t time_usec;
         struct state_result *result;
+        bool only_asked; /* what the command would do: nothing is changed (state_effect()) */
+        bool changes;    /* it would change something */
 };
+
+/* Called by commands that somebody asks for, after all that may refuse them, and before anything is changed. False: it was only asked what
+ * the command would do; `changes`: would the state then be another one than before, in what matters to anybody? */
+static inline bool apply_goes_on(struct apply *a, bool changes) {
+        a->changes = changes;
+        return !a->only_asked;
+}
 
 /* Append an event; text is for people, one line: control characters in it are escaped. `node` NULL ok. */
 void apply_event(struct apply *a, const char *kind, const char *node, uint64_t job, uint64_t move, int32_t capsule, const char *fmt,
@@ -94,6 +103,27 @@ bool session_admits(struct apply *a);
 /* It was applied or refused: keep the result. */
 void session_record(struct apply *a);
 
+/* ---- what a user may have (state_limits.c, whose head tells who asks) ---- */
+/* What is to come to what this user has. */
+struct limits_demand {
+        uint32_t jobs; /* that have not ended */
+        uint32_t ranks; /* of these, or of a copy */
+        size_t groups; /* of the job; 0: not known yet */
+};
+/* -EDQUOT: with that its owner would have more than `limits` allow (NULL: no limits); `what` begins
+ * the text ("submit: "), which names the limit. */
+int limits_admit(struct apply *a, const char *what, const Rm__UserLimits *limits, const Rm__JobSpec *spec,
+                 const struct limits_demand *more);
+/* How many ended jobs of this user, and `more` to come, are too many; `limits` NULL: none. */
+size_t limits_ended_over(const Rm__State *state, const Rm__UserLimits *limits, uint32_t uid, size_t more);
+/* So many are forgotten, those that ended first. */
+void limits_forget_ended(struct apply *a, const Rm__UserLimits *limits, uint32_t uid, size_t more);
+/* Job `but` has ended, or got a checkpoint. Of others of its owner that have ended, the first ones
+ * lose their checkpoints, while those of all of them hold more than STATE_USER_HELD_MAX addresses. */
+void limits_forget_checkpoints(struct apply *a, const Rm__Job *but);
+/* Forget the job, which has ended. */
+void job_remove(struct apply *a, const Rm__Job *job);
+
 /* Jobs in COMPLETING whose capsules are all gone reach their final state: all such jobs, or this one. */
 void jobs_finish(struct apply *a);
 /* Checkpoints of the job that are not done will not be. */
@@ -110,8 +140,9 @@ void job_restart(struct apply *a, Rm__Job *job, const char *reason);
 void job_fail(struct apply *a, Rm__Job *job, const char *reason);
 /* It leaves its nodes, and is PENDING, to go on from its newest checkpoint; `held`: when somebody says so. */
 void job_requeue(struct apply *a, Rm__Job *job, bool held, const char *reason);
-/* For each address, whether a checkpoint of some job needs it: an array of STATE_CAPSULES_MAX + 1, malloc'ed; `ret_n`: how many. */
-bool *checkpoint_addresses(const Rm__State *state, size_t *ret_n);
+/* For each address, whether a checkpoint of some job needs it: an array of STATE_CAPSULES_MAX + 1,
+ * malloc'ed; `ret_n`: how many. `but`: those of this job do not count; NULL ok. */
+bool *checkpoint_addresses(const Rm__State *state, const Rm__Job *but, size_t *ret_n);
 /* Its final state. */
 void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state);
 /* These nodes are kept free for it, and no others. */

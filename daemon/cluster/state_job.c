@@ -25,80 +25,31 @@ static const Rm__Job *submitted_before(const Rm__State *state, const Rm__JobSpec
         return NULL;
 }
 
-/* What one user has in the table of jobs. */
-struct share {
-        size_t open; /* jobs that have not ended */
-        uint64_t open_ranks;
-        size_t ended;
-};
-
-static struct share share_of(const Rm__State *state, uint32_t uid) {
-        struct share share = { 0 };
-
-        for (size_t i = 0; i < state->n_jobs; i++) {
-                const Rm__Job *job = state->jobs[i];
-
-                if (job->spec->uid != uid)
-                        continue;
-                if (job_ended(job)) {
-                        share.ended++;
-                        continue;
-                }
-                share.open++;
-                share.open_ranks += job->spec->ranks;
-        }
-        return share;
-}
-
-static void remove_job(struct apply *a, size_t i) {
+void job_remove(struct apply *a, const Rm__Job *job) {
         Rm__State *state = a->state;
+        size_t at = 0;
 
-        state_index_forget(a->index, state->jobs[i]->id);
-        rm__job__free_unpacked(state->jobs[i], NULL);
+        while (state->jobs[at] != job)
+                at++;
+        state_index_forget(a->index, job->id);
+        rm__job__free_unpacked(state->jobs[at], NULL);
         state->n_jobs--;
-        memmove(state->jobs + i, state->jobs + i + 1, (state->n_jobs - i) * sizeof(Rm__Job *));
+        memmove(state->jobs + at, state->jobs + at + 1, (state->n_jobs - at) * sizeof(Rm__Job *));
 }
 
-/* By the time of their end, not of their submission: a front end may still be reading what ended just now. */
-static void forget_first_ended(struct apply *a, uint32_t uid) {
-        const Rm__State *state = a->state;
-        size_t first = SIZE_MAX;
+static int check_submit(struct apply *a, const Rm__UserLimits *limits, const Rm__JobSpec *spec) {
+        const struct limits_demand more = { .jobs = 1, .ranks = spec->ranks };
+        int r = limits_admit(a, "submit: ", limits, spec, &more);
 
-        for (size_t i = 0; i < state->n_jobs; i++) {
-                const Rm__Job *job = state->jobs[i];
-
-                if (job->spec->uid == uid && job_ended(job) && (first == SIZE_MAX || job->end_usec < state->jobs[first]->end_usec))
-                        first = i;
-        }
-        if (first != SIZE_MAX)
-                remove_job(a, first);
-}
-
-static size_t over(const struct share *share, uint32_t ended_kept) {
-        return ended_kept > 0 && share->ended > ended_kept ? share->ended - ended_kept : 0;
-}
-
-static int check_share(struct apply *a, const Rm__CmdJobSubmit *in, const struct share *share) {
-        if (in->max_jobs > 0 && share->open >= in->max_jobs)
-                return apply_refuse(a, -EDQUOT,
-                                    "submit: %s has %zu jobs that have not ended, and %u is the limit ([job] max_jobs_per_user); "
-                                    "try again when some have ended",
-                                    in->spec->user, share->open, in->max_jobs);
-        if (in->max_ranks > 0 && share->open_ranks + in->spec->ranks > in->max_ranks)
-                return apply_refuse(a, -EDQUOT,
-                                    "submit: the jobs of %s that have not ended have %" PRIu64
-                                    " ranks; with %u more they are over the limit of %" PRIu64 " ([job] max_ranks_per_user)",
-                                    in->spec->user, share->open_ranks, in->spec->ranks, in->max_ranks);
-        if (a->state->n_jobs - over(share, in->ended_kept) >= STATE_JOBS_MAX)
-                return apply_refuse(a, -EAGAIN, "submit: %u jobs are known already; try again when some have ended",
-                                    STATE_JOBS_MAX);
-        return 0;
+        if (r == 0 && a->state->n_jobs - limits_ended_over(a->state, limits, spec->uid, 0) >= STATE_JOBS_MAX)
+                r = apply_refuse(a, -EAGAIN, "submit: %u jobs are known already; try again when some have ended", STATE_JOBS_MAX);
+        return r;
 }
 
 int apply_job_submit(struct apply *a) {
         const Rm__CmdJobSubmit *in = a->command->job_submit;
         const Rm__JobSpec *spec = in->spec;
-        struct share share;
+        Rm__UserLimits limits = RM__USER_LIMITS__INIT;
         struct rm_error err = { 0 };
         const Rm__Job *before;
         Rm__Job *job;
@@ -114,14 +65,17 @@ int apply_job_submit(struct apply *a) {
                 a->result->created = before->id;
                 return 0;
         }
-        share = share_of(a->state, spec->uid);
-        r = check_share(a, in, &share);
+        limits.jobs = in->max_jobs;
+        limits.ranks = in->max_ranks;
+        limits.ended_kept = in->ended_kept;
+        r = check_submit(a, &limits, spec);
         if (r < 0)
                 return r;
         if (state_check_body(a->state, spec, &err) < 0)
                 return apply_refuse(a, err.code, "submit: %s", err.text);
-        for (size_t n = over(&share, in->ended_kept); n > 0; n--)
-                forget_first_ended(a, spec->uid);
+        if (!apply_goes_on(a, true))
+                return 0;
+        limits_forget_ended(a, &limits, spec->uid, 0);
         job = xcalloc(1, sizeof(*job));
         rm__job__init(job);
         job->id = a->state->next_job++;
@@ -249,7 +203,41 @@ static int check_checkpoint(struct apply *a, const Rm__CmdJobPlace *in, const Rm
         return 0;
 }
 
-static int check_place(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job *job, size_t n_held) {
+/* Those that it comes back with need no new ones. An address of a capsule may be held as well. */
+static bool has_addresses(const struct apply *a, const Rm__CmdJobPlace *in, const bool *held, size_t n_held) {
+        size_t n_free = 0;
+
+        if (a->state->level < STATE_LEVEL_PLACEABLE)
+                return in->n_group_nodes + n_held < STATE_CAPSULES_MAX - state_addresses_used(a->index);
+        if (in->checkpoint)
+                return true;
+        for (uint32_t address = 1; address <= STATE_CAPSULES_MAX; address++)
+                n_free += !held[address] && !state_address_used(a->index, address);
+        return in->n_group_nodes < n_free;
+}
+
+/* Parked groups need no cores, so that nothing else keeps them from all coming to one node. Those
+ * that compute may be parked tomorrow, where they are. */
+static int check_capsules(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job *job) {
+        cleanup_free uint32_t *coming = xcalloc(a->state->n_nodes + 1, sizeof(*coming));
+
+        if (in->capsules_per_core == 0 || job->spec->active_ranks == 0)
+                return 0;
+        coming[state_node_position(a->index, in->head_node)]++;
+        for (size_t i = 0; i < in->n_group_nodes; i++) {
+                uint32_t *here = &coming[state_node_position(a->index, in->group_nodes[i])];
+
+                if (++*here > state_capsule_room(a->index, in->group_nodes[i], in->capsules_per_core))
+                        return apply_refuse(a, -EDQUOT,
+                                            "place: node '%s' has no room for group %zu of job %" PRIu64
+                                            ", which has parked ones: %u capsules for each core are the limit ([job] "
+                                            "max_capsules_per_core)",
+                                            in->group_nodes[i], i, job->id, in->capsules_per_core);
+        }
+        return 0;
+}
+
+static int check_place(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job *job, const bool *held, size_t n_held) {
         uint64_t ranks = 0;
         int r;
 
@@ -257,7 +245,7 @@ static int check_place(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job
                 return apply_refuse(a, -EBUSY, "place: job %" PRIu64 " is not pending", job->id);
         if (in->n_group_nodes == 0 || in->n_group_nodes != in->n_group_ranks)
                 return apply_refuse(a, -EINVAL, "place: groups and nodes of job %" PRIu64 " do not match", job->id);
-        if (in->n_group_nodes + n_held >= STATE_CAPSULES_MAX - state_addresses_used(a->index))
+        if (!has_addresses(a, in, held, n_held))
                 return apply_refuse(a, -EAGAIN, "place: no addresses left for the %zu groups of job %" PRIu64, in->n_group_nodes,
                                     job->id);
         r = check_node(a, in->head_node);
@@ -339,10 +327,14 @@ int apply_job_place(struct apply *a) {
         Rm__Job *job = find_job(a, "place", in->job);
         const Rm__Checkpoint *checkpoint = job && in->checkpoint ? job_checkpoint(job, in->checkpoint) : NULL;
         char name[48];
+        /* Its own checkpoints are forgotten if it does not go on from one of them. */
+        bool begins_anew = !in->checkpoint && a->state->level >= STATE_LEVEL_PLACEABLE;
         size_t n_held;
-        cleanup_free bool *held = checkpoint_addresses(a->state, &n_held);
-        int r = job ? check_place(a, in, job, n_held) : -ENOENT;
+        cleanup_free bool *held = checkpoint_addresses(a->state, begins_anew ? job : NULL, &n_held);
+        int r = job ? check_place(a, in, job, held, n_held) : -ENOENT;
 
+        if (r == 0)
+                r = check_capsules(a, in, job);
         if (r == 0)
                 r = check_spares(a, "place", in->spare_nodes, in->n_spare_nodes);
         if (r < 0)
@@ -430,6 +422,7 @@ void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state) {
         state_index_job(a->index, job->id);
         apply_event(a, "job-ended", NULL, job->id, 0, 0, "job %" PRIu64 " %s, exit code %d%s%s", job->id,
                     words[final_state - RM__JOB_STATE__JOB_COMPLETED], job->exit_code, job->reason[0] ? ": " : "", job->reason);
+        limits_forget_checkpoints(a, job);
 }
 
 void job_fail_unheard(Rm__Job *job, const Rm__Capsule *capsule) {
@@ -478,21 +471,29 @@ static bool waits_for_lost_node(const Rm__State *state, const Rm__Job *job) {
         return false;
 }
 
+/* By whoever, it is cancelled with that signal. */
+static bool is_cancelled_so(const Rm__Job *job, uint32_t signal) {
+        return job->cancel && job->cancel_signal == signal && job->final_state == RM__JOB_STATE__JOB_CANCELLED;
+}
+
 int apply_job_cancel(struct apply *a) {
         const Rm__CmdJobCancel *in = a->command->job_cancel;
         Rm__Job *job = find_job(a, "cancel-job", in->job);
+        uint32_t signal = in->signal ? in->signal : SIGTERM;
         char *reason;
 
         if (!job)
                 return -ENOENT;
         if (job_ended(job) || (job->state == RM__JOB_STATE__JOB_COMPLETING && !waits_for_lost_node(a->state, job)))
                 return apply_refuse(a, -EALREADY, "cancel-job: job %" PRIu64 " has already ended", job->id);
+        if (!apply_goes_on(a, in->timeout || !is_cancelled_so(job, signal)))
+                return 0;
         reason = in->timeout ? xstrdup("time limit reached") : xasprintf("cancelled by %s", in->by);
         message_set_string(&job->reason, reason);
         free(reason);
         job->final_state = in->timeout ? RM__JOB_STATE__JOB_TIMEOUT : RM__JOB_STATE__JOB_CANCELLED;
         job->cancel = true;
-        job->cancel_signal = in->signal ? in->signal : SIGTERM;
+        job->cancel_signal = signal;
         apply_event(a, "job-cancel", NULL, job->id, 0, 0, "job %" PRIu64 ": %s", job->id, job->reason);
         if (job->state == RM__JOB_STATE__JOB_PENDING || job->state == RM__JOB_STATE__JOB_COMPLETING)
                 job->exit_code = 128 + (int32_t) job->cancel_signal;
@@ -603,17 +604,14 @@ void jobs_finish(struct apply *a) {
 }
 
 int apply_job_forget(struct apply *a) {
-        for (size_t i = 0; i < a->state->n_jobs; i++) {
-                Rm__Job *job = a->state->jobs[i];
+        const Rm__Job *job = find_job(a, "forget", a->command->job_forget->job);
 
-                if (job->id != a->command->job_forget->job)
-                        continue;
-                if (!job_ended(job))
-                        return apply_refuse(a, -EBUSY, "forget: job %" PRIu64 " has not ended", job->id);
-                remove_job(a, i);
-                return 0;
-        }
-        return apply_refuse(a, -ENOENT, "forget: no job %" PRIu64, a->command->job_forget->job);
+        if (!job)
+                return -ENOENT;
+        if (!job_ended(job))
+                return apply_refuse(a, -EBUSY, "forget: job %" PRIu64 " has not ended", job->id);
+        job_remove(a, job);
+        return 0;
 }
 
 int apply_job_output_done(struct apply *a) {
@@ -621,6 +619,7 @@ int apply_job_output_done(struct apply *a) {
 
         if (!job)
                 return -ENOENT;
-        job->output_done = true;
+        if (apply_goes_on(a, !job->output_done))
+                job->output_done = true;
         return 0;
 }

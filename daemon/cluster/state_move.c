@@ -53,6 +53,15 @@ static int check_condition(struct apply *a, const Rm__Node *to) {
                             worst->source, worst->reason);
 }
 
+static int check_room(struct apply *a, const Rm__CmdMoveStart *in) {
+        if (state_capsule_room(a->index, in->to, in->capsules_per_core) > 0)
+                return 0;
+        return apply_refuse(a, -EDQUOT,
+                            "migrate: node '%s' has %u capsules for each core already, which is the limit ([job] "
+                            "max_capsules_per_core)",
+                            in->to, in->capsules_per_core);
+}
+
 static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule **ret_capsule) {
         const Rm__Job *job = state_job(a->state, in->job);
         const Rm__Node *to = state_node(a->state, in->to);
@@ -94,7 +103,8 @@ static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule 
                 return apply_refuse(a, -EBUSY, "migrate: %s of job %" PRIu64 " is moving already; try again when it has arrived",
                                     capsule_word(in->capsule, word), in->job);
         *ret_capsule = capsule;
-        return check_asked(a, in);
+        r = check_room(a, in);
+        return r < 0 ? r : check_asked(a, in);
 }
 
 /* Of a job that is being saved nothing moves until all of it is captured, unless it must: then the checkpoint is given up. */
@@ -108,7 +118,8 @@ static int make_way(struct apply *a, const Rm__CmdMoveStart *in) {
                 return apply_refuse(a, -EBUSY,
                                     "migrate: checkpoint %" PRIu64 ".%" PRIu64 " is being captured; try again in a moment", job->id,
                                     checkpoint->id);
-        job_checkpoints_interrupt(a, job, "a node of the job is to be left");
+        if (apply_goes_on(a, true))
+                job_checkpoints_interrupt(a, job, "a node of the job is to be left");
         return 0;
 }
 
@@ -121,7 +132,7 @@ int apply_move_start(struct apply *a) {
 
         if (r == 0)
                 r = make_way(a, in);
-        if (r < 0)
+        if (r < 0 || !apply_goes_on(a, true))
                 return r;
         move = xcalloc(1, sizeof(*move));
         rm__move__init(move);

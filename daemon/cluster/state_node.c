@@ -110,7 +110,7 @@ int apply_node_fence(struct apply *a) {
         Rm__Node *node = state_node(a->state, in->node);
         int r = check_fence(a, in, node);
 
-        if (r < 0)
+        if (r < 0 || !apply_goes_on(a, true))
                 return r;
         node->fenced = in->fenced;
         message_set_string(&node->fence, in->fenced ? NULL : in->text);
@@ -134,6 +134,9 @@ int apply_node_drain(struct apply *a) {
                                     "drain-node: node '%s' is already drained by %s (reason: %s); use --update to "
                                     "change the reason and the deadline, resume-node to bring it back",
                                     in->node, node->drain_by, node->drain_reason[0] ? node->drain_reason : "none");
+        if (!apply_goes_on(a, !node->drain || strcmp(node->drain_reason, in->reason) != 0 ||
+                                      node->drain_deadline_usec != in->drain_deadline_usec))
+                return 0;
         node->drain = true;
         state_index_cores(a->index, node->name);
         message_set_string(&node->drain_reason, in->reason);
@@ -177,6 +180,8 @@ int apply_node_resume(struct apply *a) {
                 return refuse_unknown_node(a, "resume-node", in->node);
         if (!node->drain)
                 return apply_refuse(a, -EALREADY, "resume-node: node '%s' is not drained", in->node);
+        if (!apply_goes_on(a, true))
+                return 0;
         node->drain = false;
         state_index_cores(a->index, node->name);
         message_set_string(&node->drain_reason, NULL);

@@ -116,6 +116,13 @@ static void ask(struct apply *a, const Rm__CmdJobResize *in, Rm__Job *job) {
                     in->ranks, job->resize->active, why);
 }
 
+/* It has that number, or is asked for it already, and goes on to be under whose hand it is. */
+static bool is_resized_so(const Rm__CmdJobResize *in, const Rm__Resize *resize) {
+        uint32_t goal = resize->wanted ? resize->wanted : resize->active;
+
+        return resize->by_hand == (in->by[0] && in->ranks > 0) && (in->ranks == 0 || in->ranks == goal);
+}
+
 int apply_job_resize(struct apply *a) {
         const Rm__CmdJobResize *in = a->command->job_resize;
         Rm__Job *job = state_job(a->state, in->job);
@@ -123,6 +130,11 @@ int apply_job_resize(struct apply *a) {
 
         if (r < 0)
                 return r;
+        if (!apply_goes_on(a, !is_resized_so(in, job->resize))) {
+                /* Who asks again waits for the same change. */
+                a->result->created = in->ranks > 0 && job->resize->wanted > 0 ? job->resize->epoch : 0;
+                return 0;
+        }
         job->resize->by_hand = in->by[0] && in->ranks > 0;
         if (in->ranks == 0)
                 return 0;

@@ -169,3 +169,50 @@ const char *capsule_word(int32_t index, char *buf) {
                 (void) snprintf(buf, 24, "group %" PRId32, index);
         return buf;
 }
+
+/* 0: it is about no job, or rmd itself wants it. */
+static uint64_t wanted_job(const Rm__Command *command) {
+        switch (command->body_case) {
+        case RM__COMMAND__BODY_JOB_CANCEL:
+                return command->job_cancel->timeout ? 0 : command->job_cancel->job;
+        case RM__COMMAND__BODY_JOB_RESIZE:
+                return command->job_resize->by[0] ? command->job_resize->job : 0;
+        case RM__COMMAND__BODY_JOB_RELEASE:
+                return command->job_release->job;
+        case RM__COMMAND__BODY_JOB_OUTPUT_DONE:
+                return command->job_output_done->job;
+        case RM__COMMAND__BODY_JOB_AVAILABILITY:
+                return command->job_availability->job;
+        case RM__COMMAND__BODY_JOB_RESIZE_TOLD:
+                return command->job_resize_told->job;
+        case RM__COMMAND__BODY_JOB_RANKS_TOLD:
+                return command->job_ranks_told->job;
+        case RM__COMMAND__BODY_JOB_OWN_STATE:
+                return command->job_own_state->job;
+        case RM__COMMAND__BODY_CAPSULE_OBSTACLE:
+                return command->capsule_obstacle->job;
+        case RM__COMMAND__BODY_MOVE_START:
+                return command->move_start->cause == RM__MOVE_CAUSE__MOVE_CAUSE_ASKED ? command->move_start->job : 0;
+        case RM__COMMAND__BODY_CHECKPOINT_START:
+                return command->checkpoint_start->by[0] ? command->checkpoint_start->job : 0;
+        case RM__COMMAND__BODY_CHECKPOINT_REMOVE:
+                return command->checkpoint_remove->job;
+        default:
+                return 0;
+        }
+}
+
+bool state_command_user(const Rm__State *state, const Rm__Command *command, uint32_t *ret_uid) {
+        const Rm__JobSpec *spec = NULL;
+        const Rm__Job *job;
+
+        if (command->body_case == RM__COMMAND__BODY_JOB_SUBMIT)
+                spec = command->job_submit->spec;
+        else if (command->body_case == RM__COMMAND__BODY_CHECKPOINT_IMPORT && command->checkpoint_import->job)
+                spec = command->checkpoint_import->job->spec;
+        else if ((job = state_job(state, wanted_job(command))))
+                spec = job->spec;
+        if (spec)
+                *ret_uid = spec->uid;
+        return spec != NULL;
+}

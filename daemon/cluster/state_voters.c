@@ -105,6 +105,8 @@ int apply_node_remove(struct apply *a) {
         (void) state_node_ranks(a->index, node->name, &capsules);
         if (capsules > 0 && !node->drain)
                 return refuse_busy(a, node, capsules);
+        if (!apply_goes_on(a, !node->leaving[0] || (capsules == 0 && !state_is_voter(a->state, node->name))))
+                return 0;
         if (!node->leaving[0])
                 message_set_string(&node->leaving, in->by[0] ? in->by : "?");
         if (capsules == 0 && !state_is_voter(a->state, node->name))

@@ -130,6 +130,8 @@ static const struct key keys[] = {
         KEY("job", "max_priority", KIND_COUNT, max_priority, "1000"),
         KEY("job", "max_jobs_per_user", KIND_COUNT, max_jobs_per_user, "1000"),
         KEY("job", "max_ranks_per_user", KIND_COUNT, max_ranks_per_user, "1000000"),
+        KEY("job", "max_groups_per_job", KIND_COUNT, max_groups_per_job, "4096"),
+        KEY("job", "max_capsules_per_core", KIND_COUNT, max_capsules_per_core, "8"),
         KEY("job", "spool_max", KIND_BYTES, spool_max_bytes, "1G"),
         KEY("job", "spool_reserve", KIND_BYTES, spool_reserve_bytes, "256M"),
         KEY("log", "level", KIND_LEVEL, log_level, "info"),

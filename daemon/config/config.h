@@ -121,6 +121,8 @@ struct config {
         uint32_t max_priority; /* of users' jobs */
         uint32_t max_jobs_per_user; /* that have not ended, and as many ended ones; 0 = no limit */
         uint32_t max_ranks_per_user; /* of jobs that have not ended; 0 = no limit */
+        uint32_t max_groups_per_job; /* of users' jobs; 0 = as many as there are addresses for */
+        uint32_t max_capsules_per_core; /* of a node that groups come to that may be parked, or that users move; 0 = no limit */
         uint64_t spool_max_bytes; /* of a user's output on one node */
         uint64_t spool_reserve_bytes; /* of the file system of state_dir that output leaves free */
         /* [log] */

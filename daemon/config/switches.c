@@ -7,6 +7,7 @@
 #define HASH_FUNCTION HASH_OAT
 #include <uthash.h>
 
+#include "common/text.h"
 #include "common/util.h"
 
 #define BLANKS " \t\r"
@@ -35,7 +36,7 @@ static int bad(const struct parser *p, size_t line, const char *fmt, ...) {
         va_list ap;
 
         va_start(ap, fmt);
-        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        (void) text_format_va(text, sizeof(text), fmt, ap);
         va_end(ap);
         return error_set(p->err, -EINVAL, "%s:%zu: %s", p->name, line, text);
 }

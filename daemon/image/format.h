@@ -33,6 +33,9 @@
  * Before that, objects of kind LATER may name pages in the same way, after which no data of that process may come: those that are PRESENT in the end do not come
  * in the stream, but after its end (MoverLater in proto/mover.proto).
  *
+ * For tests an object of kind SUMS may follow that of kind PRESENT: by address, IMAGE_SUM_BYTES for at
+ * most IMAGE_SUM_MAX_BYTES of present pages each, which the receiver compares with what it has.
+ *
  * Files of trees may go ahead too: an object of kind AHEAD has the contents of one, under a number, and may be opened again, for what has changed
  * since; its last close tells the size. A close of size 0 forgets it. A later object of kind REGULAR in the same tree that names the
  * number begins with these contents, and its data is only what is different. */
@@ -66,6 +69,8 @@
 #define IMAGE_PID_MAX (1U << 22)             /* the kernel's PID_MAX_LIMIT */
 #define IMAGE_PAGES_MAX 4096U                /* processes; each has a slot, and CRIU's images need others */
 #define IMAGE_PRESENT_RUN_BYTES 16U
+#define IMAGE_SUM_BYTES 32U
+#define IMAGE_SUM_MAX_BYTES 65536U /* of pages that one is of */
 #define IMAGE_AHEAD_MAX 1024U                /* files ahead, whose numbers are 1 to this; each takes a descriptor */
 #define IMAGE_PRESENT_MAX_BYTES (UINT64_C(1) << 30) /* every other page of 512 GiB */
 #define IMAGE_ATTRIBUTES_MAX_BYTES 8192U /* of one object: names, values and what each costs in the header */
@@ -120,9 +125,9 @@ struct image_figures {
 
 /* Does the kind have contents, and so a slot and a close? */
 bool image_kind_has_data(Rm__ImageKind kind);
-/* Is it of a process's memory (PAGES, PRESENT, LATER)? */
+/* Is it of a process's memory (PAGES, and those lists)? */
 bool image_kind_is_memory(Rm__ImageKind kind);
-/* Are its contents runs of pages (PRESENT, LATER)? */
+/* Are its contents runs of pages (PRESENT, LATER, SUMS)? */
 bool image_kind_is_runs(Rm__ImageKind kind);
 /* Is it a file whose data replaces what came ahead (AHEAD, or a REGULAR that names one)? */
 bool image_object_replaces(const struct image_object *object);

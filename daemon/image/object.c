@@ -14,7 +14,8 @@ bool image_kind_is_memory(Rm__ImageKind kind) {
 }
 
 bool image_kind_is_runs(Rm__ImageKind kind) {
-        return kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT || kind == RM__IMAGE_KIND__IMAGE_KIND_LATER;
+        return kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT || kind == RM__IMAGE_KIND__IMAGE_KIND_LATER ||
+               kind == RM__IMAGE_KIND__IMAGE_KIND_SUMS;
 }
 
 bool image_object_replaces(const struct image_object *object) {
@@ -68,6 +69,7 @@ static bool path_fits(const struct image_object *o) {
         case RM__IMAGE_KIND__IMAGE_KIND_PAGES:
         case RM__IMAGE_KIND__IMAGE_KIND_PRESENT:
         case RM__IMAGE_KIND__IMAGE_KIND_LATER:
+        case RM__IMAGE_KIND__IMAGE_KIND_SUMS:
                 return number_valid(o->path, IMAGE_PID_MAX);
         case RM__IMAGE_KIND__IMAGE_KIND_AHEAD:
                 return number_valid(o->path, IMAGE_AHEAD_MAX);
@@ -98,7 +100,7 @@ static bool role_fits(const struct image_object *o) {
 }
 
 int image_object_check(const struct image_object *o, struct rm_error *err) {
-        if (o->kind < RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind > RM__IMAGE_KIND__IMAGE_KIND_AHEAD)
+        if (o->kind < RM__IMAGE_KIND__IMAGE_KIND_CRIU || o->kind > RM__IMAGE_KIND__IMAGE_KIND_SUMS)
                 return error_set(err, -EBADMSG, "an object of unknown kind %d", (int) o->kind);
         if (!role_fits(o))
                 return error_set(err, -EBADMSG, "an object with an invalid role: '%.80s'", o->role);

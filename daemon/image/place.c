@@ -571,6 +571,14 @@ static int place_close(void *ctx, void *handle, uint64_t size_bytes, struct rm_e
         return k;
 }
 
+/* A program is not run, nor is a file leased, that is open for writing somewhere: CRIU would fail to restore it. */
+static void place_end(void *ctx) {
+        struct image_place *p = ctx;
+
+        place_ahead_release(p->ahead);
+        place_blocks_release(p->blocks);
+}
+
 struct image_place *image_place_create(void) {
         struct image_place *p = xcalloc(1, sizeof(*p));
 
@@ -587,6 +595,7 @@ struct image_place *image_place_create(void) {
                 .zero = place_zero,
                 .close = place_close,
                 .drop = place_drop,
+                .end = place_end,
         };
         return p;
 }

@@ -30,11 +30,15 @@ static void ahead_forget(struct ahead *ahead) {
         ahead->role = NULL;
 }
 
+void place_ahead_release(struct place_ahead *a) {
+        for (size_t i = 0; i < ARRAY_SIZE(a->files); i++)
+                ahead_forget(&a->files[i]);
+}
+
 void place_ahead_destroy(struct place_ahead *a) {
         if (!a)
                 return;
-        for (size_t i = 0; i < ARRAY_SIZE(a->files); i++)
-                ahead_forget(&a->files[i]);
+        place_ahead_release(a);
         free(a);
 }
 

@@ -9,6 +9,7 @@ struct place_ahead;
 
 struct place_ahead *place_ahead_create(void); /* never NULL */
 void place_ahead_destroy(struct place_ahead *a); /* NULL ok; what has no name is gone */
+void place_ahead_release(struct place_ahead *a); /* closes all: what has no name is gone */
 
 /* The file that object `o`, of kind AHEAD, is: an empty one in the tree's directory `tree_fd` when it is not known yet. `ret_fd` is the caller's. */
 int place_ahead_open(struct place_ahead *a, int tree_fd, const struct image_object *o, int *ret_fd, struct rm_error *err);

@@ -39,17 +39,21 @@ struct place_blocks *place_blocks_create(void) {
         return b;
 }
 
-void place_blocks_destroy(struct place_blocks *b) {
+void place_blocks_release(struct place_blocks *b) {
         struct group *group, *next;
 
-        if (!b)
-                return;
         HASH_ITER (hh, b->groups, group, next) {
                 HASH_DEL(b->groups, group);
                 free(group);
         }
-        for (uint32_t i = 0; i < b->n_files; i++)
-                (void) close(b->files[i]);
+        while (b->n_files > 0)
+                (void) close(b->files[--b->n_files]);
+}
+
+void place_blocks_destroy(struct place_blocks *b) {
+        if (!b)
+                return;
+        place_blocks_release(b);
         cleanup_close_fd(&b->fd);
         free(b);
 }

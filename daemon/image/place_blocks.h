@@ -9,6 +9,8 @@ struct place_blocks;
 
 struct place_blocks *place_blocks_create(void); /* never NULL */
 void place_blocks_destroy(struct place_blocks *b); /* NULL ok */
+/* Closes the files to which blocks have moved; no block is fetched any more. */
+void place_blocks_release(struct place_blocks *b);
 
 /* A file without a name in `directory` takes them; `ret_fd` is the caller's. -EBADMSG: there is one. */
 int place_blocks_open(struct place_blocks *b, const char *directory, int *ret_fd, struct rm_error *err);

@@ -2,6 +2,7 @@
 
 #include <endian.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 /* The usual one has fall-throughs that clang warns of. */
 #define HASH_FUNCTION HASH_OAT
 #include <uthash.h>
+#include <xxhash.h>
 
 #include "common/util.h"
 #include "daemon/pages/page_store.h"
@@ -122,7 +124,7 @@ int place_pages_open(struct place_pages *p, int images_fd, const struct image_ob
                 return process_add(p, images_fd, o->path, ret_process, err);
         if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_PAGES)
                 return bad(process, "pages a second time", err);
-        if (!process || process->stage != STAGE_PAGES)
+        if (!process || process->stage != (o->kind == RM__IMAGE_KIND__IMAGE_KIND_SUMS ? STAGE_KNOWN : STAGE_PAGES))
                 return error_set(err, -EBADMSG, "the image stream is damaged: a list of pages, but none open, of process %s",
                                  o->path);
         process->list_bytes = process->list_end = 0;
@@ -134,7 +136,7 @@ int place_pages_open(struct place_pages *p, int images_fd, const struct image_ob
                 process->stage = STAGE_LATER;
                 process->later = process->later ? process->later : pageset_create();
                 process->kept = process->kept ? process->kept : pageset_create();
-        } else {
+        } else if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_PRESENT) {
                 process->stage = STAGE_PRESENT;
         }
         *ret_process = process;
@@ -152,15 +154,27 @@ static int later_run(struct place_process *process, uint64_t start, uint64_t end
         return 0;
 }
 
+/* Without them the process would go on with zeros in place of what it had. */
+static int check_come(const struct place_process *process, uint64_t start, uint64_t end, struct rm_error *err) {
+        uint64_t missing = page_store_missing(process->store, start, end);
+
+        return missing == end ? 0
+                              : error_set(err, -EBADMSG,
+                                          "the image stream is damaged: present pages that never came of process %s: the one at "
+                                          "%" PRIx64 ", in a run of %" PRIu64 "; %" PRIu64 " pages of it came",
+                                          process->pid, missing, (end - start) / IMAGE_BLOCK_BYTES,
+                                          page_store_come_bytes(process->store) / IMAGE_BLOCK_BYTES);
+}
+
 static int present_run(struct place_process *process, uint64_t start, uint64_t end, struct rm_error *err) {
+        int r = 0;
+
         if (page_store_keep(process->store, start, end) < 0)
                 return bad(process, "present pages that cannot be", err);
-        /* Without them the process would go on with zeros in place of what it had. */
-        if (!page_store_has_come(process->store, start, end))
-                return bad(process, "present pages that never came", err);
-        if (process->later)
+        r = check_come(process, start, end, err);
+        if (r == 0 && process->later)
                 pageset_add_common(process->kept, process->later, start, end);
-        return 0;
+        return r;
 }
 
 /* Runs come by address: a stream that told of the same pages again and again would take up time without end. */
@@ -186,8 +200,44 @@ static int list_take(struct place_process *process, uint64_t offset, const uint8
         return 0;
 }
 
+/* Is what came what the process has, by the word of who has read it again? */
+static int sum_check(const struct place_process *process, const uint64_t sum[IMAGE_SUM_BYTES / 8], struct rm_error *err) {
+        uint64_t start = le64toh(sum[0]), end = le64toh(sum[1]);
+        uint8_t data[IMAGE_SUM_MAX_BYTES] = { 0 };
+        uint64_t from, to = start;
+        int r = 0;
+
+        if (start >= end || end - start > sizeof(data) || start % IMAGE_BLOCK_BYTES || end % IMAGE_BLOCK_BYTES)
+                return bad(process, "sums of pages that cannot be", err);
+        while (r == 0 && to < end && page_store_next(process->store, to, end - to, &from, &to) && from < end)
+                r = page_store_read(process->store, from, data + (from - start), (to < end ? to : end) - from);
+        if (r < 0)
+                return error_sys(err, r, "read pages of process %s", process->pid);
+        return XXH3_64bits(data, end - start) == le64toh(sum[2])
+                       ? 0
+                       : error_set(err, -EBADMSG, "of process %s the %" PRIu64 " pages at %" PRIx64 " are not what it has",
+                                   process->pid, (end - start) / IMAGE_BLOCK_BYTES, start);
+}
+
+static int sums_take(struct place_process *process, uint64_t offset, const uint8_t *data, size_t size_bytes, struct rm_error *err) {
+        int r = 0;
+
+        if (offset != process->list_bytes || size_bytes % IMAGE_SUM_BYTES)
+                return bad(process, "a list of sums out of place", err);
+        for (size_t at = 0; r == 0 && at < size_bytes; at += IMAGE_SUM_BYTES) {
+                uint64_t sum[IMAGE_SUM_BYTES / 8];
+
+                memcpy(sum, data + at, sizeof(sum));
+                r = sum_check(process, sum, err);
+        }
+        process->list_bytes += size_bytes;
+        return r;
+}
+
 int place_pages_data(struct place_process *process, Rm__ImageKind kind, uint64_t offset, const void *data, size_t size_bytes,
                      struct rm_error *err) {
+        if (kind == RM__IMAGE_KIND__IMAGE_KIND_SUMS)
+                return sums_take(process, offset, data, size_bytes, err);
         if (image_kind_is_runs(kind))
                 return list_take(process, offset, data, size_bytes, err);
         if (process->stage != STAGE_PAGES || process->later)
@@ -204,6 +254,8 @@ int place_pages_zero(struct place_process *process, uint64_t offset, uint64_t si
 static int list_close(struct place_process *process, uint64_t size_bytes, struct rm_error *err) {
         if (size_bytes != process->list_bytes)
                 return bad(process, "a part of a list of pages", err);
+        if (process->stage == STAGE_KNOWN)
+                return 0; /* of sums */
         if (process->stage == STAGE_LATER) {
                 process->stage = STAGE_PAGES;
                 return 0;

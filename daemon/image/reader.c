@@ -386,6 +386,8 @@ static int end_apply(struct image_reader *r, const Rm__ImageEnd *m, struct rm_er
                 return bad(err, "it ends with open files");
         if (m->chunks != r->figures.chunks - 1 || m->objects != r->figures.objects || m->raw_bytes != r->figures.raw_bytes)
                 return bad(err, "its totals do not match");
+        if (r->target->end)
+                r->target->end(r->target->ctx);
         r->ended = true;
         return 0;
 }

@@ -23,6 +23,8 @@ struct image_target {
         int (*close)(void *ctx, void *handle, uint64_t size_bytes, struct rm_error *err);
         /* Releases the handle of an object that will not become whole. */
         void (*drop)(void *ctx, void *handle);
+        /* NULL ok: all has come, and what was placed is used from now on. */
+        void (*end)(void *ctx);
 };
 
 struct image_reader;

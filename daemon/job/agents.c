@@ -61,8 +61,10 @@ static void send_request(struct runner *runner, struct agent_request *request) {
         runner_retry(runner);
 }
 
-static void refuse(const struct resident *head, const char *id, const char *host) {
-        log_warn("job %" PRIu64 ": mpirun asks for host '%s', which is none of the job's capsules", head->job, host);
+/* Any program of the job's can ask, as often as it likes. */
+static void refuse(struct resident *head, const char *id, const char *host) {
+        log_limited(&head->refusals, LOG_WARNING, "job %" PRIu64 ": mpirun asks for host '%s', which is none of the job's capsules",
+                    head->job, host);
         (void) capsule_agent_reply(head->capsule, id, 255, NULL, NULL);
 }
 
@@ -195,7 +197,8 @@ static void on_launched(struct capsule *capsule, int error, const char *text, vo
                 free(group->waiting_line);
                 group->waiting_line = take_ptr(launched->line);
         } else if (error < 0 && group) {
-                log_warn("job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s", launched->job, launched->index, text);
+                log_limited(&group->refusals, LOG_WARNING, "job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s",
+                            launched->job, launched->index, text);
                 group->launching = false; /* if the head does not hear of it, it asks again */
                 tell_head(launched->runner, group, false, 127);
         }
@@ -253,6 +256,7 @@ static bool launch_group(struct runner *runner, struct resident *group, const Rm
                 return true;
         }
         launch_group_command(&command, job, spec, line, preloads(group, spec));
+        launch_set_loss_wait(&command, spec, runner->rmd->config->node_timeout_usec);
         if (capsule_run(group->capsule, &command.command, on_launched, launched) < 0)
                 launched_free(launched);
         launch_command_finish(&command);

@@ -22,6 +22,7 @@ struct stored {
         uint8_t digest[STATE_DIGEST_BYTES];
         uint8_t *data; /* NULL: on the disk */
         uint32_t size_bytes;
+        bool safe; /* on the disk, and would outlive a power failure */
 };
 
 struct body_store {
@@ -57,13 +58,16 @@ static size_t place_of(const struct body_store *store, const uint8_t *digest, bo
         return low;
 }
 
-static void insert(struct body_store *store, const uint8_t *digest, uint8_t *data, uint32_t size_bytes) {
+/* Inserts an entry if there is none of this digest, and returns the one there is. Takes over `data`. */
+static struct stored *insert(struct body_store *store, const uint8_t *digest, uint8_t *data, uint32_t size_bytes) {
         bool there = false;
         size_t at = place_of(store, digest, &there);
         struct stored *stored;
 
-        if (there)
-                return;
+        if (there) {
+                free(data);
+                return &store->list[at];
+        }
         store->list = xrealloc(store->list, (store->n + 1) * sizeof(*store->list));
         stored = &store->list[at];
         memmove(stored + 1, stored, (store->n - at) * sizeof(*stored));
@@ -71,7 +75,16 @@ static void insert(struct body_store *store, const uint8_t *digest, uint8_t *dat
         memcpy(stored->digest, digest, STATE_DIGEST_BYTES);
         stored->data = data;
         stored->size_bytes = size_bytes;
+        stored->safe = false;
         store->bytes += size_bytes;
+        return stored;
+}
+
+static bool is_safe(const struct body_store *store, const uint8_t *digest) {
+        bool there = false;
+        size_t at = place_of(store, digest, &there);
+
+        return there && store->list[at].safe;
 }
 
 bool body_store_has(const struct body_store *store, const uint8_t *digest) {
@@ -114,7 +127,7 @@ static void take_over(struct body_store *store, int dir_fd, const char *name) {
         if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
                 return;
         if (parse_name(name, digest) && st.st_size > 0 && st.st_size <= (off_t) STATE_BODY_MAX_BYTES)
-                insert(store, digest, NULL, (uint32_t) st.st_size);
+                (void) insert(store, digest, NULL, (uint32_t) st.st_size);
         else
                 (void) unlinkat(dir_fd, name, 0);
 }
@@ -202,7 +215,7 @@ void body_store_put(struct body_store *store, const uint8_t *digest, const uint8
                 copy = xcalloc(1, size_bytes);
                 memcpy(copy, data, size_bytes);
         }
-        insert(store, digest, copy, (uint32_t) size_bytes);
+        (void) insert(store, digest, copy, (uint32_t) size_bytes);
 }
 
 /* One that is being written. */
@@ -219,8 +232,12 @@ static void on_put(void *userdata, int code) {
 
         if (code != -ECANCELED)
                 set_failed(put->store, code);
-        if (code == 0)
-                insert(put->store, put->digest, NULL, put->size_bytes);
+        if (code == 0) {
+                struct stored *stored = insert(put->store, put->digest, NULL, put->size_bytes);
+
+                free(take_ptr(stored->data));
+                stored->safe = true;
+        }
         put->done(put->userdata, code);
         free(put);
 }
@@ -233,13 +250,13 @@ static int check_put(struct body_store *store, size_t size_bytes) {
 
 void body_store_put_safely(struct body_store *store, const uint8_t *digest, uint8_t *data, size_t size_bytes, body_stored_fn done,
                            void *userdata) {
-        bool there = body_store_has(store, digest);
-        int r = there ? 0 : check_put(store, size_bytes);
+        bool safe = is_safe(store, digest);
+        int r = safe ? 0 : check_put(store, size_bytes);
         struct put *put;
 
         if (r < 0)
                 set_failed(store, r);
-        if (there || r < 0) {
+        if (safe || r < 0) {
                 free(data);
                 done(userdata, r);
                 return;

@@ -140,8 +140,7 @@ void ends_reconcile(struct runner *runner) {
                 if (now_usec() - l->orphan_usec < ORPHAN_USEC) {
                         runner_retry(runner);
                 } else {
-                        l->signalled = SIGTERM;
-                        (void) capsule_signal(l->capsule, SIGTERM, false, NULL, NULL);
+                        runner_signal(runner, l, SIGTERM);
                 }
         }
 }

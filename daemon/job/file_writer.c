@@ -1,7 +1,6 @@
 #include "daemon/job/file_writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -36,17 +35,9 @@ struct file_writer {
 };
 
 static int write_file(const struct item *item) {
-        cleanup_close int fd = open(item->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-        int r;
+        int r = write_file_atomic(item->path, item->data, item->size_bytes, 0600, true);
 
-        if (fd < 0)
-                return -errno;
-        r = write_all(fd, item->data, item->size_bytes);
-        if (r == 0 && fsync(fd) < 0)
-                r = -errno;
-        if (r < 0)
-                (void) unlink(item->path);
-        return r;
+        return r < 0 ? r : sync_name(item->path);
 }
 
 static void tell(const struct file_writer *writer) {

@@ -16,8 +16,7 @@ int file_writer_create(struct event_base *base, struct file_writer **ret);
 /* Waits for the file that is being written; the others are not. NULL ok. */
 void file_writer_destroy(struct file_writer *writer);
 
-/* Files are written in the order they come, mode 0600, under their own name at once: after a crash one may be there in part. `path` and `data` are
- * malloc'ed and taken over. */
+/* Files are written in the order they come, mode 0600, each under its name when all of it is on the disk, and the name too. `path` and `data` are malloc'ed and taken over. */
 void file_writer_add(struct file_writer *writer, char *path, uint8_t *data, size_t size_bytes, file_written_fn done,
                      void *userdata);
 

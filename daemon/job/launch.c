@@ -192,6 +192,8 @@ static bool env_has(const Rm__JobSpec *spec, const char *assignment) {
 }
 
 /* Open MPI polls while it waits, unless told to yield. What a job itself says of that holds. */
+#define LOSS_WAIT_TIMEOUTS 12U /* times node_timeout */
+#define LOSS_WAIT_LEAST_SEC 60U
 #define YIELD_SETTING "OMPI_MCA_mpi_yield_when_idle=1"
 
 bool launch_may_yield(const Rm__JobSpec *spec) {
@@ -214,8 +216,8 @@ static char *preload_setting(const Rm__JobSpec *spec, unsigned preload) {
 }
 
 static bool is_ours(const char *assignment, const Rm__JobSpec *spec, unsigned preload) {
-        static const char *const names[] = { "RM_JOB_ID=",       "RM_ATTEMPT=",        "RM_ACTIVE_RANKS=",
-                                             "RM_ON_RANK_LOSS=", "RM_CRITICAL_RANKS=", "RM_SPARE_RANKS=" };
+        static const char *const names[] = { "RM_JOB_ID=",         "RM_ATTEMPT=",     "RM_ACTIVE_RANKS=", "RM_ON_RANK_LOSS=",
+                                             "RM_CRITICAL_RANKS=", "RM_SPARE_RANKS=", "RM_LOSS_WAIT=" };
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (strncmp(assignment, names[i], strlen(names[i])) == 0)
@@ -324,6 +326,23 @@ static void free_list(char **list) {
         for (size_t i = 0; list && list[i]; i++)
                 free(list[i]);
         free(list);
+}
+
+/* rmd knows that a node is lost after its node_timeout. If the leader was there, another one is
+ * elected first, which then waits for the node for as long again. The rest is for machines that are
+ * busy. */
+void launch_set_loss_wait(struct launch_command *command, const Rm__JobSpec *spec, uint64_t node_timeout_usec) {
+        uint64_t wait_sec = LOSS_WAIT_TIMEOUTS * node_timeout_usec / 1000000U;
+        size_t n = 0;
+
+        if (!launch_goes_on(spec))
+                return;
+        while (command->env[n])
+                n++;
+        command->env = xrealloc(command->env, (n + 2) * sizeof(*command->env));
+        command->env[n] = xasprintf("RM_LOSS_WAIT=%" PRIu64, wait_sec < LOSS_WAIT_LEAST_SEC ? LOSS_WAIT_LEAST_SEC : wait_sec);
+        command->env[n + 1] = NULL;
+        command->command.env = (const char *const *) command->env;
 }
 
 void launch_command_finish(struct launch_command *command) {

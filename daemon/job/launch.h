@@ -63,6 +63,9 @@ enum {
 /* The shell line that PRRTE gives to its agent; `preload` of these. */
 void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line,
                           unsigned preload);
+/* Tells the ranks of a job that goes on without lost ones for how long they may wait until rmd says
+ * who was lost, when MPI has lost one. */
+void launch_set_loss_wait(struct launch_command *command, const Rm__JobSpec *spec, uint64_t node_timeout_usec);
 void launch_command_finish(struct launch_command *command);
 
 /* Text of the host file for mpirun; malloc'ed. */

@@ -163,6 +163,10 @@ static void on_report(evutil_socket_t fd, short what, void *arg) {
         report(runner);
 }
 
+void runner_report_memory(struct runner *runner) {
+        timer_arm(runner->memory, 0);
+}
+
 void memory_report_start(struct runner *runner) {
         runner->memory = evtimer_new(runner->rmd->base, on_report, runner);
         timer_arm(runner->memory, REPORT_USEC);

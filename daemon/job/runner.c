@@ -508,6 +508,30 @@ static bool all_ready(const Rm__Job *job) {
         return true;
 }
 
+/* Nothing that is frozen, for a move or a checkpoint, takes a signal: what would take it may go on elsewhere. */
+static void on_signalled(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct report *report = arg;
+        struct resident *resident;
+
+        (void) capsule;
+        (void) text;
+        resident = error == -EBUSY ? runner_copy(report->runner, report->job, report->index, report->incarnation) : NULL;
+        if (resident && resident->signalled != SIGKILL) {
+                resident->signalled = 0; /* it is sent again */
+                runner_retry(report->runner);
+        }
+        free(report);
+}
+
+void runner_signal(struct runner *runner, struct resident *resident, uint32_t signo) {
+        struct report *report = xcalloc(1, sizeof(*report));
+
+        *report = (struct report) { runner, resident->job, resident->index, resident->incarnation };
+        resident->signalled = signo;
+        if (capsule_signal(resident->capsule, (int) signo, false, on_signalled, report) < 0)
+                free(report);
+}
+
 static void cancel_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
         uint64_t now = now_usec();
 
@@ -516,9 +540,8 @@ static void cancel_head(struct runner *runner, struct resident *head, const Rm__
                 return;
         }
         if (head->signalled != job->cancel_signal) {
-                head->signalled = job->cancel_signal;
                 head->signal_usec = now;
-                (void) capsule_signal(head->capsule, (int) job->cancel_signal, false, NULL, NULL);
+                runner_signal(runner, head, job->cancel_signal);
         } else if (job->cancel_signal == SIGKILL || now - head->signal_usec > runner->rmd->config->kill_wait_usec) {
                 /* It does not listen: the capsules go, and everything in them. */
                 report_exit(runner, head, 128 + (int) job->cancel_signal, NULL, job->final_state);
@@ -753,12 +776,12 @@ void runner_look_again(struct runner *runner) {
                 timer_arm(runner->look, LOOK_USEC);
 }
 
-int runner_signal_head(struct runner *runner, uint64_t job, int signo) {
+int runner_signal_head(struct runner *runner, uint64_t job, int signo, capsule_done_fn done, void *arg) {
         struct resident *head = runner_current(runner, job, STATE_HEAD);
 
         if (!head || !head->ready || head->exited)
                 return -ESRCH;
-        return capsule_signal(head->capsule, signo, false, NULL, NULL);
+        return capsule_signal(head->capsule, signo, false, done, arg);
 }
 
 /* ---- life ---- */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "common/log_rate.h"
 #include "daemon/capsule/capsule.h"
 #include "daemon/cluster/state.h"
 #include "daemon/context.h"
@@ -32,6 +33,7 @@ struct resident {
         uint64_t end_real_usec; /* when it exited or was lost; 0: it has not */
         char *waiting_line; /* of a group: what its rm-agent wants run, once there is a lease; NULL: nothing */
         char *agent;      /* of a group: rm-agent in the head that asked for its daemon; NULL = not known (yet) */
+        struct log_rate refusals; /* lines about requests of rm-agent that came to nothing */
         uint64_t orphan_usec; /* of a group: since when its rm-agent is gone, or its job's end is decided; 0: not yet */
         uint32_t signalled; /* the last one that rmd sent to end it; 0: none */
         uint64_t signal_usec;
@@ -108,7 +110,10 @@ void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill);
 void runner_keep_peers(struct runner *runner);
 void runner_peer_connected(struct runner *runner, const char *node);
 
-/* A signal from the job's front end, to mpirun. -ESRCH when the head does not run here. */
-int runner_signal_head(struct runner *runner, uint64_t job, int signo);
+/* Reports what memory there is on this node, and what its groups take, soon and not at its next time. */
+void runner_report_memory(struct runner *runner);
+
+/* A signal from the job's front end, to mpirun. -ESRCH when the head does not run here; `done` gets -EBUSY while it is frozen. */
+int runner_signal_head(struct runner *runner, uint64_t job, int signo, capsule_done_fn done, void *arg);
 
 #endif

@@ -64,6 +64,9 @@ bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job
 /* Copies `program` (rm-agent) from rmd's own directory to `path` in a capsule in which nothing has run yet. 0 or negative errno. */
 int runner_copy_program(const struct resident *resident, const char *program, const char *path);
 
+/* Sends the payload a signal that is to end it, again until it has taken it; SIGKILL only once. */
+void runner_signal(struct runner *runner, struct resident *resident, uint32_t signo);
+
 /* At most one proposal about a capsule is under way; it is made again until the state shows it. */
 void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command);
 

@@ -29,6 +29,7 @@ int leader_checkpoint(struct rmd *rmd, uint64_t id, const struct checkpoint_wish
                                strcmp(rmd->config->checkpoint_store, CONFIG_STORE_PARTNER) == 0;
         cleanup_free char **nodes = NULL, **partners = NULL;
         Rm__CmdCheckpointStart *body;
+        struct state_result result;
         struct command c;
 
         if (!rmd->leader)
@@ -41,6 +42,7 @@ int leader_checkpoint(struct rmd *rmd, uint64_t id, const struct checkpoint_wish
         body->by = (char *) wish->by;
         body->stop = wish->stop;
         body->force = wish->force;
+        body->limits = wish->limits;
         body->keep = rmd->config->checkpoint_keep;
         body->capsule_nodes = nodes;
         body->partners = partners;
@@ -53,7 +55,10 @@ int leader_checkpoint(struct rmd *rmd, uint64_t id, const struct checkpoint_wish
                 partners[body->n_partners++] =
                         partners_choose(state, job, node, partners_wanted ? rmd->config->checkpoint_copies : 0);
         }
-        cluster_propose(rmd->cluster, &c.command, callback, userdata);
+        if (cluster_effect(rmd->cluster, &c.command, &result) == STATE_EFFECT_REFUSED)
+                callback(userdata, result.error.code, result.error.text, state->index, 0);
+        else
+                cluster_propose(rmd->cluster, &c.command, callback, userdata);
         for (size_t i = 0; i < body->n_partners; i++)
                 free(partners[i]);
         return 0;

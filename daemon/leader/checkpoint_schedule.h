@@ -11,9 +11,10 @@ struct checkpoint_wish {
         const char *by; /* who asked; "": nobody did */
         bool stop; /* the job leaves its nodes when it is done */
         bool force; /* also of a program that keeps its own state */
+        Rm__UserLimits *limits; /* of a drill; NULL: none */
 };
 /* Propose one of the job `id`, on the node that leads. 0: `callback` is called as of
- * cluster_propose(), with the number of the checkpoint as `created`. -ENOENT: the job has ended, or is not there; -EHOSTUNREACH: this node does not lead; then it is not
+ * cluster_propose(), but at once if the state refuses it, with the number of the checkpoint as `created`. -ENOENT: the job has ended, or is not there; -EHOSTUNREACH: this node does not lead; then it is not
  * called. */
 int leader_checkpoint(struct rmd *rmd, uint64_t id, const struct checkpoint_wish *wish, cluster_propose_fn callback, void *userdata,
                       struct rm_error *err);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/groups.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/commands.h"
@@ -10,7 +11,6 @@
 #include "daemon/leader/cores.h"
 #include "daemon/leader/fold_place.h"
 #include "daemon/leader/parked.h"
-#include "daemon/sched/malleable.h"
 
 static const Rm__State *state_of(const struct rmd *rmd) {
         return cluster_state(rmd->cluster);
@@ -60,29 +60,35 @@ static uint64_t checkpoint_of(const struct rmd *rmd, const Rm__Job *job, const u
         return checkpoint->id;
 }
 
-/* Of all its groups, the parked ones too; the array is the caller's. */
-static uint32_t *ranks_of_groups(const Rm__Job *job, uint32_t group_size, uint32_t n_groups) {
-        uint32_t *ranks = xcalloc(n_groups + 1u, sizeof(*ranks));
-
-        for (uint32_t i = 0; i < n_groups; i++)
-                ranks[i] = malleable_group_ranks(job->spec->ranks, group_size, i);
-        return ranks;
+/* 0: no limit. */
+static uint32_t capsules_per_core(const struct rmd *rmd) {
+        return state_of(rmd)->level >= STATE_LEVEL_LIMITS ? rmd->config->max_capsules_per_core : 0;
 }
 
 /* False: there is no room for its parked groups, which it is told. */
 static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action, const char *policy) {
         const struct rm_job *view = &snapshot->jobs[action->job];
         const Rm__Job *job = enact_job(rmd, snapshot, action->job);
-        uint32_t n_groups = job ? (job->spec->ranks - 1) / view->group_size + 1 : 0;
+        cleanup_free uint32_t *ranks = NULL;
         cleanup_free int32_t *nodes = NULL;
+        uint32_t n_groups;
         struct command c;
         Rm__CmdJobPlace *body = command_job_place(&c, job_number(snapshot, action->job));
 
         if (!job)
                 return false;
-        nodes = parked_place(snapshot, action->job, job, action->group_node, n_groups);
+        /* Also of parked groups, which policies are not shown. */
+        ranks = groups_create(job->spec->ranks, view->group_size, &n_groups);
+        nodes = parked_place(cluster_index(rmd->cluster), snapshot, action->job, job,
+                             &(struct parked_start) { .n_groups = n_groups,
+                                                      .group_node = action->group_node,
+                                                      .head_node = action->head_node,
+                                                      .capsules_per_core = capsules_per_core(rmd) });
         if (!nodes) {
-                enact_tell_reason(rmd, job, "waits for memory for its parked ranks", false);
+                enact_tell_reason(rmd, job,
+                                  "waits for memory for its parked ranks, or for nodes with fewer capsules ([job] "
+                                  "max_capsules_per_core)",
+                                  false);
                 return false;
         }
         body->group_size = view->group_size;
@@ -92,12 +98,12 @@ static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const
         body->group_nodes = node_names(snapshot, nodes, n_groups);
         body->spare_nodes = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
         body->n_spare_nodes = action->n_spare_nodes;
-        body->group_ranks = ranks_of_groups(job, view->group_size, n_groups);
+        body->group_ranks = ranks;
         body->checkpoint = checkpoint_of(rmd, job, body->group_ranks, n_groups);
+        body->capsules_per_core = capsules_per_core(rmd);
         propose(rmd, &c.command);
         free(body->group_nodes);
         free(body->spare_nodes);
-        free(body->group_ranks);
         return true;
 }
 
@@ -152,6 +158,18 @@ static bool leaves_at_once(const struct rmd *rmd, const char *from) {
         return node && node_critical_usec(node) > 0;
 }
 
+/* How many capsules the destination of a move may have for each core; 0: any number. Groups that
+ * compute need cores, and may always go where there are some, or share some when a node is to be
+ * empty. The others go where a user says, or his availability file. */
+static uint32_t move_limit(const struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
+        const Rm__Job *job = enact_job(rmd, snapshot, action->job);
+        const Rm__Capsule *capsule = job ? job_capsule(job, capsule_of(action)) : NULL;
+
+        if (!capsule || snapshot->nodes[action->from].cores == 0)
+                return 0;
+        return action->cause == ROUND_NEEDED || job_group_parked(job, capsule) ? capsules_per_core(rmd) : 0;
+}
+
 static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
         struct command c;
         Rm__CmdMoveStart *body =
@@ -160,7 +178,10 @@ static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, cons
         body->cause = cause_of(action->cause);
         body->reason = (char *) action->reason;
         body->stop = leaves_at_once(rmd, snapshot->nodes[action->from].name);
-        propose(rmd, &c.command);
+        body->capsules_per_core = move_limit(rmd, snapshot, action);
+        /* It would be refused, and every round would propose it again. */
+        if (state_capsule_room(cluster_index(rmd->cluster), body->to, body->capsules_per_core) > 0)
+                propose(rmd, &c.command);
 }
 
 void enact_tell_reason(struct rmd *rmd, const Rm__Job *job, const char *reason, bool lost_round) {
@@ -219,7 +240,7 @@ static void move_parked(struct rmd *rmd, const struct rm_snapshot *snapshot, boo
                 const Rm__Job *job = enact_job(rmd, snapshot, j);
 
                 if (job && job->resize)
-                        parked_moves(cluster_index(rmd->cluster), snapshot, j, job, &moves);
+                        parked_moves(cluster_index(rmd->cluster), snapshot, j, job, capsules_per_core(rmd), &moves);
         }
         *ret_skipped |= enact_moves(rmd, snapshot, &moves);
         free(moves.actions);

@@ -4,7 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The usual one has fall-throughs that clang warns of. */
+#define HASH_FUNCTION HASH_OAT
+#include <uthash.h>
+
 #include "common/log.h"
+#include "common/rate.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/commands.h"
@@ -12,21 +18,35 @@
 #include "daemon/leader/leader.h"
 #include "daemon/node/availability_watch.h"
 
+/* A user may change the files of a thousand jobs all the time, and each change is an entry of the log: as many as he may cause by requests
+ * (client/account.c). */
+static const struct rate_limit user_changes = { .usec_each = 20000, .burst = 1000 };
+
+#define LATE_USEC 200000U /* from one look at those that wait to the next */
+
+struct user {
+        uint32_t uid;
+        struct rate changes;
+        struct user *next;
+};
+
 /* One file that is watched. */
 struct file {
         struct leader_files *files;
         uint64_t job; /* 0 = the cluster's */
-        bool judged;  /* it is known what it says, or that it says nothing */
+        bool judged; /* it is known what it says, or that it says nothing */
         bool content; /* it said something, which is in the state or on its way there */
         struct availability_watch *watch;
-        struct file *next;
+        Rm__Command *late; /* what it said last, if its user has to wait until that goes into the log; else NULL */
+        UT_hash_handle hh;
 };
 
 struct leader_files {
-        uint64_t last_job; /* that was looked at */
         struct rmd *rmd;
         struct file_reader *reader;
-        struct file *list;
+        struct file *by_job;
+        struct user *users;
+        struct event *late; /* some may be proposed */
         size_t n_nodes; /* known when the files were last looked at */
 };
 
@@ -87,6 +107,67 @@ static void propose_cluster(struct file *file, const struct availability *availa
         free_list(&list);
 }
 
+static struct user *user_get(struct leader_files *files, uint32_t uid) {
+        struct user *user;
+
+        for (user = files->users; user; user = user->next)
+                if (user->uid == uid)
+                        return user;
+        user = xcalloc(1, sizeof(*user));
+        user->uid = uid;
+        user->next = files->users;
+        return files->users = user;
+}
+
+static void forget_late(struct file *file) {
+        if (file->late)
+                rm__command__free_unpacked(take_ptr(file->late), NULL);
+}
+
+/* How long the user of the job has to wait. */
+static uint64_t wait_of(struct leader_files *files, const Rm__Job *job) {
+        return job->spec->uid == 0 ? 0 : rate_wait_usec(&user_get(files, job->spec->uid)->changes, &user_changes, now_usec());
+}
+
+static void decide(struct leader_files *files, const Rm__Job *job, const Rm__Command *command) {
+        rate_take(&user_get(files, job->spec->uid)->changes, &user_changes, now_usec(), 1);
+        cluster_decide(files->rmd->cluster, command);
+}
+
+/* Now, or when its user may change something again; then only what his file said last. */
+static void decide_in_time(struct file *file, const Rm__Command *command) {
+        struct leader_files *files = file->files;
+        const Rm__Job *job = state_job(state_of(files), file->job);
+
+        forget_late(file);
+        if (job && wait_of(files, job) > 0) {
+                file->late = (Rm__Command *) message_copy(&command->base);
+                if (!evtimer_pending(files->late, NULL))
+                        timer_arm(files->late, LATE_USEC);
+        } else if (job) {
+                decide(files, job, command);
+        }
+}
+
+static void on_late(evutil_socket_t fd, short what, void *userdata) {
+        struct leader_files *files = userdata;
+        bool more = false;
+
+        for (struct file *file = files->by_job; file; file = file->hh.next) {
+                const Rm__Job *job = file->late ? state_job(state_of(files), file->job) : NULL;
+
+                if (job && wait_of(files, job) > 0) {
+                        more = true;
+                        continue;
+                }
+                if (job)
+                        decide(files, job, file->late);
+                forget_late(file);
+        }
+        if (more)
+                timer_arm(files->late, LATE_USEC);
+}
+
 static void propose_job(struct file *file, const struct availability *availability, const char *error) {
         struct command c;
         Rm__CmdJobAvailability *body = command_job_availability(&c, file->job);
@@ -96,7 +177,7 @@ static void propose_job(struct file *file, const struct availability *availabili
         body->set = true;
         body->nodes = list.pointers;
         body->n_nodes = list.n;
-        cluster_decide(file->files->rmd->cluster, &c.command);
+        decide_in_time(file, &c.command);
         free_list(&list);
 }
 
@@ -144,8 +225,7 @@ static void add_file(struct leader_files *files, const Rm__Job *job) {
 
         file->files = files;
         file->job = job ? job->id : 0;
-        file->next = files->list;
-        files->list = file;
+        HASH_ADD(hh, files->by_job, job, sizeof(file->job), file);
         if (availability_watch_create(files->rmd->base, &watch, &ops, file, &file->watch, &err) < 0) {
                 log_warn("availability: %s", error_text(&err));
                 file->judged = true;
@@ -158,10 +238,10 @@ static bool wants_file(const Rm__Job *job) {
 }
 
 static const struct file *find_file(const struct leader_files *files, uint64_t job) {
-        for (const struct file *f = files->list; f; f = f->next)
-                if (f->job == job)
-                        return f;
-        return NULL;
+        struct file *file;
+
+        HASH_FIND(hh, files->by_job, &job, sizeof(job), file);
+        return file;
 }
 
 bool leader_files_unknown(const struct leader_files *files, const Rm__Job *job) {
@@ -173,33 +253,27 @@ bool leader_files_unknown(const struct leader_files *files, const Rm__Job *job) 
         return !file || !file->judged || file->content;
 }
 
-void leader_files_check(struct leader_files *files) {
+static void file_free(struct leader_files *files, struct file *file) {
+        HASH_DEL(files->by_job, file);
+        availability_watch_destroy(file->watch);
+        forget_late(file);
+        free(file);
+}
+
+void leader_files_check(struct leader_files *files, bool more_jobs) {
         const Rm__State *state = files ? state_of(files) : NULL;
-        size_t first;
+        struct file *file, *next;
 
         if (!files)
                 return;
-        for (struct file **p = &files->list; *p;) {
-                struct file *file = *p;
-
-                if (file->job == 0 || wants_file(state_job(state, file->job))) {
-                        p = &file->next;
-                        continue;
-                }
-                *p = file->next;
-                availability_watch_destroy(file->watch);
-                free(file);
-        }
-        /* What a job asks for never changes: only those that have come since are new. */
-        for (first = state->n_jobs; first > 0 && state->jobs[first - 1]->id > files->last_job;)
-                first--;
-        for (; first < state->n_jobs; first++) {
-                files->last_job = state->jobs[first]->id;
-                if (wants_file(state->jobs[first]))
-                        add_file(files, state->jobs[first]);
-        }
+        HASH_ITER (hh, files->by_job, file, next)
+                if (file->job != 0 && !wants_file(state_job(state, file->job)))
+                        file_free(files, file);
+        for (size_t i = 0; more_jobs && i < state->n_jobs; i++)
+                if (wants_file(state->jobs[i]) && !find_file(files, state->jobs[i]->id))
+                        add_file(files, state->jobs[i]);
         if (files->n_nodes != state->n_nodes)
-                for (struct file *f = files->list; f; f = f->next)
+                for (const struct file *f = files->by_job; f; f = f->hh.next)
                         if (f->watch)
                                 availability_watch_recheck(f->watch);
         files->n_nodes = state->n_nodes;
@@ -209,22 +283,29 @@ struct leader_files *leader_files_create(struct rmd *rmd) {
         struct leader_files *files = xcalloc(1, sizeof(*files));
 
         files->rmd = rmd;
+        files->late = evtimer_new(rmd->base, on_late, files);
+        if (!files->late)
+                abort();
         files->reader = file_reader_create(&(struct file_reader_config) { .base = rmd->base });
         add_file(files, NULL);
-        leader_files_check(files);
+        leader_files_check(files, true);
         return files;
 }
 
 void leader_files_destroy(struct leader_files *files) {
+        struct file *file, *next;
+
         if (!files)
                 return;
-        while (files->list) {
-                struct file *file = files->list;
+        HASH_ITER (hh, files->by_job, file, next)
+                file_free(files, file);
+        while (files->users) {
+                struct user *user = files->users;
 
-                files->list = file->next;
-                availability_watch_destroy(file->watch);
-                free(file);
+                files->users = user->next;
+                free(user);
         }
+        event_free(files->late);
         file_reader_destroy(files->reader);
         free(files);
 }

@@ -28,6 +28,8 @@
 #include "daemon/sched/move_cost.h"
 
 #define TICK_USEC 1000000U
+#define REPORTS_MOST_USEC (1U * TICK_USEC)
+#define REPORTS_LOOK_USEC 50000U
 #define LOSS_MOST_USEC (60U * TICK_USEC) /* longer leases are looked at with the ticks */
 
 struct leader {
@@ -44,7 +46,8 @@ struct leader {
         struct event *tick;
         struct event *loss; /* pending: the last lease of a node that is lost ends then */
         bool settling;
-        uint64_t round_usec; /* when the last round began, monotonic */
+        uint64_t begin_usec; /* when this node began to lead, monotonic */
+        uint64_t round_usec; /* when the last round began, likewise */
         bool skipped; /* after failures a move has to wait, or a node is avoided: the tick comes back to it */
         bool again; /* something changed while a round was under way */
         bool short_of_memory; /* the last round left something where it is for want of memory */
@@ -125,6 +128,22 @@ static void tell_left_out(struct leader *leader, const struct view *view) {
         }
 }
 
+/* Nodes report their memory, and what their groups take of it, when they hear of a new leader. Before that a group could be moved to where it does not fit. */
+static bool awaits_reports(const struct leader *leader) {
+        const Rm__State *state = state_of(leader);
+        bool any_runs = false;
+
+        if (now_usec() >= leader->begin_usec + REPORTS_MOST_USEC)
+                return false;
+        for (size_t i = 0; i < state->n_jobs && !any_runs; i++)
+                any_runs = job_running(state->jobs[i]);
+        for (size_t i = 0; i < state->n_nodes && any_runs; i++)
+                if (state->nodes[i]->health == RM__NODE_HEALTH__NODE_HEALTH_UP &&
+                    !node_memory_knows(leader->memory, state->nodes[i]->name))
+                        return true;
+        return false;
+}
+
 static void run_round(struct leader *leader) {
         struct view view;
         struct rm_error err = { 0 };
@@ -132,6 +151,10 @@ static void run_round(struct leader *leader) {
 
         if (!cluster_synced(leader->rmd->cluster))
                 return;
+        if (awaits_reports(leader)) {
+                settle_later(leader, REPORTS_LOOK_USEC);
+                return;
+        }
         if (scheduler_busy(leader->scheduler)) {
                 leader->again = true;
                 return;
@@ -264,19 +287,24 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
 
 /* ---- from outside ---- */
 
+static bool opens_job(const Rm__Command *command) {
+        return command->body_case == RM__COMMAND__BODY_JOB_SUBMIT || command->body_case == RM__COMMAND__BODY_CHECKPOINT_IMPORT ||
+               command->body_case == RM__COMMAND__BODY_JOB_RELEASE;
+}
+
 void leader_wake(struct leader *leader, const Rm__Command *command) {
         if (!leader)
                 return;
-        leader_files_check(leader->files);
         if (command && command->body_case == RM__COMMAND__BODY_NODE_HEALTH)
                 await_loss(leader, command->node_health);
-        /* These change nothing a policy sees. */
+        /* These change nothing a policy sees, and neither which jobs there are nor which nodes. */
         if (command &&
             (command->body_case == RM__COMMAND__BODY_JOB_WAIT || command->body_case == RM__COMMAND__BODY_NOTE ||
              command->body_case == RM__COMMAND__BODY_SCHEDULING || command->body_case == RM__COMMAND__BODY_JOB_OUTPUT_DONE ||
              command->body_case == RM__COMMAND__BODY_JOB_FORGET || command->body_case == RM__COMMAND__BODY_JOB_CORES ||
              command->body_case == RM__COMMAND__BODY_CAPSULE_READY))
                 return;
+        leader_files_check(leader->files, !command || opens_job(command));
         settle_later(leader, leader->rmd->config->settle_usec);
 }
 
@@ -377,6 +405,7 @@ struct leader *leader_create(struct rmd *rmd) {
         struct leader *leader = xcalloc(1, sizeof(*leader));
 
         leader->rmd = rmd;
+        leader->begin_usec = now_usec();
         leader->scheduler = leader_side_scheduler(rmd, rmd->config->policy);
         leader->traffic = traffic_create();
         leader->progress = progress_create();

@@ -89,10 +89,16 @@ static struct group *find_or_add_group(struct node_memory *memory, uint64_t job,
         return group;
 }
 
-static struct node *find_or_add_node(struct node_memory *memory, const char *name) {
+static struct node *find_node(const struct node_memory *memory, const char *name) {
         struct node *node;
 
         HASH_FIND_STR(memory->nodes, name, node);
+        return node;
+}
+
+static struct node *find_or_add_node(struct node_memory *memory, const char *name) {
+        struct node *node = find_node(memory, name);
+
         if (node)
                 return node;
         node = xcalloc(1, sizeof(*node));
@@ -138,6 +144,10 @@ void node_memory_add(struct node_memory *memory, const Rm__State *state, const c
         node->pages = report->pages;
         node->capacity = report->capacity_bytes == UINT64_MAX ? UINT64_MAX : least(report->capacity_bytes, MOST_BYTES);
         node->room = least(node->capacity > taken ? node->capacity - taken : 0, MOST_BYTES);
+}
+
+bool node_memory_knows(const struct node_memory *memory, const char *name) {
+        return find_node(memory, name) != NULL;
 }
 
 void node_memory_forget(struct node_memory *memory, const Rm__State *state) {
@@ -205,11 +215,9 @@ static void subtract(struct snapshot *snapshot, int32_t node, uint64_t bytes) {
 }
 
 static void set_capacity(const struct node_memory *memory, const Rm__Node *from, struct rm_node *to) {
-        struct node *node = NULL;
+        const struct node *node = memory ? find_node(memory, from->name) : NULL;
         uint64_t capacity;
 
-        if (memory)
-                HASH_FIND_STR(memory->nodes, from->name, node);
         capacity = node ? node->capacity : UINT64_MAX;
         /* Until it has told, what has been asked for must at least fit what it has. */
         if (!node && from->memory_bytes > 0)

@@ -27,6 +27,8 @@ void node_memory_destroy(struct node_memory *memory); /* NULL ok */
 
 /* One report. What does not fit the state (a group that is not on that node) is dropped. */
 void node_memory_add(struct node_memory *memory, const Rm__State *state, const char *name, const Rm__NodeMemory *report);
+/* Has that node reported? */
+bool node_memory_knows(const struct node_memory *memory, const char *name);
 /* Forget what has ended. */
 void node_memory_forget(struct node_memory *memory, const Rm__State *state);
 

@@ -1,22 +1,25 @@
 #include "daemon/leader/parked.h"
 
+#include "common/groups.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/leader/room.h"
-#include "daemon/sched/malleable.h"
 
 static bool may_use(const struct rm_snapshot *snapshot, const struct rm_job *view, uint32_t node) {
         return snapshot->nodes[node].cores > 0 && (!view->node_limit || view->node_limit[node] > 0);
 }
 
-/* Fewest ranks for each core, with these. */
+/* Fewest ranks for each core, with these; RM_NO_NODE: none has room for a capsule (unless it `must`
+ * go) and its memory. */
 static int32_t best_node(const struct rm_snapshot *snapshot, const struct rm_job *view, const struct room *rooms, uint32_t ranks,
-                         int64_t memory) {
+                         int64_t memory, bool must) {
         int32_t best = RM_NO_NODE;
 
         for (uint32_t n = 0; n < snapshot->n_nodes; n++) {
                 const struct room *room = &rooms[n];
 
-                if (!may_use(snapshot, view, n) || (room->memory_free != RM_NO_MEMORY_LIMIT && memory > room->memory_free))
+                if (!may_use(snapshot, view, n) || (room->capsules_free == 0 && !must) ||
+                    (room->memory_free != RM_NO_MEMORY_LIMIT && memory > room->memory_free))
                         continue;
                 if (best < 0 || room_is_better(room, &rooms[best], ranks))
                         best = (int32_t) n;
@@ -30,21 +33,35 @@ static int64_t promised(const Rm__Job *job, uint32_t ranks) {
         return ranks > 0 && bytes > INT64_MAX / ranks ? INT64_MAX : (int64_t) (bytes * ranks);
 }
 
-int32_t *parked_place(const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job, const int32_t *group_node,
-                      uint32_t n_groups) {
+/* How many capsules each node may still have. */
+static struct room *rooms_of(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t capsules_per_core) {
+        struct room *rooms = room_create_all(snapshot);
+
+        for (uint32_t n = 0; n < snapshot->n_nodes; n++)
+                rooms[n].capsules_free = state_capsule_room(state, snapshot->nodes[n].name, capsules_per_core);
+        return rooms;
+}
+
+int32_t *parked_place(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
+                      const struct parked_start *start) {
         const struct rm_job *view = &snapshot->jobs[index];
-        cleanup_free struct room *rooms = n_groups > view->n_groups ? room_create_all(snapshot) : NULL;
-        cleanup_free int32_t *nodes = xcalloc(n_groups + 1u, sizeof(*nodes));
+        bool malleable = job->spec->active_ranks > 0;
+        cleanup_free struct room *rooms = malleable ? rooms_of(state, snapshot, start->capsules_per_core) : NULL;
+        cleanup_free int32_t *nodes = xcalloc(start->n_groups + 1u, sizeof(*nodes));
 
-        for (uint32_t g = 0; g < view->n_groups && g < n_groups; g++) {
-                nodes[g] = group_node[g];
-                if (rooms)
-                        room_take(&rooms[group_node[g]], view->groups[g].ranks, view->groups[g].memory);
+        if (malleable)
+                room_take(&rooms[start->head_node], 0, 0);
+        for (uint32_t g = 0; g < view->n_groups && g < start->n_groups; g++) {
+                nodes[g] = start->group_node[g];
+                if (malleable && rooms[nodes[g]].capsules_free == 0) /* it may be parked there tomorrow */
+                        return NULL;
+                if (malleable)
+                        room_take(&rooms[nodes[g]], view->groups[g].ranks, view->groups[g].memory);
         }
-        for (uint32_t g = view->n_groups; g < n_groups; g++) {
-                uint32_t ranks = malleable_group_ranks(job->spec->ranks, view->group_size, g);
+        for (uint32_t g = view->n_groups; g < start->n_groups; g++) {
+                uint32_t ranks = groups_ranks(job->spec->ranks, view->group_size, g);
 
-                nodes[g] = best_node(snapshot, view, rooms, ranks, promised(job, ranks));
+                nodes[g] = best_node(snapshot, view, rooms, ranks, promised(job, ranks), false);
                 if (nodes[g] < 0)
                         return NULL;
                 room_take(&rooms[nodes[g]], ranks, promised(job, ranks));
@@ -72,7 +89,7 @@ static void add_move(struct round_result *result, uint32_t job, int32_t group, i
         move->from = from;
         move->to = to;
         move->cause = cause;
-        (void) snprintf(move->reason, sizeof(move->reason), "%s '%.63s'", why, node);
+        (void) text_format(move->reason, sizeof(move->reason), "%s '%s'", why, node);
 }
 
 void parked_move(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
@@ -85,7 +102,7 @@ void parked_move(const struct state_index *state, const struct rm_snapshot *snap
 }
 
 void parked_moves(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
-                  struct round_result *result) {
+                  uint32_t capsules_per_core, struct round_result *result) {
         const struct rm_job *view = &snapshot->jobs[index];
         cleanup_free struct room *rooms = NULL;
 
@@ -99,8 +116,11 @@ void parked_moves(const struct state_index *state, const struct rm_snapshot *sna
                     state_capsule_move(state, job->id, capsule->index))
                         continue;
                 if (!rooms)
-                        rooms = room_create_all(snapshot);
-                to = best_node(snapshot, view, rooms, capsule->ranks, promised(job, capsule->ranks));
+                        rooms = rooms_of(state, snapshot, capsules_per_core);
+                to = best_node(snapshot, view, rooms, capsule->ranks, promised(job, capsule->ranks), false);
+                /* A limit does not keep a node from being emptied. */
+                if (to < 0 && snapshot->nodes[from].cores == 0)
+                        to = best_node(snapshot, view, rooms, capsule->ranks, promised(job, capsule->ranks), true);
                 if (to < 0)
                         continue;
                 room_take(&rooms[to], capsule->ranks, promised(job, capsule->ranks));

@@ -6,14 +6,24 @@
 #include "daemon/cluster/state_index.h"
 #include "daemon/sched/round.h"
 
-/* The node of each of the job's groups, `n_groups` of them, of which the first are placed as in `group_node`: job `index` of the snapshot has those. malloc'ed; NULL:
- * no node has memory for a parked one. */
-int32_t *parked_place(const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job, const int32_t *group_node,
-                      uint32_t n_groups);
+/* A job that starts. */
+struct parked_start {
+        uint32_t n_groups; /* all that it has */
+        const int32_t *group_node; /* of the first ones, which job `index` of the snapshot has */
+        int32_t head_node;
+        uint32_t capsules_per_core; /* that a node may have, all counted; 0: no limit */
+};
 
-/* Adds the moves of parked groups of the job, which is `index` in the snapshot, that must leave their nodes. */
+/* The node of each of its groups. malloc'ed; NULL: no node has memory, or may have another capsule,
+ * for one that is parked, or may come to be. */
+int32_t *parked_place(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
+                      const struct parked_start *start);
+
+/* Adds the moves of parked groups of the job, which is `index` in the snapshot, that must leave
+ * their nodes: to nodes that may have more capsules, `capsules_per_core` of them (0: any number),
+ * or to any if nothing may stay on their own. */
 void parked_moves(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
-                  struct round_result *result);
+                  uint32_t capsules_per_core, struct round_result *result);
 
 /* Adds the move of one parked group to a node that has cores for it, if it can go there now. */
 void parked_move(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "common/groups.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/commands.h"
@@ -81,7 +82,7 @@ static void take_action(struct deciding *d, const struct round_action *action) {
 }
 
 static int32_t *groups_of(const struct deciding *d, const Rm__Job *job, uint32_t *ret_first_moving) {
-        uint32_t n = (job->spec->ranks - 1) / job->group_size + 1;
+        uint32_t n = groups_number(job->spec->ranks, job->group_size);
         int32_t *nodes = xcalloc(n, sizeof(*nodes));
 
         for (uint32_t g = 0; g < n; g++)

@@ -6,7 +6,9 @@ struct room *room_create_all(const struct rm_snapshot *snapshot) {
         struct room *rooms = xcalloc(snapshot->n_nodes + 1u, sizeof(*rooms));
 
         for (uint32_t n = 0; n < snapshot->n_nodes; n++)
-                rooms[n] = (struct room) { .cores = snapshot->nodes[n].cores, .memory_free = snapshot->nodes[n].memory_free };
+                rooms[n] = (struct room) { .cores = snapshot->nodes[n].cores,
+                                           .memory_free = snapshot->nodes[n].memory_free,
+                                           .capsules_free = UINT32_MAX };
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 for (uint32_t g = 0; g < snapshot->jobs[j].n_groups; g++) {
                         int32_t node = snapshot->jobs[j].groups[g].node;
@@ -19,6 +21,8 @@ struct room *room_create_all(const struct rm_snapshot *snapshot) {
 
 void room_take(struct room *room, uint32_t ranks, int64_t memory) {
         room->ranks += ranks;
+        if (room->capsules_free > 0 && room->capsules_free < UINT32_MAX)
+                room->capsules_free--;
         if (room->memory_free != RM_NO_MEMORY_LIMIT)
                 room->memory_free -= memory < room->memory_free ? memory : room->memory_free;
 }

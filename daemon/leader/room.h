@@ -12,6 +12,7 @@ struct room {
         uint64_t ranks; /* of all jobs */
         uint32_t own; /* of the one that is placed, as who places it counts them */
         int64_t memory_free;
+        uint32_t capsules_free; /* UINT32_MAX, unless who asks for the rooms knows better */
 };
 
 /* One for each node; malloc'ed. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/groups.h"
 #include "common/util.h"
 #include "daemon/leader/admit.h"
 #include "daemon/leader/cooldown.h"
@@ -17,6 +18,7 @@
 #define STAY_COST_MAX (INT64_C(1) << 40)
 
 uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured) {
+        uint32_t least = groups_least_size(spec->ranks, STATE_GROUPS_MAX);
         uint32_t smallest = 0;
         uint32_t size = spec->group_size ? spec->group_size : configured;
 
@@ -33,7 +35,11 @@ uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32
                 size = 1;
         if (size > spec->ranks)
                 size = spec->ranks;
-        return spec->active_ranks > 0 && spec->group_size == 0 ? malleable_group_size(spec->active_ranks, size) : size;
+        if (spec->active_ranks > 0 && spec->group_size == 0)
+                size = malleable_group_size(spec->active_ranks, size);
+        /* There is an address for each group, whatever the size of nodes and the number of active
+         * ranks are. */
+        return size < least ? least : size;
 }
 
 /* As many groups as active ranks are in. Parked groups need no cores: policies never see them (parked.h). */
@@ -111,7 +117,7 @@ static bool node_up(const Rm__State *state, int32_t index) {
         return index >= 0 && state->nodes[index]->health == RM__NODE_HEALTH__NODE_HEALTH_UP;
 }
 
-/* What the last moves took, for groups that have never moved; 0 when none has. */
+/* What the last moves took, for groups of jobs that have never moved; 0 when none has. */
 static uint64_t usual_freeze(const Rm__State *state) {
         uint64_t sum = 0;
         uint32_t n = 0;
@@ -237,6 +243,22 @@ static void keep_off_warned(const struct placing *p, uint32_t index) {
         }
 }
 
+/* For groups that have never moved: what the job's others took, as its groups are alike, or else what is usual. */
+static uint64_t guess_freeze(const struct placing *p, const Rm__Job *job) {
+        uint64_t sum = 0;
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                const Rm__Capsule *capsule = job->capsules[i];
+
+                if (capsule->index == STATE_HEAD || capsule->moves == 0)
+                        continue;
+                sum += capsule->freeze_usec;
+                n++;
+        }
+        return n > 0 ? sum / n : p->usual_freeze_usec;
+}
+
 static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t index) {
         const Rm__State *state = p->state;
         struct snapshot *snapshot = p->view->snapshot;
@@ -244,6 +266,7 @@ static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t in
         const struct rm_job *view = &snapshot_view(snapshot)->jobs[index];
         int32_t *moving = snapshot_alloc(snapshot, sizeof(int32_t) * view->n_groups);
         uint64_t *move_usec = snapshot_alloc(snapshot, sizeof(*move_usec) * view->n_groups);
+        uint64_t guess_usec = guess_freeze(p, job);
 
         round->group_moving_to = moving;
         round->group_move_usec = move_usec;
@@ -269,7 +292,7 @@ static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t in
                 moving[capsule->index] = to;
                 group = snapshot_group(snapshot, index, (uint32_t) capsule->index);
                 group->node = at;
-                move_usec[capsule->index] = capsule->moves > 0 ? capsule->freeze_usec : p->usual_freeze_usec;
+                move_usec[capsule->index] = capsule->moves > 0 ? capsule->freeze_usec : guess_usec;
                 group->move_cost = move_cost(move_usec[capsule->index], p->config->horizon_usec) + stay_cost(p, view, group);
                 if (at >= 0 && !node_up(state, at))
                         group->flags |= RM_GROUP_PINNED;
@@ -363,7 +386,7 @@ static void leave_out(struct placing *p, size_t index, const char *reason) {
         view->left_out = xrealloc(view->left_out, (view->n_left_out + 1) * sizeof(*view->left_out));
         entry = &view->left_out[view->n_left_out++];
         entry->job = p->state->jobs[index]->id;
-        (void) snprintf(entry->reason, sizeof(entry->reason), "left out of scheduling: %s", reason);
+        entry->reason = xasprintf("left out of scheduling: %s", reason);
         p->skip[index] = true;
 }
 
@@ -528,7 +551,7 @@ static void leave_out_awaiting(struct placing *p) {
         for (size_t i = 0; i < p->state->n_jobs; i++) {
                 const Rm__Job *job = p->state->jobs[i];
                 const Rm__Checkpoint *checkpoint;
-                char text[RM_REASON_BYTES];
+                cleanup_free char *text = NULL;
                 const char *node = "";
 
                 if (p->skip[i] || job->n_capsules > 0 || job->n_checkpoints == 0)
@@ -536,10 +559,9 @@ static void leave_out_awaiting(struct placing *p) {
                 checkpoint = job_awaited_checkpoint(p->state, job, &node);
                 if (!checkpoint)
                         continue;
-                (void) snprintf(text, sizeof(text),
-                                "it waits for node %s, which has a part of checkpoint %" PRIu64 ".%" PRIu64
-                                " (without its checkpoints, see remove-checkpoint, it begins anew)",
-                                node, job->id, checkpoint->id);
+                text = xasprintf("it waits for node %s, which has a part of checkpoint %" PRIu64 ".%" PRIu64
+                                 " (without its checkpoints, see remove-checkpoint, it begins anew)",
+                                 node, job->id, checkpoint->id);
                 leave_out(p, i, text);
         }
 }
@@ -577,6 +599,8 @@ void view_create(const struct state_index *index, const struct view_config *conf
 void view_finish(struct view *view) {
         snapshot_destroy(view->snapshot);
         free(view->jobs);
+        for (size_t i = 0; i < view->n_left_out; i++)
+                free(view->left_out[i].reason);
         free(view->left_out);
         *view = (struct view) { 0 };
 }

@@ -13,7 +13,7 @@
 /* A job that the round is made without: shown to policies, it would have stopped all others' too. */
 struct view_left_out {
         uint64_t job;
-        char reason[RM_REASON_BYTES];
+        char *reason; /* owned */
 };
 
 struct view {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/job/limits.h"
@@ -254,6 +255,11 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
                 refuse(moves, node, prepare->move, "this node's copy of the state does not contain that move");
                 return;
         }
+        if (prepare->pages && pages_test_runs(moves->rmd->pages_test)) {
+                keep_pending_prepare(moves, node, prepare);
+                moves_retry(moves);
+                return;
+        }
         if (check_room(moves, prepare, !record->stop, &need, &err) < 0) {
                 refuse(moves, node, prepare->move, error_text(&err));
                 return;
@@ -396,7 +402,7 @@ static void propose_abort_of_killed(struct move *move) {
                 capsule_get_status(resident->capsule, &status);
         if (!status.killed[0])
                 return;
-        (void) snprintf(move->error, sizeof(move->error), "the restored group was killed: %s", status.killed);
+        (void) text_format(move->error, sizeof(move->error), "the restored group was killed: %s", status.killed);
         cluster_propose(move->moves->rmd->cluster, command_move_abort(&c, move->id, move->error), NULL, NULL);
 }
 

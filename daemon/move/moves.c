@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/fault.h"
 #include "common/log.h"
+#include "common/text.h"
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
@@ -139,7 +141,8 @@ static void enter_state(struct move *move, bool held) {
         const char *role = machine_role_name(move->role);
         const char *state = machine_state_name(move->state);
         struct rm_error err = { 0 };
-        int r = breakable ? fault_point(move->moves->rmd->fault, role, state, &err) : 0;
+        cleanup_free char *point = xasprintf("move.%s.%s", role, state);
+        int r = breakable ? fault_point(point, &err) : 0;
 
         if (r == -EAGAIN) {
                 if (!held)
@@ -179,7 +182,7 @@ void move_fail(struct move *move, const char *fmt, ...) {
 
         if (!move->error[0]) {
                 va_start(ap, fmt);
-                (void) vsnprintf(move->error, sizeof(move->error), fmt, ap);
+                (void) text_format_va(move->error, sizeof(move->error), fmt, ap);
                 va_end(ap);
                 log_warn("move %" PRIu64 " (%s, %s): %s", move->id, machine_role_name(move->role), machine_state_name(move->state),
                          move->error);
@@ -216,18 +219,31 @@ void move_propose_abort(struct move *move) {
 
 /* ---- what the state says ---- */
 
-void moves_started(struct moves *moves, uint64_t id) {
-        const Rm__State *state = cluster_state(moves->rmd->cluster);
-        const Rm__Move *record = state_move(state, id);
-        const Rm__Job *job = record ? state_job(state, record->job) : NULL;
+/* False: there is no such capsule. */
+static bool begin(struct moves *moves, const Rm__Move *record) {
+        const Rm__Job *job = state_job(cluster_state(moves->rmd->cluster), record->job);
         const Rm__Capsule *capsule = job ? job_capsule(job, record->capsule) : NULL;
         struct move *move;
 
-        if (!capsule || strcmp(record->from, cluster_self(moves->rmd->cluster)) != 0)
-                return;
+        if (!capsule)
+                return false;
         move = move_create(moves, record, MOVE_SOURCE);
         move->incarnation = capsule->incarnation;
         source_begin(move);
+        return true;
+}
+
+/* While this node catches up, a move may be over already: reconcile() sees whether it is. */
+void moves_started(struct moves *moves, uint64_t id) {
+        const Rm__Move *record = state_move(cluster_state(moves->rmd->cluster), id);
+
+        if (!record || strcmp(record->from, cluster_self(moves->rmd->cluster)) != 0)
+                return;
+        if (!cluster_synced(moves->rmd->cluster))
+                return;
+        if (moves->first_unheard <= id)
+                moves->first_unheard = id + 1;
+        (void) begin(moves, record);
 }
 
 static void propose_leftover(struct moves *moves, const Rm__Move *record, bool done) {
@@ -247,7 +263,8 @@ static bool is_down(const struct moves *moves, const char *name) {
         return !node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
 }
 
-/* Moves in the state that nobody here carries out: this daemon was restarted meanwhile, or out of reach when they began. */
+/* Moves in the state that nobody here carries out: this daemon was restarted meanwhile, or out of reach when they began. Those that
+ * started since it had all of the log last begin now. */
 static void wake_leftover(struct moves *moves, const Rm__Move *record) {
         const char *self = cluster_self(moves->rmd->cluster);
         bool running = record->state == RM__MOVE_STATE__MOVE_RUNNING;
@@ -255,7 +272,8 @@ static void wake_leftover(struct moves *moves, const Rm__Move *record) {
         if (move_needs_source(cluster_state(moves->rmd->cluster), record))
                 return;
         if (strcmp(record->from, self) == 0 && !move_find(moves, record->id, MOVE_SOURCE)) {
-                propose_leftover(moves, record, !running);
+                if (!running || record->id < moves->first_unheard || !begin(moves, record))
+                        propose_leftover(moves, record, !running);
         } else if (!running && strcmp(record->to, self) == 0 && !move_find(moves, record->id, MOVE_DESTINATION) &&
                    is_down(moves, record->from)) {
                 /* The source cannot say so: its copy goes when it is back, the move is over now. */
@@ -338,6 +356,8 @@ static void apply_record(struct move *move, const Rm__Move *record) {
                         move_propose_abort(move);
                 else if (move->state == MOVE_COMMIT)
                         destination_retry(move);
+                else if (move->role == MOVE_SOURCE && move->state == MOVE_PREPARE)
+                        source_retry(move);
                 else if (move->role == MOVE_SOURCE && move->state == MOVE_PRECOPY)
                         source_hurry(move);
                 break;
@@ -392,6 +412,7 @@ static void reconcile(struct moves *moves) {
         open_moves = state_open_moves(cluster_index(moves->rmd->cluster), &n);
         for (size_t i = 0; i < n; i++)
                 wake_leftover(moves, open_moves[i]);
+        moves->first_unheard = cluster_state(moves->rmd->cluster)->next_move;
         open_leftovers(moves);
 }
 
@@ -514,6 +535,7 @@ int moves_create(struct rmd *rmd, struct moves **ret, struct rm_error *err) {
         int r;
 
         moves->rmd = rmd;
+        moves->first_unheard = UINT64_MAX;
         moves->dir = xasprintf("%s/moves", rmd->config->runtime_dir);
         r = images_mount(moves->dir, err);
         if (r < 0) {

@@ -12,7 +12,7 @@
 int moves_create(struct rmd *rmd, struct moves **ret, struct rm_error *err);
 void moves_destroy(struct moves *moves);
 
-/* A move was started in the log: the source begins. */
+/* A move was started in the log: the source begins, or, while this node catches up with the log, once it has. */
 void moves_started(struct moves *moves, uint64_t id);
 /* The state changed: finish or undo what it says, also what an earlier life of this daemon left behind. */
 void moves_wake(struct moves *moves);

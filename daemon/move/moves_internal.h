@@ -8,7 +8,6 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
 #include "daemon/move/capacity.h"
-#include "daemon/move/fault.h"
 #include "daemon/move/machine.h"
 #include "daemon/move/mover.h"
 #include "daemon/move/moves.h"
@@ -55,6 +54,7 @@ struct move {
         uint64_t leave_by_usec; /* source: until when, as rm-mover was told last, by the log's clock; 0: whenever */
         uint64_t precopy_usec, precopy_end_usec; /* source: how long memory may be sent ahead, and until when */
         bool awaits_memory; /* source: of an earlier move of the capsule, in PREPARE */
+        bool awaits_test;   /* source: whether memory can be tracked here is not known yet, in PREPARE */
         uint64_t waiting_told_usec; /* source: when the log was last told of that; 0: it was not */
         struct event *deadline;
         struct event *hold; /* pending: a fault point keeps this state from being entered */
@@ -92,6 +92,9 @@ struct moves {
         struct event *retry;
         bool retry_wanted;
         struct event *wake;
+        /* Moves from here with lower numbers were begun, by this rmd or by one before it. The others started while this one was
+         * out of reach. UINT64_MAX: it has not had all of the log yet, and cannot tell. */
+        uint64_t first_unheard;
 };
 
 /* moves.c */
@@ -135,6 +138,8 @@ void source_enter(struct move *move);
 /* Committed: end our copy; also when the destination does not answer any more. */
 void source_release(struct move *move);
 void source_capsule_filling(struct move *move);
+/* A move that waits for the test of tracking goes on if that has ended. */
+void source_retry(struct move *move);
 /* The state has changed: rm-mover may have to hurry. */
 void source_hurry(struct move *move);
 void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared);

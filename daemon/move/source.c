@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "common/log.h"
+#include "common/text.h"
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
@@ -65,8 +66,8 @@ static void note_way(struct move *move, const Rm__MoverFigures *figures) {
 
         move->pages = wished && figures && figures->pages;
         if (wished && !move->pages)
-                (void) snprintf(move->untracked, sizeof(move->untracked), "%s",
-                                figures && figures->untracked[0] ? figures->untracked : "rm-mover gives no reason");
+                (void) text_format(move->untracked, sizeof(move->untracked), "%s",
+                                   figures && figures->untracked[0] ? figures->untracked : "rm-mover gives no reason");
         if (resident)
                 resident->untracked = wished && !move->pages;
 }
@@ -271,7 +272,7 @@ static void choose_way(struct move *move) {
         else if (!move->moves->rmd->config->move_tracking)
                 (void) snprintf(text, bytes, "[move] tracking = no on %s", self);
         else if (!pages_test_passed(move->moves->rmd->pages_test, &why))
-                (void) snprintf(text, bytes, "%s: %s", self, why);
+                (void) text_format(text, bytes, "%s: %s", self, why);
         else if (!status.knows_pages)
                 (void) snprintf(text, bytes, "its rm-capsule is older than rmd on %s; the next move can", self);
         else
@@ -301,8 +302,8 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
         move->postcopy = prepared->postcopy;
         if (move->pages && !prepared->pages) {
                 move->pages = false;
-                (void) snprintf(move->untracked, sizeof(move->untracked), "%s cannot receive it ('rmctl status' there may say why)",
-                                move->other);
+                (void) text_format(move->untracked, sizeof(move->untracked),
+                                   "%s cannot receive it ('rmctl status' there may say why)", move->other);
         }
         body.host = to->address;
         body.port = prepared->port;
@@ -374,6 +375,18 @@ static bool awaits_memory(struct move *move, const struct resident *resident) {
         return true;
 }
 
+/* Without an answer the group would stand still for as long as all of its memory takes, only because rmd was started a moment ago. */
+static bool awaits_test(struct move *move) {
+        const Rm__Move *record = state_move(cluster_state(move->moves->rmd->cluster), move->id);
+
+        move->awaits_test = record && !record->stop && pages_test_runs(move->moves->rmd->pages_test);
+        if (!move->awaits_test)
+                return false;
+        move_deadline(move, PREPARE_USEC);
+        moves_retry(move->moves);
+        return true;
+}
+
 static void enter_prepare(struct move *move) {
         struct resident *resident = move_resident(move);
         Rm__MovePrepare prepare = RM__MOVE_PREPARE__INIT;
@@ -383,7 +396,7 @@ static void enter_prepare(struct move *move) {
                 move_fail(move, "the capsule does not run here");
                 return;
         }
-        if (awaits_memory(move, resident))
+        if (awaits_test(move) || awaits_memory(move, resident))
                 return;
         move_deadline(move, PREPARE_USEC);
         if (getrandom(move->token, sizeof(move->token), 0) != (ssize_t) sizeof(move->token)) {
@@ -409,6 +422,11 @@ static void enter_prepare(struct move *move) {
 void source_begin(struct move *move) {
         move_deadline(move, PREPARE_USEC);
         move_event(move, MOVE_EV_START);
+}
+
+void source_retry(struct move *move) {
+        if (move->state == MOVE_PREPARE && move->awaits_test)
+                enter_prepare(move);
 }
 
 void source_capsule_filling(struct move *move) {
@@ -685,7 +703,7 @@ void source_on_failed(struct move *move, const char *node, const char *text) {
                 return;
         }
         move->stream_lost = false;
-        (void) snprintf(move->error, sizeof(move->error), "%s: %s", node, text);
+        (void) text_format(move->error, sizeof(move->error), "%s: %s", node, text);
         move_propose_abort(move);
 }
 

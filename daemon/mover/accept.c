@@ -12,7 +12,8 @@
 #include "daemon/mover/link_internal.h"
 
 #define HELLO_MAX_BYTES 256U
-#define PENDING_MAX 16U
+#define PENDING_MAX 128U
+#define TOLD_MAX 5U /* refusals that are logged, of one acceptor */
 #define HANDSHAKE_USEC 5000000U
 
 /* Anyone may connect; the first one with the key and the token is accepted. */
@@ -24,6 +25,7 @@ struct pending {
         uint8_t hello[FRAME_HEADER_BYTES + HELLO_MAX_BYTES];
         size_t hello_bytes;
         int wait;
+        union address address;
         char name[INET6_ADDRSTRLEN + 8];
 };
 
@@ -32,6 +34,7 @@ struct acceptor {
         const struct link_config *config;
         struct tls *tls;
         int listen_fd;
+        unsigned refused;
         struct pending *pending[PENDING_MAX];
 };
 
@@ -45,7 +48,8 @@ static void pending_destroy(struct pending *k) {
 static void pending_refuse(struct acceptor *a, size_t i, const char *why) {
         struct pending *k = a->pending[i];
 
-        log_warn("refused a connection from %s: %s", k->name, why);
+        if (a->refused++ < TOLD_MAX)
+                log_warn("refused a connection from %s: %s", k->name, why);
         pending_destroy(k);
         a->pending[i] = NULL;
 }
@@ -59,43 +63,67 @@ static void name_address(const union address *address, char *out, size_t room_by
         (void) snprintf(out, room_bytes, "%s:%u", text, ntohs(six ? address->in6.sin6_port : address->in.sin_port));
 }
 
-/* A free slot; if there is none, the oldest pending connection is refused. */
-static size_t acceptor_slot(struct acceptor *a) {
-        size_t oldest = 0;
-
-        for (size_t i = 0; i < PENDING_MAX; i++) {
-                if (!a->pending[i])
-                        return i;
-                if (a->pending[i]->deadline_usec < a->pending[oldest]->deadline_usec)
-                        oldest = i;
-        }
-        pending_refuse(a, oldest, "too many at once");
-        return oldest;
+static bool same_host(const union address *a, const union address *b) {
+        if (a->any.sa_family != b->any.sa_family)
+                return false;
+        return a->any.sa_family == AF_INET6 ? memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, sizeof(a->in6.sin6_addr)) == 0
+                                            : a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
 }
 
-static void pending_add(struct acceptor *a) {
+static unsigned count_from(const struct acceptor *a, const union address *host) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < PENDING_MAX; i++)
+                n += a->pending[i] && same_host(&a->pending[i]->address, host);
+        return n;
+}
+
+/* A free slot; if there is none, the oldest of the host that has the most of them is refused: who floods the port has only himself to
+ * blame, and the mover that is waited for comes from another host. */
+static size_t acceptor_slot(struct acceptor *a) {
+        size_t victim = 0;
+        unsigned most = 0;
+
+        for (size_t i = 0; i < PENDING_MAX; i++) {
+                unsigned n = a->pending[i] ? count_from(a, &a->pending[i]->address) : 0;
+
+                if (!a->pending[i])
+                        return i;
+                if (n > most || (n == most && a->pending[i]->deadline_usec < a->pending[victim]->deadline_usec)) {
+                        most = n;
+                        victim = i;
+                }
+        }
+        pending_refuse(a, victim, "too many at once");
+        return victim;
+}
+
+/* False: nobody else wants to connect now. */
+static bool pending_add(struct acceptor *a) {
         union address address = { 0 };
         socklen_t size = sizeof(address);
         int fd = accept4(a->listen_fd, &address.any, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
         struct pending *k;
 
         if (fd < 0)
-                return;
+                return false;
         link_socket_setup(fd, a->config->timeout_msec);
         k = xcalloc(1, sizeof(*k));
         k->link.control = a->control;
         k->link.fd = fd;
         k->deadline_usec = now_usec() + HANDSHAKE_USEC;
         k->wait = POLLIN;
+        k->address = address;
         name_address(&address, k->name, sizeof(k->name));
         if (a->tls) {
                 k->link.ssl = link_session_create(a->tls, true, fd);
                 if (!k->link.ssl) {
                         pending_destroy(k);
-                        return;
+                        return true;
                 }
         }
         a->pending[acceptor_slot(a)] = k;
+        return true;
 }
 
 /* How many bytes of the hello are missing; 0: it is complete. */
@@ -204,6 +232,7 @@ static int welcome(struct link *l, struct rm_error *err) {
         m.version = LINK_VERSION;
         m.codecs = IMAGE_CODECS_KNOWN;
         m.files_ahead = true;
+        m.counts_later = true;
         message.body_case = RM__MOVER_PEER_MESSAGE__BODY_WELCOME;
         message.welcome = &m;
         return link_send(l, &message, err);
@@ -233,9 +262,12 @@ int link_accept(struct control *c, const struct link_config *config, int listen_
                         r = welcome(l, err);
                         break;
                 }
-                if (fds[1].revents)
-                        pending_add(&a);
+                /* No more at once: connections that wait have their turn between. */
+                for (unsigned i = 0; fds[1].revents && i < PENDING_MAX / 4 && pending_add(&a); i++)
+                        ;
         }
+        if (a.refused > TOLD_MAX)
+                log_warn("refused %u connections in all", a.refused);
         for (size_t i = 0; i < PENDING_MAX; i++)
                 if (a.pending[i])
                         pending_destroy(a.pending[i]);

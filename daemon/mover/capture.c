@@ -24,6 +24,7 @@ struct pipe {
         int fd;
         uint32_t slot;
         uint64_t offset;
+        size_t kept; /* its number there; 0: it is not kept */
         char *name;
 };
 
@@ -34,6 +35,7 @@ struct capture {
         int criu_fd;
         uid_t criu_uid;
         bool criu_came;
+        struct kept_images *kept; /* NULL: nothing is */
         size_t n_pipes;
         struct pipe pipes[PIPES_MAX];
         struct pollfd fds[PIPES_MAX + 4];
@@ -92,6 +94,10 @@ void capture_destroy(struct capture *c) {
         if (c->dir_fd >= 0)
                 (void) close(c->dir_fd);
         free(c);
+}
+
+void capture_keep(struct capture *c, struct kept_images *kept) {
+        c->kept = kept;
 }
 
 /* The directory keeps out everybody but root and the CRIU that was lent it. */
@@ -202,7 +208,12 @@ static int criu_serve(struct capture *c, struct image_writer *w, struct rm_error
                 return error_sys(err, r, "image %s", name);
         if (strncmp(name, "pages-", 6) == 0)
                 pipe_enlarge(fd);
-        c->pipes[c->n_pipes++] = (struct pipe) { .fd = take_fd(&fd), .slot = slot, .name = take_ptr(name) };
+        c->pipes[c->n_pipes++] = (struct pipe) {
+                .fd = take_fd(&fd),
+                .slot = slot,
+                .kept = c->kept ? kept_images_begin(c->kept, name) : 0,
+                .name = take_ptr(name),
+        };
         return 0;
 }
 
@@ -226,6 +237,8 @@ static int pipe_pump(struct capture *c, size_t i, struct image_writer *w, struct
         n = read(p->fd, buffer, want);
         if (n < 0 && errno != EAGAIN && errno != EINTR)
                 return error_sys(err, -errno, "read image %s from CRIU", p->name);
+        if (n > 0 && p->kept)
+                kept_images_add(c->kept, p->kept, buffer, (size_t) n);
         r = image_writer_data(w, p->slot, p->offset, n > 0 ? (size_t) n : 0, err);
         if (r < 0 || n < 0)
                 return r;

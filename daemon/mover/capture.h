@@ -7,6 +7,7 @@
 
 #include "daemon/image/writer.h"
 #include "daemon/mover/control.h"
+#include "daemon/mover/kept_images.h"
 
 struct capture;
 
@@ -14,6 +15,8 @@ struct capture;
  * root can enter. */
 int capture_listen(const char *images_dir, uid_t criu_uid, struct capture **ret_capture, struct rm_error *err);
 void capture_destroy(struct capture *c); /* NULL ok; removes the socket */
+/* Copies go to `kept`, which stays the caller's and outlives the capture. */
+void capture_keep(struct capture *c, struct kept_images *kept);
 
 struct capture_figures {
         uint64_t read_bytes;

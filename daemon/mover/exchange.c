@@ -3,12 +3,11 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/mover/store_stream.h"
 #include "daemon/mover/user_link.h"
-#include "daemon/wire/tls.h"
+#include "daemon/store/directory.h"
 
 #define VERIFIED_BYTES (UINT64_C(1) << 20) /* store_verify() calls at least so often */
-
-_Static_assert(EXPORT_KEY_BYTES == TLS_KEY_BYTES, "keys of one size");
 
 void exchange_init(struct exchange *e, struct control *control) {
         *e = (struct exchange) { .control = control, .fd = -1, .start_usec = now_usec() };
@@ -16,30 +15,98 @@ void exchange_init(struct exchange *e, struct control *control) {
 }
 
 void exchange_finish(struct exchange *e) {
+        seal_destroy(e->seal);
+        if (e->head)
+                rm__export_head__free_unpacked(e->head, NULL);
         cleanup_close_fd(&e->fd);
         free(e->chunk);
 }
 
-int exchange_keys(const Rm__MoverStore *store, struct export_keys *ret, struct rm_error *err) {
-        int r;
+int exchange_prepare(struct exchange *e, Rm__MoverCommand__BodyCase body, struct rm_error *err) {
+        bool export = body == RM__MOVER_COMMAND__BODY_EXPORT_CHECKPOINT;
+        int r = control_wait_setup(e->control, body, err);
 
-        memset(ret, 0, sizeof(*ret));
-        r = tls_export_key(store->cluster, store->key_file, ret->key, err);
-        ret->has_second = r == 0 && *store->second_key_file;
-        if (ret->has_second)
-                r = tls_export_key(store->cluster, store->second_key_file, ret->second, err);
-        return r;
+        if (r < 0)
+                return r;
+        e->setup = export ? e->control->setup->export_checkpoint : e->control->setup->import_checkpoint;
+        e->pace.bytes_per_sec = e->setup->bytes_per_sec;
+        return e->setup->store ? 0 : error_set(err, -EPROTO, "no store, from rmd");
 }
 
-int exchange_meet(struct exchange *e, const char *socket, uint32_t uid, struct rm_error *err) {
+int exchange_meet(struct exchange *e, struct rm_error *err) {
         cleanup_close int listen_fd = -1;
-        int r = user_link_listen(socket, uid, &listen_fd, err);
+        int r = user_link_listen(e->setup->socket, e->setup->client_uid, &listen_fd, err);
 
         if (r < 0)
                 return r;
         control_send_listening(e->control, 0);
-        return user_link_accept(e->control, listen_fd, uid, &e->fd, err);
+        return user_link_accept(e->control, listen_fd, e->setup->client_uid, &e->fd, err);
 }
+
+/* ---- the seal ---- */
+
+static int on_write(void *ctx, const void *data, size_t size_bytes, struct rm_error *err) {
+        struct exchange *e = ctx;
+
+        return user_link_write(e->control, e->fd, data, size_bytes, err);
+}
+
+static int on_read(void *ctx, void *data, size_t size_bytes, size_t *ret_bytes, struct rm_error *err) {
+        struct exchange *e = ctx;
+
+        return user_link_read(e->control, e->fd, data, size_bytes, ret_bytes, err);
+}
+
+static int key_add(struct seal_keys *keys, const char *file, struct rm_error *err) {
+        int r = *file ? tls_key_read(file, keys->keys[keys->n], err) : 0;
+
+        keys->n += r == 0 && *file;
+        return r;
+}
+
+static int keys_read(const Rm__MoverExchange *setup, struct seal_keys *ret, struct rm_error *err) {
+        int r;
+
+        *ret = (struct seal_keys) { .cluster = setup->store->cluster, .any_cluster = *setup->key_file != 0 };
+        if (*setup->key_file)
+                return key_add(ret, setup->key_file, err);
+        r = key_add(ret, setup->store->key_file, err);
+        return r < 0 ? r : key_add(ret, setup->store->second_key_file, err);
+}
+
+static int seal_begin(struct exchange *e,
+                      int (*begin)(const struct seal_keys *, const struct seal_io *, struct seal **, struct rm_error *),
+                      struct rm_error *err) {
+        const struct seal_io io = { on_write, on_read, e };
+        struct seal_keys keys;
+        int r = keys_read(e->setup, &keys, err);
+
+        if (r == 0)
+                r = begin(&keys, &io, &e->seal, err);
+        explicit_bzero(&keys, sizeof(keys));
+        return r;
+}
+
+int exchange_seal_create(struct exchange *e, struct rm_error *err) {
+        return seal_begin(e, seal_create, err);
+}
+
+int exchange_seal_open(struct exchange *e, struct rm_error *err) {
+        return seal_begin(e, seal_open, err);
+}
+
+int exchange_store_open(const struct exchange *e, int32_t capsule, struct store **ret, struct rm_error *err) {
+        cleanup_free char *dir = directory_of_capsule(e->setup->store->dir, capsule);
+        Rm__MoverStore where = *e->setup->store;
+
+        where.dir = dir;
+        where.job = e->head->job->id;
+        where.uid = e->head->job->spec->uid;
+        where.capsule = capsule;
+        return store_stream_open(&where, ret, err);
+}
+
+/* ---- progress ---- */
 
 /* While something is read here, nothing else tells. One that has only sent all is not gone. */
 static int check_program(const struct exchange *e, struct rm_error *err) {

@@ -1,16 +1,20 @@
-/* What rm-mover has to do whether its owner takes a checkpoint away or brings it back. */
+/* What rm-mover has to do whether a user takes a checkpoint away or brings it back. */
 #ifndef RM_MOVER_EXCHANGE_H
 #define RM_MOVER_EXCHANGE_H
 
 #include "daemon/mover/control.h"
 #include "daemon/mover/export_stream.h"
 #include "daemon/mover/pace.h"
+#include "daemon/store/store.h"
 
 #define EXCHANGE_CHUNK_BYTES (256U << 10)
 
 struct exchange {
         struct control *control;
-        int fd; /* to the owner's program; -1: it has not come yet */
+        const Rm__MoverExchange *setup;
+        Rm__ExportHead *head; /* of what is exported, or comes; NULL until it is known. Owned */
+        struct seal *seal; /* NULL until it is begun. Owned */
+        int fd; /* to the user's program; -1: it has not come yet */
         struct pace pace;
         uint64_t start_usec;
         uint64_t done_bytes; /* read, sent or verified */
@@ -19,9 +23,22 @@ struct exchange {
 
 void exchange_init(struct exchange *e, struct control *control);
 void exchange_finish(struct exchange *e);
-int exchange_keys(const Rm__MoverStore *store, struct export_keys *ret, struct rm_error *err);
-/* Lets rmd know, and waits for the program of that user at `socket`. */
-int exchange_meet(struct exchange *e, const char *socket, uint32_t uid, struct rm_error *err);
+
+/* Waits for what rmd wants, which must be `body`. */
+int exchange_prepare(struct exchange *e, Rm__MoverCommand__BodyCase body, struct rm_error *err);
+/* Lets rmd know that it listens, and waits for the user's program. */
+int exchange_meet(struct exchange *e, struct rm_error *err);
+/* Begin the file, with the key that rmd has named or those of the cluster. Errors as of seal_create()
+ * and seal_open(). */
+int exchange_seal_create(struct exchange *e, struct rm_error *err);
+int exchange_seal_open(struct exchange *e, struct rm_error *err);
+
+static inline const Rm__Checkpoint *exchange_checkpoint(const struct exchange *e) {
+        return e->head->job->checkpoints[0];
+}
+/* The store of that capsule of the job in the head. */
+int exchange_store_open(const struct exchange *e, int32_t capsule, struct store **ret, struct rm_error *err);
+
 /* So much more is done: rmd is told of it now and then, and what follows waits for its time. */
 int exchange_step(struct exchange *e, uint64_t bytes, const char *what, struct rm_error *err);
 /* For store_verify(), with the exchange as `ctx`. */

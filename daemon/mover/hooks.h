@@ -2,6 +2,7 @@
 #ifndef RM_MOVER_HOOKS_H
 #define RM_MOVER_HOOKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/error.h"
@@ -16,6 +17,7 @@ struct mover_hooks {
         /* The receiver goes on with what it has of that process, from the stream before. NULL ok, if there was none. */
         int (*continues)(void *ctx, uint32_t inner_pid, struct rm_error *err);
         struct rounds_deadline *deadline; /* of rounds; NULL: none */
+        bool sums; /* for tests: the receiver compares what it has with what is read once more */
         unsigned rounds_max;              /* 0: as many as gain something */
 };
 

@@ -249,6 +249,10 @@ bool link_peer_files_ahead(const struct link *l) {
         return l->peer_files_ahead;
 }
 
+bool link_peer_counts_later(const struct link *l) {
+        return l->peer_counts_later;
+}
+
 struct link_figures link_figures(struct link *l) {
         queue_look(l);
         return l->figures;
@@ -488,11 +492,13 @@ static int greet(struct link *l, const struct link_config *config, struct rm_err
                 return error_set(err, -EACCES, "the peer mover does not know this move (token mismatch)");
         if (r < 0)
                 return r;
-        if (answer->body_case != RM__MOVER_PEER_MESSAGE__BODY_WELCOME || answer->welcome->version != LINK_VERSION)
+        if (answer->body_case != RM__MOVER_PEER_MESSAGE__BODY_WELCOME || answer->welcome->version != LINK_VERSION) {
                 r = error_set(err, -EPROTONOSUPPORT, "the peer mover has another protocol version");
-        else
+        } else {
                 l->peer_codecs = answer->welcome->codecs;
-        l->peer_files_ahead = answer->welcome->files_ahead;
+                l->peer_files_ahead = answer->welcome->files_ahead;
+                l->peer_counts_later = answer->welcome->counts_later;
+        }
         rm__mover_peer_message__free_unpacked(answer, NULL);
         return r;
 }

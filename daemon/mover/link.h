@@ -32,6 +32,8 @@ void link_close(struct link *l); /* NULL ok */
 uint32_t link_peer_codecs(const struct link *l);
 /* Does it understand files that go ahead? Of a link that was connected. */
 bool link_peer_files_ahead(const struct link *l);
+/* Does it say how much of the pages that come later it has passed on? Of a link that was connected. */
+bool link_peer_counts_later(const struct link *l);
 
 /* What writing has cost, and what is known of the rate at which the network, or the peer, takes what is written. Counted from the
  * beginning. */

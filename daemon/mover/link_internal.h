@@ -15,6 +15,7 @@ struct link {
         SSL *ssl; /* NULL: no TLS */
         uint32_t peer_codecs;
         bool peer_files_ahead;
+        bool peer_counts_later;
         struct link_figures figures;
         uint64_t look_usec; /* when the queue was looked at last */
         uint64_t look_sent_bytes;

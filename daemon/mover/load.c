@@ -2,10 +2,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/fault.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/image/tree.h"
-#include "daemon/mover/fault.h"
 #include "daemon/mover/mover.h"
 #include "daemon/mover/outgoing.h"
 #include "daemon/mover/store_stream.h"
@@ -48,7 +48,7 @@ static int poll_load(void *ctx, const char *what, struct rm_error *err) {
 
 static int load_open(struct loader *l, struct rm_error *err) {
         const Rm__MoverLoad *m = l->setup;
-        int r = fault_point("mover.load.open", err);
+        int r = fault_wait("mover.load.open", err);
 
         if (r == 0)
                 r = store_stream_open(m->store, &l->store, err);
@@ -75,7 +75,7 @@ static int connect_out(struct loader *l, struct rm_error *err) {
                 .token_bytes = m->token.len,
                 .timeout_msec = m->timeout_msec,
         };
-        int r = fault_point("mover.load.connect", err);
+        int r = fault_wait("mover.load.connect", err);
 
         if (r == 0)
                 r = outgoing_connect(&l->out, config, m->host, m->port, err);
@@ -91,31 +91,15 @@ static int connect_out(struct loader *l, struct rm_error *err) {
 
 /* ---- only its files ---- */
 
-static int file_send(struct loader *l, int dir_fd, const char *name, struct rm_error *err) {
-        const struct image_tree_options options = { .poll = poll_load, .ctx = l };
-        cleanup_close int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-
-        if (fd < 0)
-                return error_sys(err, -errno, "open %s/%s", l->setup->store->dir, name);
-        return image_spool_write(l->out.writer, name, fd, 0, &options, &l->files, err);
-}
-
 /* The manifest is the last of them, and means nothing at the other side without the others. */
-static int files_send(struct loader *l, struct rm_error *err) {
-        cleanup_close int dir_fd = open(l->setup->store->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        char **names = NULL;
-        int r;
+static int file_send(void *ctx, const char *name, int fd, bool manifest, struct rm_error *err) {
+        const struct image_tree_options options = { .poll = poll_load, .ctx = ctx };
+        struct loader *l = ctx;
 
-        if (dir_fd < 0)
-                return error_sys(err, -errno, "open %s", l->setup->store->dir);
-        r = store_files(l->store, l->setup->checkpoint, &names, err);
-        for (size_t i = 0; r == 0 && names[i]; i++)
-                if (!names_have(l->setup->have, l->setup->n_have, names[i]))
-                        r = file_send(l, dir_fd, names[i], err);
-        for (size_t i = 0; names && names[i]; i++)
-                free(names[i]);
-        free(names);
-        return r;
+        (void) manifest;
+        if (names_have(l->setup->have, l->setup->n_have, name))
+                return 0;
+        return image_spool_write(l->out.writer, name, fd, 0, &options, &l->files, err);
 }
 
 /* ---- the whole ---- */
@@ -150,9 +134,9 @@ static int run(struct loader *l, struct rm_error *err) {
         loading(l);
         r = connect_out(l, err);
         if (r == 0)
-                r = fault_point("mover.load.data", err);
+                r = fault_wait("mover.load.data", err);
         if (r == 0 && l->setup->files_only)
-                r = files_send(l, err);
+                r = store_each_file(l->store, l->setup->checkpoint, file_send, l, err);
         else if (r == 0)
                 r = store_load_write(l->load, l->out.writer, poll_load, l, err);
         return r < 0 ? r : send_end(l, err);

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "common/fault.h"
 #include "common/util.h"
-#include "daemon/mover/fault.h"
 #include "daemon/mover/mover.h"
 
 /* While it waits rmd is heard at least so often. */
@@ -86,7 +86,7 @@ int outgoing_end(struct outgoing *o, const char *fault, struct rm_error *err) {
         if (r == 0)
                 r = control_check(o->control, err);
         if (r == 0)
-                r = fault_point(fault, err);
+                r = fault_wait(fault, err);
         if (r < 0)
                 return r;
         o->end_mark_sent = true;

@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/fault.h"
 #include "common/log.h"
+#include "common/proc_count.h"
 #include "common/util.h"
 #include "daemon/mover/pages_internal.h"
 #include "daemon/mover/procs.h"
@@ -19,6 +21,8 @@
 #define BEGIN_MAX (IMAGE_PAGES_MAX / 8 * 7)
 /* What is locked is in CRIU's images too. */
 #define LOCKED_MAX_BYTES (UINT64_C(16) << 20)
+/* Of a processor, for one stream: some hundred looks at thousands of descriptors. Programs decide how many they have. */
+#define DIRECT_CPU_USEC UINT64_C(10000000)
 /* Programs decide how many mappings they have. */
 #define FLAGS_MAX_BYTES (INT64_C(64) << 20)
 
@@ -88,16 +92,33 @@ int pages_save_flags(struct pages *p, struct rm_error *err) {
 
 /* ---- what writes unseen ---- */
 
-/* A read that is under way when a round looks at the pages is still so when these are read, or its file is still open behind that; so a look at the end of each
- * round misses none (see PAGES_PINNED_USEC). */
-static int check_direct(const struct pages *p, struct rm_error *err) {
+static int look_direct(struct pages *p, struct rm_error *err) {
+        struct procs_budget budget = { .descriptors = PROC_GROUP_DESCRIPTORS_MAX,
+                                       .end_cpu_usec = thread_cpu_usec() + p->direct_left_usec };
         char path[PROCS_PATH_BYTES];
         struct process *process, *next;
 
-        HASH_ITER (hh, p->by_pid, process, next)
-                if (process->track && procs_reads_direct(track_proc_fd(process->track), path) > 0)
-                        return error_set(err, -EOPNOTSUPP, "process %d reads '%s' with O_DIRECT", (int) process->pid, path);
+        HASH_ITER (hh, p->by_pid, process, next) {
+                int direct = process->track ? procs_reads_direct(track_proc_fd(process->track), &budget, path) : 0;
+
+                if (direct == -E2BIG)
+                        return error_set(err, -EOPNOTSUPP, "process %d: there are too many open files and locks to be looked at",
+                                         (int) process->pid);
+                if (direct > 0)
+                        return error_set(err, -EOPNOTSUPP, "process %d reads '%s' %s", (int) process->pid, path,
+                                         direct == PROCS_DIRECT_FLAG ? "with O_DIRECT" : "on FUSE, 9p or SMB");
+        }
         return 0;
+}
+
+/* All looks of one stream have a limit together: rounds may be many. */
+int pages_check_direct(struct pages *p, struct rm_error *err) {
+        uint64_t begin_usec = thread_cpu_usec(), took_usec;
+        int r = look_direct(p, err);
+
+        took_usec = thread_cpu_usec() - begin_usec;
+        p->direct_left_usec -= took_usec < p->direct_left_usec ? took_usec : p->direct_left_usec;
+        return r;
 }
 
 /* ---- while they run ---- */
@@ -112,7 +133,7 @@ static int group_check(struct pages *p, struct rm_error *ret_reason, struct rm_e
         }
         r = flags_save(p, ret_reason, err);
         if (r == 0 && ret_reason->code == 0)
-                (void) check_direct(p, ret_reason);
+                (void) pages_check_direct(p, ret_reason);
         return r;
 }
 
@@ -136,6 +157,8 @@ int pages_begin(const char *procs_file, const char *images_dir, struct image_wri
         p->writer = w;
         p->hooks = hooks;
         p->rounds = (struct rounds) { .part = ENOUGH };
+        p->direct_left_usec = DIRECT_CPU_USEC;
+        p->calls = calls_create();
         r = pages_update(p, ret_reason, err);
         if (r == 0 && ret_reason->code == 0)
                 r = group_check(p, ret_reason, err);
@@ -192,6 +215,7 @@ int pages_again(struct pages *p, const char *procs_file, struct image_writer *w,
         p->frozen = false;
         p->figures = (struct pages_figures) { 0 };
         p->rounds = (struct rounds) { .part = ENOUGH };
+        p->direct_left_usec = DIRECT_CPU_USEC;
         p->told_bytes = 0;
         pages_queue_clear(p);
         HASH_ITER (hh, p->by_pid, process, next)
@@ -212,6 +236,7 @@ void pages_destroy(struct pages *p) {
         pages_slow_end(p);
         HASH_ITER (hh, p->by_pid, process, next)
                 pages_process_remove(p, process);
+        calls_destroy(p->calls);
         free(p);
 }
 
@@ -248,7 +273,9 @@ static int round_run(struct pages *p, struct rm_error *err) {
         if (r == 0)
                 r = pages_queue_flush(p, err);
         if (r == 0)
-                r = check_direct(p, err);
+                r = fault_wait("mover.send.round", err);
+        if (r == 0)
+                r = pages_check_direct(p, err);
         p->figures.rounds++;
         if (r == 0)
                 r = p->hooks->idle(p->hooks->ctx, err);
@@ -299,7 +326,7 @@ int pages_written(struct pages *p, uint64_t most_bytes, uint64_t *ret_bytes, str
                 if (known && process->track)
                         known = track_last(process->track, count_run, &count, NULL) == 0;
         *ret_bytes = known ? count.bytes : UINT64_MAX;
-        return r == 0 ? check_direct(p, err) : r;
+        return r == 0 ? pages_check_direct(p, err) : r;
 }
 
 /* ---- slower, where that gains nothing ---- */
@@ -380,26 +407,42 @@ static int process_scan_first(struct pages *p, struct process *process, struct r
         return scan_frozen(p, process, track_last, err);
 }
 
-static int process_last(struct pages *p, struct process *process, bool done, struct rm_error *err) {
-        int r = done ? scan_frozen(p, process, track_last, err) : process_scan_first(p, process, err);
+static int scan_last(struct track *track, track_run_cb run, void *ctx, struct rm_error *err) {
+        return track_last_and_present(track, run, pages_add_run, ctx, err);
+}
 
-        if (r == -ESRCH && !p->failed && !done) {
+/* CRIU is done with it: nothing but the kernel changes its memory from here on. */
+static int process_finish(struct pages *p, struct process *process, struct rm_error *err) {
+        struct pageset *present = p->adding = pageset_create();
+        int r = scan_frozen(p, process, scan_last, err);
+
+        if (r < 0 && !p->failed)
+                r = error_prefix(err, "process %d", (int) process->pid);
+        if (r == 0)
+                r = fault_wait("mover.send.present", err);
+        if (r == 0)
+                r = pages_object_open(p, process, err);
+        if (r == 0)
+                r = pages_send_present(p, process, present, err);
+        pageset_destroy(present);
+        return r;
+}
+
+static int process_last(struct pages *p, struct process *process, struct rm_error *err) {
+        int r = process_scan_first(p, process, err);
+
+        if (r == -ESRCH && !p->failed) {
                 error_clear(err);
                 return pages_process_gone(p, process, err);
         }
-        if (r < 0 && !p->failed)
-                return error_prefix(err, "process %d", (int) process->pid);
-        if (r < 0 || !done)
-                return r;
-        r = pages_object_open(p, process, err);
-        return r < 0 ? r : pages_send_present(p, process, process->track, err);
+        return r < 0 && !p->failed ? error_prefix(err, "process %d", (int) process->pid) : r;
 }
 
 static int last_send(struct pages *p, bool done, struct rm_error *err) {
         struct process *process, *next;
 
         HASH_ITER (hh, p->by_pid, process, next) {
-                int r = process_last(p, process, done, err);
+                int r = done ? process_finish(p, process, err) : process_last(p, process, err);
 
                 if (r < 0)
                         return r;

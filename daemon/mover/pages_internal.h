@@ -9,6 +9,7 @@
 #define HASH_FUNCTION HASH_OAT
 #include <uthash.h>
 
+#include "daemon/mover/calls.h"
 #include "daemon/mover/pages.h"
 #include "daemon/mover/rounds.h"
 #include "daemon/pages/pageset.h"
@@ -33,7 +34,6 @@ struct process {
         struct pageset *probed; /* what there was at the begin of a probe; NULL: not known, as the next */
         struct pageset *written; /* since then */
         struct pageset *later; /* NULL: nothing is left */
-        struct pageset *kept; /* of these, those that are present, while that is looked for */
         UT_hash_handle hh; /* by pid */
         UT_hash_handle hh_inner; /* by inner_pid */
 };
@@ -66,6 +66,7 @@ struct pages {
         struct process *by_pid;
         struct process *by_inner;
         unsigned nesting; /* of all processes; 0: none is known */
+        uint64_t direct_left_usec; /* of a processor, for looks at descriptors */
         uint64_t locked_bytes; /* when they were taken up */
         bool begun; /* all were taken up once */
         bool frozen;
@@ -82,13 +83,16 @@ struct pages {
 
         /* The scan that runs. */
         struct process *at;
-        struct pageset *probing;
+        struct pageset *adding; /* by pages_add_run() */
         struct rm_error *err;
         bool failed; /* what ends it is an error of writer or hooks, in err */
         uint64_t told_bytes;
         uint32_t unpolled_bytes;
         uint32_t unpolled_runs;
 
+        struct calls *calls;
+        uint64_t looked_usec; /* at them */
+        uint64_t direct_usec; /* when files that are read past the page cache were looked for */
         struct queued queue[QUEUE_RUNS]; /* a ring */
         size_t queue_first;
         size_t n_queued;
@@ -123,15 +127,22 @@ int pages_scan_poll(void *ctx);
 
 /* Of the process of the scan that runs: these pages are left. */
 int pages_later_run(struct pages *p, uint64_t start, uint64_t end);
-/* These are present. */
-void pages_later_keep(struct process *process, uint64_t start, uint64_t end);
+/* A track_run_cb: to p->adding. */
+int pages_add_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind);
 
 /* All that is queued, of processes that are tracked still. At the beginning of a round there is nothing. */
 void pages_queue_clear(struct pages *p);
 int pages_queue_flush(struct pages *p, struct rm_error *err);
 
-/* Which pages there are, after which its object is closed. `track` NULL: it has ended, and has no pages any more. */
-int pages_send_present(struct pages *p, struct process *process, struct track *track, struct rm_error *err);
+/* -EOPNOTSUPP: a file is open that is read past the page cache: such a read writes unseen into
+ * pages that it has looked up before, for as long as it is under way. One that has looked a page up
+ * before it was told, and writes into it after that was read, has its file open in between; there
+ * this function is to be called. */
+int pages_check_direct(struct pages *p, struct rm_error *err);
+
+/* Which pages there are, after which its object is closed. `present` NULL: it has ended, and has
+ * no pages any more. */
+int pages_send_present(struct pages *p, struct process *process, const struct pageset *present, struct rm_error *err);
 
 /* ---- the processes ---- */
 

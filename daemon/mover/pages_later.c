@@ -9,14 +9,6 @@
 
 /* ---- does it write all of its memory all the time? ---- */
 
-static int run_probe(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
-        struct pages *p = ctx;
-
-        (void) kind;
-        (void) pageset_add(p->probing, start, end);
-        return 0;
-}
-
 /* What it tells is added to `set`. */
 static int probe_scan(struct pages *p, struct process *process, struct pageset **set, struct rm_error *err) {
         struct rm_error why = { 0 };
@@ -26,11 +18,11 @@ static int probe_scan(struct pages *p, struct process *process, struct pageset *
                 return 0;
         if (!*set)
                 *set = pageset_create();
-        p->probing = *set;
+        p->adding = *set;
         p->err = err;
         p->failed = false;
         track_set_poll(process->track, pages_scan_poll, p);
-        r = track_round(process->track, run_probe, p, &why);
+        r = track_round(process->track, pages_add_run, p, &why);
         if (r == 0 || p->failed)
                 return r;
         log_debug("process %d: %s: it is taken up anew", (int) process->pid, error_text(&why));
@@ -120,11 +112,6 @@ int pages_later_run(struct pages *p, uint64_t start, uint64_t end) {
                 process->later = pageset_create();
         (void) pageset_add(process->later, start, end);
         return pages_list_add(p, start, end);
-}
-
-void pages_later_keep(struct process *process, uint64_t start, uint64_t end) {
-        if (process->later)
-                pageset_add_common(process->kept, process->later, start, end);
 }
 
 /* ---- when the destination restores it, or it runs there ---- */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "common/util.h"
 #include "daemon/mover/pages_internal.h"
@@ -12,6 +13,9 @@
 #define POLL_BYTES (256U << 10)
 #define POLL_RUNS 64U
 #define WAIT_USEC 5000U
+/* From when a page was told: for calls that write to it. What is read sooner is told again, so
+ * that it is sent twice at worst. */
+#define CALLS_WAIT_USEC 100000U
 
 static int object_open(struct pages *p, const struct process *process, Rm__ImageKind kind, uint32_t *ret_slot,
                        struct rm_error *err) {
@@ -112,16 +116,56 @@ static int wait_until(struct pages *p, uint64_t when_usec, struct rm_error *err)
         return r;
 }
 
+/* Until the calls are over that can have looked it up before it was told, or for as long as it
+ * pays. */
+static int wait_for_calls(struct pages *p, uint64_t told_usec, struct rm_error *err) {
+        int r = 0;
+
+        for (;;) {
+                uint64_t now = now_usec();
+
+                if (now - p->looked_usec >= WAIT_USEC) {
+                        r = calls_look(p->calls, p->procs_file);
+                        p->looked_usec = now;
+                }
+                if (r < 0)
+                        return error_sys(err, r, "read %s", p->procs_file);
+                if (calls_over_usec(p->calls) >= told_usec || now >= told_usec + CALLS_WAIT_USEC)
+                        return 0;
+                r = wait_until(p, now + WAIT_USEC, err);
+                if (r < 0)
+                        return r;
+        }
+}
+
+/* Whatever can write to it unseen is over, or seen here. One look does for all that was told
+ * before. */
+static int check_writers(struct pages *p, uint64_t told_usec, struct rm_error *err) {
+        int r = wait_for_calls(p, told_usec, err);
+
+        if (r < 0 || p->direct_usec >= told_usec)
+                return r;
+        p->direct_usec = now_usec();
+        return pages_check_direct(p, err);
+}
+
 static int first_send(struct pages *p, struct rm_error *err) {
         const struct queued first = p->queue[p->queue_first];
         int r = wait_until(p, first.told_usec + PAGES_PINNED_USEC, err);
 
+        if (r == 0)
+                r = check_writers(p, first.told_usec, err);
         if (r < 0)
                 return r;
         p->queue_first = (p->queue_first + 1) % QUEUE_RUNS;
         p->n_queued--;
         p->queued_bytes -= first.end - first.start;
-        return first.process->track ? range_send(p, first.process, first.start, first.end, err) : 0;
+        if (!first.process->track)
+                return 0;
+        r = range_send(p, first.process, first.start, first.end, err);
+        if (calls_over_usec(p->calls) < first.told_usec)
+                track_again(first.process->track, first.start, first.end);
+        return r;
 }
 
 int pages_queue_flush(struct pages *p, struct rm_error *err) {
@@ -132,17 +176,14 @@ int pages_queue_flush(struct pages *p, struct rm_error *err) {
         return r;
 }
 
-/* What it has room for; what may be read already goes out. */
+/* What it has room for: the fewer times it is looked for what writes to them, the better. */
 static int run_queue(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
         struct pages *p = ctx;
-        uint64_t now = now_usec();
         int r = 0;
 
         (void) kind;
         p->told_bytes += end - start;
-        while (r == 0 && p->n_queued > 0 &&
-               (p->n_queued == QUEUE_RUNS || p->queued_bytes >= QUEUE_BYTES ||
-                now - p->queue[p->queue_first].told_usec >= PAGES_PINNED_USEC))
+        while (r == 0 && (p->n_queued == QUEUE_RUNS || p->queued_bytes >= QUEUE_BYTES))
                 r = first_send(p, p->err);
         p->failed = r != 0;
         if (r < 0)
@@ -196,20 +237,22 @@ static int list_flush(struct pages *p, struct rm_error *err) {
         return r;
 }
 
-int pages_list_add(struct pages *p, uint64_t start, uint64_t end) {
-        struct run *last = p->n_list > 0 ? &p->list[p->n_list - 1] : NULL;
-        int r = 0;
+static int list_put(struct pages *p, uint64_t start, uint64_t end) {
+        int r = p->n_list == LIST_MAX ? list_flush(p, p->err) : 0;
 
-        if (last && last->end == start) {
-                last->end = end;
-                return 0;
-        }
-        if (p->n_list == LIST_MAX)
-                r = list_flush(p, p->err);
         p->failed = r != 0;
         if (r == 0)
                 p->list[p->n_list++] = (struct run) { start, end };
         return r;
+}
+
+int pages_list_add(struct pages *p, uint64_t start, uint64_t end) {
+        struct run *last = p->n_list > 0 ? &p->list[p->n_list - 1] : NULL;
+
+        if (!last || last->end != start)
+                return list_put(p, start, end);
+        last->end = end;
+        return 0;
 }
 
 int pages_list_end(struct pages *p, struct rm_error *err) {
@@ -218,26 +261,47 @@ int pages_list_end(struct pages *p, struct rm_error *err) {
         return r < 0 ? r : image_writer_close(p->writer, p->list_slot, p->list_bytes, err);
 }
 
-static int run_present(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
+int pages_add_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
         struct pages *p = ctx;
 
         (void) kind;
-        pages_later_keep(p->at, start, end);
-        return pages_list_add(p, start, end);
+        (void) pageset_add(p->adding, start, end);
+        return 0;
 }
 
-int pages_send_present(struct pages *p, struct process *process, struct track *track, struct rm_error *err) {
+/* The sender reads what the process has once more. */
+static int send_sums(struct pages *p, struct process *process, const struct pageset *present, struct rm_error *err) {
+        uint8_t data[IMAGE_SUM_MAX_BYTES];
+        uint64_t start, end = 0;
+        int r = pages_list_begin(p, process, RM__IMAGE_KIND__IMAGE_KIND_SUMS, err);
+
+        while (r == 0 && pageset_next(present, end, sizeof(data), &start, &end)) {
+                if (track_read(process->track, start, data, end - start) != (ssize_t) (end - start))
+                        return error_set(err, -EIO, "memory of process %d at %" PRIx64 " cannot be read again", (int) process->pid,
+                                         start);
+                r = list_put(p, start, end);
+                if (r == 0)
+                        r = list_put(p, XXH3_64bits(data, end - start), 0);
+        }
+        return r < 0 ? r : pages_list_end(p, err);
+}
+
+int pages_send_present(struct pages *p, struct process *process, const struct pageset *present, struct rm_error *err) {
+        struct pageset *left = process->later ? pageset_create() : NULL;
+        uint64_t start, end = 0;
         int r = pages_list_begin(p, process, RM__IMAGE_KIND__IMAGE_KIND_PRESENT, err);
 
-        p->at = process;
-        if (process->later)
-                process->kept = pageset_create();
-        if (r == 0 && track)
-                r = track_present(track, run_present, p, err);
+        while (r == 0 && present && pageset_next(present, end, UINT64_MAX, &start, &end)) {
+                if (left)
+                        pageset_add_common(left, process->later, start, end);
+                r = pages_list_add(p, start, end);
+        }
         pageset_destroy(process->later);
-        process->later = take_ptr(process->kept);
+        process->later = left;
         if (r == 0)
                 r = pages_list_end(p, err);
+        if (r == 0 && present && p->hooks->sums && !p->later)
+                r = send_sums(p, process, present, err);
         if (r == 0)
                 r = image_writer_close(p->writer, process->slot, 0, err);
         process->opened = false;

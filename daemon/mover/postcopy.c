@@ -8,8 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/fault.h"
 #include "common/util.h"
-#include "daemon/mover/fault.h"
 #include "daemon/pages/maps.h"
 
 /* A page that is waited for comes behind what is in the socket's queue and on the way: so much of it as the link carries in that time, within limits. */
@@ -17,6 +17,9 @@
 #define QUEUE_LEAST_BYTES (64U << 10)
 #define QUEUE_MOST_BYTES (1U << 20)
 #define PAUSE_NSEC 200000L
+/* A page also comes behind bytes that have arrived and were not read, of which the sender's kernel does not know: the receiver tells. The window of TCP would bound it as well, but it never
+ * becomes smaller than what it was when all else was sent, and the kernel makes it larger where it likes. */
+#define TAKEN_STEP_BYTES (128U << 10)
 /* rmd starts the restore at once when it has heard that all else is there. */
 #define FILLER_WAIT_MSEC 60000
 
@@ -32,6 +35,7 @@ struct sending {
         struct link *link;
         struct pages *pages;
         uint64_t begin_usec;
+        uint64_t taken_bytes; /* of those that were sent: the receiver has passed them on */
         struct postcopy_figures figures;
         struct pages_piece piece;
 };
@@ -47,14 +51,15 @@ static int piece_send(struct sending *s, uint32_t pid, uint64_t address, struct 
         m.address = s->piece.address;
         m.data.data = s->piece.data;
         m.data.len = s->piece.size_bytes;
+        m.count = link_peer_counts_later(s->link);
         message.body_case = RM__MOVER_PEER_MESSAGE__BODY_LATER;
         message.later = &m;
         s->figures.bytes += s->piece.size_bytes;
         return link_send(s->link, &message, err);
 }
 
-/* What was sent already is on its way. */
-static int wanted_send(struct sending *s, struct rm_error *err) {
+/* Which page is waited for: what was sent already is on its way. Or what was taken. */
+static int peer_hear(struct sending *s, struct rm_error *err) {
         Rm__MoverPeerMessage *m = NULL;
         int r = link_receive(s->link, &m, err);
 
@@ -63,6 +68,9 @@ static int wanted_send(struct sending *s, struct rm_error *err) {
         if (m->body_case == RM__MOVER_PEER_MESSAGE__BODY_LATER_WANTED && m->later_wanted->pid > 0) {
                 s->figures.wanted++;
                 r = piece_send(s, m->later_wanted->pid, m->later_wanted->address, err);
+        } else if (m->body_case == RM__MOVER_PEER_MESSAGE__BODY_LATER_TAKEN && m->later_taken->bytes >= s->taken_bytes &&
+                   m->later_taken->bytes <= s->figures.bytes) {
+                s->taken_bytes = m->later_taken->bytes;
         } else {
                 r = error_set(err, -EPROTO, "unexpected message from the destination");
         }
@@ -82,6 +90,8 @@ static bool may_queue(const struct sending *s) {
         uint64_t bytes = s->figures.bytes * QUEUE_USEC / (usec > 0 ? usec : 1);
 
         bytes = bytes < QUEUE_LEAST_BYTES ? QUEUE_LEAST_BYTES : bytes > QUEUE_MOST_BYTES ? QUEUE_MOST_BYTES : bytes;
+        if (link_peer_counts_later(s->link) && s->figures.bytes - s->taken_bytes >= QUEUE_MOST_BYTES)
+                return false;
         return link_queued_bytes(s->link) < bytes;
 }
 
@@ -90,7 +100,7 @@ static int all_send(struct sending *s, struct control *c, struct rm_error *err) 
 
         while (r == 0 && pages_later_bytes(s->pages) > 0) {
                 if (link_peer_speaks(s->link))
-                        r = wanted_send(s, err);
+                        r = peer_hear(s, err);
                 else if (may_queue(s))
                         r = piece_send(s, 0, 0, err);
                 else
@@ -99,7 +109,7 @@ static int all_send(struct sending *s, struct control *c, struct rm_error *err) 
                         r = control_check(c, err);
         }
         while (r == 0)
-                r = wanted_send(s, err);
+                r = peer_hear(s, err);
         if (r != -ENODATA || pages_later_bytes(s->pages) > 0)
                 return r;
         error_clear(err);
@@ -114,7 +124,7 @@ int postcopy_send(struct control *c, struct link *link, struct pages *pages, str
         s->begin_usec = now_usec();
         s->link = link;
         s->pages = pages;
-        r = fault_point("mover.send.later", err);
+        r = fault_wait("mover.send.later", err);
         if (r == 0)
                 r = all_send(s, c, err);
         s->figures.usec = now_usec() - s->begin_usec;
@@ -154,10 +164,28 @@ static int filler_accept(struct control *c, int listen_fd, int *ret_fd, struct r
         return 0;
 }
 
+struct passing {
+        struct link *link;
+        int fd; /* of the filler */
+        uint64_t bytes, said_bytes;
+};
+
+static int taken_say(struct passing *p, struct rm_error *err) {
+        Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
+        Rm__MoverLaterTaken m = RM__MOVER_LATER_TAKEN__INIT;
+
+        if (p->bytes - p->said_bytes < TAKEN_STEP_BYTES)
+                return 0;
+        m.bytes = p->said_bytes = p->bytes;
+        message.body_case = RM__MOVER_PEER_MESSAGE__BODY_LATER_TAKEN;
+        message.later_taken = &m;
+        return link_send(p->link, &message, err);
+}
+
 /* From the source to the filler. */
-static int piece_pass(struct link *link, int fd, struct rm_error *err) {
+static int piece_pass(struct passing *p, struct rm_error *err) {
         Rm__MoverPeerMessage *m = NULL;
-        int r = link_receive(link, &m, err);
+        int r = link_receive(p->link, &m, err);
 
         if (r < 0)
                 return r;
@@ -169,10 +197,13 @@ static int piece_pass(struct link *link, int fd, struct rm_error *err) {
                 struct iovec parts[2] = { { &head, sizeof(head) }, { m->later->data.data, m->later->data.len } };
                 const struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
 
-                if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
+                if (sendmsg(p->fd, &message, MSG_NOSIGNAL) < 0)
                         r = errno == EPIPE || errno == ECONNRESET ? -ENODATA : -errno;
                 if (r < 0)
                         (void) error_sys(err, r, "pass pages on to the filler");
+                p->bytes += m->later->data.len;
+                if (r == 0 && m->later->count)
+                        r = taken_say(p, err);
         } else {
                 r = error_set(err, -EPROTO, "unexpected message from the source");
         }
@@ -181,11 +212,11 @@ static int piece_pass(struct link *link, int fd, struct rm_error *err) {
 }
 
 /* From the filler to the source. 1: the filler has hung up. */
-static int wanted_pass(struct link *link, int fd, struct rm_error *err) {
+static int wanted_pass(const struct passing *p, struct rm_error *err) {
         Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
         Rm__MoverLaterWanted m = RM__MOVER_LATER_WANTED__INIT;
         struct later_piece wanted;
-        ssize_t n = recv(fd, &wanted, sizeof(wanted), 0);
+        ssize_t n = recv(p->fd, &wanted, sizeof(wanted), 0);
 
         if (n != (ssize_t) sizeof(wanted))
                 return 1;
@@ -193,10 +224,11 @@ static int wanted_pass(struct link *link, int fd, struct rm_error *err) {
         m.address = wanted.address;
         message.body_case = RM__MOVER_PEER_MESSAGE__BODY_LATER_WANTED;
         message.later_wanted = &m;
-        return link_send(link, &message, err);
+        return link_send(p->link, &message, err);
 }
 
 static int pass(struct control *c, struct link *link, int fd, struct rm_error *err) {
+        struct passing p = { .link = link, .fd = fd };
         struct pollfd fds[3] = { { .fd = -1 }, { .fd = fd, .events = POLLIN }, { .fd = link_fd(link), .events = POLLIN } };
         int r = 0;
 
@@ -204,9 +236,9 @@ static int pass(struct control *c, struct link *link, int fd, struct rm_error *e
                 fds[1].revents = fds[2].revents = 0;
                 r = control_poll(c, fds, 3, link_peer_speaks(link) ? 0 : -1, err);
                 if (r >= 0)
-                        r = fds[1].revents ? wanted_pass(link, fd, err) : 0;
+                        r = fds[1].revents ? wanted_pass(&p, err) : 0;
                 if (r == 0 && link_peer_speaks(link))
-                        r = piece_pass(link, fd, err);
+                        r = piece_pass(&p, err);
         }
         return r > 0 ? 0 : r;
 }
@@ -217,7 +249,7 @@ int postcopy_receive(struct control *c, struct link *link, int listen_fd, struct
         int r;
 
         outlive(c);
-        r = fault_point("mover.receive.later", err);
+        r = fault_wait("mover.receive.later", err);
         if (r == 0)
                 r = filler_accept(c, listening, &fd, err);
         return r < 0 ? r : pass(c, link, fd, err);

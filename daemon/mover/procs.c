@@ -10,10 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/proc_count.h"
 #include "common/util.h"
 
 #define LIST_MAX_BYTES (1U << 20)
 #define FDINFO_MAX_BYTES (1U << 20) /* locks may be many */
+#define MOUNTS_MAX_BYTES (4U << 20)
 #define STATUS_MAX_BYTES (1U << 20) /* groups may be many */
 
 int procs_read(const char *file, pid_t **ret_pids, size_t *ret_n) {
@@ -70,37 +72,88 @@ int procs_status(int proc_fd, struct procs_status *ret) {
         return 0;
 }
 
-/* Pipes have that flag in another sense, and what is only written to does not change memory. */
-static bool reads_direct(int proc_fd, const char *fd) {
+/* File systems on which a read may write into the memory that it has looked up when the answer
+ * comes, whatever the flags of the file: with FUSE its server says so. The kernel has more names
+ * that begin like these, as fuse.sshfs. */
+static bool is_direct_type(const char *type) {
+        static const char *const types[] = { "fuse", "virtiofs", "9p", "cifs", "smb3" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+                if (strncmp(type, types[i], strlen(types[i])) == 0)
+                        return true;
+        return false;
+}
+
+/* `mounts`: as in mountinfo. What is not there, as memfd_create(2) makes it, is of the kernel
+ * itself. */
+static bool mount_is_direct(const char *mounts, long id) {
+        for (const char *at = mounts, *end; *at; at = *end ? end + 1 : end) {
+                const char *type = strstr(at, " - ");
+
+                end = strchrnul(at, '\n');
+                if (strtol(at, NULL, 10) == id)
+                        return type && type < end && is_direct_type(type + strlen(" - "));
+        }
+        return false;
+}
+
+/* Not by statfs(2), for which a server that does not answer is waited for. */
+static bool file_is_direct(int proc_fd, char **mounts, const char *info) {
+        cleanup_free char *path = xasprintf("/proc/self/fd/%d/mountinfo", proc_fd);
+        const char *at = line_of(info, "mnt_id:");
+
+        if (!*mounts && read_file(path, MOUNTS_MAX_BYTES, mounts, NULL) < 0)
+                return false; /* it has ended */
+        return at && mount_is_direct(*mounts, strtol(at, NULL, 10));
+}
+
+/* Pipes have that flag in another sense, and what is only written to, or is a directory, does
+ * not change memory in this way. */
+static enum procs_direct reads_direct(int proc_fd, char **mounts, const char *fd) {
         cleanup_free char *path = xasprintf("/proc/self/fd/%d/fdinfo/%s", proc_fd, fd);
         cleanup_free char *text = NULL;
         const char *at;
         uint32_t flags;
 
         if (read_file(path, FDINFO_MAX_BYTES, &text, NULL) < 0)
-                return false; /* closed meanwhile */
+                return PROCS_DIRECT_NONE; /* closed meanwhile */
         at = line_of(text, "flags:");
-        return at && sscanf(at, " %" SCNo32, &flags) == 1 && (flags & O_DIRECT) && (flags & O_ACCMODE) != O_WRONLY;
+        if (!at || sscanf(at, " %" SCNo32, &flags) != 1 || (flags & O_ACCMODE) == O_WRONLY || (flags & (O_DIRECTORY | O_PATH)))
+                return PROCS_DIRECT_NONE;
+        if (flags & O_DIRECT)
+                return PROCS_DIRECT_FLAG;
+        return file_is_direct(proc_fd, mounts, text) ? PROCS_DIRECT_TYPE : PROCS_DIRECT_NONE;
 }
 
-int procs_reads_direct(int proc_fd, char ret_path[PROCS_PATH_BYTES]) {
+int procs_reads_direct(int proc_fd, struct procs_budget *budget, char ret_path[PROCS_PATH_BYTES]) {
         cleanup_close int dir_fd = openat(proc_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        size_t descriptors = proc_count_descriptors(proc_fd, ".", PROC_DESCRIPTORS_MAX);
+        cleanup_free char *mounts = NULL; /* read for the first file that needs it */
         const struct dirent *entry;
-        int found = 0;
+        int found = PROCS_DIRECT_NONE;
         DIR *dir;
 
         if (dir_fd < 0)
                 return errno == ENOENT ? -ESRCH : -errno;
+        if (descriptors > PROC_DESCRIPTORS_MAX || descriptors > budget->descriptors)
+                return -E2BIG;
         dir = fdopendir(dir_fd);
         if (!dir)
                 return -errno;
-        while (!found && (entry = readdir(dir))) {
+        while (found == PROCS_DIRECT_NONE && (entry = readdir(dir))) {
                 ssize_t n = readlinkat(dir_fd, entry->d_name, ret_path, PROCS_PATH_BYTES - 1);
 
-                if (n <= 0 || ret_path[0] != '/')
+                if (n <= 0)
                         continue;
+                /* Others may be opened meanwhile, and one that has many locks takes long. */
+                if (budget->descriptors == 0 || thread_cpu_usec() > budget->end_cpu_usec) {
+                        found = -E2BIG;
+                        break;
+                }
+                budget->descriptors--;
                 ret_path[n] = '\0';
-                found = reads_direct(proc_fd, entry->d_name);
+                if (ret_path[0] == '/')
+                        found = (int) reads_direct(proc_fd, &mounts, entry->d_name);
         }
         (void) take_fd(&dir_fd);
         (void) closedir(dir);

@@ -20,7 +20,21 @@ struct procs_status {
 /* 0; -ESRCH: it has ended; or -errno. */
 int procs_status(int proc_fd, struct procs_status *ret);
 
-/* Has it a file open that it reads past the page cache (O_DIRECT)? 1, 0 or -errno; `ret_path` then names the first. */
-int procs_reads_direct(int proc_fd, char ret_path[PROCS_PATH_BYTES]);
+enum procs_direct {
+        PROCS_DIRECT_NONE,
+        PROCS_DIRECT_FLAG, /* O_DIRECT */
+        PROCS_DIRECT_TYPE, /* its file system may do it for any file: FUSE, 9p, SMB */
+};
+
+/* Of a look at all processes of a group. */
+struct procs_budget {
+        size_t descriptors; /* left */
+        uint64_t end_cpu_usec; /* by thread_cpu_usec() */
+};
+
+/* Has it a file open that it reads past the page cache? An enum procs_direct or -errno;
+ * `ret_path` then names the first. -E2BIG: it has more than the budget allows, or than a process may
+ * have (proc_count.h). */
+int procs_reads_direct(int proc_fd, struct procs_budget *budget, char ret_path[PROCS_PATH_BYTES]);
 
 #endif

@@ -2,10 +2,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/fault.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/image/place.h"
-#include "daemon/mover/fault.h"
 #include "daemon/mover/link.h"
 #include "daemon/mover/mover.h"
 #include "daemon/mover/postcopy.h"
@@ -66,7 +66,7 @@ static int prepare(struct receiver *v, const Rm__MoverReceive *m, struct rm_erro
 
         r = setup_check(m, err);
         if (r == 0)
-                r = fault_point("mover.receive.listen", err);
+                r = fault_wait("mover.receive.listen", err);
         if (r == 0)
                 r = link_listen(m->address, (uint16_t) m->port_min, (uint16_t) m->port_max, &fd, &port, err);
         if (r < 0)
@@ -74,7 +74,7 @@ static int prepare(struct receiver *v, const Rm__MoverReceive *m, struct rm_erro
         control_send_listening(v->control, port);
         r = link_accept(v->control, &config, fd, accept_timeout_msec, &v->link, err);
         if (r == 0)
-                r = fault_point("mover.receive.accept", err);
+                r = fault_wait("mover.receive.accept", err);
         if (r < 0)
                 return r;
         place_setup(v, m);
@@ -102,7 +102,7 @@ static int receive(struct receiver *v, struct rm_error *err) {
                 if (image_reader_figures(v->reader)->chunks <= 2)
                         v->first_usec = now_usec();
                 progress(v);
-                if (image_reader_figures(v->reader)->chunks == 2 && fault_point("mover.receive.data", err) < 0)
+                if (image_reader_figures(v->reader)->chunks == 2 && fault_wait("mover.receive.data", err) < 0)
                         r = -EIO;
                 else if (control_check(v->control, err) < 0)
                         r = err->code;
@@ -148,21 +148,6 @@ static void report(struct receiver *v) {
         control_send_received(v->control, &figures);
 }
 
-/* A name that is new is on the disk when its directory is. */
-static int directory_sync(const char *path, struct rm_error *err) {
-        cleanup_free char *dir = xstrdup(path);
-        char *slash = strrchr(dir, '/');
-        int fd, r;
-
-        if (!slash)
-                return 0;
-        slash[slash == dir ? 1 : 0] = 0;
-        fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        r = fd < 0 || fsync(fd) < 0 ? error_sys(err, -errno, "sync %s", dir) : 0;
-        cleanup_close_fd(&fd);
-        return r;
-}
-
 /* Those that have come: there may be others, for what the sender turned out not to have. */
 static int files_sync(const Rm__MoverReceive *m, struct rm_error *err) {
         int r = 0;
@@ -173,7 +158,9 @@ static int files_sync(const Rm__MoverReceive *m, struct rm_error *err) {
 
                 if (fd < 0 && errno == ENOENT)
                         continue;
-                r = fd < 0 || fsync(fd) < 0 ? error_sys(err, -errno, "sync %s", path) : directory_sync(path, err);
+                r = fd < 0 || fsync(fd) < 0 ? -errno : sync_name(path);
+                if (r < 0)
+                        (void) error_sys(err, r, "sync %s", path);
         }
         return r;
 }
@@ -188,7 +175,7 @@ static int run(struct receiver *v, struct rm_error *err) {
         if (r == 0)
                 r = receive(v, err);
         if (r == 0)
-                r = fault_point("mover.receive.end", err);
+                r = fault_wait("mover.receive.end", err);
         if (r == 0 && v->control->setup->receive->sync)
                 r = files_sync(v->control->setup->receive, err);
         if (r == 0 && image_place_later_bytes(v->place) > 0)

@@ -1,9 +1,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/fault.h"
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/mover/fault.h"
 #include "daemon/mover/gather.h"
 #include "daemon/mover/mover.h"
 #include "daemon/mover/pace.h"
@@ -27,6 +27,7 @@ struct saver {
         /* Of the checkpoint under way. */
         struct store_stream *stream; /* NULL: there is none */
         struct image_writer *writer;
+        struct kept_images *kept;
         struct pace pace; /* of what is stored while the group runs */
         bool captured;
         uint64_t captured_usec;
@@ -143,12 +144,16 @@ static int checkpoint_begin(struct saver *s, const Rm__MoverPrecopy *m, struct r
         const Rm__MoverSave *save = s->control->setup->save;
         const struct store_stream_limits limits = { .memory_bytes = m->memory_bytes, .disk_bytes = m->space_bytes };
         struct gather *g = &s->gather;
-        int r = fault_point("mover.save.begin", err);
+        int r = fault_wait("mover.save.begin", err);
 
         if (r == 0)
                 r = remove_others(s, m, err);
         if (r == 0 && !g->capture)
                 r = capture_listen(save->images_dir, save->criu_uid, &g->capture, err);
+        if (r == 0) {
+                s->kept = kept_images_create();
+                capture_keep(g->capture, s->kept);
+        }
         if (r == 0)
                 r = store_stream_begin(s->store, m->checkpoint, level_of(save->codec), &limits, &s->stream, err);
         if (r == 0)
@@ -233,7 +238,7 @@ static int precopy(struct saver *s, struct rm_error *err) {
         int r = checkpoint_begin(s, m, err);
 
         if (r == 0)
-                r = fault_point("mover.save.precopy", err);
+                r = fault_wait("mover.save.precopy", err);
         if (r == 0)
                 r = save_ahead(s, m, err);
         if (r < 0)
@@ -255,22 +260,22 @@ static int wait_start(struct saver *s, struct rm_error *err) {
                 return r;
         s->gather.start_usec = now_usec();
         store_stream_keep(s->stream, true);
-        return fault_point("mover.save.start", err);
+        return fault_wait("mover.save.start", err);
 }
 
 static int capture(struct saver *s, struct rm_error *err) {
         int r = gather_images(&s->gather, err);
 
         if (r == 0)
-                r = fault_point("mover.save.images", err);
+                r = fault_wait("mover.save.images", err);
         if (r == 0)
                 r = gather_memory(&s->gather, err);
         if (r == 0)
-                r = fault_point("mover.save.pages", err);
+                r = fault_wait("mover.save.pages", err);
         if (r == 0)
                 r = gather_trees(&s->gather, s->control->dump_done->dump_done, err);
         if (r == 0)
-                r = fault_point("mover.save.trees", err);
+                r = fault_wait("mover.save.trees", err);
         return r;
 }
 
@@ -314,7 +319,7 @@ static int store_waiting(struct saver *s, struct rm_error *err) {
 }
 
 static int store_rest(struct saver *s, struct rm_error *err) {
-        int r = fault_point("mover.save.captured", err);
+        int r = fault_wait("mover.save.captured", err);
 
         if (r == 0)
                 r = store_waiting(s, err);
@@ -324,13 +329,15 @@ static int store_rest(struct saver *s, struct rm_error *err) {
                 r = image_writer_end(s->writer, err);
         if (r == 0)
                 r = store_stream_flush(s->stream, err);
-        return r < 0 ? r : fault_point("mover.save.store", err);
+        return r < 0 ? r : fault_wait("mover.save.store", err);
 }
 
 static int commit(struct saver *s, struct store_figures *ret_figures, struct rm_error *err) {
         const Rm__MoverDumpDone *m = s->control->dump_done->dump_done;
-        int r = fault_point("mover.save.commit", err);
+        int r = fault_wait("mover.save.commit", err);
 
+        if (r == 0)
+                r = kept_images_check(s->kept, m->carry.data, m->carry.len, err);
         return r < 0 ? r : store_stream_commit(s->stream, m->carry.data, m->carry.len, ret_figures, err);
 }
 
@@ -355,6 +362,7 @@ static void checkpoint_end(struct saver *s) {
         image_writer_destroy(take_ptr(s->writer));
         store_stream_destroy(take_ptr(s->stream));
         capture_destroy(take_ptr(g->capture));
+        kept_images_destroy(take_ptr(s->kept));
         files_destroy(take_ptr(g->files));
         g->writer = NULL;
         g->untracked = (struct rm_error) { 0 };
@@ -383,13 +391,13 @@ static int checkpoint(struct saver *s, struct rm_error *err) {
                 return error_prefix(err, "store");
         stored(s, &figures);
         checkpoint_end(s);
-        return fault_point("mover.save.stored", err);
+        return fault_wait("mover.save.stored", err);
 }
 
 /* ---- the whole ---- */
 
 static int prepare(struct saver *s, const Rm__MoverSave *m, struct rm_error *err) {
-        int r = fault_point("mover.save.open", err);
+        int r = fault_wait("mover.save.open", err);
 
         if (r == 0)
                 r = store_stream_open(m->store, &s->store, err);

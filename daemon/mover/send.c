@@ -1,11 +1,12 @@
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/fault.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/image/known.h"
-#include "daemon/mover/fault.h"
 #include "daemon/mover/gather.h"
 #include "daemon/mover/mover.h"
 #include "daemon/mover/outgoing.h"
@@ -76,7 +77,7 @@ static int prepare(struct sender *s, const Rm__MoverSend *m, struct rm_error *er
         uint64_t start_usec = now_usec();
         int r;
 
-        r = fault_point("mover.send.connect", err);
+        r = fault_wait("mover.send.connect", err);
         if (r == 0)
                 r = outgoing_connect(&s->out, config, m->host, m->port, err);
         if (r == 0)
@@ -173,6 +174,8 @@ static int send_ahead(struct sender *s, struct rm_error *err) {
                                 &s->gather.pages, &s->gather.untracked, err);
         if (s->gather.untracked.code < 0)
                 log_info("private memory is not tracked: %s", error_text(&s->gather.untracked));
+        if (r == 0)
+                r = fault_wait("mover.send.tracked", err);
         if (r == 0 && s->gather.pages)
                 r = send_pages(s, m->postcopy, &left, err);
         if (r == 0 && link_peer_files_ahead(s->out.link))
@@ -195,7 +198,7 @@ static int precopy(struct sender *s, struct rm_error *err) {
         const struct image_figures begin = *image_writer_figures(s->out.writer);
         Rm__MoverFigures figures = RM__MOVER_FIGURES__INIT;
         uint64_t begin_usec = now_usec();
-        int r = fault_point("mover.send.precopy", err);
+        int r = fault_wait("mover.send.precopy", err);
 
         s->out.pace.bytes_per_sec = s->control->precopy->precopy->bytes_per_sec;
         compress_limit(s->out.compress, s->out.pace.bytes_per_sec);
@@ -233,24 +236,24 @@ static int wait_start(struct sender *s, struct rm_error *err) {
                         return r;
         }
         s->gather.start_usec = now_usec();
-        return fault_point("mover.send.start", err);
+        return fault_wait("mover.send.start", err);
 }
 
 static int capture(struct sender *s, struct rm_error *err) {
         int r = gather_images(&s->gather, err);
 
         if (r == 0)
-                r = fault_point("mover.send.images", err);
+                r = fault_wait("mover.send.images", err);
         if (r < 0 || !s->gather.pages)
                 return r;
         r = gather_memory(&s->gather, err);
-        return r < 0 ? r : fault_point("mover.send.pages", err);
+        return r < 0 ? r : fault_wait("mover.send.pages", err);
 }
 
 static int send_trees(struct sender *s, const Rm__MoverDumpDone *m, struct rm_error *err) {
         int r = gather_trees(&s->gather, m, err);
 
-        return r < 0 ? r : fault_point("mover.send.trees", err);
+        return r < 0 ? r : fault_wait("mover.send.trees", err);
 }
 
 static int send_end(struct sender *s, struct rm_error *err) {
@@ -261,7 +264,7 @@ static int send_end(struct sender *s, struct rm_error *err) {
                 return r;
         figures_fill(s, &figures);
         control_send_sent(s->control, &figures);
-        return fault_point("mover.send.sent", err);
+        return fault_wait("mover.send.sent", err);
 }
 
 static int wait_ack(struct sender *s, struct rm_error *err) {
@@ -313,6 +316,7 @@ int mover_send(struct control *control) {
         int r;
 
         gather_prepare(&s.gather, control, &hooks);
+        s.gather.hooks_frozen.sums = getenv("RM_COMPARE_PAGES") != NULL;
         s.gather.hooks_ahead = (struct mover_hooks) { .ctx = &s, .poll = ahead_poll, .idle = idle, .deadline = &control->deadline };
         s.gather.hooks_capture.link_readable = link_readable;
         r = run(&s, &err);

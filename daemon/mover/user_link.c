@@ -95,26 +95,26 @@ int user_link_write(struct control *c, int fd, const void *data, size_t size_byt
         return 0;
 }
 
-int user_link_read(struct control *c, int fd, void *data, size_t size_bytes, struct rm_error *err) {
+int user_link_read(struct control *c, int fd, void *data, size_t size_bytes, size_t *ret_bytes, struct rm_error *err) {
         uint64_t deadline_usec = now_usec() + PIECE_USEC;
         uint8_t *at = data;
+        size_t done = 0;
 
-        while (size_bytes > 0) {
-                ssize_t n = recv(fd, at, size_bytes, 0);
+        while (done < size_bytes) {
+                ssize_t n = recv(fd, at + done, size_bytes - done, 0);
                 int r = 0;
 
-                if (n > 0) {
-                        at += n;
-                        size_bytes -= (size_t) n;
-                } else if (n == 0 || errno == ECONNRESET) {
-                        return -ENODATA;
-                } else if (errno == EAGAIN) {
+                if (n > 0)
+                        done += (size_t) n;
+                else if (n == 0 || errno == ECONNRESET)
+                        break;
+                else if (errno == EAGAIN)
                         r = wait_for(c, fd, POLLIN, deadline_usec, err);
-                } else if (errno != EINTR) {
+                else if (errno != EINTR)
                         r = error_sys(err, -errno, "receiving from the program");
-                }
                 if (r < 0)
-                        return r == -ETIMEDOUT ? too_slow(err, "sent", size_bytes) : r;
+                        return r == -ETIMEDOUT ? too_slow(err, "sent", size_bytes - done) : r;
         }
+        *ret_bytes = done;
         return 0;
 }

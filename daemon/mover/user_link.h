@@ -11,7 +11,7 @@ int user_link_listen(const char *path, uint32_t uid, int *ret_fd, struct rm_erro
 int user_link_accept(struct control *c, int listen_fd, uint32_t uid, int *ret_fd, struct rm_error *err);
 /* All of it. -EPIPE: the program has gone. */
 int user_link_write(struct control *c, int fd, const void *data, size_t size_bytes, struct rm_error *err);
-/* All of it. -ENODATA: the program has sent less. */
-int user_link_read(struct control *c, int fd, void *data, size_t size_bytes, struct rm_error *err);
+/* All of it, or less where the program has ended what it sends. */
+int user_link_read(struct control *c, int fd, void *data, size_t size_bytes, size_t *ret_bytes, struct rm_error *err);
 
 #endif

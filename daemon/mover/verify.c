@@ -1,8 +1,8 @@
 #include <stdlib.h>
 
+#include "common/fault.h"
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/mover/fault.h"
 #include "daemon/mover/mover.h"
 #include "daemon/mover/pace.h"
 #include "daemon/mover/priority.h"
@@ -79,7 +79,7 @@ static int run(struct verifier *v, struct rm_error *err) {
         v->start_usec = now_usec();
         v->pace.bytes_per_sec = v->setup->bytes_per_sec;
         priority_lower(&priority);
-        r = fault_point("mover.verify.open", err);
+        r = fault_wait("mover.verify.open", err);
         if (r == 0)
                 r = store_stream_open(v->setup->store, &v->store, err);
         if (r == 0)
@@ -95,7 +95,6 @@ int mover_verify(struct control *control) {
         int r = run(&v, &err);
 
         if (r < 0) {
-                log_error("verify: %s", error_text(&err));
                 control_send_failed(control, &err, false, false);
         } else {
                 control_send_verified(control, &v.result);

@@ -2,10 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/fsuid.h>
 #include <sys/inotify.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -18,7 +23,24 @@ struct identity {
         gid_t gid;
         gid_t *groups;
         int n_groups;
+        bool powerless;
+        uint32_t effective[_LINUX_CAPABILITY_U32S_3]; /* capabilities, where it is */
 };
+
+/* Changes what this thread may do. fsuid leaves it capabilities that are not of files, as CAP_SYS_PTRACE, by which links in /proc of other processes can be followed. NULL: none. */
+static int set_effective(const uint32_t *effective, uint32_t *ret_before) {
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+        if (syscall(SYS_capget, &header, data) < 0)
+                return -errno;
+        for (size_t i = 0; i < ARRAY_SIZE(data); i++) {
+                if (ret_before)
+                        ret_before[i] = data[i].effective;
+                data[i].effective = effective ? effective[i] : 0;
+        }
+        return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
 
 /* The system call itself: glibc's function would change all threads of the process. */
 static int set_groups(int n, const gid_t *groups) {
@@ -37,6 +59,8 @@ static gid_t current_fsgid(void) {
 static void identity_restore(struct identity *identity) {
         if (!identity->active)
                 return;
+        if (identity->powerless && set_effective(identity->effective, NULL) < 0)
+                abort();
         (void) setfsuid(identity->uid);
         (void) setfsgid(identity->gid);
         if (identity->groups_dropped && set_groups(identity->n_groups, identity->groups) < 0)
@@ -53,7 +77,6 @@ static int identity_take(uid_t uid, gid_t gid, struct identity *ret_identity) {
         *ret_identity = identity;
         if (uid == USER_NONE)
                 return 0;
-        identity.active = true;
         identity.uid = current_fsuid();
         identity.gid = current_fsgid();
         identity.n_groups = getgroups(0, NULL);
@@ -61,6 +84,7 @@ static int identity_take(uid_t uid, gid_t gid, struct identity *ret_identity) {
                 return -errno;
         identity.groups = xcalloc((size_t) identity.n_groups, sizeof(gid_t));
         identity.n_groups = getgroups(identity.n_groups, identity.groups);
+        identity.active = true;
         identity.groups_dropped = identity.n_groups >= 0 && set_groups(0, NULL) == 0;
         (void) setfsgid(gid);
         (void) setfsuid(uid);
@@ -69,16 +93,37 @@ static int identity_take(uid_t uid, gid_t gid, struct identity *ret_identity) {
                 identity_restore(&identity);
                 return -EPERM;
         }
+        identity.powerless = set_effective(NULL, identity.effective) == 0;
+        if (!identity.powerless) {
+                identity_restore(&identity);
+                return -EPERM;
+        }
         *ret_identity = identity;
         return 0;
 }
 
-static int open_regular(const char *path, int *ret_fd, struct stat *ret_stat) {
-        cleanup_close int place = open(path, O_PATH | O_CLOEXEC);
+/* What /proc shows depends on who looks, and names that a user gives are no way for rmd to look there for him. */
+static int open_place(const char *path, bool of_user) {
+        const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = of_user ? RESOLVE_NO_MAGICLINKS : 0 };
+        int fd = (int) syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+        struct statfs fs;
+
+        if (fd < 0)
+                return -errno;
+        if (!of_user || (fstatfs(fd, &fs) == 0 && fs.f_type != PROC_SUPER_MAGIC))
+                return fd;
+        (void) close(fd);
+        return -ENOTSUP;
+}
+
+static int open_regular(const char *path, bool of_user, int *ret_fd, struct stat *ret_stat) {
+        cleanup_close int place = open_place(path, of_user);
         char again[64];
         int fd;
 
-        if (place < 0 || fstat(place, ret_stat) < 0)
+        if (place < 0)
+                return place;
+        if (fstat(place, ret_stat) < 0)
                 return -errno;
         if (S_ISDIR(ret_stat->st_mode))
                 return -EISDIR;
@@ -106,7 +151,7 @@ int user_file_open(const char *path, uid_t uid, gid_t gid, int *ret_fd, struct s
 
         if (r < 0)
                 return r;
-        r = open_regular(path, &fd, &st);
+        r = open_regular(path, uid != USER_NONE, &fd, &st);
         identity_restore(&identity);
         if (r < 0)
                 return r;

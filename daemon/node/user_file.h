@@ -10,9 +10,9 @@
 
 /* Open a regular file for reading, close-on-exec. Nothing else is ever opened, not even for a moment: opening a FIFO blocks
  * and opening a device can do things. The path is walked and the file opened as `uid` and `gid` without supplementary
- * groups (those of root would open more than the user may see); USER_NONE: as the caller. May block on a network file
+ * groups (those of root would open more than the user may see) and without capabilities, and nothing in /proc is opened for a user; USER_NONE: as the caller. May block on a network file
  * system. Changes this thread only, and undoes it before it returns.
- * -EISDIR, -ENOTSUP: not a regular file; -EPERM: this process may not act as `uid`; else as open(). */
+ * -EISDIR, -ENOTSUP: not a regular file, or one of /proc; -ELOOP: the path goes through a link of /proc; -EPERM: this process may not act as `uid`; else as open(). */
 int user_file_open(const char *path, uid_t uid, gid_t gid, int *ret_fd, struct stat *ret_stat);
 
 /* inotify_add_watch() with the rights of the user. Returns the watch descriptor or a negative errno. */

@@ -304,30 +304,42 @@ static uint64_t word_come(const struct chunk *chunk, uint64_t word) {
         return chunk->there[word] | (chunk->zero ? chunk->zero[word] : 0);
 }
 
-/* [from, to) of one chunk's pages, a word at a time. */
-static bool chunk_has_come(const struct chunk *chunk, uint64_t from, uint64_t to) {
+/* The first of [from, to) of one chunk's pages that has not come, or `to`; a word at a time. */
+static uint64_t chunk_missing(const struct chunk *chunk, uint64_t from, uint64_t to) {
         while (from < to) {
-                uint64_t first = from % WORD_BITS;
-                uint64_t n = WORD_BITS - first < to - from ? WORD_BITS - first : to - from;
-                uint64_t mask = (n == WORD_BITS ? UINT64_MAX : (UINT64_C(1) << n) - 1) << first;
+                uint64_t missing = ~word_come(chunk, from / WORD_BITS) >> (from % WORD_BITS);
 
-                if ((word_come(chunk, from / WORD_BITS) & mask) != mask)
-                        return false;
-                from += n;
+                if (missing) {
+                        from += (uint64_t) __builtin_ctzll(missing);
+                        return from < to ? from : to;
+                }
+                from = (from / WORD_BITS + 1) * WORD_BITS;
         }
-        return true;
+        return to;
 }
 
-bool page_store_has_come(const struct page_store *store, uint64_t start, uint64_t end) {
-        uint64_t from = start / PAGES_PAGE_BYTES, to = end / PAGES_PAGE_BYTES, a, b;
+uint64_t page_store_missing(const struct page_store *store, uint64_t start, uint64_t end) {
+        uint64_t from = start / PAGES_PAGE_BYTES, to = end / PAGES_PAGE_BYTES, a, b, at;
 
         for (uint64_t number = from / CHUNK_PAGES; from < to && number <= (to - 1) / CHUNK_PAGES; number++) {
                 const struct chunk *chunk = find_chunk(store, number);
+                uint64_t begin = number * CHUNK_PAGES;
 
-                if (!chunk || (clip(chunk, from, to, &a, &b) && !chunk_has_come(chunk, a, b)))
-                        return false;
+                if (!chunk)
+                        return (begin > from ? begin : from) * PAGES_PAGE_BYTES;
+                if (clip(chunk, from, to, &a, &b) && (at = chunk_missing(chunk, a, b)) < b)
+                        return (begin + at) * PAGES_PAGE_BYTES;
         }
-        return true;
+        return end;
+}
+
+uint64_t page_store_come_bytes(const struct page_store *store) {
+        uint64_t pages = 0;
+
+        for (const struct chunk *chunk = store->chunks; chunk; chunk = chunk->hh.next)
+                for (uint64_t word = 0; word < CHUNK_WORDS; word++)
+                        pages += (uint64_t) __builtin_popcountll(word_come(chunk, word));
+        return pages * PAGES_PAGE_BYTES;
 }
 
 int page_store_keep(struct page_store *store, uint64_t start, uint64_t end) {

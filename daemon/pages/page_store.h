@@ -27,8 +27,10 @@ int page_store_write(struct page_store *store, uint64_t address, const void *dat
 
 /* Pages of zeros in place of those that were there: holes, of which the store remembers that they came. */
 int page_store_zero(struct page_store *store, uint64_t start, uint64_t end);
-/* Has each of these pages come, with page_store_write() or page_store_zero()? Not of a store that was adopted. */
-bool page_store_has_come(const struct page_store *store, uint64_t start, uint64_t end);
+/* The first of these pages that has not come, with page_store_write() or page_store_zero();
+ * `end`: each has. Not of a store that was adopted. */
+uint64_t page_store_missing(const struct page_store *store, uint64_t start, uint64_t end);
+uint64_t page_store_come_bytes(const struct page_store *store);
 
 /* Keep only what is told: page_store_keep() for each run that there is, in any order, then page_store_drop_others(), which returns what was not told. */
 int page_store_keep(struct page_store *store, uint64_t start, uint64_t end);

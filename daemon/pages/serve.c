@@ -709,15 +709,23 @@ int serve_copy(struct serve *serve, int uffd, int parent_uffd) {
 
 /* ---- CRIU ---- */
 
+static int hear_criu(int fd, void *data, size_t size_bytes, int *ret_descriptor, struct rm_error *err) {
+        int r = passing_receive(fd, data, size_bytes, ret_descriptor);
+
+        if (r == -EPIPE || r == -ECONNRESET)
+                return error_set(err, -ECANCELED, "CRIU has ended before it had restored all");
+        return r < 0 ? error_sys(err, r, "hear from CRIU") : 0;
+}
+
 /* CRIU runs as the job's owner: it may say anything. */
 static int accept_task(struct serve *serve, int fd, pid_t pid, struct rm_error *err) {
         cleanup_close int uffd = -1;
         struct task *task = find_task(serve, pid);
         char byte;
-        int r = passing_receive(fd, &byte, 1, &uffd);
+        int r = hear_criu(fd, &byte, 1, &uffd, err);
 
         if (r < 0)
-                return error_sys(err, r, "get a userfaultfd from CRIU");
+                return r;
         if (!task)
                 return error_set(err, -EPROTO, "CRIU restores the process %d, whose memory did not come with the image", (int) pid);
         if (uffd < 0 || !passing_is_userfaultfd(uffd) || task->uffd >= 0)
@@ -742,11 +750,11 @@ static int check_all_restored(const struct serve *serve, struct rm_error *err) {
 static int accept_next(struct serve *serve, int fd, struct rm_error *err) {
         int descriptor;
         int32_t pid;
-        int r = passing_receive(fd, &pid, sizeof(pid), &descriptor);
+        int r = hear_criu(fd, &pid, sizeof(pid), &descriptor, err);
 
         cleanup_close_fd(&descriptor);
         if (r < 0)
-                return error_sys(err, r, "hear from CRIU");
+                return r;
         if (pid == FINISHED) {
                 serve->restored = true;
                 return check_all_restored(serve, err);

@@ -69,7 +69,7 @@ int serve_resume(struct serve *serve, int uffd, struct page_store *store);
 int serve_copy(struct serve *serve, int uffd, int parent_uffd);
 
 /* What CRIU says on `fd`, connected by it: takes the userfaultfd of each process, serves those that are there meanwhile, and returns when the restore
- * is finished. -EPIPE: CRIU has hung up before; -EPROTO: it says what it should not, or has restored other processes than those whose pages are
+ * is finished. -ECANCELED: CRIU has ended before; -EPROTO: it says what it should not, or has restored other processes than those whose pages are
  * here: none may run with zeros in place of what it had. */
 int serve_accept(struct serve *serve, int fd, struct rm_error *err);
 /* Faults in [start, end) of a process that serve_accept() has taken are to come here, as CRIU should have arranged, if

@@ -42,6 +42,7 @@ struct track {
         int memory_fd; /* of the memory that the latest round looked at; -1: none yet */
         unsigned kinds;
         bool without_guards; /* the kernel does not know this category */
+        bool failed; /* a round has: what it protected and did not tell passes for unwritten */
         track_poll_cb poll;
         void *poll_ctx;
         struct track_figures figures;
@@ -58,27 +59,42 @@ static int uffd_begin(int uffd) {
         return ioctl(uffd, UFFDIO_API, &api) < 0 ? -errno : 0;
 }
 
+static int uffd_unregister(int uffd, uint64_t start, uint64_t end) {
+        struct uffdio_range range = { .start = start, .len = end - start };
+
+        return ioctl(uffd, UFFDIO_UNREGISTER, &range) < 0 ? -errno : 0;
+}
+
+/* All of it or nothing: where a mapping would have to be split, and the process has as many as
+ * it may, the kernel has registered those before it. Its other errors come first; with one of
+ * them a part may belong to a userfaultfd of the process, which kernels before 6.17 would
+ * unregister. */
 static int uffd_register(int uffd, uint64_t start, uint64_t end) {
         struct uffdio_register registration = { .range = { .start = start, .len = end - start }, .mode = UFFDIO_REGISTER_MODE_WP };
+        int r = ioctl(uffd, UFFDIO_REGISTER, &registration) < 0 ? -errno : 0;
 
-        return ioctl(uffd, UFFDIO_REGISTER, &registration) < 0 ? -errno : 0;
+        if (r == -ENOMEM)
+                (void) uffd_unregister(uffd, start, end);
+        return r;
 }
 
 /* Takes the protection off again: what is registered now can have pages that an earlier registration has left marked as unwritten. */
 static int uffd_unprotect(int uffd, uint64_t start, uint64_t end) {
         struct uffdio_writeprotect unprotect = { .range = { .start = start, .len = end - start } };
-        struct uffdio_range range = { .start = start, .len = end - start };
+        int r;
 
         if (ioctl(uffd, UFFDIO_WRITEPROTECT, &unprotect) == 0)
                 return 0;
         /* A part of it is registered no more already. */
-        return ioctl(uffd, UFFDIO_UNREGISTER, &range) < 0 ? -errno : -ENOENT;
+        r = uffd_unregister(uffd, start, end);
+        return r < 0 ? r : -ENOENT;
 }
 
 enum scan {
         SCAN_PROTECT, /* written, and protect these again */
         SCAN_WRITTEN,
         SCAN_PRESENT,
+        SCAN_BOTH, /* present, and which of them are written */
         SCAN_REGISTERED, /* those in mappings that are registered */
         SCAN_UNREGISTERED, /* the others: whether they are written is not known */
 };
@@ -101,7 +117,7 @@ static struct pm_scan_arg scan_argument(enum scan scan, const struct map *map) {
                 .category_mask = PAGE_IS_PFNZERO | masks[scan],
                 .category_inverted = PAGE_IS_PFNZERO | (scan == SCAN_UNREGISTERED ? PAGE_IS_WPALLOWED : 0),
                 .category_anyof_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
-                .return_mask = PAGE_IS_PRESENT,
+                .return_mask = scan == SCAN_BOTH ? PAGE_IS_WRITTEN : PAGE_IS_PRESENT,
         };
 
         if (map->kind == MAP_KIND_PRIVATE_FILE) {
@@ -190,7 +206,7 @@ static int pid_of(int pidfd, pid_t *ret) {
 static int open_process(int pidfd) {
         cleanup_close int fd = -1;
         char path[64];
-        pid_t pid;
+        pid_t pid = 0;
         int r = pid_of(pidfd, &pid);
 
         if (r < 0)
@@ -265,6 +281,7 @@ struct round {
         enum scan scan;
         int pagemap_fd;
         track_run_cb run;
+        track_run_cb present; /* of SCAN_BOTH */
         void *ctx;
         struct maps maps;
         uint64_t polled_usec;
@@ -392,14 +409,18 @@ static int register_maps(struct round *round, struct rm_error *err) {
         return r;
 }
 
-static int tell(struct round *round, int n, enum map_kind kind) {
+/* `scan`: how these regions were found. */
+static int tell(struct round *round, int n, enum scan scan, enum map_kind kind) {
         for (int i = 0; i < n; i++) {
                 const struct page_region *region = &round->regions[i];
-                int r = round->run(round->ctx, region->start, region->end, kind);
+                bool wanted = scan != SCAN_BOTH || (region->categories & PAGE_IS_WRITTEN) != 0;
+                int r = wanted ? round->run(round->ctx, region->start, region->end, kind) : 0;
 
+                if (r == 0 && round->scan == SCAN_BOTH)
+                        r = round->present(round->ctx, region->start, region->end, kind);
                 if (r != 0)
                         return r;
-                if (round->scan != SCAN_PRESENT)
+                if (wanted && round->scan != SCAN_PRESENT)
                         round->track->figures.pages += (region->end - region->start) / PAGES_PAGE_BYTES;
         }
         return 0;
@@ -414,13 +435,15 @@ static uint64_t scanned_to(const struct round *round, const struct pm_scan_arg *
 
 /* What is not registered counts as written. */
 static enum scan scan_for(struct round *round, const struct map *map) {
-        if (round->scan != SCAN_WRITTEN)
+        if (round->scan != SCAN_WRITTEN && round->scan != SCAN_BOTH)
                 return round->scan;
-        return round->track->uffd < 0 || find_page(round, SCAN_UNREGISTERED, map) != 0 ? SCAN_PRESENT : SCAN_WRITTEN;
+        return round->track->uffd < 0 || round->track->failed || find_page(round, SCAN_UNREGISTERED, map) != 0 ? SCAN_PRESENT
+                                                                                                               : round->scan;
 }
 
 static int scan_map(struct round *round, const struct map *map, struct rm_error *err) {
-        struct pm_scan_arg argument = scan_argument(scan_for(round, map), map);
+        enum scan scan = scan_for(round, map);
+        struct pm_scan_arg argument = scan_argument(scan, map);
         int r = 0;
 
         argument.vec = (uint64_t) (uintptr_t) round->regions;
@@ -437,15 +460,15 @@ static int scan_map(struct round *round, const struct map *map, struct rm_error 
                 if (end <= argument.start)
                         return error_set(err, -EIO, "scan pages at %" PRIx64 ": it does not go on", (uint64_t) argument.start);
                 argument.start = end;
-                r = tell(round, n, map->kind);
+                r = tell(round, n, scan, map->kind);
                 if (r == 0)
                         r = poll_sometimes(round);
         }
         return r;
 }
 
-static int round_run(struct track *track, enum scan scan, track_run_cb run, void *ctx, struct rm_error *err) {
-        struct round round = { .track = track, .scan = scan, .pagemap_fd = -1, .run = run, .ctx = ctx };
+static int round_run(struct track *track, enum scan scan, track_run_cb run, track_run_cb present, void *ctx, struct rm_error *err) {
+        struct round round = { .track = track, .scan = scan, .pagemap_fd = -1, .run = run, .present = present, .ctx = ctx };
         int r = round_open(&round, err);
 
         if (r == 0 && scan == SCAN_PROTECT)
@@ -457,19 +480,25 @@ static int round_run(struct track *track, enum scan scan, track_run_cb run, void
         cleanup_close_fd(&round.pagemap_fd);
         if (scan != SCAN_PRESENT)
                 track->figures.rounds++;
+        if (scan == SCAN_PROTECT && r != 0)
+                track->failed = true;
         return r;
 }
 
 int track_round(struct track *track, track_run_cb run, void *ctx, struct rm_error *err) {
-        return round_run(track, SCAN_PROTECT, run, ctx, err);
+        return round_run(track, SCAN_PROTECT, run, NULL, ctx, err);
 }
 
 int track_last(struct track *track, track_run_cb run, void *ctx, struct rm_error *err) {
-        return round_run(track, SCAN_WRITTEN, run, ctx, err);
+        return round_run(track, SCAN_WRITTEN, run, NULL, ctx, err);
+}
+
+int track_last_and_present(struct track *track, track_run_cb run, track_run_cb present, void *ctx, struct rm_error *err) {
+        return round_run(track, SCAN_BOTH, run, present, ctx, err);
 }
 
 int track_present(struct track *track, track_run_cb run, void *ctx, struct rm_error *err) {
-        return round_run(track, SCAN_PRESENT, run, ctx, err);
+        return round_run(track, SCAN_PRESENT, run, NULL, ctx, err);
 }
 
 void track_again(struct track *track, uint64_t start, uint64_t end) {

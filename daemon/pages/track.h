@@ -2,9 +2,11 @@
  * memory. Blocking; for root. The process need not help, cannot prevent that pages are told as written, and is stopped only while
  * the tracking begins.
  *
- * How it is used: track_start(), then rounds: track_round() tells what was written since the round before (the first: all there is) and
- * protects it again, and the caller reads these pages, a moment later: see PAGES_PINNED_USEC. When the process is frozen, track_last() tells what was written since, and
- * track_present() which pages there are at all. A copy that has taken every run, and drops what is not present, is right. */
+ * How it is used: track_start(), then rounds: track_round() tells what was written since the
+ * round before (the first: all there is) and protects it again, and the caller reads these
+ * pages, a moment later: see PAGES_PINNED_USEC. When the process is frozen,
+ * track_last_and_present() tells what was written since, and which pages there are at all. A
+ * copy that has taken every run, and drops what is not present, is right. */
 #ifndef RM_DAEMON_PAGES_TRACK_H
 #define RM_DAEMON_PAGES_TRACK_H
 
@@ -17,9 +19,11 @@
 
 struct track;
 
-/* The kernel may write into a page that it has looked up before: for process_vm_writev(2), or for a read(2) with O_DIRECT. That is no page
- * fault: the page was told when it was looked up, and is not told again. Calls of the former kind take less than this time, so what a round
- * told is to be read that much later; whoever may do the latter cannot be tracked. */
+/* The kernel may write into a page that it has looked up before: for process_vm_writev(2), or
+ * for a read(2) past the page cache. That is no page fault: the page was told when it was looked
+ * up, and is not told again. Calls of the former kind usually take less than this time, so what
+ * a round told is to be read that much later, and when they are over (daemon/mover/calls.h);
+ * whoever may do the latter cannot be tracked. */
 #define PAGES_PINNED_USEC 20000U
 
 /* [start, end): whole pages of one mapping, in ascending order. Nonzero ends the call with this value. */
@@ -50,15 +54,21 @@ int track_proc_fd(const struct track *track);
 typedef int (*track_poll_cb)(void *ctx);
 void track_set_poll(struct track *track, track_poll_cb poll, void *ctx);
 
-/* A round while it runs. Pages are protected before they are told: what is read afterwards is told again if it changes meanwhile.
- * -ESRCH: it has ended, or executes another program just now. -ESTALE: it has executed another program, whose pages are not tracked.
- * -EBUSY: it uses userfaultfd itself. After any error pages may have been protected and not told: then all pages must be taken anew, by
- * another track. */
+/* A round while it runs. Pages are protected before they are told: what is read afterwards is
+ * told again if it changes meanwhile. -ESRCH: it has ended, or executes another program just
+ * now. -ESTALE: it has executed another program, whose pages are not tracked. -EBUSY: it uses
+ * userfaultfd itself. After any error pages may have been protected and not told: track_last()
+ * tells all there are then, and for further rounds another track is needed. */
 int track_round(struct track *track, track_run_cb run, void *ctx, struct rm_error *err);
 /* Of what a round told: it is told again, by the next round at the latest, if it is still there. For what could not be read. */
 void track_again(struct track *track, uint64_t start, uint64_t end);
 /* Once it is frozen. What is not tracked, as new memory or another program, is told as written. */
 int track_last(struct track *track, track_run_cb run, void *ctx, struct rm_error *err);
+/* The same, and by `present`, each run behind that of `run`, all pages there are, both as one
+ * look at each page finds it. The kernel does not stand still with the process: where nothing is
+ * tracked, khugepaged fills holes with zeros, and these pages would be new to a second look,
+ * though their contents never came. */
+int track_last_and_present(struct track *track, track_run_cb run, track_run_cb present, void *ctx, struct rm_error *err);
 /* All pages there are, in memory or swapped out. Pages of zeros that were only read are not told, nor guards (MADV_GUARD_INSTALL; by
  * Linux 6.13 and 6.14 they are, and cannot be read). */
 int track_present(struct track *track, track_run_cb run, void *ctx, struct rm_error *err);

@@ -17,6 +17,7 @@
 
 #include "common/util.h"
 #include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/image_identity.h"
 #include "daemon/capsule/log_tail.h"
 #include "daemon/capsule/pages_preload/preload.h"
 #include "daemon/pages/page_store.h"
@@ -38,6 +39,7 @@ enum {
         STEP_BYTES = 64 << 10,
         STOP_LIMIT_USEC = 1000000,
         PID_CHARS = 16,
+        CORE_MAX_BYTES = 1 << 20,
 };
 
 struct test {
@@ -62,7 +64,7 @@ static _Noreturn void execute(const char *path, char *const *argv, char *const *
         for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
                 (void) dup2(null, fd);
         (void) close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
-        (void) chdir("/");
+        (void) !chdir("/");
         if (identity_become(&spec, capabilities, IDENTITY_NO_GROUP) == 0)
                 (void) execve(path, argv, env);
         _exit(127);
@@ -150,10 +152,8 @@ static int copy_while_it_runs(struct test *test, struct rm_error *error) {
 }
 
 static int copy_the_rest(struct test *test, struct rm_error *error) {
-        int r = track_last(test->track, copy_run, test, error);
+        int r = track_last_and_present(test->track, copy_run, keep_run, test, error);
 
-        if (r == 0)
-                r = track_present(test->track, keep_run, test, error);
         if (r == 0)
                 r = page_store_drop_others(test->store);
         track_end(test->track);
@@ -196,7 +196,7 @@ static pid_t start_criu(const struct test *test, const char *const *options, boo
                 argv[n++] = (char *) *options++;
         pid = fork();
         if (pid == 0)
-                execute(test->ends->criu, argv, env, identity_criu_capabilities(dump));
+                execute(test->ends->criu, argv, env, identity_criu_capabilities(dump ? IDENTITY_DUMP : IDENTITY_RESTORE));
         return pid;
 }
 
@@ -259,10 +259,26 @@ static int await_connection(int listen_fd, pid_t criu) {
         return polled[0].revents ? accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC) : -ECHILD;
 }
 
+/* As for every restore: CRIU has no capability to drop others. */
+static int lift_bounding(const struct test *test, struct rm_error *error) {
+        cleanup_free char *path = xasprintf(IMAGES_DIR "/core-%d.img", (int) test->pid);
+        cleanup_free uint8_t *lifted = NULL;
+        cleanup_free char *image = NULL;
+        size_t size = 0;
+        int r = read_file(path, CORE_MAX_BYTES, &image, &size);
+
+        if (r < 0)
+                return error_sys(error, r, "%s", path);
+        lifted = xcalloc(1, image_identity_lifted_bytes(size));
+        size = image_identity_lift_bounding((uint8_t *) image, size, lifted);
+        r = write_file_atomic(path, (const char *) lifted, size, 0644, false);
+        return r < 0 ? error_sys(error, r, "%s", path) : 0;
+}
+
 static int restore(struct test *test, struct rm_error *error) {
         static const char *const options[] = { "--lazy-pages", "--restore-detached", "--log-file", RESTORE_LOG, NULL };
         static const struct serve_ops ops = { 0 };
-        cleanup_close int listen_fd = listen_for_criu(error), fd = -1;
+        cleanup_close int listen_fd = lift_bounding(test, error) < 0 ? -1 : listen_for_criu(error), fd = -1;
         struct serve *serve = serve_create(&ops, NULL);
         pid_t criu = listen_fd < 0 ? -1 : start_criu(test, options, false);
         int r = criu < 0 ? -EIO : 0;

@@ -2,7 +2,7 @@
  * CRIU and the kernel do things that neither promises. In namespaces of its own, and of what it makes nothing is left.
  *
  * usage: rm-pages-test CRIU [LIBRARY]     as root; CRIU: its path; LIBRARY: in place of the installed one
- * One line on stdout. Exit status 0: it may; 1: it may not, and the line says why; 2: wrong usage. */
+ * One line on stdout. Exit status 0: it may; 1: it may not, and the line says why; 2: wrong usage; 3: it took too long to tell. */
 #include <errno.h>
 #include <inttypes.h>
 #include <net/if.h>
@@ -110,6 +110,7 @@ static int try(const char *criu, const char *library, struct rm_error *error) {
 int main(int argc, char **argv) {
         uint64_t begin = now_usec();
         struct rm_error error = { 0 };
+        int r;
 
         if (argc == 2 && strcmp(argv[1], "--process") == 0)
                 process_run();
@@ -117,10 +118,11 @@ int main(int argc, char **argv) {
                 (void) fprintf(stderr, "usage: rm-pages-test CRIU [LIBRARY]\n");
                 return 2;
         }
-        if (try(argv[1], argc > 2 ? argv[2] : PAGES_LIBRARY, &error) < 0) {
+        r = try(argv[1], argc > 2 ? argv[2] : PAGES_LIBRARY, &error);
+        if (r < 0) {
                 error_clean(&error);
                 (void) printf("%.400s\n", error_text(&error));
-                return 1;
+                return r == -ETIMEDOUT ? 3 : 1;
         }
         (void) printf("%d MiB dumped and restored in %" PRIu64 " ms\n", PROCESS_LAZY_BYTES >> 20, (now_usec() - begin) / 1000);
         return 0;

@@ -436,18 +436,15 @@ void request_job_input(struct client *client, const Rm__LocalRequest *request) {
 }
 
 /* The front end has all of it: the spool may go. */
-static void output_done(struct client *client, uint32_t request_id, const Rm__Job *job) {
+static void output_done(struct client *client, const Rm__LocalRequest *request, const Rm__Job *job) {
         struct command c;
 
-        if (!job_ended(job)) {
-                client_error(client, request_id, -EBUSY, "output-ack: job %" PRIu64 " has not ended", job->id);
-                return;
-        }
-        if (job->output_done) {
-                client_ok(client, request_id, job->id, "");
-                return;
-        }
-        request_propose(client, request_id, command_job_output_done(&c, job->id));
+        if (!job_ended(job))
+                client_error(client, request->id, -EBUSY, "output-ack: job %" PRIu64 " has not ended", job->id);
+        else if (job->output_done)
+                client_ok(client, request->id, job->id, "");
+        else
+                request_propose(client, request, command_job_output_done(&c, job->id));
 }
 
 void request_output_ack(struct client *client, const Rm__LocalRequest *request) {
@@ -459,7 +456,7 @@ void request_output_ack(struct client *client, const Rm__LocalRequest *request) 
                 return;
         job = request_own_job(client, request->id, "output-ack", ack->job);
         if (job && ack->done)
-                output_done(client, request->id, job);
+                output_done(client, request, job);
         else if (job)
                 outputs_ack(client->rmd->outputs, client, ack);
 }

@@ -8,7 +8,10 @@
 #include "daemon/checkpoint/checkpoints.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/cluster/feature_level.h"
+#include "daemon/cluster/owner.h"
+#include "daemon/job/user_limits.h"
 #include "daemon/leader/checkpoint_schedule.h"
+#include "daemon/requests/owner_today.h"
 #include "daemon/requests/requests.h"
 
 /* ---- what is asked ---- */
@@ -102,7 +105,10 @@ void request_checkpoint_job(struct client *client, const Rm__LocalRequest *reque
 
 void request_drill_job(struct client *client, const Rm__LocalRequest *request) {
         const Rm__DrillJob *in = request->drill_job;
-        struct checkpoint_wish wish = { .cause = RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL, .by = client->user };
+        Rm__UserLimits limits;
+        struct checkpoint_wish wish = { .cause = RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL,
+                                        .by = client->user,
+                                        .limits = user_limits(client->rmd, client->admin, &limits) };
         struct request_answer *answer;
         struct rm_error err = { 0 };
 
@@ -113,17 +119,44 @@ void request_drill_job(struct client *client, const Rm__LocalRequest *request) {
                 request_answer_proposed(answer, error_prefix(&err, "drill"), err.text, 0, 0);
 }
 
+/* False: the client was told why not, or the request comes again. Root may say that a job is to go
+ * on as it was saved. */
+static bool owner_may_go_on(struct client *client, const Rm__LocalRequest *request, const Rm__JobSpec *spec) {
+        const struct user *user;
+        struct rm_error err = { 0 };
+
+        if (client->uid == 0 && request->restart_job->saved_rights)
+                return true;
+        user = owner_today(client, request, "restart-job", spec->uid);
+        if (!user)
+                return false;
+        if (owner_check(spec, &(struct owner_today) { user->name, user->groups, user->n_groups }, &err) == 0)
+                return true;
+        client_error(client, request->id, err.code,
+                     "restart-job: job %" PRIu64 " goes on with the rights that it was saved with, but %s; root may let it: "
+                     "'rmctl restart-job --saved-rights'",
+                     request->restart_job->job, err.text);
+        return false;
+}
+
 void request_restart_job(struct client *client, const Rm__LocalRequest *request) {
         const Rm__RestartJob *in = request->restart_job;
         const Rm__Job *job = own_job(client, request->id, "restart-job", in->job);
         struct rm_error err = { 0 };
+        Rm__UserLimits limits;
         struct command c;
 
         if (!job)
                 return;
-        (void) checkpoints_check_restart(job, in->checkpoint, &err);
-        if (!refused(client, request->id, &err))
-                request_propose(client, request->id, command_job_release(&c, in->job, in->checkpoint, client->user));
+        if (in->saved_rights && client->uid != 0)
+                (void) error_set(&err, -EPERM, "restart-job: --saved-rights is for root");
+        if (err.code == 0)
+                (void) checkpoints_check_restart(job, in->checkpoint, &err);
+        if (refused(client, request->id, &err) || !owner_may_go_on(client, request, job->spec))
+                return;
+        request_propose(client, request,
+                        command_job_release(&c, in->job, in->checkpoint, client->user,
+                                            user_limits(client->rmd, client->admin, &limits)));
 }
 
 struct asked {
@@ -173,7 +206,7 @@ void request_remove_checkpoint(struct client *client, const Rm__LocalRequest *re
                 return;
         (void) checkpoints_find(job, in->checkpoint, "remove-checkpoint", &checkpoint, &err);
         if (!refused(client, request->id, &err))
-                request_propose(client, request->id, command_checkpoint_remove(&c, in->job, in->checkpoint, client->user));
+                request_propose(client, request, command_checkpoint_remove(&c, in->job, in->checkpoint, client->user));
 }
 
 /* ---- export and import ---- */
@@ -227,11 +260,21 @@ static struct asked *asked_create(struct client *client, uint32_t request_id) {
         return asked;
 }
 
-/* The memory of his programs is in it: not even an administrator's who is not root. */
-static int check_owner(const struct client *client, const Rm__Job *job, struct rm_error *err) {
+int checkpoints_check_owner(const struct client *client, const Rm__Job *job, struct rm_error *err) {
         if (client->conn && (client->uid == 0 || client->uid == job->spec->uid))
                 return 0;
         return error_set(err, -EPERM, "export-checkpoint: only the job's owner and root may do that");
+}
+
+int checkpoints_check_key(const struct client *client, const char *verb, const char *key_file, struct rm_error *err) {
+        if (!*key_file)
+                return 0;
+        if (!client->conn || client->uid != 0)
+                return error_set(
+                        err, -EPERM,
+                        "%s: only root may give a key: whoever has it can read all that is in the checkpoint, and make others",
+                        verb);
+        return *key_file == '/' ? 0 : error_set(err, -EINVAL, "%s: the path '%s' is not absolute", verb, key_file);
 }
 
 void request_export_checkpoint(struct client *client, const Rm__LocalRequest *request) {
@@ -239,7 +282,7 @@ void request_export_checkpoint(struct client *client, const Rm__LocalRequest *re
         const Rm__ExportCheckpoint *in = request->export_checkpoint;
         const Rm__Job *job = own_job(client, request->id, "export-checkpoint", in->job);
         struct checkpoints *checkpoints = client->rmd->checkpoints;
-        struct checkpoints_user user = { client->uid, client->user };
+        struct checkpoints_user user = { .uid = client->uid, .name = client->user, .key_file = in->key_file };
         const Rm__Checkpoint *checkpoint = NULL;
         struct rm_error err = { 0 };
         struct asked *asked;
@@ -247,7 +290,8 @@ void request_export_checkpoint(struct client *client, const Rm__LocalRequest *re
 
         if (!job)
                 return;
-        if (check_owner(client, job, &err) == 0 &&
+        if (checkpoints_check_owner(client, job, &err) == 0 &&
+            checkpoints_check_key(client, "export-checkpoint", in->key_file, &err) == 0 &&
             checkpoints_find(job, in->checkpoint, "export-checkpoint", &checkpoint, &err) == 0 &&
             checkpoints_gather(checkpoints, in->job, in->checkpoint, in->since_usec, &here, &err) < 0)
                 (void) error_prefix(&err, "export-checkpoint");
@@ -264,15 +308,23 @@ void request_export_checkpoint(struct client *client, const Rm__LocalRequest *re
 
 void request_import_checkpoint(struct client *client, const Rm__LocalRequest *request) {
         static const struct checkpoints_exchange_ops ops = { on_exchange_open, on_import_end };
-        struct checkpoints_user user = { client->uid, client->user };
+        const char *key_file = request->import_checkpoint->key_file;
+        const struct user *today = NULL;
+        struct checkpoints_user user = { .uid = client->uid, .name = client->user, .admin = client->admin, .key_file = key_file };
         struct rm_error err = { 0 };
         struct asked *asked;
 
         (void) checkpoints_check(cluster_state(client->rmd->cluster), "import-checkpoint", STATE_LEVEL_IMPORT, &err);
         if (err.code == 0 && !client->conn)
                 (void) error_set(&err, -EPERM, "import-checkpoint: only a program of this node may do that");
+        if (err.code == 0)
+                (void) checkpoints_check_key(client, "import-checkpoint", key_file, &err);
         if (refused(client, request->id, &err))
                 return;
+        today = owner_today(client, request, "import-checkpoint", client->uid);
+        if (!today)
+                return;
+        user.today = (struct owner_today) { today->name, today->groups, today->n_groups };
         asked = asked_create(client, request->id);
         if (checkpoints_import(client->rmd->checkpoints, &user, &ops, asked, &err) < 0)
                 exchange_ended(asked, "import-checkpoint", err.code, error_text(&err));

@@ -257,30 +257,11 @@ void request_dispatch(struct client *client, const Rm__LocalRequest *request, st
                 client_error(client, request->id, -EAGAIN, "%s: the cluster is changing; try again", entry->name);
 }
 
-struct request_answer {
-        struct client *client;
-        uint32_t request_id;
-};
+bool request_carry_to_leader(struct client *client, const Rm__LocalRequest *request) {
+        const char *leader = cluster_leader(client->rmd->cluster);
 
-struct request_answer *request_answer_begin(struct client *client, uint32_t request_id) {
-        struct request_answer *answer = xcalloc(1, sizeof(*answer));
-
-        answer->client = client_hold(client);
-        answer->request_id = request_id;
-        return answer;
-}
-
-void request_answer_proposed(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
-        struct request_answer *answer = userdata;
-
-        if (code < 0)
-                client_error(answer->client, answer->request_id, code, "%s", text && *text ? text : strerror(-code));
-        else
-                client_ok(answer->client, answer->request_id, created, NULL);
-        client_release(answer->client);
-        free(answer);
-}
-
-void request_propose(struct client *client, uint32_t request_id, const Rm__Command *command) {
-        cluster_propose(client->rmd->cluster, command, request_answer_proposed, request_answer_begin(client, request_id));
+        if (!client->conn || !leader || strcmp(leader, cluster_self(client->rmd->cluster)) == 0)
+                return false;
+        carry(client, request, leader, waiting_begin());
+        return true;
 }

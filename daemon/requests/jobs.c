@@ -11,6 +11,8 @@
 #include "daemon/job/bodies.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/runner.h"
+#include "daemon/job/user_limits.h"
+#include "daemon/leader/view.h"
 #include "daemon/requests/jobspec.h"
 #include "daemon/requests/requests.h"
 #include "daemon/sched/host/model.h"
@@ -32,17 +34,30 @@ static int check_ft(const Rm__JobSpec *spec, const char *self, struct rm_error *
                          self);
 }
 
+/* Of all nodes, also those that are down: they may be back before the job is placed. */
+static uint64_t most_capsules(const Rm__State *state, uint32_t per_core) {
+        uint64_t cores = 0;
+
+        for (size_t i = 0; i < state->n_nodes; i++)
+                cores += state->nodes[i]->cores;
+        return cores * per_core;
+}
+
 static int check_spec(const struct client *client, const Rm__JobSpec *spec, struct rm_error *err) {
         const struct config *config = client->rmd->config;
         const Rm__State *state = cluster_state(client->rmd->cluster);
         cleanup_free char *behind = feature_level_behind(state, STATE_LEVEL_RESTART);
         struct jobspec_rules rules = {
                 .max_priority = client->admin ? JOBSPEC_PRIORITY_MAX : (int32_t) config->max_priority,
+                .max_groups = client->admin ? 0 : config->max_groups_per_job,
+                .max_capsules = most_capsules(state, config->max_capsules_per_core),
                 .level = state->level,
                 .behind = behind,
         };
         int r = jobspec_check(spec, &rules, err);
 
+        if (r == 0)
+                r = jobspec_check_groups(spec, view_group_size(state, spec, config->group_size), &rules, err);
         if (r == 0)
                 r = check_ft(spec, cluster_self(client->rmd->cluster), err);
         return r < 0 ? r : check_policy(config, spec->policy, err);
@@ -67,15 +82,14 @@ static void set_origin(const struct client *client, Rm__JobSpec *spec) {
         set_groups(spec, client);
 }
 
-/* An administrator's jobs are not counted; but nobody's ended ones keep others out of the table of jobs. */
-static void set_shares(const struct client *client, Rm__CmdJobSubmit *body) {
-        const struct config *config = client->rmd->config;
+/* These are older than UserLimits, and hold at every feature level. */
+static void set_limits(const struct client *client, Rm__CmdJobSubmit *body) {
+        Rm__UserLimits limits;
 
-        body->ended_kept = config->max_jobs_per_user > 0 ? config->max_jobs_per_user : STATE_JOBS_MAX / 10;
-        if (client->admin)
-                return;
-        body->max_jobs = config->max_jobs_per_user;
-        body->max_ranks = config->max_ranks_per_user;
+        (void) user_limits(client->rmd, client->admin, &limits);
+        body->max_jobs = limits.jobs;
+        body->max_ranks = limits.ranks;
+        body->ended_kept = limits.ended_kept;
 }
 
 /* What the job is launched with goes to the disk first. */
@@ -89,11 +103,12 @@ static void on_taken(void *userdata, const struct rm_error *err) {
         struct submission *submission = userdata;
         struct command c;
 
-        set_shares(submission->client, command_job_submit(&c, submission->spec));
+        set_limits(submission->client, command_job_submit(&c, submission->spec));
         if (err->code < 0)
                 client_error(submission->client, submission->request_id, err->code, "submit: %s", err->text);
         else
-                request_propose(submission->client, submission->request_id, &c.command);
+                request_change(submission->client, &c.command, request_answer_proposed,
+                               request_answer_begin(submission->client, submission->request_id));
         client_release(submission->client);
         rm__job_spec__free_unpacked(submission->spec, NULL);
         free(submission);
@@ -110,6 +125,21 @@ void request_keep_submission(struct client *client, const Rm__LocalRequest *requ
         }
         if (spec)
                 rm__job_spec__free_unpacked(spec, NULL);
+}
+
+/* Without a write to the disk: there is no place for it, or it is in the state already. */
+static bool answered_before(struct client *client, uint32_t request_id, const Rm__JobSpec *spec) {
+        struct state_result result;
+        enum state_effect effect;
+        struct command c;
+
+        set_limits(client, command_job_submit(&c, spec));
+        effect = cluster_effect(client->rmd->cluster, &c.command, &result);
+        if (effect == STATE_EFFECT_REFUSED)
+                client_error(client, request_id, result.error.code, "%s", result.error.text);
+        else if (effect == STATE_EFFECT_NONE)
+                client_ok(client, request_id, result.created, NULL);
+        return effect != STATE_EFFECT_CHANGE;
 }
 
 void request_submit_job(struct client *client, const Rm__LocalRequest *request) {
@@ -131,6 +161,10 @@ void request_submit_job(struct client *client, const Rm__LocalRequest *request) 
         spec = (Rm__JobSpec *) message_copy(&spec->base);
         jobspec_normalize(spec);
         set_origin(client, spec);
+        if (answered_before(client, request->id, spec)) {
+                rm__job_spec__free_unpacked(spec, NULL);
+                return;
+        }
         submission = xcalloc(1, sizeof(*submission));
         submission->client = client_hold(client);
         submission->request_id = request->id;
@@ -161,20 +195,47 @@ void request_cancel_job(struct client *client, const Rm__LocalRequest *request) 
 
         if (request_own_job(client, request->id, "cancel-job", in->job) &&
             !refuse_signal(client, request->id, "cancel-job", in->signal))
-                request_propose(client, request->id,
-                                command_job_cancel(&c, in->job, in->signal ? in->signal : SIGTERM, client->user));
+                request_propose(client, request, command_job_cancel(&c, in->job, in->signal ? in->signal : SIGTERM, client->user));
+}
+
+struct signalling {
+        struct client *client;
+        uint32_t request_id;
+        uint64_t job;
+};
+
+static void refuse_for_now(struct client *client, uint32_t request_id, uint64_t job) {
+        client_error(client, request_id, -EAGAIN, "signal-job: job %" PRIu64 " cannot take a signal now", job);
+}
+
+/* The front end sends it again until it was taken. */
+static void on_signalled(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct signalling *signalling = arg;
+
+        (void) capsule;
+        (void) text;
+        if (error < 0)
+                refuse_for_now(signalling->client, signalling->request_id, signalling->job);
+        else
+                client_ok(signalling->client, signalling->request_id, 0, NULL);
+        client_release(signalling->client);
+        free(signalling);
 }
 
 void request_signal_job(struct client *client, const Rm__LocalRequest *request) {
         const Rm__SignalJob *in = request->signal_job;
+        struct signalling *signalling;
 
         if (!request_own_job(client, request->id, "signal-job", in->job) ||
             refuse_signal(client, request->id, "signal-job", in->signal))
                 return;
-        if (in->signal == 0 || runner_signal_head(client->rmd->runner, in->job, (int) in->signal) < 0)
-                client_error(client, request->id, -EAGAIN, "signal-job: job %" PRIu64 " cannot take a signal now", in->job);
-        else
-                client_ok(client, request->id, 0, NULL);
+        signalling = xcalloc(1, sizeof(*signalling));
+        *signalling = (struct signalling) { client_hold(client), request->id, in->job };
+        if (in->signal != 0 && runner_signal_head(client->rmd->runner, in->job, (int) in->signal, on_signalled, signalling) == 0)
+                return;
+        refuse_for_now(client, request->id, in->job);
+        client_release(signalling->client);
+        free(signalling);
 }
 
 void request_migrate_job(struct client *client, const Rm__LocalRequest *request) {
@@ -200,7 +261,9 @@ void request_migrate_job(struct client *client, const Rm__LocalRequest *request)
         body->cause = RM__MOVE_CAUSE__MOVE_CAUSE_ASKED;
         body->asked_uid = client->uid;
         body->one_at_a_time = !client->admin;
-        request_propose(client, request->id, &c.command);
+        if (!client->admin && cluster_state(client->rmd->cluster)->level >= STATE_LEVEL_LIMITS)
+                body->capsules_per_core = client->rmd->config->max_capsules_per_core;
+        request_propose(client, request, &c.command);
 }
 
 /* What it may be is for the log to say, which knows what was asked for before. */
@@ -214,5 +277,5 @@ void request_resize_job(struct client *client, const Rm__LocalRequest *request) 
         if (feature_level_need(cluster_state(client->rmd->cluster), STATE_LEVEL_RESIZE, "resize-job:", &err) < 0)
                 client_error(client, request->id, err.code, "%s", err.text);
         else
-                request_propose(client, request->id, command_job_resize(&c, in->job, in->ranks, client->user));
+                request_propose(client, request, command_job_resize(&c, in->job, in->ranks, client->user));
 }

@@ -1,9 +1,11 @@
 #include "daemon/requests/jobspec.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "common/groups.h"
 #include "common/rank_map.h"
 #include "common/text.h"
 #include "common/util.h"
@@ -78,12 +80,13 @@ static int check_ranks(const Rm__JobSpec *spec, const struct jobspec_rules *rule
         return error_set(err, -EINVAL, "a job has 1 to %u ranks, not %u", JOBSPEC_RANKS_MAX, spec->ranks);
 }
 
-/* Each group is a capsule with an address, and so is the head. */
+/* Each group is a capsule with an address. Of a size that rmd chooses there are never too many
+ * groups (view_group_size()). */
 static int check_group_size(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
-        if (spec->group_size == 0 || (spec->ranks - 1) / spec->group_size + 2 < STATE_CAPSULES_MAX)
+        if (spec->group_size == 0 || spec->group_size >= groups_least_size(spec->ranks, STATE_GROUPS_MAX))
                 return 0;
         return error_set(err, -EINVAL, "--group-size %u: %u ranks make more than the %u groups there are addresses for",
-                         spec->group_size, spec->ranks, STATE_CAPSULES_MAX - 2);
+                         spec->group_size, spec->ranks, STATE_GROUPS_MAX);
 }
 
 static int check_policy(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
@@ -322,6 +325,25 @@ int jobspec_check(const Rm__JobSpec *spec, const struct jobspec_rules *rules, st
         if (protobuf_c_message_get_packed_size(&spec->base) > JOBSPEC_MAX_BYTES)
                 return error_set(err, -E2BIG, "command line and environment are over %u KiB", JOBSPEC_MAX_BYTES / 1024);
         return 0;
+}
+
+int jobspec_check_groups(const Rm__JobSpec *spec, uint32_t group_size, const struct jobspec_rules *rules, struct rm_error *err) {
+        uint32_t groups = groups_number(spec->ranks, group_size);
+
+        if (rules->max_groups > 0 && groups > rules->max_groups)
+                return error_set(err, -EDQUOT,
+                                 "--group-size: %u ranks in groups of %u are %u groups, and a job may have %u ([job] "
+                                 "max_groups_per_job)",
+                                 spec->ranks, group_size, groups, rules->max_groups);
+        /* Groups that compute need cores, and wait for them; parked ones need none. With the
+         * head: */
+        if (spec->active_ranks == 0 || rules->max_capsules == 0 || groups + UINT64_C(1) <= rules->max_capsules)
+                return 0;
+        return error_set(
+                err, -EDQUOT,
+                "--max-ranks: %u ranks in groups of %u are %u capsules with the head, and all nodes together may have %" PRIu64
+                " ([job] max_capsules_per_core): use larger groups (--group-size), or fewer ranks",
+                spec->ranks, group_size, groups + 1, rules->max_capsules);
 }
 
 const char *jobspec_field(size_t i, uint32_t *ret_number) {

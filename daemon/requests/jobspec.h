@@ -30,6 +30,8 @@
 
 struct jobspec_rules {
         int32_t max_priority; /* of who asks; at most JOBSPEC_PRIORITY_MAX */
+        uint32_t max_groups; /* of a job of who asks; 0: as many as there are addresses for */
+        uint64_t max_capsules; /* of a job with parked groups: all that its nodes could have; 0: no limit */
         uint32_t level; /* the feature level of the log */
         const char *behind; /* the nodes whose rmd does not know STATE_LEVEL_RESTART, for errors; NULL: none */
 };
@@ -42,6 +44,10 @@ void jobspec_normalize(Rm__JobSpec *spec);
  * say. Whether the policy exists is not known here. -EINVAL or -E2BIG, and `err` names the option or field, what is wrong and what is
  * allowed. */
 int jobspec_check(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err);
+
+/* Does it come to too many groups, each of which is a capsule, with groups of that size (at least
+ * 1)? Of a spec that has passed jobspec_check(). -EDQUOT, and `err` names the limit. */
+int jobspec_check_groups(const Rm__JobSpec *spec, uint32_t group_size, const struct jobspec_rules *rules, struct rm_error *err);
 
 /* The fields that are checked or set, for the test that compares them with the message: name of entry `i`, and its number in proto/state.proto;
  * NULL behind the last. */

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,138 +110,83 @@ void request_list_nodes(struct client *client, const Rm__LocalRequest *request) 
         free(nodes.nodes);
 }
 
-/* Several nodes in one request: proposed one after another, answered once, with the first refusal. */
-struct batch {
-        struct client *client;
-        uint32_t request_id;
-        size_t open;
-        int code;
-        char *text;
-};
-
-static void on_one(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
-        struct batch *batch = userdata;
-
-        if (code < 0 && batch->code == 0) {
-                batch->code = code;
-                batch->text = xstrdup(text && *text ? text : strerror(-code));
-        }
-        if (--batch->open > 0)
-                return;
-        if (batch->code < 0)
-                client_error(batch->client, batch->request_id, batch->code, "%s", batch->text);
-        else
-                client_ok(batch->client, batch->request_id, 0, NULL);
-        client_release(batch->client);
-        free(batch->text);
-        free(batch);
+/* Of a request that names nodes to do something with. */
+static bool refuse_names(struct client *client, uint32_t request_id, const char *verb, char **names, size_t n) {
+        if (n > 0)
+                return refuse_unknown(client, request_id, verb, cluster_state(client->rmd->cluster), names, n);
+        client_error(client, request_id, -EINVAL, "%s: name at least one node", verb);
+        return true;
 }
 
-/* NULL: refused, and the client was told. */
-static struct batch *batch_begin(struct client *client, uint32_t request_id, const char *verb, char **names, size_t n) {
-        struct batch *batch;
+static Rm__Command *drain_one(struct command *c, const struct client *client, const Rm__LocalRequest *request, size_t i) {
+        const Rm__DrainNode *in = request->drain_node;
+        uint64_t deadline_usec = in->deadline_usec > 0 ? cluster_log_usec(client->rmd->cluster) + in->deadline_usec : 0;
 
-        if (n == 0) {
-                client_error(client, request_id, -EINVAL, "%s: name at least one node", verb);
-                return NULL;
-        }
-        if (refuse_unknown(client, request_id, verb, cluster_state(client->rmd->cluster), names, n))
-                return NULL;
-        batch = xcalloc(1, sizeof(*batch));
-
-        batch->client = client_hold(client);
-        batch->request_id = request_id;
-        batch->open = n;
-        return batch;
+        return command_node_drain(c, in->names[i], in->reason, client->user, deadline_usec, in->update);
 }
 
 void request_drain_node(struct client *client, const Rm__LocalRequest *request) {
-        struct cluster *cluster = client->rmd->cluster;
         const Rm__DrainNode *in = request->drain_node;
-        uint64_t deadline_usec = 0;
         struct rm_error err = { 0 };
-        struct batch *batch;
 
-        if (drain_check(cluster_state(cluster), in, &err) < 0) {
+        if (drain_check(cluster_state(client->rmd->cluster), in, &err) < 0)
                 client_error(client, request->id, err.code, "%s", error_text(&err));
-                return;
-        }
-        if (in->deadline_usec > 0)
-                deadline_usec = cluster_log_usec(cluster) + in->deadline_usec;
-        batch = batch_begin(client, request->id, "drain-node", in->names, in->n_names);
-        for (size_t i = 0; batch && i < in->n_names; i++) {
-                struct command c;
+        else if (!refuse_names(client, request->id, "drain-node", in->names, in->n_names))
+                request_propose_all(client, request, in->n_names, drain_one);
+}
 
-                cluster_propose(cluster, command_node_drain(&c, in->names[i], in->reason, client->user, deadline_usec, in->update),
-                                on_one, batch);
-        }
+static Rm__Command *resume_one(struct command *c, const struct client *client, const Rm__LocalRequest *request, size_t i) {
+        return command_node_resume(c, request->resume_node->names[i], client->user);
 }
 
 void request_resume_node(struct client *client, const Rm__LocalRequest *request) {
         const Rm__ResumeNode *in = request->resume_node;
-        struct batch *batch;
 
-        batch = batch_begin(client, request->id, "resume-node", in->names, in->n_names);
-        for (size_t i = 0; batch && i < in->n_names; i++) {
-                struct command c;
+        if (!refuse_names(client, request->id, "resume-node", in->names, in->n_names))
+                request_propose_all(client, request, in->n_names, resume_one);
+}
 
-                cluster_propose(client->rmd->cluster, command_node_resume(&c, in->names[i], client->user), on_one, batch);
-        }
+static Rm__Command *remove_one(struct command *c, const struct client *client, const Rm__LocalRequest *request, size_t i) {
+        return command_node_remove(c, request->remove_node->names[i], client->user, false);
 }
 
 void request_remove_node(struct client *client, const Rm__LocalRequest *request) {
-        const Rm__State *state = cluster_state(client->rmd->cluster);
         const Rm__RemoveNode *in = request->remove_node;
         struct rm_error err = { 0 };
-        struct batch *batch;
 
-        if (feature_level_need(state, STATE_LEVEL_VOTERS, "remove-node:", &err) < 0) {
+        if (feature_level_need(cluster_state(client->rmd->cluster), STATE_LEVEL_VOTERS, "remove-node:", &err) < 0)
                 client_error(client, request->id, err.code, "%s", error_text(&err));
-                return;
-        }
-        batch = batch_begin(client, request->id, "remove-node", in->names, in->n_names);
-        for (size_t i = 0; batch && i < in->n_names; i++) {
-                struct command c;
+        else if (!refuse_names(client, request->id, "remove-node", in->names, in->n_names))
+                request_propose_all(client, request, in->n_names, remove_one);
+}
 
-                cluster_propose(client->rmd->cluster, command_node_remove(&c, in->names[i], client->user, false), on_one, batch);
-        }
+static Rm__Command *confirm_one(struct command *c, const struct client *client, const Rm__LocalRequest *request, size_t i) {
+        return command_node_fence(c, request->confirm_lost->names[i], 0, true, "", client->user);
 }
 
 void request_confirm_lost(struct client *client, const Rm__LocalRequest *request) {
-        const Rm__State *state = cluster_state(client->rmd->cluster);
         const Rm__ConfirmLost *in = request->confirm_lost;
         struct rm_error err = { 0 };
-        struct batch *batch;
 
-        if (feature_level_need(state, STATE_LEVEL_FENCE, "confirm-lost:", &err) < 0) {
+        if (feature_level_need(cluster_state(client->rmd->cluster), STATE_LEVEL_FENCE, "confirm-lost:", &err) < 0)
                 client_error(client, request->id, err.code, "%s", error_text(&err));
-                return;
-        }
-        batch = batch_begin(client, request->id, "confirm-lost", in->names, in->n_names);
-        for (size_t i = 0; batch && i < in->n_names; i++) {
-                struct command c;
+        else if (!refuse_names(client, request->id, "confirm-lost", in->names, in->n_names))
+                request_propose_all(client, request, in->n_names, confirm_one);
+}
 
-                cluster_propose(client->rmd->cluster, command_node_fence(&c, in->names[i], 0, true, "", client->user), on_one,
-                                batch);
-        }
+static Rm__Command *report_one(struct command *c, const struct client *client, const Rm__LocalRequest *request, size_t i) {
+        const Rm__ReportHealth *in = request->report_health;
+        const char *source = in->source[0] ? in->source : REPORT_HEALTH_SOURCE;
+
+        return command_node_condition(c, in->names[i], source, in->condition, in->reason, client->user);
 }
 
 void request_report_health(struct client *client, const Rm__LocalRequest *request) {
-        struct cluster *cluster = client->rmd->cluster;
         const Rm__ReportHealth *in = request->report_health;
-        const char *source = in->source[0] ? in->source : REPORT_HEALTH_SOURCE;
         struct rm_error err = { 0 };
-        struct batch *batch;
 
-        if (report_health_check(cluster_state(cluster), in, &err) < 0) {
+        if (report_health_check(cluster_state(client->rmd->cluster), in, &err) < 0)
                 client_error(client, request->id, err.code, "%s", error_text(&err));
-                return;
-        }
-        batch = batch_begin(client, request->id, "report-health", in->names, in->n_names);
-        for (size_t i = 0; batch && i < in->n_names; i++) {
-                struct command c;
-
-                cluster_propose(cluster, command_node_condition(&c, in->names[i], source, in->condition, in->reason, client->user),
-                                on_one, batch);
-        }
+        else if (!refuse_names(client, request->id, "report-health", in->names, in->n_names))
+                request_propose_all(client, request, in->n_names, report_one);
 }

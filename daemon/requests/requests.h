@@ -6,6 +6,7 @@
 
 #include "daemon/client/client.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/cluster/commands.h"
 #include "daemon/requests/waiting.h"
 #include "proto/local.pb-c.h"
 
@@ -36,8 +37,19 @@ struct request {
  * has answered, a local client's request waits for the next one, where that does no harm, as `patience` says (waiting.h). */
 void request_dispatch(struct client *client, const Rm__LocalRequest *request, struct patience patience);
 
-/* Propose, and answer with Ok (id = what was created) or the error. */
-void request_propose(struct client *client, uint32_t request_id, const Rm__Command *command);
+/* Have the node that leads answer, as if the request had come there. False: that is this node, it is not known, or the request was carried here;
+ * nothing is done. */
+bool request_carry_to_leader(struct client *client, const Rm__LocalRequest *request);
+
+/* changes.c */
+/* Propose, and answer with Ok (id = what was created) or the error. What would change nothing, or is refused, is not proposed: the leader answers. */
+void request_propose(struct client *client, const Rm__LocalRequest *request, const Rm__Command *command);
+/* The same of `n` > 0 commands, answered once, with the first error. `make` fills `c` in with the i-th, and returns its command. */
+typedef Rm__Command *(*request_command_fn)(struct command *c, const struct client *client, const Rm__LocalRequest *request,
+                                           size_t i);
+void request_propose_all(struct client *client, const Rm__LocalRequest *request, size_t n, request_command_fn make);
+/* As cluster_propose(); on the leader the callback comes at once where the command is not proposed. */
+void request_change(struct client *client, const Rm__Command *command, cluster_propose_fn callback, void *userdata);
 
 /* For requests that have something proposed: `request_answer_proposed` is the callback for that, called exactly once, with this as `userdata`. */
 struct request_answer;

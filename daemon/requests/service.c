@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/frame.h"
@@ -28,10 +29,8 @@
 #define DECODED_MAX_BYTES (8U << 20)
 /* A client that has not read so much of its answers is answered nothing more. */
 #define UNREAD_MAX_BYTES (256U << 10)
-/* Users' requests at a time, before others have the loop; one takes far less than that. Then the time for everything else: rmd has a
- * real-time priority, which users must not get hold of by asking without end. A third of a core are 10,000 requests a second. */
+/* Users' requests at a time, before others have the loop, if what they take of the processor (client/account.h) has not ended it before. */
 #define TURN_USEC UINT64_C(5000)
-#define REST_USEC UINT64_C(10000)
 /* Beside the socket for all, with a queue of its own: who is the 1,025th to connect waits outside of it. */
 #define ROOT_SOCKET_SUFFIX ".root"
 
@@ -46,9 +45,9 @@ struct service {
         struct event *wake;
         struct event *turn;
         struct event *over;
-        uint64_t rest_until_usec;
         struct log_rate refusals;
         struct log_rate nonsense; /* bytes that are no request */
+        struct log_rate events; /* of nodes, and of root's jobs */
         struct client_list clients;
 };
 
@@ -137,6 +136,24 @@ static bool take_limits(struct client *client, const Rm__LocalRequest *request) 
         return client->limits;
 }
 
+/* A job gets the groups of who submits it. A client may have been connected for long, and is asked
+ * for anew, as at a login. */
+static void dispatch(struct client *client, const Rm__LocalRequest *request, struct patience patience) {
+        const struct user *user = NULL;
+        int r = 0;
+
+        if (request->body_case == RM__LOCAL_REQUEST__BODY_SUBMIT_JOB)
+                r = users_find(client->rmd->service->users, client->uid, client->gid, &user);
+        if (r == -EAGAIN) {
+                waiting_add(client->rmd->service->waiting, client, request, patience);
+                return;
+        }
+        if (user)
+                client_identify(client, user);
+        client->identified = client->identified && r == 0;
+        request_dispatch(client, request, patience);
+}
+
 static void on_message(struct conn *conn, ProtobufCMessage *message, void *userdata) {
         struct client *client = userdata;
         const Rm__LocalRequest *request = (const Rm__LocalRequest *) message;
@@ -153,7 +170,7 @@ static void on_message(struct conn *conn, ProtobufCMessage *message, void *userd
                 if (request->body_case == RM__LOCAL_REQUEST__BODY_SUBMIT_JOB && request->submit_job->spec &&
                     !take_limits(client, request))
                         return;
-                request_dispatch(client, request, waiting_begin());
+                dispatch(client, request, waiting_begin());
         }
 }
 
@@ -203,30 +220,47 @@ static void on_drained(struct conn *conn, void *userdata) {
                 queue_request(client);
 }
 
-static void turn_after(struct service *service, uint64_t usec) {
-        /* A timer also when it is at once, so that the loop looks at everything else first. */
-        timer_arm(service->turn, usec);
+/* Not what others took of the processor meanwhile. */
+static uint64_t work_usec(void) {
+        struct timespec spent;
+
+        (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+        return (uint64_t) spent.tv_sec * 1000000U + (uint64_t) spent.tv_nsec / 1000U;
+}
+
+/* It may leave by that. */
+static void serve(struct client *client) {
+        Rm__LocalRequest *request;
+
+        if (client->way == ACCOUNT_LOCAL) {
+                conn_receive(client->conn);
+                return;
+        }
+        request = account_take_request(client);
+        (void) client_hold(client);
+        request_dispatch(client, request, waiting_begin());
+        client_release(client);
+        rm__local_request__free_unpacked(request, NULL);
 }
 
 static void on_turn(evutil_socket_t fd, short what, void *arg) {
         struct service *service = arg;
         uint64_t now = now_usec();
-        uint64_t end_usec = now + TURN_USEC;
+        uint64_t end_usec = now + TURN_USEC, wait_usec = 0;
         struct client *client;
 
-        if (now < service->rest_until_usec) {
-                turn_after(service, service->rest_until_usec - now);
-                return;
-        }
-        while ((client = accounts_next(service->accounts))) {
-                conn_receive(client->conn);
+        while (now < end_usec && (client = accounts_next(service->accounts, now, &wait_usec))) {
+                struct account *account = client->account;
+                enum account_way way = client->way;
+                uint64_t before_usec = work_usec();
+
+                serve(client);
                 now = now_usec();
-                if (now >= end_usec) {
-                        service->rest_until_usec = now + REST_USEC;
-                        turn_after(service, REST_USEC);
-                        return;
-                }
+                account_charge_request(account, way, now, work_usec() - before_usec);
         }
+        /* A timer also when it is at once, so that the loop looks at everything else first. */
+        if (wait_usec != UINT64_MAX)
+                timer_arm(service->turn, wait_usec);
 }
 
 static void on_users(void *userdata) {
@@ -236,6 +270,7 @@ static void on_users(void *userdata) {
         TAILQ_FOREACH (client, &service->clients, all)
                 if (client->waits_for_user)
                         queue_request(client);
+        waiting_wake(service->waiting);
 }
 
 /* ---- connections ---- */
@@ -334,12 +369,37 @@ static void on_wake(evutil_socket_t fd, short what, void *arg) {
         }
 }
 
+/* Lines about events: a user may cause so many at once, and then so many a second; 5 are 40 MB a day. */
+static const struct rate_limit event_lines = { .usec_each = 200000, .burst = 1000 };
+
+static void log_event(struct service *service, const Rm__Event *event) {
+        const Rm__Job *job = state_job(cluster_state(service->rmd->cluster), event->job);
+        struct log_rate *lines = job && job->spec->uid != 0 ? accounts_lines(service->accounts, job->spec->uid) : &service->events;
+
+        log_rated(lines, &event_lines, LOG_INFO, "%s", event->text);
+}
+
+void service_applied(struct service *service, const Rm__Command *command, const struct state_result *result) {
+        uint32_t uid;
+
+        if (!service)
+                return;
+        if (state_command_user(cluster_state(service->rmd->cluster), command, &uid) && uid != 0)
+                accounts_charge_change(service->accounts, uid, now_usec());
+        for (size_t i = 0; i < result->n_events; i++)
+                log_event(service, result->events[i]);
+}
+
 struct policy_host *service_policy_host(struct service *service) {
         return service->policy_host;
 }
 
 struct waiting *service_waiting(struct service *service) {
         return service->waiting;
+}
+
+struct users *service_users(struct service *service) {
+        return service->users;
 }
 
 int service_create(struct rmd *rmd, struct service **ret, struct rm_error *err) {
@@ -356,7 +416,7 @@ int service_create(struct rmd *rmd, struct service **ret, struct rm_error *err) 
         if (!service->wake || !service->turn || !service->over)
                 abort();
         service->policy_host = policy_host_create(rmd->base, &(struct policy_host_config) { .directory = rmd->config->policy_dir });
-        service->waiting = waiting_create(rmd->base, request_dispatch);
+        service->waiting = waiting_create(rmd->base, dispatch);
         service->accounts = accounts_create(service->turn, service->over);
         service->users = users_create(rmd->base, rmd->config->admin_group, on_users, service);
         (void) users_find(service->users, 0, 0, &root); /* root never waits for it */
@@ -399,7 +459,17 @@ void service_wake(struct service *service) {
 }
 
 void service_carried_request(struct rmd *rmd, struct client *client, const Rm__LocalRequest *request) {
-        request_dispatch(client, request, waiting_begin());
+        if (client->uid == 0) {
+                request_dispatch(client, request, waiting_begin());
+                return;
+        }
+        if (!client->account)
+                account_join_carried(rmd->service->accounts, client,
+                                     request->body_case == RM__LOCAL_REQUEST__BODY_ATTACH_JOB ? ACCOUNT_ATTACHED : ACCOUNT_CARRIED);
+        if (account_put_request(client, request) < 0)
+                client_error(client, request->id, -EDQUOT,
+                             "too many requests of uid %u, or of all users, wait at node %s: try again later",
+                             (unsigned) client->uid, cluster_self(rmd->cluster));
 }
 
 void service_carried_gone(struct rmd *rmd, struct client *client) {

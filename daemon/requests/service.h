@@ -4,9 +4,11 @@
 
 #include "common/error.h"
 #include "daemon/client/client.h"
+#include "daemon/cluster/state.h"
 #include "daemon/context.h"
 #include "daemon/sched/policy_host.h"
 
+struct users;
 struct waiting;
 
 int service_create(struct rmd *rmd, struct service **ret, struct rm_error *err);
@@ -15,10 +17,16 @@ void service_destroy(struct service *service);
 /* The state changed: attached front ends and followers of events are told (soon, once for many changes). NULL ok. */
 void service_wake(struct service *service);
 
+/* An entry of the log was applied: counted for the user who caused it, and its events written into this daemon's log. NULL ok. */
+void service_applied(struct service *service, const Rm__Command *command, const struct state_result *result);
+
 /* For lists of policies: one at a time. */
 struct policy_host *service_policy_host(struct service *service);
 
-/* Requests that wait for a leader. */
+/* What the user data base says. */
+struct users *service_users(struct service *service);
+
+/* Requests that wait for a leader, or for what service_users() says. */
 struct waiting *service_waiting(struct service *service);
 
 /* Carried requests (see client/forwarding.h). */

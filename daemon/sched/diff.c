@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/hostlist.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/sched/memory_limits.h"
 #include "daemon/sched/spare.h"
@@ -53,10 +54,8 @@ static uint64_t *load_now(const struct diff *diff) {
 
 /* Appended to `text`, of RM_REASON_BYTES, as the next sentence. */
 static void add_text(char *text, const char *more) {
-        size_t used = strlen(text);
-
         if (more[0])
-                (void) snprintf(text + used, RM_REASON_BYTES - used, "%s%s", used > 0 ? "; " : "", more);
+                (void) text_append(text, RM_REASON_BYTES, "%s%s", text[0] ? "; " : "", more);
 }
 
 /* What the measured steps of a job say of its going back, if that was a question; else empty. Into `text`, of RM_REASON_BYTES. */
@@ -80,14 +79,14 @@ static void explain_move(const struct diff *diff, const uint64_t *load, struct r
         else
                 action->cause = load[action->from] > cores ? ROUND_RETURN : ROUND_CHOICE;
         if (cores == 0)
-                (void) snprintf(action->reason, sizeof(action->reason), "node '%s' is being evacuated", from);
+                (void) text_format(action->reason, sizeof(action->reason), "node '%s' is being evacuated", from);
         else if (action->cause == ROUND_NEEDED)
-                (void) snprintf(action->reason, sizeof(action->reason), "the job's availability file excludes '%s'", from);
+                (void) text_format(action->reason, sizeof(action->reason), "the job's availability file excludes '%s'", from);
         else if (action->cause == ROUND_RETURN)
-                (void) snprintf(action->reason, sizeof(action->reason), "node '%s' has %" PRIu64 " ranks on %u cores", from,
-                                load[action->from], cores);
+                (void) text_format(action->reason, sizeof(action->reason), "node '%s' has %" PRIu64 " ranks on %u cores", from,
+                                   load[action->from], cores);
         else
-                (void) snprintf(action->reason, sizeof(action->reason), "a better place than '%s'", from);
+                (void) text_format(action->reason, sizeof(action->reason), "a better place than '%s'", from);
         explain_return(&diff->jobs[action->job].back, steps);
         add_text(action->reason, steps);
 }
@@ -262,10 +261,8 @@ static void add_warned(const struct diff *diff, uint32_t j, const uint64_t *load
         }
         if (there >= missing && names.n_names > 0) {
                 cleanup_free char *list = hostlist_compress(names.names, names.n_names);
-                size_t used = strlen(text);
 
-                (void) snprintf(text + used, RM_REASON_BYTES - used, "; %.48s %s", list,
-                                names.n_names == 1 ? "has a warning" : "have warnings");
+                (void) text_append(text, RM_REASON_BYTES, "; %s %s", list, names.n_names == 1 ? "has a warning" : "have warnings");
         }
         hostlist_finish(&names);
 }
@@ -276,8 +273,8 @@ static bool take_spares(const struct diff *diff, uint32_t j, const uint64_t *loa
         *ret_n = diff->jobs[j].spares > 0 ? spare_choose(choice, j, spares) : 0;
         if (*ret_n == diff->jobs[j].spares)
                 return true;
-        (void) snprintf(job_result->reason, RM_REASON_BYTES, "waits for %u spare node%s; %u %s idle", diff->jobs[j].spares,
-                        diff->jobs[j].spares == 1 ? "" : "s", *ret_n, *ret_n == 1 ? "is" : "are");
+        (void) text_format(job_result->reason, RM_REASON_BYTES, "waits for %u spare node%s; %u %s idle", diff->jobs[j].spares,
+                           diff->jobs[j].spares == 1 ? "" : "s", *ret_n, *ret_n == 1 ? "is" : "are");
         add_warned(diff, j, load, diff->jobs[j].spares - *ret_n, true, job_result->reason);
         return false;
 }
@@ -311,12 +308,12 @@ static void start_or_wait(const struct diff *diff, uint32_t j, const uint64_t *l
         if (waits(diff, j))
                 return;
         if (starting->behind >= 0)
-                (void) snprintf(job_result->reason, RM_REASON_BYTES, "waits behind job '%s', which waits for spare nodes",
-                                diff->given->jobs[starting->behind].name);
+                (void) text_format(job_result->reason, RM_REASON_BYTES, "waits behind job '%s', which waits for spare nodes",
+                                   diff->given->jobs[starting->behind].name);
         else if (!take_spares(diff, j, load, starting->choice, starting->spares, &n_spares, job_result))
                 starting->behind = diff->jobs[j].spares < diff->given->n_nodes ? (int32_t) j : -1;
         else if (!take_cores(diff, j, starting->held))
-                (void) snprintf(job_result->reason, RM_REASON_BYTES, "waits for moves that make room for it");
+                (void) text_format(job_result->reason, RM_REASON_BYTES, "waits for moves that make room for it");
         else {
                 job_result->waits = false;
                 add_start(diff, j, head_place(diff, j, load, starting->here), starting->spares, n_spares, result);
@@ -454,9 +451,9 @@ static bool lacks_memory(const struct diff *diff, uint32_t j, const struct total
         }
         if (by_cores < job_full_groups(job) || by_both >= job_full_groups(job))
                 return false;
-        (void) snprintf(job_result->reason, RM_REASON_BYTES,
-                        "waits for memory: %" PRId64 " MB needed for each group, at most %" PRId64 " MB free, on '%.63s'",
-                        needed / 1000000, most / 1000000, node_name(diff, where));
+        (void) text_format(job_result->reason, RM_REASON_BYTES,
+                           "waits for memory: %" PRId64 " MB needed for each group, at most %" PRId64 " MB free, on '%.63s'",
+                           needed / 1000000, most / 1000000, node_name(diff, where));
         return true;
 }
 
@@ -466,9 +463,9 @@ static bool has_too_large_groups(const struct diff *diff, uint32_t j, struct rou
 
         if (!memory_never_fits(diff->given, needed, &largest))
                 return false;
-        (void) snprintf(job_result->reason, RM_REASON_BYTES,
-                        "needs %" PRId64 " MB of memory for each group, and no usable node has more than %" PRId64 " MB",
-                        needed / 1000000, largest / 1000000);
+        (void) text_format(job_result->reason, RM_REASON_BYTES,
+                           "needs %" PRId64 " MB of memory for each group, and no usable node has more than %" PRId64 " MB",
+                           needed / 1000000, largest / 1000000);
         return true;
 }
 
@@ -487,7 +484,7 @@ static void explain_wait(const struct diff *diff, uint32_t j, const struct total
         char *text = job_result->reason;
 
         if (diff->jobs[j].why_skipped && diff->jobs[j].why_skipped[0])
-                (void) snprintf(text, RM_REASON_BYTES, "no policy could place it: %.120s", diff->jobs[j].why_skipped);
+                (void) text_format(text, RM_REASON_BYTES, "no policy could place it: %s", diff->jobs[j].why_skipped);
         else if (usable < job->ranks) {
                 (void) snprintf(text, RM_REASON_BYTES, "needs %u core%s, and only %" PRIu64 " %s usable", job->ranks,
                                 job->ranks == 1 ? "" : "s", usable, usable == 1 ? "is" : "are");
@@ -502,8 +499,8 @@ static void explain_wait(const struct diff *diff, uint32_t j, const struct total
                                 job->ranks - free_cores, plural, free_cores, usable);
                 add_warned(diff, j, totals->load, job->ranks - free_cores, false, text);
         } else if (ahead >= 0)
-                (void) snprintf(text, RM_REASON_BYTES, "waits behind job '%s'; %" PRIu64 " of %" PRIu64 " usable cores are free",
-                                diff->given->jobs[ahead].name, free_cores, usable);
+                (void) text_format(text, RM_REASON_BYTES, "waits behind job '%s'; %" PRIu64 " of %" PRIu64 " usable cores are free",
+                                   diff->given->jobs[ahead].name, free_cores, usable);
         else if (job->group_size == 1)
                 (void) snprintf(text, RM_REASON_BYTES, "its policy lets it wait; %" PRIu64 " of %" PRIu64 " usable cores are free",
                                 free_cores, usable);
@@ -538,23 +535,23 @@ static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_r
                 int32_t node = diff->plan->jobs[j].group_node[g];
 
                 if (is_down(diff, node)) {
-                        (void) snprintf(job_result->reason, RM_REASON_BYTES, "group %u is on '%s', which is down", g,
-                                        node_name(diff, node));
+                        (void) text_format(job_result->reason, RM_REASON_BYTES, "group %u is on '%s', which is down", g,
+                                           node_name(diff, node));
                         return;
                 }
                 if (diff->fold->real_cores[node] > 0)
                         continue;
                 if (job->groups[g].flags & FOLD_GROUP_KEPT)
-                        (void) snprintf(job_result->reason, RM_REASON_BYTES,
-                                        "stays on '%s': no other node has the %" PRId64
-                                        " MB of memory free that moving group %u needs",
-                                        node_name(diff, node), job->groups[g].memory / 1000000, g);
+                        (void) text_format(job_result->reason, RM_REASON_BYTES,
+                                           "stays on '%s': no other node has the %" PRId64
+                                           " MB of memory free that moving group %u needs",
+                                           node_name(diff, node), job->groups[g].memory / 1000000, g);
                 else if (diff->fold->real_total == 0)
-                        (void) snprintf(job_result->reason, RM_REASON_BYTES, "stays on '%s': no node has usable cores",
-                                        node_name(diff, node));
+                        (void) text_format(job_result->reason, RM_REASON_BYTES, "stays on '%s': no node has usable cores",
+                                           node_name(diff, node));
                 else
-                        (void) snprintf(job_result->reason, RM_REASON_BYTES, "moves away from '%s' as soon as it can",
-                                        node_name(diff, node));
+                        (void) text_format(job_result->reason, RM_REASON_BYTES, "moves away from '%s' as soon as it can",
+                                           node_name(diff, node));
                 return;
         }
 }
@@ -617,7 +614,7 @@ void diff_outcomes(const struct diff *diff, struct round_result *result) {
                 result->short_of_memory |= memory_largest(&diff->given->jobs[j]) > 0;
                 job_result->lost = waits(diff, j) && !diff->fold->unsettled;
                 if (!job_result->reason[0] && diff->plan->jobs[j].reason[0])
-                        (void) snprintf(job_result->reason, RM_REASON_BYTES, "%s", diff->plan->jobs[j].reason);
+                        (void) text_format(job_result->reason, RM_REASON_BYTES, "%s", diff->plan->jobs[j].reason);
                 if (!job_result->reason[0])
                         explain_wait(diff, j, &totals, ahead, job_result);
                 if (ahead < 0 && holds_up_others(diff, j, &totals))

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 
 int fields_parse(const void *data, size_t size_bytes, size_t max_bytes, json_t **ret_root, struct rm_error *err) {
@@ -98,7 +99,7 @@ int field_int(const json_t *object, const char *where, const char *key, bool req
 
         if (r < 0 || !value)
                 return r;
-        (void) snprintf(at, sizeof(at), "%s: field \"%s\"", where, key);
+        (void) text_format(at, sizeof(at), "%s: field \"%s\"", where, key);
         return value_int(value, at, min, max, ret_value, err);
 }
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "common/groups.h"
 #include "common/util.h"
 
 #define NONE SIZE_MAX
@@ -30,14 +31,8 @@ uint32_t malleable_group_size(uint32_t ranks, uint32_t most) {
         return size;
 }
 
-uint32_t malleable_group_ranks(uint32_t ranks, uint32_t group_size, uint32_t group) {
-        uint32_t left = ranks - group * group_size;
-
-        return left < group_size ? left : group_size;
-}
-
 static uint32_t ranks_of(const struct malleable_job *job, uint32_t group) {
-        return malleable_group_ranks(job->most, job->step, group);
+        return groups_ranks(job->most, job->step, group);
 }
 
 uint32_t malleable_cores(const struct malleable_job *job, uint32_t ranks) {

@@ -79,9 +79,6 @@ struct malleable_waiting malleable_first_waiting(const struct rm_snapshot *snaps
 /* The largest size of groups, up to `most`, with which so many ranks fill all of theirs: the groups of a job are alike, and all ranks of a group have a core. */
 uint32_t malleable_group_size(uint32_t ranks, uint32_t most);
 
-/* Those of one of them; the last may have fewer than the others. */
-uint32_t malleable_group_ranks(uint32_t ranks, uint32_t group_size, uint32_t group);
-
 /* Ranks of the groups that so many ranks are in. */
 uint32_t malleable_cores(const struct malleable_job *job, uint32_t ranks);
 

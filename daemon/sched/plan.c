@@ -1,5 +1,6 @@
 /* Storage of plans, and their JSON form. */
 #include "daemon/sched/plan.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -146,7 +147,7 @@ static int read_reasons(struct reader *reader, const json_t *reasons, struct rm_
 
                 if (j < 0 || !json_is_string(text))
                         return error_set(err, -EINVAL, "plan: reasons: '%.64s' is no job, or has no text", name);
-                (void) snprintf(reader->plan->jobs[j].reason, RM_REASON_BYTES, "%s", json_string_value(text));
+                (void) text_format(reader->plan->jobs[j].reason, RM_REASON_BYTES, "%s", json_string_value(text));
         }
         return 0;
 }

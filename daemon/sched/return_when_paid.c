@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "common/text.h"
 #include "common/util.h"
 #include "placement/cost.h"
 #include "placement/pack.h"
@@ -102,7 +103,7 @@ static bool judge_by_steps(const struct loads *loads, const struct rm_job *job, 
 }
 
 static void say(struct rm_plan_job *planned, const char *text, double moving_usec) {
-        (void) snprintf(planned->reason, sizeof(planned->reason), "stays: %s, which takes %.1f s", text, moving_usec / 1e6);
+        (void) text_format(planned->reason, sizeof(planned->reason), "stays: %s, which takes %.1f s", text, moving_usec / 1e6);
 }
 
 /* True: it stays, and `planned` says why. */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 
 /* Each node once, in the order they come in. */
@@ -35,10 +36,8 @@ static json_t *action_to_json(const struct rm_snapshot *snapshot, const struct r
 }
 
 static void add_note(char *text, size_t size, const char *more) {
-        size_t used = strlen(text);
-
         if (more[0])
-                (void) snprintf(text + used, size - used, "%s%s", used > 0 ? "; " : "", more);
+                (void) text_append(text, size, "%s%s", text[0] ? "; " : "", more);
 }
 
 /* NULL: there is nothing to say about the job. */

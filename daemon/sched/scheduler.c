@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 
 /* Whom a pass asks; each when the one before has failed. */
@@ -70,9 +71,8 @@ static const char *wanted_policy(const struct scheduler *scheduler) {
 }
 
 static void warn(struct scheduler *scheduler, const char *text, const char *then) {
-        size_t used = strlen(scheduler->warnings);
-
-        (void) snprintf(scheduler->warnings + used, sizeof(scheduler->warnings) - used, "%s%s; %s", used ? "\n" : "", text, then);
+        (void) text_append(scheduler->warnings, sizeof(scheduler->warnings), "%s%s; %s", scheduler->warnings[0] ? "\n" : "", text,
+                           then);
 }
 
 static void next_pass(struct scheduler *scheduler) {

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/sched/fields.h"
 #include "daemon/sched/snapshot.h"
@@ -123,7 +124,7 @@ static int read_placed(const struct job_reader *reader, const json_t *runs, stru
                 char at[160];
                 int r;
 
-                (void) snprintf(at, sizeof(at), "%s: placed[%zu]", reader->where, i);
+                (void) text_format(at, sizeof(at), "%s: placed[%zu]", reader->where, i);
                 if ((r = fields_known(run, at, known, err)) < 0 ||
                     (r = field_u32(run, at, "ranks", true, 1, job->ranks, &ranks, err)) < 0 ||
                     (r = field_bool(run, at, "pinned", &pinned, err)) < 0)
@@ -167,7 +168,7 @@ static int read_group_field(const struct job_reader *reader, const json_t *objec
 
         if (!value)
                 return 0;
-        (void) snprintf(at, sizeof(at), "%s: field \"%s\"", reader->where, field->name);
+        (void) text_format(at, sizeof(at), "%s: field \"%s\"", reader->where, field->name);
         if (json_is_array(value) && json_array_size(value) != job->n_groups)
                 return error_set(err, -EINVAL, "%s must be one number or %u, one for each group", at, job->n_groups);
         for (uint32_t g = 0; g < job->n_groups; g++) {
@@ -194,7 +195,7 @@ static int read_availability(const struct job_reader *reader, const json_t *obje
                 int32_t node = name_index_find(reader->nodes, name);
                 int64_t cores;
 
-                (void) snprintf(at, sizeof(at), "%s: availability of '%.64s'", reader->where, name);
+                (void) text_format(at, sizeof(at), "%s: availability of '%.64s'", reader->where, name);
                 if (node < 0)
                         return error_set(err, -EINVAL, "%s: there is no such node", at);
                 if ((r = value_int(value, at, 0, SNAPSHOT_MAX_RANKS, &cores, err)) < 0)

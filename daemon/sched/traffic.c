@@ -1,6 +1,7 @@
 /* Who talks to whom: triples from JSON or counters to compressed sparse rows. */
 #include <inttypes.h>
 
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/sched/fields.h"
 #include "daemon/sched/snapshot.h"
@@ -60,11 +61,11 @@ int snapshot_read_traffic(struct snapshot *snapshot, uint32_t job_index, const j
                 char at[96];
                 int r = 0;
 
-                (void) snprintf(at, sizeof(at), "%s: traffic[%zu]", where, i);
+                (void) text_format(at, sizeof(at), "%s: traffic[%zu]", where, i);
                 if (json_array_size(triple) != 3)
                         return error_set(err, -EINVAL, "%s must be [rank, rank, bytes]", at);
                 for (size_t k = 0; k < 3 && r == 0; k++) {
-                        (void) snprintf(at, sizeof(at), "%s: traffic[%zu][%zu]", where, i, k);
+                        (void) text_format(at, sizeof(at), "%s: traffic[%zu][%zu]", where, i, k);
                         r = value_int(json_array_get(triple, k), at, 0, k < 2 ? (int64_t) ranks - 1 : FIELD_MAX / 2, &value[k],
                                       err);
                 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 
 /* Names of readings may change with each answer: what is remembered of them is bounded. */
@@ -182,20 +183,20 @@ static void set_text(struct evaluator *evaluator, const struct entry *entry) {
         double at;
 
         if (!entry || (evaluator->evaluates && evaluator->own.status >= entry->rule.status)) {
-                (void) snprintf(evaluator->text, sizeof(evaluator->text), "%s", evaluator->own_text);
+                (void) text_format(evaluator->text, sizeof(evaluator->text), "%s", evaluator->own_text);
                 return;
         }
         high = isnan(entry->thresholds.low) || (!isnan(entry->thresholds.high) && entry->rule.status > RM_SENSOR_OK &&
                                                 entry->rule.status >= entry->thresholds.at_high);
         at = high ? entry->thresholds.high : entry->thresholds.low;
         if (!entry->told)
-                (void) snprintf(evaluator->text, sizeof(evaluator->text), "%s: not told any more", entry->name);
+                (void) text_format(evaluator->text, sizeof(evaluator->text), "%s: not told any more", entry->name);
         else if (isnan(at))
-                (void) snprintf(evaluator->text, sizeof(evaluator->text), "%s: %s %s", entry->name, value_text(entry->value, value),
-                                entry->unit);
+                (void) text_format(evaluator->text, sizeof(evaluator->text), "%s: %s %s", entry->name,
+                                   value_text(entry->value, value), entry->unit);
         else
-                (void) snprintf(evaluator->text, sizeof(evaluator->text), "%s: %s %s (%s threshold %s)", entry->name,
-                                value_text(entry->value, value), entry->unit, high ? "high" : "low", value_text(at, threshold));
+                (void) text_format(evaluator->text, sizeof(evaluator->text), "%s: %s %s (%s threshold %s)", entry->name,
+                                   value_text(entry->value, value), entry->unit, high ? "high" : "low", value_text(at, threshold));
 }
 
 bool evaluator_take(struct evaluator *evaluator, const struct answer *answer, uint64_t now_usec) {

@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/log_rate.h"
+#include "common/text.h"
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/node/child_run.h"
@@ -58,7 +59,7 @@ static void fail(struct sensor *sensor, const char *why) {
         if (worth_a_line(sensor, why))
                 log_limited(&sensor->rate, LOG_WARNING, "sensor '%s': %s; next try after %.0f s", sensor->config->name, why,
                             (double) pause / 1e6);
-        (void) snprintf(sensor->fault, sizeof(sensor->fault), "%s", why);
+        (void) text_format(sensor->fault, sizeof(sensor->fault), "%s", why);
         timer_arm(sensor->timer, pause);
         if (sensor->sensors->ops->on_asked)
                 sensor->sensors->ops->on_asked(sensor->sensors->context, sensor->config->name, sensor->fault);

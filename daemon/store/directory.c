@@ -56,6 +56,24 @@ static uint64_t name_number(const char *name, const char *prefix) {
         return (uint64_t) number;
 }
 
+uint64_t directory_pack_number(const char *name) {
+        return name_number(name, PACK_PREFIX);
+}
+
+uint64_t directory_manifest_number(const char *name) {
+        return name_number(name, MANIFEST_PREFIX);
+}
+
+bool directory_name_valid(const char *name, uint64_t checkpoint) {
+        uint64_t pack = directory_pack_number(name), manifest = directory_manifest_number(name);
+
+        return (pack > 0 && pack <= checkpoint) || (manifest > 0 && manifest == checkpoint);
+}
+
+char *directory_of_capsule(const char *dir, int32_t capsule) {
+        return capsule < 0 ? xasprintf("%s/head", dir) : xasprintf("%s/g%" PRId32, dir, capsule);
+}
+
 static void number_add(uint64_t **list, size_t *n, uint64_t number) {
         if (number == 0)
                 return;
@@ -87,8 +105,8 @@ int directory_names_read(int dir_fd, struct directory_names *ret, struct rm_erro
         if (!d)
                 return error_sys(err, -errno, "list the directory");
         while ((errno = 0, e = readdir(d))) {
-                number_add(&names.packs, &names.n_packs, name_number(e->d_name, PACK_PREFIX));
-                number_add(&names.manifests, &names.n_manifests, name_number(e->d_name, MANIFEST_PREFIX));
+                number_add(&names.packs, &names.n_packs, directory_pack_number(e->d_name));
+                number_add(&names.manifests, &names.n_manifests, directory_manifest_number(e->d_name));
         }
         if (errno != 0) {
                 directory_names_finish(&names);

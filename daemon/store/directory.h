@@ -2,6 +2,7 @@
 #ifndef RM_STORE_DIRECTORY_H
 #define RM_STORE_DIRECTORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -23,6 +24,14 @@ int directory_open(const char *path, int *ret_fd, struct rm_error *err);
 void directory_pack_name(uint64_t number, char ret[static DIRECTORY_NAME_BYTES]);
 void directory_manifest_name(uint64_t number, char ret[static DIRECTORY_NAME_BYTES]);
 /* While it is written. */
+/* The number in such a name, exactly as it is written; 0: it is another name. */
+uint64_t directory_pack_number(const char *name);
+uint64_t directory_manifest_number(const char *name);
+/* Is it the name of the manifest of that checkpoint, or of a pack that it may need? */
+bool directory_name_valid(const char *name, uint64_t checkpoint);
+/* DIR/head, DIR/g0: where the store of a capsule (below 0: mpirun's) is in the directory of its job;
+ * malloc'ed. */
+char *directory_of_capsule(const char *dir, int32_t capsule);
 void directory_new_manifest_name(uint64_t number, char ret[static DIRECTORY_NAME_BYTES]);
 
 int directory_names_read(int dir_fd, struct directory_names *ret, struct rm_error *err);

@@ -275,6 +275,19 @@ static int macs_make(FILE *f, uint64_t body_bytes, EVP_MAC_CTX *macs[2], struct 
         return 0;
 }
 
+int manifest_sign(FILE *f, uint64_t body_bytes, const struct store_key *key, struct rm_error *err) {
+        EVP_MAC_CTX *macs[2] = { mac_begin(key), NULL };
+        uint8_t mac[MANIFEST_MAC_BYTES];
+        int r = macs[0] ? macs_make(f, body_bytes, macs, err) : mac_failed(err);
+
+        if (macs[0] && !mac_end(macs[0], mac) && r == 0)
+                r = mac_failed(err);
+        /* C wants the position set between a read and a write. */
+        if (r == 0 && (fseek(f, 0, SEEK_END) != 0 || fwrite(mac, 1, sizeof(mac), f) != sizeof(mac) || fflush(f) != 0))
+                r = error_sys(err, -errno, "write");
+        return r;
+}
+
 int manifest_authenticate(FILE *f, uint64_t size_bytes, const struct store_keys *keys, struct rm_error *err) {
         EVP_MAC_CTX *macs[2] = { mac_begin(&keys->key), keys->has_second ? mac_begin(&keys->second) : NULL };
         uint8_t made[MANIFEST_MAC_BYTES], there[MANIFEST_MAC_BYTES];

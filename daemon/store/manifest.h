@@ -11,7 +11,7 @@
 #include "daemon/store/index.h"
 
 #define MANIFEST_VERSION 2U
-#define MANIFEST_MAC_BYTES 32U
+#define MANIFEST_MAC_BYTES STORE_MAC_BYTES
 /* The largest: a meta. */
 #define MANIFEST_RECORD_MAX_BYTES (STORE_META_MAX_BYTES + 4096U)
 #define MANIFEST_PACKS_MAX 65536U
@@ -19,6 +19,9 @@
 /* To the empty file. 0 or negative errno. */
 int manifest_write(FILE *f, const struct checkpoint *c, const struct index *ix, const struct store_key *key, struct rm_error *err);
 
+/* Puts a MAC behind the `body_bytes` that `f` has, which is open for reading and writing, and at its
+ * begin. 0 or negative errno. */
+int manifest_sign(FILE *f, uint64_t body_bytes, const struct store_key *key, struct rm_error *err);
 /* Of a file of `size_bytes`, from its begin: was it made with one of the keys? Then `f` stands at its begin again. -EBADMSG: it was not. */
 int manifest_authenticate(FILE *f, uint64_t size_bytes, const struct store_keys *keys, struct rm_error *err);
 

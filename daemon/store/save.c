@@ -207,7 +207,8 @@ static int save_open(void *ctx, const struct image_object *o, void **ret_handle,
 
         if (r < 0)
                 return failing(save, r, err);
-        if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS || o->kind == RM__IMAGE_KIND__IMAGE_KIND_LATER)
+        if (o->kind == RM__IMAGE_KIND__IMAGE_KIND_BLOCKS || o->kind == RM__IMAGE_KIND__IMAGE_KIND_LATER ||
+            o->kind == RM__IMAGE_KIND__IMAGE_KIND_SUMS)
                 r = error_set(err, -EOPNOTSUPP, "objects of kind %d cannot be stored", (int) o->kind);
         else if (image_kind_has_data(o->kind))
                 r = data_open(save, o, ret_handle, err);
@@ -233,27 +234,32 @@ static int pages_come(const struct handle *h, uint64_t offset, uint64_t size_byt
                        : 0;
 }
 
-/* Has each of these pages come? */
-static bool pages_have_come(const struct pageset *come, uint64_t start, uint64_t end) {
-        uint64_t from, to;
+static int check_come(const struct handle *pages, uint64_t start, uint64_t end, struct rm_error *err) {
+        const struct pageset *come = pages->object->present;
+        uint64_t at = start, from, to;
 
-        while (start < end) {
-                if (!pageset_next(come, start, end - start, &from, &to) || from != start)
-                        return false;
-                start = to;
-        }
-        return true;
+        while (at < end && pageset_next(come, at, end - at, &from, &to) && from == at)
+                at = to;
+        return at == end ? 0
+                         : error_set(err, -EBADMSG,
+                                     "the image stream is damaged: present pages that never came of process %.300s: the one at "
+                                     "%" PRIx64 ", in a run of %" PRIu64 "; %" PRIu64 " pages of it came",
+                                     pages->object->o.path, at, (end - start) / IMAGE_BLOCK_BYTES,
+                                     pageset_bytes(come) / IMAGE_BLOCK_BYTES);
 }
 
 /* As image_place does it: runs by address, of pages that have come. */
 static int present_run(struct handle *h, uint64_t start, uint64_t end, struct rm_error *err) {
         const struct handle *pages = h->pages;
+        int r;
 
         if (start < h->list_end || start >= end || start % IMAGE_BLOCK_BYTES || end % IMAGE_BLOCK_BYTES ||
             end > IMAGE_OBJECT_MAX_BYTES)
                 return bad(err, "a list of pages out of order", pages->object->o.path);
-        if (!pages_have_come(pages->object->present, start, end) || pageset_add(h->present, start, end) < 0)
-                return bad(err, "present pages that never came", pages->object->o.path);
+        r = check_come(pages, start, end, err);
+        if (r < 0)
+                return r;
+        (void) pageset_add(h->present, start, end);
         /* What is between the runs is dropped. */
         blockmap_cut(pages->object->map, h->list_end / IMAGE_BLOCK_BYTES, start / IMAGE_BLOCK_BYTES);
         h->list_end = end;

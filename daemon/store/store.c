@@ -304,23 +304,44 @@ int store_remove(struct store *s, uint64_t checkpoint, struct rm_error *err) {
         return r;
 }
 
-int store_files(struct store *s, uint64_t checkpoint, char ***ret_names, struct rm_error *err) {
+static int file_visit(struct store *s, const char *name, bool manifest, store_file_fn fn, void *ctx, struct rm_error *err) {
+        cleanup_close int fd = -1;
+        int r = directory_file_open(s->dir_fd, name, &fd, err);
+
+        if (r == -ENOENT)
+                return error_set(err, r, "%s is missing in %s", name, s->path);
+        return r < 0 ? r : fn(ctx, name, fd, manifest, err);
+}
+
+int store_each_file(struct store *s, uint64_t checkpoint, store_file_fn fn, void *ctx, struct rm_error *err) {
         char name[DIRECTORY_NAME_BYTES];
         struct checkpoint *head = NULL;
-        char **names;
         int r = head_get(s, checkpoint, &head, err);
 
-        if (r < 0)
-                return r;
-        names = xcalloc(head->n_packs + 2, sizeof(*names));
-        for (size_t i = 0; i < head->n_packs; i++) {
+        for (size_t i = 0; r == 0 && i < head->n_packs; i++) {
                 directory_pack_name(head->packs[i].number, name);
-                names[i] = xstrdup(name);
+                r = file_visit(s, name, false, fn, ctx, err);
         }
         directory_manifest_name(checkpoint, name);
-        names[head->n_packs] = xstrdup(name);
-        *ret_names = names;
-        return 0;
+        return r != 0 ? r : file_visit(s, name, true, fn, ctx, err);
+}
+
+int store_sign(struct store *s, uint64_t checkpoint, struct rm_error *err) {
+        char name[DIRECTORY_NAME_BYTES];
+        cleanup_close int fd = -1;
+        cleanup_file FILE *f = NULL;
+        struct stat st;
+        int r;
+
+        directory_manifest_name(checkpoint, name);
+        fd = openat(s->dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0 || !(f = fdopen(fd, "r+")))
+                return error_sys(err, -errno, "open %s", name);
+        (void) take_fd(&fd);
+        r = manifest_sign(f, (uint64_t) st.st_size, &s->keys.key, err);
+        if (r < 0)
+                return error_prefix(err, "%s", name), r;
+        return fsync(fileno(f)) < 0 ? error_sys(err, -errno, "sync %s", name) : 0;
 }
 
 uint64_t store_used_bytes(const struct store *s) {

@@ -22,6 +22,7 @@
 #include "daemon/image/writer.h"
 
 #define STORE_KEY_BYTES 32U
+#define STORE_MAC_BYTES 32U /* at the end of a manifest */
 #define STORE_FRAME_BLOCKS 64U
 #define STORE_RESERVE_SHARE 20U /* of a file system stays free: a 20th */
 #define STORE_META_MAX_BYTES (16U << 20)
@@ -110,8 +111,13 @@ int store_remove(struct store *s, uint64_t checkpoint, struct rm_error *err);
 /* Reads all of it: manifest, packs, each block. `poll` as above, NULL ok. */
 int store_verify(struct store *s, uint64_t checkpoint, int (*poll)(void *ctx, const char *what, struct rm_error *err), void *ctx,
                  struct rm_error *err);
-/* The files of a checkpoint: names in the directory, the manifest last; NULL-terminated, each and the array malloc'ed. For copying. */
-int store_files(struct store *s, uint64_t checkpoint, char ***ret_names, struct rm_error *err);
+/* Calls `fn` for each file of a checkpoint, with its name in the directory and open for reading, the
+ * manifest last; what is not 0 ends it, and is returned. For copying. */
+typedef int (*store_file_fn)(void *ctx, const char *name, int fd, bool manifest, struct rm_error *err);
+int store_each_file(struct store *s, uint64_t checkpoint, store_file_fn fn, void *ctx, struct rm_error *err);
+/* Puts a MAC, by the first key, at the end of a manifest that has come without one. The caller has
+ * authenticated the manifest in another way, and calls this once. -ENOENT: there is none. */
+int store_sign(struct store *s, uint64_t checkpoint, struct rm_error *err);
 /* Bytes of all files in the directory. */
 uint64_t store_used_bytes(const struct store *s);
 

@@ -15,6 +15,7 @@
 
 #include "common/frame.h"
 #include "common/log.h"
+#include "common/text.h"
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/wire/tls.h"
@@ -195,11 +196,11 @@ static void conn_finish(struct conn *conn, int code, const char *reason) {
 static void conn_refuse(struct conn *conn, int code, const char *what) {
         char reason[256];
 
-        (void) snprintf(reason, sizeof(reason), "%s", what);
+        (void) text_format(reason, sizeof(reason), "%s", what);
         if (conn->log)
                 log_limited(conn->log, conn->close_log_level, "%s: %s; connection closed", conn->name, reason);
         else
-                log_write(conn->close_log_level, "%s: %s; connection closed", conn->name, reason);
+                log_at(conn->close_log_level, "%s: %s; connection closed", conn->name, reason);
         conn_finish(conn, code, reason);
 }
 
@@ -434,10 +435,10 @@ static void fail_from_bufferevent(struct conn *conn) {
                 const char *text = ERR_reason_error_string(code);
 
                 if (conn->stage == CONN_OPENING)
-                        (void) snprintf(what, sizeof(what), "TLS handshake failed: %s: %s",
-                                        tls_refusal(bufferevent_openssl_get_ssl(conn->bev)), text ? text : "unknown error");
+                        (void) text_format(what, sizeof(what), "TLS handshake failed: %s: %s",
+                                           tls_refusal(bufferevent_openssl_get_ssl(conn->bev)), text ? text : "unknown error");
                 else
-                        (void) snprintf(what, sizeof(what), "TLS error: %s", text ? text : "unknown error");
+                        (void) text_format(what, sizeof(what), "TLS error: %s", text ? text : "unknown error");
                 conn_refuse(conn, conn->stage == CONN_OPENING ? -EACCES : -EPROTO, what);
                 return;
         }

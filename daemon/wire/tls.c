@@ -135,8 +135,7 @@ static const char *purpose_name(enum tls_purpose purpose) {
         return purpose == TLS_MOVER ? "mover" : "peer";
 }
 
-/* HKDF (RFC 5869) with SHA-256; `info` sets the keys apart. */
-static bool derive(const uint8_t *key, const char *info, uint8_t *ret) {
+bool tls_derive(const uint8_t key[static TLS_KEY_BYTES], const char *info, uint8_t ret_key[static TLS_KEY_BYTES]) {
         EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
         EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
         const OSSL_PARAM params[] = {
@@ -145,47 +144,48 @@ static bool derive(const uint8_t *key, const char *info, uint8_t *ret) {
                 OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *) info, strlen(info)),
                 OSSL_PARAM_construct_end(),
         };
-        bool ok = ctx && EVP_KDF_derive(ctx, ret, TLS_KEY_BYTES, params) == 1;
+        bool ok = ctx && EVP_KDF_derive(ctx, ret_key, TLS_KEY_BYTES, params) == 1;
 
         EVP_KDF_CTX_free(ctx);
         EVP_KDF_free(kdf);
         return ok;
 }
 
-/* The fingerprint is on the wire in the clear, so it has an `info` of its own, and tells nothing of what the connection is secured with. */
-static bool key_derive(const struct tls *tls, const uint8_t *cluster_key, struct key *ret_key) {
-        cleanup_free char *info = xasprintf("rmd %s %s %s", TLS_VERSION, purpose_name(tls->purpose), tls->cluster);
-        cleanup_free char *shown_info = xasprintf("rmd %s fingerprint %s", TLS_VERSION, tls->cluster);
+/* The fingerprint is on the wire and in exported checkpoints in the clear, so it has an `info` of its
+ * own, and tells nothing of what anything is secured with. */
+bool tls_key_fingerprint(const char *cluster, const uint8_t key[static TLS_KEY_BYTES], char ret[static TLS_FINGERPRINT_BYTES]) {
+        cleanup_free char *info = xasprintf("rmd %s fingerprint %s", TLS_VERSION, cluster);
         uint8_t shown[TLS_KEY_BYTES];
 
-        if (!derive(cluster_key, info, ret_key->secret) || !derive(cluster_key, shown_info, shown))
+        if (!tls_derive(key, info, shown))
                 return false;
         for (size_t i = 0; i < TLS_FINGERPRINT_BYTES / 2; i++)
-                (void) snprintf(ret_key->fingerprint + 2 * i, 3, "%02x", shown[i]);
+                (void) snprintf(ret + 2 * i, 3, "%02x", shown[i]);
+        return true;
+}
+
+static bool key_derive(const struct tls *tls, const uint8_t *cluster_key, struct key *ret_key) {
+        cleanup_free char *info = xasprintf("rmd %s %s %s", TLS_VERSION, purpose_name(tls->purpose), tls->cluster);
+
+        if (!tls_derive(cluster_key, info, ret_key->secret) ||
+            !tls_key_fingerprint(tls->cluster, cluster_key, ret_key->fingerprint))
+                return false;
         ret_key->identity = xasprintf("%s%s", tls->scheme, ret_key->fingerprint);
         return true;
 }
 
 /* Its `info` has a word where those of connections have their version, and no version that changes with theirs: what is stored is to be read for longer. */
-static int derive_from_file(const char *cluster, const char *key_file, const char *what, uint8_t *ret_key, struct rm_error *err) {
-        cleanup_free char *info = xasprintf("rmd %s %s", what, cluster);
+int tls_checkpoint_key(const char *cluster, const char *key_file, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err) {
+        cleanup_free char *info = xasprintf("rmd checkpoint %s", cluster);
         uint8_t key[TLS_KEY_BYTES];
         bool ok;
         int r = tls_key_read(key_file, key, err);
 
         if (r < 0)
                 return r;
-        ok = derive(key, info, ret_key);
+        ok = tls_derive(key, info, ret_key);
         OPENSSL_cleanse(key, sizeof(key));
         return ok ? 0 : error_set(err, -EIO, "cannot derive the key of checkpoints");
-}
-
-int tls_checkpoint_key(const char *cluster, const char *key_file, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err) {
-        return derive_from_file(cluster, key_file, "checkpoint", ret_key, err);
-}
-
-int tls_export_key(const char *cluster, const char *key_file, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err) {
-        return derive_from_file(cluster, key_file, "export", ret_key, err);
 }
 
 static void key_finish(struct key *key) {

@@ -29,8 +29,11 @@ int tls_key_read(const char *path, uint8_t ret_key[static TLS_KEY_BYTES], struct
 /* For manifests of checkpoints, and nothing else: what has to do with no connection. `key_file` as above; the key is the same on all nodes of the cluster. */
 int tls_checkpoint_key(const char *cluster, const char *key_file, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err);
 
-/* For exported checkpoints, likewise. */
-int tls_export_key(const char *cluster, const char *key_file, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err);
+/* A key for what `info` says, and for nothing else, by HKDF (RFC 5869) with SHA-256. False: OpenSSL has none. */
+bool tls_derive(const uint8_t key[static TLS_KEY_BYTES], const char *info, uint8_t ret_key[static TLS_KEY_BYTES]);
+
+/* What may be shown of a key as it stands in its file, the same as tls_fingerprint(). False as above. */
+bool tls_key_fingerprint(const char *cluster, const uint8_t key[static TLS_KEY_BYTES], char ret[static TLS_FINGERPRINT_BYTES]);
 
 /* `key` is the cluster's; what is kept is derived from it, and wiped when destroyed. A client names the cluster, the purpose, the version
  * of the derivation and the key's fingerprint. */

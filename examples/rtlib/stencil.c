@@ -7,12 +7,14 @@
  *
  * What it tells rmd are four calls: `rmctl list-jobs` shows how far it is, and `rmctl show-job` when it will end. Under a plain mpirun these do nothing.
  * With a third number it saves the plate after so many steps and at the end, and goes on from there when it is started again, on as many ranks as it then
- * has: under rmd, under a plain mpirun, and built with another MPI. With --max-ranks it grows and shrinks while it runs, as rmd wants. */
+ * has: under rmd, under a plain mpirun, and built with another MPI. With --max-ranks it grows and shrinks while it runs, as rmd wants. It ends early
+ * once the file exists that a fourth argument names. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rm/rmrt.h>
 #include <rm/rmrt_mpi.h>
@@ -20,6 +22,7 @@
 
 #define WIDTH 256
 #define ROWS 256 /* of all ranks */
+#define STOP_EVERY 50 /* steps: rank 0 looks for the file that ends the program */
 
 struct plate {
         MPI_Comm comm; /* MPI_COMM_NULL: this rank has none of it */
@@ -136,7 +139,17 @@ static bool resize(struct plate *p, int64_t *done, bool restore) {
         return true;
 }
 
+/* All ranks end with the same step. */
+static bool must_stop(const struct plate *p, int64_t done, const char *file) {
+        int stop = file && p->rank == 0 && done % STOP_EVERY == 0 && access(file, F_OK) == 0;
+
+        if (file && done % STOP_EVERY == 0)
+                MPI_Bcast(&stop, 1, MPI_INT, 0, p->comm);
+        return stop;
+}
+
 int main(int argc, char **argv) {
+        const char *stop_file = argc > 4 ? argv[4] : NULL;
         long steps = argc > 1 ? strtol(argv[1], NULL, 10) : 10000;
         long save_every = argc > 3 ? strtol(argv[3], NULL, 10) : 0;
         int64_t done = 0;
@@ -154,12 +167,15 @@ int main(int argc, char **argv) {
                 rmrt_step((uint64_t) ++done, (uint64_t) steps);
                 if (save_every > 0 && (done % save_every == 0 || done == steps))
                         save(&plate, &done, false);
+                if (must_stop(&plate, done, stop_file))
+                        break;
+                /* Last, since ranks that come go on with the next step. */
                 active = resize(&plate, &done, false);
         }
         if (active) {
                 sum = heat(&plate);
                 if (plate.rank == 0)
-                        printf("heat: %.17E after %ld steps\n", sum, steps);
+                        printf("heat: %.17E after %ld steps\n", sum, (long) done);
         }
         rmrt_finalize();
         free_plate(&plate);

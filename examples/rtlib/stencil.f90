@@ -6,8 +6,9 @@
 !      rm-mpirun -n 4 ./stencil 100000 10 1000
 !      rm-mpirun -n 4 --max-ranks 16 ./stencil 100000
 !
-! What it tells rmd are the four calls of module rmrt; with a third number it saves the plate, and goes on from there; with --max-ranks it grows and shrinks. Both
-! programs have the same result, to the last bit, and each goes on from what the other has saved.
+! What it tells rmd are the four calls of module rmrt; with a third number it saves the plate, and goes on from there; with --max-ranks it grows and shrinks. It ends
+! early once the file exists that a fourth argument names. Both programs have the same result, to the last bit, and each goes on from what the other has
+! saved.
 program stencil
   use, intrinsic :: iso_c_binding, only: c_loc
   use, intrinsic :: iso_fortran_env, only: error_unit, int64, real64
@@ -18,6 +19,7 @@ program stencil
   implicit none
 
   integer, parameter :: width = 256, all_rows = 256 ! of all ranks
+  integer, parameter :: stop_every = 50 ! steps: rank 0 looks for the file that ends the program
 
   type plate
     type(MPI_Comm) :: comm ! MPI_COMM_NULL: this rank has none of it
@@ -32,7 +34,9 @@ program stencil
   real(real64) :: total
   logical :: active
   character(len=32) :: text
+  character(len=256) :: stop_file
 
+  call get_command_argument(4, stop_file)
   steps = int(argument(1, 10000.0_real64), int64)
   save_every = int(argument(3, 0.0_real64), int64)
   call MPI_Init()
@@ -47,19 +51,35 @@ program stencil
     if (save_every > 0) then
       if (mod(done, save_every) == 0 .or. done == steps) call save(p, done)
     end if
+    if (stop_file /= '') then
+      if (must_stop(p, done)) exit
+    end if
+    ! Last, since ranks that come go on with the next step.
     call resize(p, done, .false., active)
   end do
   if (active) then
     total = heat(p)
     if (p%rank == 0) then
       write (text, '(es24.17e2)') total
-      print '(3a, i0, a)', 'heat: ', trim(adjustl(text)), ' after ', steps, ' steps'
+      print '(3a, i0, a)', 'heat: ', trim(adjustl(text)), ' after ', done, ' steps'
     end if
   end if
   call rmrt_finalize()
   call MPI_Finalize()
 
 contains
+
+  ! All ranks end with the same step.
+  logical function must_stop(p, done)
+    type(plate), intent(in) :: p
+    integer(int64), intent(in) :: done
+
+    must_stop = .false.
+    if (mod(done, int(stop_every, int64)) /= 0) return
+    if (p%rank == 0) inquire(file=stop_file, exist=must_stop)
+    call MPI_Bcast(must_stop, 1, MPI_LOGICAL, 0, p%comm)
+  end function
+
 
   real(real64) function argument(number, otherwise)
     integer, intent(in) :: number

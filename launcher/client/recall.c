@@ -58,7 +58,7 @@ int recall_error(const struct recall *r) {
 void recall_reset(struct recall *r, uint64_t offset) {
         buffer_finish(&r->memory);
         if (r->fd >= 0)
-                (void) ftruncate(r->fd, 0);
+                (void) !ftruncate(r->fd, 0);
         r->base = r->begin = r->end = offset;
 }
 

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -144,6 +145,14 @@ static int wait_end(struct call *call, Rm__LocalReply **ret) {
         return r;
 }
 
+/* --key-file, for rmd: "" when it was not given. The caller frees it. */
+static int read_key_file(struct call *call, char **ret) {
+        const char *path = call_flag(call, "key-file");
+
+        *ret = path ? realpath(path, NULL) : xstrdup("");
+        return *ret ? 0 : error_sys(&call->err, -errno, "cannot find the key %s", path);
+}
+
 /* ---- export ---- */
 
 static void show_gathering(const Rm__Exchange *exchange) {
@@ -249,11 +258,15 @@ static int run_export(struct call *call) {
         struct flow flow = { .call = call, .what = "exported" };
         Rm__LocalReply *reply = NULL;
         cleanup_close int fd = -1;
+        cleanup_free char *key_file = NULL;
         struct output output;
         int r = checkpoint_read_name(call, false, &body.job, &body.checkpoint);
 
+        if (r == 0)
+                r = read_key_file(call, &key_file);
         if (r < 0)
                 return r;
+        body.key_file = key_file;
         (void) signal(SIGPIPE, SIG_IGN);
         ending_say(call, strcmp(call->args[1], STDIO) == 0 ? "what was written is no checkpoint" : "no file was written");
         ending_catch();
@@ -281,9 +294,13 @@ static int run_export(struct call *call) {
 static int open_import(struct call *call, int *ret_fd) {
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         Rm__ImportCheckpoint body = RM__IMPORT_CHECKPOINT__INIT;
+        cleanup_free char *key_file = NULL;
         Rm__LocalReply *reply = NULL;
-        int r;
+        int r = read_key_file(call, &key_file);
 
+        if (r < 0)
+                return r;
+        body.key_file = key_file;
         request.body_case = RM__LOCAL_REQUEST__BODY_IMPORT_CHECKPOINT;
         request.import_checkpoint = &body;
         r = call_request(call, &request, RM__LOCAL_REPLY__BODY_EXCHANGE, &reply);
@@ -338,7 +355,8 @@ const struct verb verb_export_checkpoint = {
         .help = "write a checkpoint into a file\n"
                 "It stays good when the cluster has removed the checkpoint, and forgotten the job: import-checkpoint brings both "
                 "back.\n"
-                "All that the programs had in memory is in it. FILE '-' is standard output.",
+                "Only import-checkpoint can read it: it is encrypted with the cluster's key. FILE '-' is standard output.",
+        .flags = { { "key-file", "KEY", "encrypt it with the key in that file of this node, not the cluster's (root only)" } },
         .run = run_export,
 };
 
@@ -351,5 +369,6 @@ const struct verb verb_import_checkpoint = {
         .help = "bring a checkpoint back that was exported\n"
                 "Of a job of yours that has ended, or that the cluster has forgotten; restart-job lets it go on from there.\n"
                 "FILE '-' is standard input.",
+        .flags = { { "key-file", "KEY", "it was exported with the key in that file, also by another cluster (root only)" } },
         .run = run_import,
 };

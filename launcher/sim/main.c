@@ -374,6 +374,7 @@ int main(int argc, char **argv) {
         argp_err_exit_status = 2;
         (void) argp_parse(&argp, argc, argv, 0, NULL, &context);
         log_setup("rm-sim", LOG_INFO);
+        log_write_all();
         if (run(&context, &err) < 0) {
                 (void) fprintf(stderr, "rm-sim: %s\n", error_text(&err));
                 return 1;

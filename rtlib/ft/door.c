@@ -98,6 +98,19 @@ static void receive(void) {
         }
 }
 
+/* Waits for so long, or until something is heard. Returns how long it has waited: no longer than it
+ * was to, so that the time for which a move froze the process does not count. */
+static int wait_msec(struct pollfd *fd, int msec) {
+        struct timespec start, now;
+        int64_t waited;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &start);
+        (void) poll(fd, 1, msec);
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+        waited = (now.tv_sec - start.tv_sec) * INT64_C(1000) + (now.tv_nsec - start.tv_nsec) / 1000000;
+        return waited < msec ? (int) waited : msec;
+}
+
 static void *run(void *arg) {
         int msec = HELLO_MSEC;
 
@@ -108,7 +121,7 @@ static void *run(void *arg) {
                         say(DOOR__LOSS__WORD__HELLO, 0);
                 if (!is_ours(here.fd) && open_socket() < 0)
                         fd.fd = -1;
-                (void) poll(&fd, 1, msec);
+                msec = wait_msec(&fd, msec);
                 receive();
                 msec = watch_tick(msec);
         }

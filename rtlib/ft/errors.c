@@ -4,9 +4,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/util.h"
 #include "rtlib/ft/ft.h"
+#include "rtlib/ft/members.h"
 
-#define WORD_SEC 5 /* of rmd, of who was lost */
+#define WORD_SEC 60 /* where rmd does not say how long it may take to say who was lost */
+#define TURNS_MAX 8 /* of a second each */
 
 static int class_of(int rc) {
         int class = rc;
@@ -15,8 +18,19 @@ static int class_of(int rc) {
         return class;
 }
 
-/* False: it has not happened within WORD_SEC. */
+/* rmd says how long it may take, which depends on its node_timeout. */
+static int64_t word_sec(void) {
+        const char *text = getenv("RM_LOSS_WAIT");
+        int64_t sec = WORD_SEC;
+
+        if (text)
+                (void) parse_i64(text, 1, INT32_MAX, &sec);
+        return sec;
+}
+
+/* False: rmd has not said within that time who was lost. */
 static bool await_loss(void) {
+        const int64_t most_sec = word_sec();
         struct timespec start, now;
         int flag;
 
@@ -24,7 +38,7 @@ static bool await_loss(void) {
         for (unsigned turns = 0; !ft_is_behind(); wait_pause(&turns)) {
                 (void) mpi.Iprobe(ft.rank, 0, ft.meeting, &flag, MPI_STATUS_IGNORE);
                 (void) clock_gettime(CLOCK_MONOTONIC, &now);
-                if (now.tv_sec - start.tv_sec > WORD_SEC)
+                if (now.tv_sec - start.tv_sec > most_sec)
                         return false;
         }
         return true;
@@ -45,6 +59,16 @@ bool error_is_pending(int rc) {
         return class_of(rc) == MPI_ERR_PROC_FAILED_PENDING;
 }
 
+/* Mostly all ranks give up at once, and mpirun of PRRTE 3.0.8 may wait for itself for ever when several ask it at once to end the job: the lowest that lives asks it, and each of the
+ * others a second later than the one before, if the job has not ended by then. */
+static void await_turn(void) {
+        const struct timespec turn = { .tv_sec = 1 };
+        unsigned before = members_before(ft.rank);
+
+        for (unsigned i = 0; i < before && i < TURNS_MAX; i++)
+                (void) nanosleep(&turn, NULL);
+}
+
 void ft_give_up(const char *format, ...) {
         char text[256];
         int initialized = 0;
@@ -57,6 +81,7 @@ void ft_give_up(const char *format, ...) {
         (void) fflush(stderr);
         if (mpi.Initialized(&initialized) != MPI_SUCCESS || !initialized)
                 _exit(1);
+        await_turn();
         (void) mpi.Abort(mpi.comm_world, 1);
         abort();
 }

@@ -85,40 +85,61 @@ static int agree(struct file *f, const char *call, int own[2]) {
         return rc;
 }
 
-static int open_alone(struct file *f, int mode, MPI_Info info) {
-        return mpi.File_open(mpi.comm_self, f->name, mode, info, &f->handle);
-}
+typedef int by_one_fn(struct file *f, void *arg);
 
-/* One makes it if it is to be made, as it may be that only one can; the others find it then. Open MPI has no error of class 0, and none below. */
-static int open_together(struct file *f, MPI_Info info) {
-        int said[2], rc = MPI_SUCCESS;
-        bool opened = false;
+/* What may be done once only: the lowest rank does it, and the others hear how that ended. If it is
+ * lost meanwhile, the next one does it. Open MPI has no error of class 0, and none below. */
+static int by_one(struct file *f, const char *call, by_one_fn *act, void *arg) {
+        int said[2], rc;
 
         do {
                 said[0] = -f->comm->rank;
                 said[1] = 0;
-                rc = agree(f, "MPI_File_open", said);
+                rc = agree(f, call, said);
                 if (rc == MPI_SUCCESS && said[0] == -f->comm->rank) {
-                        rc = open_alone(f, f->mode & ~MPI_MODE_DELETE_ON_CLOSE, info);
-                        opened = rc == MPI_SUCCESS;
                         said[0] = 1;
-                } else
+                        said[1] = act(f, arg);
+                } else {
                         said[0] = 0;
-                said[1] = rc;
-                rc = agree(f, "MPI_File_open", said);
-        } while (rc == MPI_SUCCESS && said[0] == 0);
-        if (rc == MPI_SUCCESS)
-                rc = said[1];
-        if (rc == MPI_SUCCESS && !opened) {
+                        said[1] = rc;
+                }
+                rc = agree(f, call, said);
+        } while (rc == MPI_SUCCESS && said[0] == 0 && said[1] == MPI_SUCCESS);
+        return rc == MPI_SUCCESS ? said[1] : rc;
+}
+
+static int open_alone(struct file *f, int mode, MPI_Info info) {
+        return mpi.File_open(mpi.comm_self, f->name, mode, info, &f->handle);
+}
+
+struct opening {
+        MPI_Info info;
+        bool opened;
+};
+
+static int open_first(struct file *f, void *arg) {
+        struct opening *o = arg;
+        int rc = open_alone(f, f->mode & ~MPI_MODE_DELETE_ON_CLOSE, o->info);
+
+        o->opened = rc == MPI_SUCCESS;
+        return rc;
+}
+
+/* One makes it if it is to be made, as it may be that only one can; the others find it then. */
+static int open_together(struct file *f, MPI_Info info) {
+        struct opening o = { .info = info };
+        int said[2], rc = by_one(f, "MPI_File_open", open_first, &o);
+
+        if (rc == MPI_SUCCESS && !o.opened) {
                 rc = open_alone(f, f->mode & ~(MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_DELETE_ON_CLOSE), info);
-                opened = rc == MPI_SUCCESS;
+                o.opened = rc == MPI_SUCCESS;
         }
         said[0] = 0;
         said[1] = rc;
         rc = agree(f, "MPI_File_open", said);
         if (rc == MPI_SUCCESS)
                 rc = said[1];
-        if (rc != MPI_SUCCESS && opened)
+        if (rc != MPI_SUCCESS && o.opened)
                 (void) mpi.File_close(&f->handle);
         return rc;
 }
@@ -207,16 +228,32 @@ int MPI_File_set_size(MPI_File handle, MPI_Offset size) {
 }
 FT_WRAPS(File_set_size);
 
-int MPI_File_preallocate(MPI_File handle, MPI_Offset size) {
+struct allocation {
+        MPI_Offset bytes;
+        bool tried;
+};
+
+/* Open MPI 5.0 appends what is there to a file that has the size already, so that a second rank
+ * that did it would make the file longer. */
+static int allocate(struct file *f, void *arg) {
+        struct allocation *a = arg;
+        MPI_Offset is;
+        int rc = mpi.File_get_size(f->handle, &is);
+
+        a->tried = true;
+        return rc == MPI_SUCCESS && is < a->bytes ? mpi.File_preallocate(f->handle, a->bytes) : rc;
+}
+
+int MPI_File_preallocate(MPI_File handle, MPI_Offset bytes) {
+        struct allocation a = { .bytes = bytes };
         struct file *f = find(handle);
         int rc;
 
         if (!f)
-                return REAL(File_preallocate)(handle, size);
-        (void) together(f, "MPI_File_preallocate");
-        rc = mpi.File_preallocate(handle, size);
-        (void) together(f, "MPI_File_preallocate");
-        return rc;
+                return REAL(File_preallocate)(handle, bytes);
+        rc = by_one(f, "MPI_File_preallocate", allocate, &a);
+        /* MPI has called the handler of the one that tried. */
+        return a.tried ? rc : raise_on(handle, rc);
 }
 FT_WRAPS(File_preallocate);
 

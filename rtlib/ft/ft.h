@@ -49,6 +49,7 @@ bool error_is_loss(int rc);
 bool error_is_pending(int rc); /* MPI_ANY_SOURCE, and a rank is dead that might have sent it */
 /* What MPI returned, as the program wants it: by its own error handler. `c` NULL ok. */
 int error_raise(struct comm *c, int rc);
+/* Says why, and ends the job: a rank asks mpirun for it a second after the one before it. */
 void ft_give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* MPI has met a dead rank: waits until rmd has said who it is, gives up if it does not. */
 void ft_await_loss(void);

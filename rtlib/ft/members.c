@@ -71,6 +71,14 @@ uint32_t members_first(void) {
         return process;
 }
 
+unsigned members_before(int process) {
+        unsigned before = 0;
+
+        for (int i = 0; members.map && i < process; i++)
+                before += members_has((uint32_t) i);
+        return before;
+}
+
 int members_missing(void) {
         uint32_t rank = rank_map_missing(members.map);
 

@@ -15,6 +15,8 @@ void members_update(uint32_t losses);
 bool members_has(uint32_t process);
 /* The lowest such process; `ft.size`: none lives. */
 uint32_t members_first(void);
+/* Such processes lower than this one; 0 before members_init(). */
+unsigned members_before(int process);
 /* A critical rank that nobody is any more; -1: there is none. */
 int members_missing(void);
 /* The process that is this rank; -1: it was lost. */

@@ -16,7 +16,6 @@
 
 #define TRIES_MAX 5
 #define DETECTION_SEC 2
-#define OTHERS_SEC 5
 
 /* What ranks tell each other of each of their communicators. */
 struct entry {
@@ -273,18 +272,14 @@ static void give_up_old(void) {
                         (void) mpi.Comm_revoke(c->shadow);
 }
 
-/* rmd ends the job, too. One says so, as mpirun of PRRTE 3.0.8 may wait for itself for ever when several ranks ask it at once to end; the others do if it has not by then. */
+/* rmd ends the job, too. */
 static void refuse_missing(uint32_t losses) {
-        const struct timespec turn = { .tv_sec = OTHERS_SEC };
         int rank;
 
         members_update(losses);
         rank = members_missing();
-        if (rank < 0)
-                return;
-        if (members_first() != (uint32_t) ft.rank)
-                (void) nanosleep(&turn, NULL);
-        ft_give_up("critical rank %d was lost, and no spare rank is left", rank);
+        if (rank >= 0)
+                ft_give_up("critical rank %d was lost, and no spare rank is left", rank);
 }
 
 /* When Open MPI itself comes to know that a rank is dead, it wakes all that waits. So nothing is begun before it knows; it is told by its own launcher, or by a connection that is

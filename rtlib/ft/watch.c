@@ -40,6 +40,11 @@ static struct {
         int64_t limit_sec; /* 0: none */
         struct seen own; /* for the limit */
         struct seen *seen; /* by rank, at the lowest that lives */
+        struct {
+                bool heard; /* that all ranks wait, from the lowest that lives, which ends the job */
+                uint64_t serial; /* then */
+                uint32_t losses;
+        } stuck;
         /* Of both. */
         pthread_t thread;
         const char *_Atomic call;
@@ -63,18 +68,17 @@ static const char *find_call(void *const *frames, int n) {
         return call;
 }
 
-/* By the thread that hangs. */
+/* By the thread that hangs, maybe in a signal's handler. The line goes out at once: other ranks say theirs now. */
 static void tell(const char *what) {
-        char name[MPI_MAX_OBJECT_NAME] = "";
+        char name[MPI_MAX_OBJECT_NAME] = "", where[MPI_MAX_OBJECT_NAME + 64] = "";
         void *frames[FRAMES];
         int n = backtrace(frames, FRAMES), length = 0;
 
-        if (here.comm)
+        if (here.comm) {
                 (void) mpi.Comm_get_name(here.comm->user, name, &length);
-        (void) fprintf(stderr, "librmrt-ft: rank %d: %s", ft.rank, find_call(frames, n));
-        if (here.comm)
-                (void) fprintf(stderr, " on %s of %d ranks", name[0] ? name : "a communicator", here.comm->size);
-        (void) fprintf(stderr, ": %s\n", what);
+                (void) snprintf(where, sizeof(where), " on %s of %d ranks", name[0] ? name : "a communicator", here.comm->size);
+        }
+        (void) fprintf(stderr, "librmrt-ft: rank %d: %s%s: %s\n", ft.rank, find_call(frames, n), where, what);
         (void) fflush(stderr);
         backtrace_symbols_fd(frames, n, STDERR_FILENO);
 }
@@ -216,20 +220,38 @@ static void end_all(void) {
         ft_give_up("nobody goes on since rank %d was lost", (int) ft.losses.order[0]);
 }
 
+static void hear_stuck(uint32_t from) {
+        if (!meet_hear_stuck(from))
+                return;
+        if (!here.stuck.heard)
+                tell("all ranks that are left wait for others");
+        here.stuck.heard = true;
+        here.stuck.serial = here.serial;
+        here.stuck.losses = ft.losses.count;
+}
+
+/* The rank that has ended the job is lost, the job goes on, and this rank waits as before: mpirun of PRRTE 3.0.8 has not ended the others. They would find out one after the other that
+ * they wait. */
+static void end_with_others(void) {
+        if (!here.stuck.heard || here.serial != here.stuck.serial || ft.losses.count == here.stuck.losses)
+                return;
+        (void) fprintf(stderr, "librmrt-ft: rank %d: ends, as rank %d has, since nobody goes on\n", ft.rank,
+                       (int) ft.losses.order[here.stuck.losses]);
+        _exit(1);
+}
+
 static void look(void) {
         uint32_t lowest = members_first();
 
         count_progress();
         check_limit();
+        end_with_others();
         if ((int) lowest == ft.rank) {
                 if (look_at_all())
                         end_all();
         } else {
                 meet_say_waiting(lowest, here.serial);
-                if (!here.told && meet_hear_stuck(lowest)) {
-                        here.told = true;
-                        tell("all ranks that are left wait for others");
-                }
+                hear_stuck(lowest);
         }
 }
 

@@ -2,13 +2,16 @@
 # looks for leftovers. See CONTRIBUTING for how to add a test.
 # shellcheck shell=bash
 #
-# A test:   . "${BASH_SOURCE[0]%/*}/lib.sh"
+# A test:   . "${BASH_SOURCE[0]%/*}/../lib.sh"
 #           cluster 4 --cores 2
 #           ... `must`, `fail`, `see` ...
 # It ends with 0 if it came to its end, nothing failed, and no node has anything left of its jobs.
 #
 # environment: RM_TEST_KEEP=1      leave the cluster of a failed test standing, to look at
 #              RM_TEST_THOROUGH=1  as many repetitions as `thorough` names, and programs that poll as they like
+#              RM_TEST_SLOW        how long this machine takes for what it does, in percent of the one that bounds in time were written on
+#                                  (tools/lib/slowness)
+#              RM_TEST_USED        file that gets what the test has used of a processor
 
 set -uo pipefail
 
@@ -17,14 +20,21 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 tests_dir=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 repo_dir=${tests_dir%/*}
+# shellcheck source-path=SCRIPTDIR source=../../tools/lib/children.sh
+. "$repo_dir/tools/lib/children.sh"
 testbed_tool=$repo_dir/tools/testbed
 programs=/home/rmd/t
-test_name=$(basename "$0" .sh)
-bed=test-$(printf '%s' "$test_name" | cut -c 1-20 | sed 's/[^a-z0-9]*$//')-$$
+test_name=$(cd "$(dirname "$0")" && pwd) test_name=${test_name##*/}-${0##*/} test_name=${test_name%.sh}
+bed=${test_name:0:24} bed=${bed%-}-$$
+beds=${RMD_RUN:-/var/lib/rmd-testbed}
 work=$(mktemp -d "/tmp/rmd-$test_name.XXXXXX")
 node_count=0
 rc=0
+slowness=${RM_TEST_SLOW:-100}
 declare -A front_pid
+harmless='plm:ssh: Warning: setpgid'
+# Nothing ever comes here: to wait for that is to sleep, without a process for it.
+exec {never}<> <(:)
 
 # --- saying ---
 
@@ -43,6 +53,22 @@ must() {
     local what=$1
     shift
     "$@" || fail "$what"
+}
+
+# A writer that `grep -q` cuts off ends by SIGPIPE, and with pipefail that counts as no match: on a busy machine, when the writer is the later one.
+# So grep reads to the end here.
+grep() {
+    local word quiet='' words=() counts
+    for word; do
+        if [[ $word =~ ^-[a-zA-Z]*q[a-zA-Z]*$ ]]; then quiet=yes word=${word/q/}; fi
+        [[ $word == - ]] || words+=("$word")
+    done
+    if [[ ! $quiet ]]; then
+        command grep "$@"
+    else
+        counts=$(command grep -hc "${words[@]}")
+        [[ $counts =~ [1-9] ]]
+    fi
 }
 
 # same WHAT HAVE WANT
@@ -64,7 +90,27 @@ thorough() {
 # --- the cluster ---
 
 bed_do() {
+    case $1 in
+    exec)
+        in_node "${@:2}"
+        return
+        ;;
+    stop-rmd | restart-rmd | power-off | cut) await_voters ;;
+    esac
     "$testbed_tool" "$1" --name "$bed" "${@:2}"
+}
+
+# Nodes come to keep the log one after the other, two seconds apart. Before there are three none may be lost: before a test disturbs the first one, it waits.
+voters_awaited=''
+await_voters() {
+    [[ ! $voters_awaited ]] || return 0
+    voters_awaited=yes
+    until_true 20 voters_up || true
+}
+
+# in_node NODE [--user U] -- CMD...: what `testbed exec` does, by one process. Commands that need a node that is on find it off otherwise.
+in_node() {
+    "$beds/$bed/node" exec "$beds/$bed/$1.sock" "${@:2}"
 }
 
 # The programs are built once; a runner that starts many tests does it for all.
@@ -94,17 +140,49 @@ update() {
 }
 
 # cluster N [OPTION of tools/testbed up]...
+# Ranks that wait for messages would use all of this machine: in nodes of tests they sleep instead (tests/programs/polite.c), unless the run is
+# thorough or the test says `# polls`, and in benchmarks ($polls).
 cluster() {
+    local polite=() options=() word
     node_count=$1
+    # A node that this machine keeps waiting is not lost: what rmd takes for silence is longer where the machine is slower.
+    for word; do
+        [[ ! $word =~ ^cluster\.voters= ]] || voters_awaited=none
+        [[ ! $word =~ ^cluster\.node_timeout=([0-9]+)s$ ]] || word=cluster.node_timeout=$(((BASH_REMATCH[1] * slowness + 99) / 100))s
+        options+=("$word")
+    done
+    ((node_count >= 3)) || voters_awaited=none
     more_packages
     build_programs
     trap 'exit 143' TERM HUP
     trap 'exit 130' INT
     trap at_end EXIT
-    bed_do up "$@" 2>"$work/up.err" || fail "no cluster: $(tail -n 3 "$work/up.err")"
-    bed_do exec n1 -- mkdir -p "$programs"
-    bed_do copy "$RM_TEST_PROGRAMS"/* "$tests_dir"/cluster/inside/* "n1:$programs"
+    thorough || [[ ${polls:-} ]] || grep -q '^# polls' "$0" || polite=(--put "$RM_TEST_PROGRAMS/polite.so:/usr/libexec/rmd/rm-yield.so")
+    bed_do up "${options[@]}" "${polite[@]}" 2>"$work/up.err" || fail "no cluster: $(tail -n 3 "$work/up.err")"
+    mkdir "$beds/$bed/home/rmd/t"
+    cp "$RM_TEST_PROGRAMS"/* "$tests_dir"/cluster/inside/* "$beds/$bed/home/rmd/t"
     inventory_all >"$work/before"
+}
+
+# scenario NAME: what follows is one of several that share the cluster. Nothing is left of the one before: no job, no drain, no edit of the
+# availability file, no file of a user, and what the nodes had is as it was.
+current_scenario='' scenario_began=''
+scenario() {
+    local node
+    if [[ $current_scenario ]]; then
+        scenario_ends
+        on "$asker" sh -c 'rm -rf /home/alice/* /home/bob/*; echo "# none" >/home/rmd/availability'
+        for node in $(nodes); do
+            [[ ! $(q node "$node" state) =~ DRAIN ]] || must "$node is not resumed" rmctl resume-node "$node" >/dev/null
+        done
+    fi
+    current_scenario=$1 scenario_began=$EPOCHREALTIME
+    see "-- $1"
+}
+scenario_ends() {
+    [[ ! ${!front_pid[*]} ]] || fail "$current_scenario: jobs still have a front end: ${!front_pid[*]}"
+    until_true 15 nothing_left || fail "$current_scenario has left behind: $(head -n 5 "$work/left" | tr '\n' '|')"
+    see "-- $current_scenario: $(msec_since "$scenario_began") ms"
 }
 
 nodes() {
@@ -114,10 +192,10 @@ nodes() {
 
 # on NODE CMD...: as root. as USER NODE CMD...: as that user, in the home directory.
 on() {
-    bed_do exec "$1" -- "${@:2}" </dev/null
+    in_node "$1" -- "${@:2}" </dev/null
 }
 as() {
-    bed_do exec "$2" --user "$1" -- "${@:3}" </dev/null
+    in_node "$2" --user "$1" -- "${@:3}" </dev/null
 }
 
 # rmctl as root on n1; rmctl_on NODE ...
@@ -128,18 +206,37 @@ rmctl() {
 # q ARG...: a question that inside/q answers, asked on $asker (a node that is up).
 asker=n1
 q() {
-    on "$asker" "$programs/q" "$@"
+    local server=$beds/$bed/home/rmd/t/$asker.q status=0 asked=("--slow=$slowness" "$@")
+    "$beds/$bed/node" ask "$server" "${asked[@]}" || status=$?
+    if ((status == 254)); then
+        # None is there yet, or it went with the power of its node.
+        status=0
+        rm -f "$server"
+        in_node "$asker" --detach -- "$programs/q" --serve "$programs/$asker.q" </dev/null >/dev/null 2>&1 || return 1
+        until_true 20 test -S "$server" || return 1
+        "$beds/$bed/node" ask "$server" "${asked[@]}" || status=$?
+    fi
+    return "$status"
 }
 
-# until_true SECONDS CMD...
+# wait_seconds SECONDS
+wait_seconds() {
+    read -r -t "$1" -u "$never" || true
+}
+
+# until_true SECONDS CMD...: the bound is for a machine that is as fast as the one on which it was written.
 until_true() {
-    local deadline=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000)) looks=0
+    local deadline=$((${EPOCHREALTIME/[.,]/} + $1 * slowness * 10000)) looks=0
     shift
     until "$@"; do
         ((${EPOCHREALTIME/[.,]/} < deadline)) || return 1
-        # To look takes a tenth of a second of a processor, which what is waited for may want.
-        sleep 0.$((++looks < 5 ? looks : 4))
+        wait_seconds 0.$((++looks < 3 ? looks : 3))
     done
+}
+
+# in_time MSEC BOUND: it took at most so many, for a machine as fast as the one on which the bound was written.
+in_time() {
+    (($1 <= $2 * slowness / 100))
 }
 
 msec_since() {
@@ -154,7 +251,9 @@ settings=()
 start() {
     local name=$1 node=$2
     shift 2
-    bed_do exec "$node" --user "$user" -- env "${settings[@]}" rm-mpirun --job-name "$name" "$@" \
+    # Before it begins: what an earlier job of that name has said is none of this one's.
+    : >"$work/$name.out" 2>"$work/$name.err"
+    in_node "$node" --user "$user" -- env "${settings[@]}" rm-mpirun --job-name "$name" "$@" \
         </dev/null >"$work/$name.out" 2>"$work/$name.err" &
     front_pid[$name]=$!
 }
@@ -180,17 +279,21 @@ release() {
     on "$asker" touch "$(stop_file "$1")"
 }
 
-# finish NAME [SECONDS]: waits for the front end; its exit code in rc.
+# finish NAME [SECONDS]: waits for the front end; its exit code in rc. What mpirun says of a harmless race with its agents (README.md) is taken out.
 finish() {
     local name=$1 seconds=${2:-60} pid=${front_pid[$1]}
     until_true "$seconds" gone "$pid" || fail "job $name has not ended within $seconds s"
     rc=0
     wait "$pid" || rc=$?
     unset "front_pid[$name]"
+    ! grep -qas "$harmless" "$work/$name.err" || sed -i "/$harmless/d" "$work/$name.err"
 }
 
+# gone PID: a child of this shell has ended.
 gone() {
-    ! kill -0 "$1" 2>/dev/null
+    local running
+    children_running "$1"
+    ((${#running[@]} == 0))
 }
 
 # run NAME NODE ARG...: in the foreground; rc, $work/NAME.out, $work/NAME.err.
@@ -227,8 +330,10 @@ watch_memory() {
     on "$1" rm -f /run/watched
     : >"$work/memory-$1"
     on "$1" sh -c 'while [ ! -e /run/watched ]; do
-        files=$(stat -f -c "%b %f %S" /run/rmd/moves)
-        awk -v files="$files" "/^RssAnon/ { kib += \$2 } END { split(files, f); print int((f[1] - f[2]) * f[3] / 2 ^ 20 + kib / 2 ^ 10), int(kib / 2 ^ 10) }" /proc/[0-9]*/status 2>/dev/null
+        # The files last: what is filled meanwhile goes from them into the processes, and is never counted twice.
+        # Without an answer awk found a process that has ended meanwhile.
+        kib=$(awk "/^RssAnon/ { kib += \$2 } END { print int(kib) }" /proc/[0-9]*/status 2>/dev/null) || continue
+        stat -f -c "%b %f %S $kib" /run/rmd/moves | awk "{ print int((\$1 - \$2) * \$3 / 2 ^ 20 + \$4 / 2 ^ 10), int(\$4 / 2 ^ 10) }"
     done' >"$work/memory-$1" &
     watcher[$1]=$!
     until_true 10 test -s "$work/memory-$1"
@@ -245,7 +350,7 @@ memory_watched() {
 whole() {
     local said status=0
     # What rm-mpirun itself has to say goes to standard error too, and mpirun's word of a harmless race with its agents.
-    said=$(sed '/^rm-mpirun: /d; /plm:ssh: Warning: setpgid/d' "$1" | bed_do exec n1 -- "$programs/flood" --check="$2" --ranks="$3" --width="${4:-40}") || status=1
+    said=$(sed "/^rm-mpirun: /d; /$harmless/d" "$1" | bed_do exec n1 -- "$programs/flood" --check="$2" --ranks="$3" --width="${4:-40}") || status=1
     see "std$2: $said"
     return "$status"
 }
@@ -328,21 +433,15 @@ has_ranks() {
     [[ $(resize_field "$1" active) == "$2" && $(resize_field "$1" wanted) =~ ^0?$ ]]
 }
 
+# figure NAME: of the last move, as in `rmctl list-moves --json`.
+figure() {
+    on n1 python3 -c 'import json, sys; print(json.loads(sys.argv[1])["moves"][-1].get(sys.argv[2], 0))' "$(rmctl list-moves --json)" "$1"
+}
+
 # resize NAME N: and wait until its program has changed.
 resize() {
     as "$user" "$asker" rmctl resize-job "$(job "$1")" "$2" --timeout 180 >"$work/resize" 2>&1 ||
         fail "$1 does not change to $2 ranks: $(tail -n 3 "$work/resize")"
-}
-
-# steps_for SECONDS RANKS STENCIL: `steps` is how many steps of examples/rtlib/stencil take a job of so many ranks about that long, on the machine as it is now.
-steps_for() {
-    local begun msec
-    begun=$EPOCHREALTIME
-    run pace "$asker" -n "$2" "$3" 5000
-    ended_well pace heat
-    msec=$(msec_since "$begun")
-    steps=$((5000 * $1 * 1000 / msec))
-    see "5000 steps of $2 ranks take $msec ms: $steps steps"
 }
 
 # frozen NAME: how many of its groups stand still. stands_still NAME N.
@@ -358,10 +457,15 @@ stands_still() {
 
 # --- rmd ---
 
+# start_rmd_with NODE VARIABLE=VALUE
+start_rmd_with() {
+    on "$1" sh -c "cd / && { $2 setsid /usr/bin/rmd --foreground </dev/null >>/var/log/rmd.log 2>&1 &
+        echo \$! >/run/testbed-rmd.pid; }"
+}
+
 # With named fault points: a line such as `move.source.transfer:kill` in /run/rmd/fault is one fault, once.
 start_rmd_with_faults() {
-    on "$1" sh -c 'cd / && { RM_FAULT_FILE=/run/rmd/fault setsid /usr/bin/rmd --foreground </dev/null >>/var/log/rmd.log 2>&1 &
-        echo $! >/run/testbed-rmd.pid; }'
+    start_rmd_with "$1" RM_FAULT_FILE=/run/rmd/fault
 }
 
 # The machine's cgroup v1 hierarchies of what rmd limits with, and of processor time, if it has them so. Emulated nodes have a v2 tree, in which such
@@ -424,9 +528,11 @@ rmd_runs() {
     on "$1" sh -c 'read -r pid </run/testbed-rmd.pid && kill -0 "$pid"' 2>/dev/null
 }
 
+# The daemon of each, which may have been started a moment ago, follows or leads with a state as new as that of $asker is now.
 all_joined() {
-    local count
-    count=$(q up) && ((count == node_count))
+    local index node
+    index=$(q index) || return 1
+    for node in $(nodes); do is_current "$node" "$index" 0 || return 1; done
 }
 
 # voters_up: there are three voters, and all of them are there.
@@ -434,15 +540,37 @@ voters_up() {
     on "$asker" rmctl status | grep -q 'quorum 2, 1 may be lost'
 }
 
+voter_names() {
+    on "$asker" rmctl status | sed -n 's/^Voters: *\([^;]*\);.*/\1/p' | tr ' ' '\n' | sort | paste -sd ' '
+}
+# voters_are_first: n1, n2 and n3 are the voters, also where others were there before them.
+voters_are_first() {
+    local node others
+    must "there are no three voters" until_true 30 voters_up
+    others=$(voter_names | tr ' ' '\n' | grep -vxE 'n[123]' || true)
+    for node in $others; do on "$asker" rmctl drain-node "$node" --reason "another is to vote" >/dev/null; done
+    until_true 30 eval 'voters_up && [[ $(voter_names) == "n1 n2 n3" ]]' || fail "the voters are $(voter_names)"
+    for node in $others; do on "$asker" rmctl resume-node "$node" >/dev/null; done
+}
+
 # back NODE [SINCE]: waits until its rmd, one that was started after SINCE ($EPOCHREALTIME), follows or leads, with a state as new as that of $asker is now,
-# in which it is up. The two above are true before: the log takes a node for up until it has been silent for a while.
+# in which it is up.
 back() {
     local index=0
     [[ $1 == "$asker" ]] || index=$(q index) || return 1
     until_true 60 is_current "$1" "$index" "${2:-0}"
 }
 is_current() {
-    on "$1" "$programs/q" current "${@:2}" 2>"$work/current"
+    asker=$1 q current "${@:2}" 2>"$work/current"
+}
+
+# events KIND: how many there are.
+events() {
+    rmctl events --json | grep -c "\"kind\": \"$1\""
+}
+# sends_ahead NODE: an rm-mover is there.
+sends_ahead() {
+    on "$1" pidof rm-mover >/dev/null
 }
 
 # --- partitions ---
@@ -478,13 +606,30 @@ one_copy() {
     on n1 "$programs/copies" "/home/alice/$1" >"$work/copies" 2>&1 || fail "$1: $(<"$work/copies")"
 }
 
-# told_of_restarts NAME: rm-mpirun has said in one line for each attempt but the first that it begins.
+# told_of_restarts NAME: rm-mpirun has said in one line for each attempt but the first that it begins, and nothing else but that the job waited.
 told_of_restarts() {
     local attempt
     attempt=$(q job "$1" attempt)
     same "lines of rm-mpirun that tell of restarts of $1" \
         "$(grep -c '^rm-mpirun: .*starts again from its beginning' "$work/$1.err")" "$((attempt - 1))"
-    same "lines of rm-mpirun in all" "$(grep -c '^rm-mpirun: ' "$work/$1.err")" "$((attempt - 1))"
+    same "lines of rm-mpirun in all" \
+        "$(grep '^rm-mpirun: ' "$work/$1.err" | grep -vcE ': job [0-9]+ (waits|starts( on |$))')" "$((attempt - 1))"
+}
+
+# attempt_runs NAME K: its four ranks have said "attempt K", and the job runs.
+attempt_runs() {
+    until_true 40 has_said "$1" "$2" || fail "attempt $2 of $1 does not run: $(q job "$1" state), $(q job "$1" reason), $(tail -n 3 "$work/$1.err")"
+    must "$1 does not run" q state "$1" RUNNING 20 >/dev/null
+    same "its attempt" "$(q job "$1" attempt)" "$2"
+}
+has_said() {
+    [[ $(grep -ascx "attempt $2" "$work/$1.out") == 4 ]]
+}
+
+# memory_of NODE FIELD [PID]: of the status of a process there, rmd if none is named, in kB.
+memory_of() {
+    # shellcheck disable=SC2016 # the node's shell expands it
+    on "$1" sh -c '[ "$2" ] || read -r pid </run/testbed-rmd.pid; sed -n "s/^$1:[^0-9]*\([0-9]*\) kB/\1/p" "/proc/${2:-$pid}/status"' sh "$2" "${3:-}"
 }
 
 # --- the end ---
@@ -509,13 +654,26 @@ diagnose() {
     on n1 rmctl list-nodes 2>&1
     on n1 rmctl list-jobs --all 2>&1 | tail -n 12
     on n1 rmctl list-moves 2>&1 | tail -n 12
-    for file in "$work"/*.out "$work"/*.err; do
-        [[ ! -s $file ]] || { printf -- '--- %s\n' "${file##*/}" && tail -c 1500 "$file"; }
+    for file in "$work"/*.out "$work"/*.err "$work/current"; do
+        [[ ! -s $file ]] || { printf -- '--- %s\n' "${file##*/}" && tail -c 6000 "$file"; }
     done
 }
 
+# What the nodes have used of a processor, and what the test itself has, with all that it has started outside of nodes.
+report_used() {
+    local usec='' ticks
+    [[ ${RM_TEST_USED:-} ]] || return 0
+    read -r _ usec < <(cat "$(testbed_cgroup)/cpu.stat" 2>/dev/null)
+    read -ra ticks <"/proc/$$/stat"
+    printf '%d.%d s of a processor in the nodes, %d.%d s beside them' $((${usec:-0} / 1000000)) $((${usec:-0} / 100000 % 10)) \
+        $(((ticks[13] + ticks[14] + ticks[15] + ticks[16]) / 100)) $(((ticks[13] + ticks[14] + ticks[15] + ticks[16]) / 10 % 10)) >"$RM_TEST_USED"
+}
+testbed_cgroup() {
+    awk -v bed="$bed" '/ - cgroup2 / { print $5 "/rmd-testbed/" bed; exit }' /proc/self/mountinfo
+}
+
 at_end() {
-    local status=$? pid
+    local status=$?
     trap - EXIT
     trap '' INT TERM HUP
     exec >&2
@@ -525,7 +683,8 @@ at_end() {
         status=1
     fi
     if ((status)); then diagnose 2>&1 | sed 's/^/    | /'; fi
-    for pid in "${front_pid[@]}"; do kill -KILL "$pid" 2>/dev/null; done
+    end_children KILL "${front_pid[@]}"
+    report_used
     if ((status)) && [[ ${RM_TEST_KEEP:-} ]]; then
         printf '  kept: tools/testbed ... --name %s, and %s\n' "$bed" "$work"
     else

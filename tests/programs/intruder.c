@@ -1,7 +1,7 @@
 /* What the owner of a job does beside it, on a node, while the job is moved. No MPI.
  *
- * usage: intruder tamper NAME uids|capabilities SECONDS   in each process NAME of the user: overwrites what CRIU's parasite has
- *                                                         found out of its ids, or of its capabilities, wherever that shows up
+ * usage: intruder tamper NAME uids|capabilities|securebits SECONDS   in each process NAME of the user: overwrites what CRIU's parasite
+ *                                                         has found out of these, wherever that shows up
  *        intruder swap A B SECONDS                        exchanges two names over and over
  *        intruder watch DIRECTORY PREFIX SECONDS          prints each name with that prefix that appears in the directory
  * Says at the end what it has done, on standard output. */
@@ -15,7 +15,9 @@
 
 #include "common.h"
 
-enum { PROCESSES_MAX = 16, REGION_MAX = 1 << 20, TEXT_MAX = 1 << 18, CREDENTIAL_WORDS = 19 };
+enum { PROCESSES_MAX = 16, REGION_MAX = 1 << 20, TEXT_MAX = 1 << 18, CREDENTIAL_WORDS = 19, SECUREBITS_BYTES = 80 };
+
+enum what { UIDS, CAPABILITIES, SECUREBITS };
 
 /* ---- tamper ---- */
 
@@ -85,21 +87,24 @@ static bool is_credentials(const uint32_t *words) {
         return true;
 }
 
-static unsigned overwrite(const struct victim *v, off_t at, bool uids) {
+static unsigned overwrite(const struct victim *v, off_t at, enum what what) {
         static const uint32_t zeros[8];
         static const uint32_t ones[6] = { ~0U, ~0U, ~0U, ~0U, ~0U, ~0U };
-        unsigned hits = 0;
+        static const uint32_t no_setuid_fixup = 4;
 
-        if (uids)
-                hits += pwrite(v->mem_fd, zeros, sizeof(zeros), at + 44) > 0;
-        else
-                hits += pwrite(v->mem_fd, ones, sizeof(ones), at + 4) > 0;
-        return hits;
+        switch (what) {
+        case UIDS:
+                return pwrite(v->mem_fd, zeros, sizeof(zeros), at + 44) > 0;
+        case CAPABILITIES:
+                return pwrite(v->mem_fd, ones, sizeof(ones), at + 4) > 0;
+        default:
+                return pwrite(v->mem_fd, &no_setuid_fixup, sizeof(no_setuid_fixup), at + SECUREBITS_BYTES) > 0;
+        }
 }
 
 /* Again and again, until the region is gone: the parasite writes what it finds out, and CRIU reads it a moment later. Where that was found
  * once it is each time, so from then on only that place is looked at, which takes no longer than CRIU. */
-static unsigned long long tamper_region(const struct victim *v, unsigned long start, unsigned long end, bool uids) {
+static unsigned long long tamper_region(const struct victim *v, unsigned long start, unsigned long end, enum what what) {
         static uint32_t words[REGION_MAX / 4];
         static unsigned long known; /* offset of the credentials; 0: not yet */
         unsigned long long hits = 0;
@@ -109,14 +114,14 @@ static unsigned long long tamper_region(const struct victim *v, unsigned long st
                 for (long i = 0; i + CREDENTIAL_WORDS <= bytes / 4; i++)
                         if (is_credentials(words + i)) {
                                 known += (unsigned long) i * 4;
-                                hits += overwrite(v, (off_t) (start + known), uids);
+                                hits += overwrite(v, (off_t) (start + known), what);
                                 break;
                         }
         return hits;
 }
 
 /* What is shared and was not there at first may be the parasite's. */
-static unsigned long long tamper_once(const struct victim *v, bool uids) {
+static unsigned long long tamper_once(const struct victim *v, enum what what) {
         char path[64];
         unsigned long long hits = 0;
         char *maps, *line, *rest;
@@ -129,7 +134,7 @@ static unsigned long long tamper_once(const struct victim *v, bool uids) {
 
                 if (sscanf(line, "%lx-%lx %4s", &start, &end, protection) == 3 && protection[1] == 'w' && protection[3] == 's' &&
                     end - start <= REGION_MAX && !strstr(v->maps_before, line))
-                        hits += tamper_region(v, start, end, uids);
+                        hits += tamper_region(v, start, end, what);
         }
         free(maps);
         return hits;
@@ -142,7 +147,7 @@ static void forget_victims(struct victim *victims, int n) {
         }
 }
 
-static int tamper(const char *name, const char *what, int seconds) {
+static int tamper(const char *name, enum what what, int seconds) {
         struct victim victims[PROCESSES_MAX];
         int64_t end = now_usec() + seconds * 1000000;
         unsigned long long hits = 0;
@@ -158,7 +163,7 @@ static int tamper(const char *name, const char *what, int seconds) {
                 }
                 while (n > 0 && now_usec() < end && kill(victims[0].pid, 0) == 0)
                         for (int i = 0; i < n; i++)
-                                hits += tamper_once(&victims[i], strcmp(what, "uids") == 0);
+                                hits += tamper_once(&victims[i], what);
                 forget_victims(victims, n);
                 if (n == 0)
                         pause_usec(20000);
@@ -214,12 +219,13 @@ int main(int argc, char **argv) {
         int seconds = argc == 5 ? atoi(argv[4]) : 0;
 
         if (argc == 5 && strcmp(argv[1], "tamper") == 0)
-                return tamper(argv[2], argv[3], seconds);
+                return tamper(argv[2], *argv[3] == 'u' ? UIDS : *argv[3] == 'c' ? CAPABILITIES : SECUREBITS, seconds);
         if (argc == 5 && strcmp(argv[1], "swap") == 0)
                 return swap(argv[2], argv[3], seconds);
         if (argc == 5 && strcmp(argv[1], "watch") == 0)
                 return watch(argv[2], argv[3], seconds);
-        (void) fprintf(stderr,
-                       "usage: intruder tamper NAME uids|capabilities SECONDS | swap A B SECONDS | watch DIR PREFIX SECONDS\n");
+        (void) fprintf(
+                stderr,
+                "usage: intruder tamper NAME uids|capabilities|securebits SECONDS | swap A B SECONDS | watch DIR PREFIX SECONDS\n");
         return 2;
 }

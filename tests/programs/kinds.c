@@ -1,5 +1,5 @@
 /* Uses memory of every kind that a program may have, and verifies it all the time: each page has what was written to it last, or zeros.
- * Ranks that are neighbours (0 and 1, 2 and 3, ...) also read each other's memory.
+ * Ranks that are neighbours (0 and 1, 2 and 3, ...) also read and write each other's memory.
  *
  * usage: kinds [--pages=N] --stop-file=F     N pages of each kind (default 512) */
 #include <fcntl.h>
@@ -274,7 +274,7 @@ static void *run_thread(void *ctx) {
         while (!__atomic_load_n(&thread_ends, __ATOMIC_ACQUIRE)) {
                 write_some(&a);
                 check_all(&a);
-                pause_usec(1000);
+                pause_usec(10000);
         }
         *ret_checked = a.checked;
         return NULL;
@@ -285,10 +285,11 @@ static void *run_thread(void *ctx) {
 struct neighbour {
         int64_t pid;
         uint64_t base;
+        uint64_t written;
 };
 
-static struct neighbour meet(int other, const struct area *a) {
-        struct neighbour here = { .pid = getpid(), .base = (uintptr_t) a->base };
+static struct neighbour meet(int other, const struct area *read, const struct area *written) {
+        struct neighbour here = { .pid = getpid(), .base = (uintptr_t) read->base, .written = (uintptr_t) written->base };
         struct neighbour there;
 
         MPI_Sendrecv(&here, sizeof(here), MPI_BYTE, other, 1, &there, sizeof(there), MPI_BYTE, other, 1, MPI_COMM_WORLD,
@@ -310,10 +311,31 @@ static void read_neighbour(struct area *a, int other, const struct neighbour *th
         a->checked++;
 }
 
+/* `a`: what this rank has written there, which only the neighbour has: pages that are read and
+ * pages that are written, by a call each. */
+static void write_neighbour(struct area *a, const struct neighbour *there) {
+        uint64_t seen[PAGE / 8], wanted[PAGE / 8];
+
+        for (int i = 0; i < 2; i++) {
+                size_t page = draw(a, a->pages);
+                struct iovec local = { .iov_base = seen, .iov_len = PAGE };
+                struct iovec remote = { .iov_base = (void *) (uintptr_t) (there->written + page * PAGE), .iov_len = PAGE };
+
+                contents(a, rank, page, wanted);
+                need(process_vm_readv((pid_t) there->pid, &local, 1, &remote, 1, 0) == PAGE, "process_vm_readv");
+                if (memcmp(seen, wanted, PAGE) != 0)
+                        damaged(a, page, "is not what this rank wrote there");
+                a->checked++;
+                a->generation[page]++;
+                contents(a, rank, page, seen);
+                need(process_vm_writev((pid_t) there->pid, &local, 1, &remote, 1, 0) == PAGE, "process_vm_writev");
+        }
+}
+
 int main(int argc, char **argv) {
         size_t pages = (size_t) option_number(argc, argv, "pages", 512) / BLOCK * BLOCK;
         const char *stop_file = option_text(argc, argv, "stop-file", NULL);
-        struct area areas[KINDS] = { 0 }, common = { 0 };
+        struct area areas[KINDS] = { 0 }, common = { 0 }, written = { 0 };
         uint64_t checked = 0;
         struct neighbour there;
         pthread_t thread;
@@ -332,7 +354,9 @@ int main(int argc, char **argv) {
         begin_private(&common);
         for (size_t page = 0; page < pages; page++)
                 write_page(&common, page);
-        there = meet(other, &common);
+        area_begin(&written, "written there", pages);
+        begin_private(&written);
+        there = meet(other, &common, &written);
         need(pthread_create(&thread, NULL, run_thread, &checked) == 0, "pthread_create");
         if (rank == 0) {
                 printf("kinds: running\n");
@@ -342,6 +366,8 @@ int main(int argc, char **argv) {
                 for (size_t k = 0; k < KINDS; k++) {
                         step(&areas[k], &kinds[k]);
                         read_neighbour(&common, other, &there);
+                        write_neighbour(&written, &there);
+                        pause_usec(1000);
                 }
                 go = access(stop_file, F_OK) != 0;
                 MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -353,7 +379,7 @@ int main(int argc, char **argv) {
                 checked += areas[k].checked;
         }
         printf("kinds: rank %d good, %llu pages verified, %llu of its neighbour\n", rank, (unsigned long long) checked,
-               (unsigned long long) common.checked);
+               (unsigned long long) (common.checked + written.checked));
         MPI_Finalize();
         return 0;
 }

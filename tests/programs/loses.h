@@ -15,6 +15,7 @@ static int rank, size = 1, step, arguments;
 static char **argument;
 static long seed;
 static char lives[64];
+static bool dying; /* a thread ends this rank any moment */
 
 static inline void wrong(const char *what, int from, long is) {
         fprintf(stderr, "rank %d step %d: %s: %ld from rank %d\n", rank, step, what, is, from);
@@ -36,9 +37,18 @@ static inline void next_step(void) {
                         continue;
                 if (atoi(argument[i + 1]) == step)
                         (void) raise(SIGKILL);
-                if (atoi(argument[i + 1]) == -step)
-                        (void) pthread_create(&thread, NULL, die, (void *) (uintptr_t) (seed % 200));
+                if (atoi(argument[i + 1]) != -step)
+                        continue;
+                dying = true;
+                (void) pthread_create(&thread, NULL, die, (void *) (uintptr_t) (seed % 200));
         }
+}
+
+/* Before others make a communicator: who dies meanwhile may take them along (rmrt-ft(7)), so that a rank that is dying comes no further. */
+static inline void barrier_without_dying(void) {
+        while (dying)
+                (void) pause();
+        MPI_Barrier(MPI_COMM_WORLD);
 }
 
 /* What a rank puts in: nobody else has these bits. */

@@ -2,7 +2,7 @@
  * plays ping-pong with the one half a world away and reports the gaps between two answers.
  *
  * usage: memory [--mb=N] [--zero-percent=P] [--seconds=S | --stop-file=F] [--gap-msec=G] [--alone] [--dirty | --dirty-percent=P] [--repeat]
- *               [--only-rank=R] [--shared]
+ *               [--only-rank=R] [--shared] [--pause-usec=U]
  *   --mb            of each rank (default 64), or with --only-rank=R of that one, the others holding 4
  *   --zero-percent  of it that was never written to but is there (default 25)
  *   --gap-msec      gaps from this length on are printed at once (default 50): "gap RANK USEC"
@@ -10,6 +10,7 @@
  *   --dirty         goes on writing: every page gets new contents again and again
  *   --dirty-percent so many of them do
  *   --repeat        each page repeats its first 64 bytes, so that it can be compressed
+ *   --pause-usec    after each MiB that was verified, and written (default 2000)
  *   --shared        it is a file in /dev/shm, mapped as shared memory, as that of MPI_Win_allocate_shared() */
 #include <fcntl.h>
 #include <mpi.h>
@@ -34,6 +35,7 @@ struct memory {
         uint64_t rounds;
         int64_t longest_usec;
         int64_t gap_usec;
+        int64_t pause_usec;
 };
 
 /* Zero pages lie scattered between full ones, as in a real program's heap. */
@@ -144,7 +146,7 @@ static void run_in_world(struct memory *m, int64_t end_usec, const char *stop_fi
                         note_gap(m, now - last);
                         last = now;
                         step(m);
-                        pause_usec(500);
+                        pause_usec(m->pause_usec);
                 }
                 go = agree(m, stop_file ? access(stop_file, F_OK) == 0 : now_usec() > end_usec);
         }
@@ -157,7 +159,7 @@ static void run_alone(struct memory *m, int64_t end_usec, const char *stop_file)
                 int64_t now;
 
                 step(m);
-                pause_usec(500);
+                pause_usec(m->pause_usec);
                 now = now_usec();
                 note_gap(m, now - last);
                 last = now;
@@ -188,7 +190,8 @@ int main(int argc, char **argv) {
                                                      ? 100
                                                      : (unsigned) option_number(argc, argv, "dirty-percent", 0),
                             .repeat = option_set(argc, argv, "repeat"),
-                            .gap_usec = option_number(argc, argv, "gap-msec", 50) * 1000 };
+                            .gap_usec = option_number(argc, argv, "gap-msec", 50) * 1000,
+                            .pause_usec = option_number(argc, argv, "pause-usec", 2000) };
         const char *stop_file = option_text(argc, argv, "stop-file", NULL);
         int64_t length = option_number(argc, argv, "seconds", 5) * 1000000;
         bool alone = option_set(argc, argv, "alone");

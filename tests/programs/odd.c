@@ -9,6 +9,7 @@
  *        seccomp     a filter that refuses one call, and no_new_privs
  *        gone        the working directory, in D, has been removed
  *        stop-criu   stops every process of CRIU's that it sees
+ *        nameless    watches a file of D by inotify, which it has open and has removed
  * Prints "odd: running", then at the end "odd: MODE good" or what is wrong. No MPI. */
 #include <ctype.h>
 #include <dirent.h>
@@ -21,6 +22,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
@@ -212,6 +214,21 @@ static void stop_criu_look(void) {
                 (void) closedir(dir);
 }
 
+/* ---- nameless ---- */
+
+static void nameless_begin(int argc, char **argv) {
+        char path[PATH_MAX];
+        int notices = inotify_init1(IN_CLOEXEC), fd;
+
+        (void) snprintf(path, sizeof(path), "%s/nameless", option_text(argc, argv, "dir", "/tmp"));
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (fd < 0 || notices < 0 || inotify_add_watch(notices, path, IN_MODIFY) < 0 || unlink(path) < 0)
+                wrong = "cannot watch a file";
+}
+
+static void nothing_look(void) {
+}
+
 static const struct mode modes[] = {
         { "memfd-exe", memfd_exe_begin, memfd_exe_look },
         { "seals", seals_begin, seals_look },
@@ -221,6 +238,7 @@ static const struct mode modes[] = {
         { "seccomp", seccomp_begin, seccomp_look },
         { "gone", gone_begin, gone_look },
         { "stop-criu", stop_criu_begin, stop_criu_look },
+        { "nameless", nameless_begin, nothing_look },
 };
 
 int main(int argc, char **argv) {

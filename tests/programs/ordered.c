@@ -5,8 +5,8 @@
  *   --iterations  how many (default 200)
  *   --stop-file   go on after them until F exists, and then say how many it were: a second run with --iterations set to
  *                 that number must print the same hash
- *   --pause-usec  sleep in every iteration, which changes nothing in the result
- *   --doubles     of state in each rank (default 65536)
+ *   --pause-usec  sleep in every iteration, which changes nothing in the result (default 0, with --stop-file 20000)
+ *   --doubles     of state in each rank (default 16384)
  *   --each        print the hash after each iteration, as if that were the last */
 #include <math.h>
 #include <mpi.h>
@@ -179,14 +179,14 @@ int main(int argc, char **argv) {
         struct work w = { .hash = HASH_START };
         long iterations = option_number(argc, argv, "iterations", 200);
         const char *stop_file = option_text(argc, argv, "stop-file", NULL);
-        long pause = option_number(argc, argv, "pause-usec", 0);
+        long pause = option_number(argc, argv, "pause-usec", stop_file ? 20000 : 0);
         bool each = option_set(argc, argv, "each");
         int64_t start = now_usec();
 
         MPI_Init(&argc, &argv);
         MPI_Comm_rank(MPI_COMM_WORLD, &w.rank);
         MPI_Comm_size(MPI_COMM_WORLD, &w.size);
-        w.n = (size_t) option_number(argc, argv, "doubles", 65536);
+        w.n = (size_t) option_number(argc, argv, "doubles", 16384);
         w.state = malloc(w.n * sizeof(double));
         w.incoming = malloc(w.n * sizeof(double));
         if (!w.state || !w.incoming)

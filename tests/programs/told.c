@@ -9,6 +9,7 @@
 #include "common.h"
 
 static char word[256];
+static int rank;
 static bool stepping;
 static pthread_t stepper;
 
@@ -26,6 +27,8 @@ static void on_event(enum rmrt_event event, void *data) {
                 word[n] = '?';
         else if (letters[0] == '2')
                 word[n] = 0;
+        if (letters[0] == '2' && event == RMRT_BEFORE_MOVE)
+                (void) dprintf(STDOUT_FILENO, "told: rank %d is to be moved\n", rank);
 }
 
 static void step(uint64_t done) {
@@ -34,7 +37,7 @@ static void step(uint64_t done) {
         stepping = false;
 }
 
-static bool goes_on(const char *stop_file, int rank) {
+static bool goes_on(const char *stop_file) {
         int on = rank > 0 || access(stop_file, F_OK) < 0;
 
         (void) MPI_Bcast(&on, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -47,7 +50,6 @@ int main(int argc, char **argv) {
         long deaf = option_number(argc, argv, "deaf", -1);
         bool busy = option_set(argc, argv, "busy");
         uint64_t done = 0;
-        int rank;
 
         (void) MPI_Init(&argc, &argv);
         (void) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -61,7 +63,7 @@ int main(int argc, char **argv) {
         if (rank == 0)
                 (void) printf("told: running\n");
         (void) fflush(stdout);
-        while (goes_on(stop_file, rank)) {
+        while (goes_on(stop_file)) {
                 if (!busy)
                         pause_usec(5000);
                 if (rank != deaf)

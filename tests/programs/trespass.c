@@ -7,6 +7,7 @@
  * Says "trespass: gained ..." for what it should not have, "trespass: kept to itself" at the end if there was nothing. */
 #include <fcntl.h>
 #include <mpi.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include "common.h"
@@ -54,6 +55,15 @@ static int gained_capabilities(void) {
         return caps != 0;
 }
 
+/* A set-user-ID program that it runs would keep root's rights where it gives them up. */
+static int gained_securebits(void) {
+        int bits = prctl(PR_GET_SECUREBITS);
+
+        if (bits != 0)
+                printf("trespass: gained securebits %#x\n", (unsigned) bits);
+        return bits != 0;
+}
+
 static int gained_identity(uid_t before) {
         if (geteuid() == before && getuid() == before)
                 return 0;
@@ -77,7 +87,8 @@ int main(int argc, char **argv) {
         printf("trespass: running\n");
         (void) fflush(stdout);
         while (!gained && access(stop_file, F_OK) < 0 && now_usec() < end_usec) {
-                gained = gained_file(fds[0]) | gained_file(fds[1]) | gained_identity(uid) | gained_capabilities();
+                gained = gained_file(fds[0]) | gained_file(fds[1]) | gained_identity(uid) | gained_capabilities() |
+                         gained_securebits();
                 pause_usec(20000);
         }
         if (!gained)

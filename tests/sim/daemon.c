@@ -7,7 +7,6 @@
 #include "daemon/job/outputs.h"
 #include "daemon/job/runner.h"
 #include "daemon/leader/leader.h"
-#include "daemon/move/fault.h"
 #include "daemon/move/moves.h"
 #include "daemon/node/topology.h"
 #include "tests/sim/fakecapsule.h"
@@ -64,7 +63,7 @@ void daemon_on_applied(struct daemon *d, const Rm__Command *command, const struc
 
         if (result->repeated || result->error.code < 0 || !rmd->runner)
                 return;
-        if (command->body_case == RM__COMMAND__BODY_MOVE_START && cluster_synced(rmd->cluster))
+        if (command->body_case == RM__COMMAND__BODY_MOVE_START)
                 moves_started(rmd->moves, result->created);
         moves_wake(rmd->moves);
         runner_wake(rmd->runner);
@@ -188,7 +187,6 @@ struct daemon *daemon_create(struct event_base *base, struct host *host, struct 
         d->rmd.base = base;
         d->rmd.config = &d->config;
         d->rmd.topology = &d->topology;
-        d->rmd.fault = fault_create();
         d->rmd.capsules = fakecapsule_begin(capsules, host);
         return d;
 }
@@ -215,7 +213,6 @@ void daemon_destroy(struct daemon *d) {
         if (!d)
                 return;
         capsule_ctx_destroy(d->rmd.capsules);
-        fault_destroy(d->rmd.fault);
         config_finish(&d->config);
         free(d);
 }

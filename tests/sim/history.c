@@ -204,8 +204,9 @@ static void check_answers(struct history *h, uint64_t *ret_usec) {
 }
 
 static void describe(const Rm__Job *job, char *text, size_t bytes) {
-        size_t used = (size_t) snprintf(text, bytes, "job %" PRIu64 " (attempt %" PRIu32 ") is %s:", job->id, job->attempt,
-                                        protobuf_c_enum_descriptor_get_value(&rm__job_state__descriptor, (int) job->state)->name);
+        size_t used = (size_t) snprintf(text, bytes, "job %" PRIu64 " (attempt %" PRIu32 ") is %s (%s):", job->id, job->attempt,
+                                        protobuf_c_enum_descriptor_get_value(&rm__job_state__descriptor, (int) job->state)->name,
+                                        job->reason);
 
         for (size_t i = 0; i < job->n_capsules && used < bytes; i++)
                 used += (size_t) snprintf(
@@ -214,13 +215,20 @@ static void describe(const Rm__Job *job, char *text, size_t bytes) {
                         protobuf_c_enum_descriptor_get_value(&rm__capsule_state__descriptor, (int) job->capsules[i]->state)->name);
 }
 
+static bool is_failing(const Rm__Node *node) {
+        for (size_t i = 0; i < node->n_conditions; i++)
+                if (node->conditions[i]->condition >= RM__CONDITION__CONDITION_FAILING)
+                        return true;
+        return false;
+}
+
 static uint32_t usable_cores(const Rm__State *state) {
         uint32_t cores = 0;
 
         for (size_t i = 0; i < state->n_nodes; i++) {
                 const Rm__Node *node = state->nodes[i];
 
-                if (node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && !node->drain)
+                if (node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && !node->drain && !is_failing(node))
                         cores += node->available_set && node->available_cores < node->cores ? node->available_cores : node->cores;
         }
         return cores;

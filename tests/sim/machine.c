@@ -11,6 +11,7 @@
 #include "daemon/job/pages_test.h"
 #include "daemon/move/capacity.h"
 #include "tests/sim/host.h"
+#include "tests/sim/timeline.h"
 
 int __real_read_file(const char *path, size_t max_bytes, char **ret_data, size_t *ret_size_bytes);
 int __wrap_read_file(const char *path, size_t max_bytes, char **ret_data, size_t *ret_size_bytes);
@@ -21,6 +22,7 @@ int __wrap_rmdir(const char *path);
 int __wrap_mount(const char *source, const char *target, const char *type, unsigned long flags, const void *data);
 void __wrap_capacity_here(const char *images_dir, struct capacity_free *ret);
 bool __wrap_pages_test_passed(const struct pages_test *test, const char **ret_why);
+bool __wrap_pages_test_runs(const struct pages_test *test);
 void __wrap_memory_report_start(struct runner *runner);
 void __wrap_memory_report_stop(struct runner *runner);
 void __wrap_memory_report_read(const struct resident *resident, size_t most, struct memory_report_use *ret);
@@ -59,6 +61,11 @@ void __wrap_capacity_here(const char *images_dir, struct capacity_free *ret) {
 
 bool __wrap_pages_test_passed(const struct pages_test *test, const char **ret_why) {
         return true;
+}
+
+/* For as long as chance wants. */
+bool __wrap_pages_test_runs(const struct pages_test *test) {
+        return timeline_random(host_timeline(host_current()), 4) == 0;
 }
 
 void __wrap_memory_report_start(struct runner *runner) {

@@ -190,6 +190,7 @@ int main(int argc, char **argv) {
 
         parse_options(argc, argv, &options);
         log_setup("simulate-cluster", options.history.trace ? LOG_INFO : LOG_CRIT);
+        log_write_all();
         if (!options.seed_set) {
                 if (getrandom(&seed, sizeof(seed), 0) != (ssize_t) sizeof(seed))
                         return 1;

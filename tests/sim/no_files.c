@@ -10,7 +10,7 @@ struct leader_files *leader_files_create(struct rmd *rmd) {
 void leader_files_destroy(struct leader_files *files) {
 }
 
-void leader_files_check(struct leader_files *files) {
+void leader_files_check(struct leader_files *files, bool more_jobs) {
 }
 
 bool leader_files_unknown(const struct leader_files *files, const Rm__Job *job) {

@@ -91,6 +91,16 @@ static void tell_head(const struct payload *group, bool failed) {
         }
 }
 
+/* mpirun that has lost a daemon ends those it has: one that begins after that finds nobody. */
+static bool head_has_failed(const struct payload *group) {
+        const struct payload *head;
+
+        LIST_FOREACH (head, &group->world->payloads, entry)
+                if (head->job == group->job && head->attempt == group->attempt && head->index == STATE_HEAD)
+                        return head->failed && head->active > 0;
+        return false;
+}
+
 static bool all_over(const struct payload *head) {
         for (unsigned i = 0; i < head->n_groups; i++)
                 if (!head->over[i])
@@ -167,6 +177,10 @@ void payload_start(struct copy *copy, const struct request *request) {
 
                 if (fails || !ranks_follow(payload))
                         end_after(payload, work_usec, fails ? EXIT_STATUS(1) : 0);
+                if (head_has_failed(payload)) {
+                        payload->forced = true;
+                        end_after(payload, timeline_random(t, NOTICE_MAX_USEC), EXIT_STATUS(1));
+                }
         } else if (timeline_chance(t, 20)) {
                 end_after(payload, timeline_random(t, WORK_MAX_USEC), timeline_random(t, 2) ? EXIT_STATUS(1) : SIGSEGV);
         }

@@ -1,9 +1,9 @@
 /* A stand-in for rmd: speaks proto/local.proto with made-up nodes, and runs the program of a submitted job right here.
  *   fake-rmd SOCKET [--pending MS] [--cut BYTES] [--away MS] [--refuse TEXT] [--no-spool] [--lose N] [--lose-done N]
  *            [--go-back AT,TO,DIFFERS]
- * --pending: jobs wait that long, with a reason that changes half-way; --cut: connections break after so many bytes sent,
- * inside a frame as it comes; --go-back: once AT bytes of output were sent, jobs go back to a checkpoint when there were TO, from where
- * byte DIFFERS is another; SIGUSR1: break all connections and be away for --away. */
+ * --pending: jobs wait that long from when a client is told why, with a reason that changes half-way; --cut: connections break after so
+ * many bytes sent, inside a frame as it comes; --go-back: once AT bytes of output were sent, jobs go back to a checkpoint when there were
+ * TO, from where byte DIFFERS is another; SIGUSR1: break all connections and be away for --away. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -36,6 +36,8 @@ struct fake_job {
         Rm__JobState state;
         const char *reason;
         uint64_t submit_usec; /* monotonic */
+        unsigned n_reasons; /* that it has waited for */
+        uint64_t told_usec; /* when a client was first told of the last of them, 0: not yet */
         uint64_t start_real_usec;
         pid_t pid;
         int in, out[2];
@@ -206,9 +208,21 @@ static void job_go_back(const struct fake *f, struct fake_job *j) {
         }
 }
 
-static void job_tick(struct fake *f, struct fake_job *j) {
-        uint64_t age = now_usec() - j->submit_usec;
+/* A reason stands for half of the time from when a client was told of it. */
+static void job_wait(const struct fake *f, struct fake_job *j) {
+        static const char *const reasons[] = { "needs 8 cores, 4 are free", "needs 8 cores, 6 are free" };
 
+        if (j->n_reasons > 0 && (j->told_usec == 0 || now_usec() < j->told_usec + f->pending_usec / 2))
+                return;
+        if (f->pending_usec == 0 || j->n_reasons == ARRAY_SIZE(reasons)) {
+                job_start(j);
+                return;
+        }
+        j->reason = reasons[j->n_reasons++];
+        j->told_usec = 0;
+}
+
+static void job_tick(struct fake *f, struct fake_job *j) {
         if (j->state == RM__JOB_STATE__JOB_RECOVERING)
                 job_go_back(f, j);
 
@@ -216,10 +230,8 @@ static void job_tick(struct fake *f, struct fake_job *j) {
                 if (j->cancelled) {
                         j->state = RM__JOB_STATE__JOB_CANCELLED;
                         j->reason = "by its user";
-                } else if (age >= f->pending_usec) {
-                        job_start(j);
                 } else {
-                        j->reason = age * 2 < f->pending_usec ? "needs 8 cores, 4 are free" : "needs 8 cores, 6 are free";
+                        job_wait(f, j);
                 }
         }
         if (j->pid > 0 && j->reaped && j->out[0] < 0 && j->out[1] < 0 && j->state == RM__JOB_STATE__JOB_RUNNING) {
@@ -316,6 +328,8 @@ static void send_update(const struct fake *f, struct fake_client *c, bool final)
         reply_send(c, c->attach_id, &reply);
         c->told_state = (int) c->job->state;
         c->told_reason = c->job->reason;
+        if (c->job->told_usec == 0)
+                c->job->told_usec = now_usec();
 }
 
 static void send_output(struct fake_client *c, unsigned i) {
@@ -569,7 +583,12 @@ static void do_drain(struct fake *f, struct fake_client *c, uint32_t id, char **
                 n->reason = reason ? xstrdup(reason) : NULL;
                 n->deadline_usec = deadline_usec > 0 ? now_real_usec() + deadline_usec : 0;
                 n->state = reason ? "DRAINING" : "IDLE";
-                n->drained_usec = reason && strcmp(n->name, "n6") != 0 ? now_usec() + 700000 : 0; /* n6 never gets there */
+                /* n6, and a node with a deadline, never get there. */
+                n->drained_usec = reason && deadline_usec == 0 && strcmp(n->name, "n6") != 0 ? now_usec() + 700000 : 0;
+                if (reason && strcmp(reason, "lost") == 0) { /* it goes down meanwhile */
+                        n->state = "DOWN";
+                        n->drained_usec = 0;
+                }
         }
         reply_ok(c, id, 0, "");
 }
@@ -1007,14 +1026,15 @@ static void client_write(struct fake *f, struct fake_client *c) {
                 client_drop(c);
 }
 
+/* The socket has its name once it listens, so that who sees it is answered. */
 static void start_listening(struct fake *f) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
 
-        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s", f->path);
-        (void) unlink(f->path);
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s.new", f->path);
+        (void) unlink(address.sun_path);
         f->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (f->listen_fd < 0 || bind(f->listen_fd, (struct sockaddr *) &address, sizeof(address)) < 0 ||
-            listen(f->listen_fd, 64) < 0) {
+            listen(f->listen_fd, 64) < 0 || rename(address.sun_path, f->path) < 0) {
                 perror(f->path);
                 exit(1);
         }

@@ -5,6 +5,8 @@ export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 tools_dir=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 repo_dir=${tools_dir%/*}
+# shellcheck source-path=SCRIPTDIR source=children.sh
+. "$tools_dir/lib/children.sh"
 # Sub-tools stay quiet about what their caller has said already.
 tool_name=${0##*/}
 cache_dir=${RMD_CACHE:-/var/cache/rmd}
@@ -42,8 +44,8 @@ require_debian() {
 # require_space DIR MEGABYTES: DIR need not exist yet.
 require_space() {
     local dir=$1 need_mb=$2 have_mb
-    while [[ ! -d $dir ]]; do dir=$(dirname "$dir"); done
-    have_mb=$(df -P -B1M "$dir" | awk 'NR == 2 { print $4 }')
+    while [[ ! -d $dir ]]; do dir=${dir%/*} dir=${dir:-/}; done
+    have_mb=$(df --output=avail -B1M "$dir") have_mb=${have_mb##*[!0-9]}
     ((have_mb >= need_mb)) ||
         die "not enough disk: $1 needs $need_mb MB free and has $have_mb MB (RMD_CACHE names another folder)"
 }
@@ -72,10 +74,27 @@ kernel_lacks() {
     return 0
 }
 
+# What was found out about this machine holds until it boots again: asking costs forty processes.
+# known FACT, learn FACT
+known() {
+    local fact
+    [[ -r $cache_dir/facts ]] || return 1
+    while IFS= read -r fact; do
+        [[ $fact != "$(</proc/sys/kernel/random/boot_id) $1" ]] || return 0
+    done <"$cache_dir/facts"
+    return 1
+}
+learn() {
+    mkdir -p "$cache_dir"
+    echo "$(</proc/sys/kernel/random/boot_id) $1" >>"$cache_dir/facts"
+}
+
 require_kernel() {
     local lacks
+    ! known kernel || return 0
     lacks=$(kernel_lacks | paste -sd ,)
     [[ -z $lacks ]] || die "this machine's kernel ($(uname -r)) lacks what emulated nodes need: ${lacks//,/, }"
+    learn kernel
 }
 
 # Prints where the cgroup v2 tree is mounted.
@@ -106,6 +125,21 @@ take_lock() {
         fi
         [[ /proc/$$/fd/$fd -ef $file ]] && return 0
     done
+}
+
+# --- emulated nodes ---
+
+# Prints the program that makes emulated nodes and runs commands in them (testbed-node.c), compiled in the root when its source is new.
+# Nothing of the root is needed to run it.
+node_tool() {
+    local source=$tools_dir/lib/testbed-node.c tool key
+    key=$(cksum <"$source") || die "there is no $source"
+    tool=$cache_dir/build/testbed-node-${key// /-}
+    [[ -x $tool ]] || {
+        "$tools_dir/root" -- cc -static -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -o "/build/${tool##*/}.$$" /src/tools/lib/testbed-node.c >&2 &&
+            mv "$tool.$$" "$tool"
+    } || die "$source does not compile"
+    echo "$tool"
 }
 
 # --- text ---

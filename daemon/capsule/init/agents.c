@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define HASH_FUNCTION HASH_SAX /* the usual one falls through cases where the length is not known */
+#include <uthash.h>
 
 #include "common/error.h"
 #include "common/log.h"
@@ -20,26 +22,31 @@
 #include "daemon/capsule/init/init.h"
 
 struct agent {
-        LIST_ENTRY(agent) entry;
+        UT_hash_handle hh; /* by id */
         struct agents *agents;
         struct source alive; /* pidfd */
         char id[AGENT_ID_MAX];
         char *text;
+        size_t size; /* of it */
         struct agent_request request; /* points into text */
         bool answered;
 };
 
 /* Who writes nonsense into the directory is not to fill the log with it. */
-enum { REFUSALS_TOLD = 5, REFUSALS_USEC = 60 * 1000000 };
+static const struct rate_limit refusals_limit = { .usec_each = 12000000, .burst = 5 };
+
+/* A look at the directory that takes so long is followed by so many times as long without one: it has a tenth of a processor at most. */
+enum { REST_FROM_USEC = 1000, REST_SHARE = 9 };
 
 struct agents {
         struct init *init;
-        uint64_t refused_since_usec; /* of the counts */
-        unsigned refused_told, refused_untold;
-        LIST_HEAD(, agent) list;
-        size_t count;
+        struct log_rate refusals;
+        struct agent *all;
+        size_t bytes; /* of the texts */
+        uint64_t due_usec; /* when the next request is due, at the rate that is allowed */
         int dir_fd;
         struct source wake;
+        uint64_t rest_until_usec; /* nobody wakes us before; UINT64_MAX: anybody may */
 };
 
 static void report(struct agent *agent) {
@@ -66,8 +73,8 @@ static void remove_files(struct agents *agents, const char *id) {
 }
 
 static void forget(struct agent *agent) {
-        LIST_REMOVE(agent, entry);
-        agent->agents->count--;
+        HASH_DEL(agent->agents->all, agent);
+        agent->agents->bytes -= agent->size;
         source_remove(agent->agents->init->epoll_fd, &agent->alive);
         close(agent->alive.fd);
         free(agent->text);
@@ -105,7 +112,7 @@ static int open_entry(struct agents *agents, const char *file, int flags, mode_t
         return take_fd(&fd);
 }
 
-static int read_request(struct agents *agents, const char *file, char **ret_text, struct agent_request *ret) {
+static int read_request(struct agents *agents, const char *file, char **ret_text, size_t *ret_size, struct agent_request *ret) {
         cleanup_close int fd = open_entry(agents, file, O_RDONLY, S_IFREG);
         cleanup_free char *text = NULL;
         struct stat st;
@@ -116,48 +123,50 @@ static int read_request(struct agents *agents, const char *file, char **ret_text
                 return fd;
         if (fstat(fd, &st) < 0 || st.st_size > AGENT_REQUEST_MAX)
                 return -EMSGSIZE;
+        if ((size_t) st.st_size > AGENT_REQUESTS_BYTES - agents->bytes)
+                return -ENOBUFS;
         text = xcalloc(1, (size_t) st.st_size + 1);
         n = pread(fd, text, (size_t) st.st_size, 0);
         r = agent_request_parse(text, n > 0 ? (size_t) n : 0, ret);
-        if (r == 0)
+        if (r == 0) {
                 *ret_text = take_ptr(text);
+                *ret_size = (size_t) st.st_size;
+        }
         return r;
+}
+
+/* Requests may come ahead of the time at which they are due by as many as there may be at once, as mpirun's do; those that come later keep to the rate. */
+static bool admit(struct agents *agents) {
+        const uint64_t each = UINT64_C(1000000) / AGENT_REQUESTS_PER_SEC;
+        uint64_t now = now_usec();
+
+        if (agents->due_usec < now)
+                agents->due_usec = now;
+        if (agents->due_usec - now > each * (AGENT_REQUESTS_MAX - 1))
+                return false;
+        agents->due_usec += each;
+        return true;
 }
 
 static struct agent *find(struct agents *agents, const char *id) {
         struct agent *agent;
 
-        LIST_FOREACH (agent, &agents->list, entry)
-                if (strcmp(agent->id, id) == 0)
-                        return agent;
-        return NULL;
-}
-
-static void tell_refusal(struct agents *agents, const char *file, int r) {
-        uint64_t now = now_usec();
-
-        if (now - agents->refused_since_usec >= REFUSALS_USEC) {
-                if (agents->refused_untold > 0)
-                        log_warn("%u more requests of rm-agent were refused", agents->refused_untold);
-                agents->refused_told = agents->refused_untold = 0;
-                agents->refused_since_usec = now;
-        }
-        if (agents->refused_told < REFUSALS_TOLD) {
-                agents->refused_told++;
-                log_warn("rm-agent's request %s is refused: %s", file, strerror(-r));
-        } else
-                agents->refused_untold++;
+        HASH_FIND_STR(agents->all, id, agent);
+        return agent;
 }
 
 static void learn(struct agents *agents, const char *file, const char *id, pid_t pid) {
         struct agent_request request;
         struct agent *agent;
         char *text = NULL;
+        size_t size = 0;
         int pidfd;
-        int r = agents->count < AGENT_REQUESTS_MAX ? read_request(agents, file, &text, &request) : -EUSERS;
+        int r = HASH_COUNT(agents->all) < AGENT_REQUESTS_MAX && admit(agents) ? read_request(agents, file, &text, &size, &request)
+                                                                              : -EUSERS;
 
         if (r < 0) {
-                tell_refusal(agents, file, r);
+                log_rated(&agents->refusals, &refusals_limit, LOG_WARNING, "rm-agent's request %s is refused: %s", file,
+                          strerror(-r));
                 remove_files(agents, id); /* it then sees its FIFO gone and fails */
                 return;
         }
@@ -170,11 +179,12 @@ static void learn(struct agents *agents, const char *file, const char *id, pid_t
         agent = xcalloc(1, sizeof(*agent));
         agent->agents = agents;
         agent->text = text;
+        agent->size = size;
         agent->request = request;
         snprintf(agent->id, sizeof(agent->id), "%s", id);
         agent->alive = (struct source) { .fd = pidfd, .fn = on_death, .data = agent };
-        LIST_INSERT_HEAD(&agents->list, agent, entry);
-        agents->count++;
+        HASH_ADD_STR(agents->all, id, agent);
+        agents->bytes += size;
         (void) source_add(agents->init->epoll_fd, &agent->alive, EPOLLIN);
         report(agent);
 }
@@ -188,7 +198,7 @@ void agents_scan(struct agents *agents, bool all) {
         pid_t pid;
 
         if (all)
-                LIST_FOREACH (agent, &agents->list, entry)
+                for (agent = agents->all; agent; agent = agent->hh.next)
                         if (!agent->answered)
                                 report(agent);
         while (dir && (entry = readdir(dir)))
@@ -198,15 +208,34 @@ void agents_scan(struct agents *agents, bool all) {
                 closedir(dir);
 }
 
+/* The owner can have any number of names there, and wake us all the time. */
+static void rest(struct agents *agents, uint64_t took_cpu_usec) {
+        if (took_cpu_usec < REST_FROM_USEC)
+                return;
+        source_modify(agents->init->epoll_fd, &agents->wake, 0);
+        agents->rest_until_usec = now_usec() + REST_SHARE * took_cpu_usec;
+}
+
 static void on_wake(struct source *source, uint32_t events) {
         struct agents *agents = source->data;
+        uint64_t began_usec = thread_cpu_usec();
         char buffer[4096];
 
         (void) events;
-        (void) read(source->fd, buffer, sizeof(buffer));
+        (void) !read(source->fd, buffer, sizeof(buffer));
         /* While the payload is being restored, its requests are not complete; open() looks again. */
         if (agents->init->phase == CAPSULE__PHASE__PHASE_RUNNING)
                 agents_scan(agents, false);
+        rest(agents, thread_cpu_usec() - began_usec);
+}
+
+uint64_t agents_deadline(const struct agents *agents) {
+        return agents->rest_until_usec;
+}
+
+void agents_timeout(struct agents *agents) {
+        agents->rest_until_usec = UINT64_MAX;
+        source_modify(agents->init->epoll_fd, &agents->wake, EPOLLIN);
 }
 
 int agents_reply(struct agents *agents, const char *id, int status) {
@@ -247,7 +276,7 @@ int agents_create(struct init *init, struct agents **ret, struct rm_error *error
 
         *ret = agents; /* lives as long as the process */
         agents->init = init;
-        LIST_INIT(&agents->list);
+        agents->rest_until_usec = UINT64_MAX;
         agents->dir_fd = open(AGENT_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (agents->dir_fd < 0)
                 return error_sys(error, -errno, "cannot open " AGENT_DIR);

@@ -3,6 +3,7 @@
 #define RM_DAEMON_CAPSULE_INIT_AGENTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct agents;
 struct init;
@@ -11,6 +12,9 @@ struct rm_error;
 int agents_create(struct init *init, struct agents **ret, struct rm_error *error);
 /* Looks at the directory; reports new requests, or with `all` every one that is not answered. */
 void agents_scan(struct agents *agents, bool all);
+/* When agents_timeout() is to be called (now_usec()); UINT64_MAX: not. */
+uint64_t agents_deadline(const struct agents *agents);
+void agents_timeout(struct agents *agents);
 /* -ENOENT: no such request; -EPIPE: its rm-agent is gone. */
 int agents_reply(struct agents *agents, const char *id, int status);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -23,11 +24,15 @@
 #include "daemon/capsule/init/clocks.h"
 #include "daemon/capsule/init/groups.h"
 #include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/image_files.h"
 #include "daemon/capsule/init/image_fixup.h"
+#include "daemon/capsule/init/image_identity.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/lender.h"
 #include "daemon/capsule/init/link_remap.h"
+#include "daemon/capsule/init/obstacles.h"
 #include "daemon/capsule/init/waiting.h"
+#include "daemon/capsule/init/watches.h"
 #include "daemon/capsule/log_tail.h"
 #include "daemon/capsule/pages_preload/preload.h"
 #include "proto/criu.pb-c.h"
@@ -47,6 +52,7 @@ enum {
         GATE_WAIT_USEC = 5000000,
         FROZEN_WAIT_USEC = 1000000,
         TIMEOUT_USEC = 600 * 1000000,
+        LINKS_USEC = 5000000, /* a directory of the owner's may have any number of names */
         TEXT_BYTES = 500,
 };
 
@@ -154,7 +160,9 @@ static void raise_hard_limits(void) {
 /* In the child. As the job's owner: names and memory that he controls decide what CRIU opens, makes and links, so it must have no
  * right that he lacks. His home may hold a configuration for CRIU, and what PID 1 was started with does not concern it, so the
  * environment is ours. CRIU must not die of a reader that goes away: it would leave the payload half cured. */
-static _Noreturn void execute(const struct init *init, char *const *argv, const int *keep_fds, size_t n_fds, bool dump) {
+static _Noreturn void execute(const struct init *init, char *const *argv, const int *keep_fds, size_t n_fds,
+                              enum identity_work work) {
+        bool dump = work != IDENTITY_RESTORE;
         cleanup_free char *pages = xasprintf(PAGES_VARIABLE "=/proc/self/fd/%d/" PAGES, init->node.criu);
         char *const env[] = { (char *) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *) "XDG_RUNTIME_DIR=" CRIU_KDAT_DIR,
                               dump ? (char *) "LD_PRELOAD=" PAGES_LIBRARY : NULL, pages, NULL };
@@ -167,11 +175,14 @@ static _Noreturn void execute(const struct init *init, char *const *argv, const 
         (void) close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
         for (size_t i = 0; i < n_fds; i++)
                 (void) set_cloexec(keep_fds[i], false);
-        (void) chdir("/");
+        (void) !chdir("/");
         hurry();
         (void) write_text("/proc/self/oom_score_adj", "0"); /* as the payload */
         raise_hard_limits();
-        r = identity_become(init->spec, identity_criu_capabilities(dump), dump ? CGROUP_FREEZER_GID : IDENTITY_NO_GROUP);
+        /* A restored process inherits the hard limit until CRIU sets its own. */
+        r = identity_refuse_core(dump);
+        if (r == 0)
+                r = identity_become(init->spec, identity_criu_capabilities(work), dump ? CGROUP_FREEZER_GID : IDENTITY_NO_GROUP);
         if (r < 0)
                 log_error("cannot become the job's owner: %s", strerror(-r));
         else
@@ -206,7 +217,7 @@ int criu_preload_dump(struct criu *criu, struct rm_error *error) {
                 return error_sys(error, -errno, "cannot make the FIFO for CRIU's options");
         criu->dump_pid = fork();
         if (criu->dump_pid == 0)
-                execute(init, argv, keep, ARRAY_SIZE(keep), true);
+                execute(init, argv, keep, ARRAY_SIZE(keep), IDENTITY_DUMP);
         if (criu->dump_pid < 0) {
                 criu->dump_pid = 0;
                 return error_sys(error, -errno, "cannot start CRIU");
@@ -289,8 +300,8 @@ static void unload(struct criu *criu) {
                 (void) kill(criu->restore_pid, SIGKILL);
 }
 
-int criu_dump(struct criu *criu, int images_fd, bool stream, bool pages, uint64_t timeout_usec, criu_done_fn done,
-              struct rm_error *error) {
+int criu_dump(struct criu *criu, int images_fd, const struct obstacles_needs *needs, bool stream, bool pages, uint64_t timeout_usec,
+              criu_done_fn done, struct rm_error *error) {
         cleanup_free char *options = NULL;
         cleanup_close int gate = -1;
         int r = revive_dump(criu, error);
@@ -303,7 +314,10 @@ int criu_dump(struct criu *criu, int images_fd, bool stream, bool pages, uint64_
         r = lend_images(criu, images_fd, NULL, error);
         if (r < 0)
                 return r;
-        criu->remapped = link_remap_wanted("/proc");
+        r = watches_tell(&needs->watches, criu->init->spec, criu->init->node.criu, error);
+        if (r < 0)
+                return r;
+        criu->remapped = needs->remap;
         options = dump_options(criu, stream);
         r = make_log(criu, DUMP_LOG);
         if (r == 0)
@@ -433,7 +447,7 @@ int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *
 
                 if (groups_enter(init, LEAF_PAYLOAD, 0) < 0)
                         _exit(127);
-                execute(init, argv, keep, ARRAY_SIZE(keep), false);
+                execute(init, argv, keep, ARRAY_SIZE(keep), IDENTITY_RESTORE);
         }
         close(sockets[1]);
         criu->rpc = (struct source) { .fd = sockets[0], .fn = on_rpc, .data = criu };
@@ -512,23 +526,44 @@ static int request_restore(struct criu *criu, bool join_time, bool lazy) {
         return send_request(criu, &request);
 }
 
-int criu_restore(struct criu *criu, int images_fd, bool lazy, bool rollback, uint64_t timeout_usec, criu_done_fn done,
-                 struct rm_error *error) {
-        struct init *init = criu->init;
+/* The kernel says these only of the process that asks; PID 1 has those that all in a capsule begin with. */
+static uint32_t own_securebits(void) {
+        int bits = prctl(PR_GET_SECUREBITS, 0, 0, 0, 0);
+
+        return bits < 0 ? 0 : (uint32_t) bits;
+}
+
+static int see_to_images(const struct criu *criu, int images_fd, const Capsule__Inventory *inventory, bool rollback,
+                         struct rm_error *error) {
+        const struct init *init = criu->init;
+        const struct image_identity_scope scope = { init->spec, inventory, own_securebits() };
+        int r = image_files_check(images_fd, inventory, error);
+
+        if (r < 0)
+                return r;
+        r = image_fixup(images_fd, rollback, &scope, waiting_again, init->waiting, error);
+
+        if (r < 0)
+                return r;
+        r = share_images(images_fd, init->spec->uid);
+        if (r == 0)
+                r = write_restore_config(init);
+        if (r == 0)
+                r = make_log(criu, RESTORE_LOG);
+        return r < 0 ? error_sys(error, r, "cannot prepare the images for CRIU") : 0;
+}
+
+int criu_restore(struct criu *criu, int images_fd, const Capsule__Inventory *inventory, bool lazy, bool rollback,
+                 uint64_t timeout_usec, criu_done_fn done, struct rm_error *error) {
         struct clocks clocks;
         bool own_clocks;
         int r = criu_preload_restore(criu, 0, error);
 
         if (r < 0)
                 return r;
-        image_fixup(images_fd, rollback, waiting_again, init->waiting);
-        r = share_images(images_fd, init->spec->uid);
-        if (r == 0)
-                r = write_restore_config(init);
-        if (r == 0)
-                r = make_log(criu, RESTORE_LOG);
+        r = see_to_images(criu, images_fd, inventory, rollback, error);
         if (r < 0)
-                return error_sys(error, r, "cannot prepare the images for CRIU");
+                return r;
         /* Without root's rights CRIU makes no time namespace, but joins that of a process. */
         own_clocks = as_owner(criu) && clocks_read_image(images_fd, &clocks) == 0;
         r = lend_images(criu, images_fd, own_clocks ? &clocks : NULL, error);
@@ -543,17 +578,26 @@ int criu_restore(struct criu *criu, int images_fd, bool lazy, bool rollback, uin
         return 0;
 }
 
-/* Names in directories that the owner controls: with his rights, and one more to see what his processes have open. */
-static void change_links(const struct criu *criu, void (*fn)(const char *proc)) {
-        pid_t pid = fork();
+typedef void (*links_fn)(const char *proc);
 
-        if (pid == 0) {
-                if (identity_become(criu->init->spec, UINT64_C(1) << CAP_SYS_PTRACE, IDENTITY_NO_GROUP) == 0)
-                        fn("/proc");
-                _exit(0);
+static void change_links_as_owner(int error, int report_fd, const void *arg) {
+        if (error == 0)
+                (*(const links_fn *) arg)("/proc");
+        (void) write_all(report_fd, &error, sizeof(error));
+}
+
+/* Names in directories that the owner controls: with his rights, and one more to see what his processes have open. */
+static void change_links(const struct criu *criu, links_fn fn) {
+        int error = -ECHILD, fd;
+        pid_t pid;
+
+        if (identity_child(criu->init->spec, UINT64_C(1) << CAP_SYS_PTRACE, change_links_as_owner, &fn, &pid, &fd) == 0) {
+                if (identity_await(fd, LINKS_USEC) == 0)
+                        (void) read_all(fd, &error, sizeof(error));
+                identity_child_end(pid, fd);
         }
-        if (pid > 0)
-                (void) waitpid(pid, NULL, 0);
+        if (error < 0)
+                log_warn("links that CRIU has made to files without a name may be left: %s", strerror(-error));
 }
 
 bool criu_reaped(struct criu *criu, pid_t pid, int status) {

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "proto/capsule.pb-c.h"
+
 /* Where CRIU finds what it knows of the kernel; only root may write there. */
 #define CRIU_KDAT_DIR "/run/rm/criu"
 
@@ -16,6 +18,7 @@
 
 struct criu;
 struct init;
+struct obstacles_needs;
 struct rm_error;
 
 /* `error` 0 or -errno; `text` from CRIU's log. */
@@ -33,14 +36,14 @@ int criu_preload_dump(struct criu *criu, struct rm_error *error);
 int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *error);
 
 /* One at a time. `images_fd` stays the caller's and must stay open until `done`. After `timeout_usec` (0: ten minutes) CRIU is
- * killed and `done` gets -ETIMEDOUT. `pages`: private memory travels apart, so the images need not have it. */
-int criu_dump(struct criu *criu, int images_fd, bool stream, bool pages, uint64_t timeout_usec, criu_done_fn done,
-              struct rm_error *error);
+ * killed and `done` gets -ETIMEDOUT. `needs`: of what is dumped. `pages`: private memory travels apart, so the images need not have it. */
+int criu_dump(struct criu *criu, int images_fd, const struct obstacles_needs *needs, bool stream, bool pages, uint64_t timeout_usec,
+              criu_done_fn done, struct rm_error *error);
 /* Leaves the payload frozen. CRIU runs as the job's owner (but for a job of root), so it opens and makes nothing that he could
- * not. When it fails, what it has made until then is the caller's to kill. `lazy`: without private memory, see fill.h. `rollback`: files may have
+ * not, and only if the images give to no process more than `inventory`, of the dumped ones, says (-EPERM, image_identity.h, image_files.h). When it fails, what it has made until then is the caller's to kill. `lazy`: without private memory, see fill.h. `rollback`: files may have
  * other sizes than when they were dumped, see rollback.h. */
-int criu_restore(struct criu *criu, int images_fd, bool lazy, bool rollback, uint64_t timeout_usec, criu_done_fn done,
-                 struct rm_error *error);
+int criu_restore(struct criu *criu, int images_fd, const Capsule__Inventory *inventory, bool lazy, bool rollback,
+                 uint64_t timeout_usec, criu_done_fn done, struct rm_error *error);
 /* The preloaded CRIU that will restore; 0: none. */
 pid_t criu_restore_pid(const struct criu *criu);
 /* Kills CRIU: what it is doing fails. */

@@ -19,6 +19,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/criu.h"
@@ -62,6 +63,7 @@ struct fill {
         struct init *init;
         bool on;           /* from fill_start() to fill_end(), or until nothing is missing */
         bool restored;     /* the filler has heard the last of CRIU */
+        bool criu_ended;    /* CRIU has ended before it was done; `failure` says no more than that */
         pid_t pid;         /* of the filler; 0: none */
         struct source ear; /* fd -1: none */
         struct shared *shared;
@@ -160,7 +162,9 @@ static void take_word(struct fill *fill, const struct filler_word *word, int *fd
                 (void) unlink(SOCKET_PATH);
                 break;
         case FILLER_FAILED:
-                (void) snprintf(fill->failure, sizeof(fill->failure), "%.*s", (int) sizeof(word->text) - 1, word->text);
+        case FILLER_CRIU_ENDED:
+                fill->criu_ended = word->say == FILLER_CRIU_ENDED;
+                (void) text_format(fill->failure, sizeof(fill->failure), "%.*s", (int) sizeof(word->text) - 1, word->text);
                 break;
         default:
                 break;
@@ -379,7 +383,7 @@ int fill_start(struct fill *fill, int images_fd, pid_t criu_pid, struct rm_error
                 fill->broken = false;
                 fill->max_bytes = fill_max_bytes(stores.bytes, fill->init->spec->memory_max);
                 fill->restarts = 0;
-                fill->restored = false;
+                fill->restored = fill->criu_ended = false;
                 fill->failure[0] = fill->killed[0] = '\0';
                 if (r >= 0)
                         r = start_filler(fill, stores.parts, stores.n, listen_fd, later_fd, criu_pid);
@@ -422,7 +426,7 @@ static void give_up(struct fill *fill, const char *why) {
                 if (link_set_filter(&init->link, true, NULL) < 0)
                         log_error("the capsule cannot be cut off");
         }
-        (void) snprintf(fill->killed, sizeof(fill->killed), "its memory could not be completed after its move: %s", why);
+        (void) text_format(fill->killed, sizeof(fill->killed), "its memory could not be completed after its move: %s", why);
         log_error("the payload is killed: %s", fill->killed);
         fill->tell_usec = UINT64_MAX;
         (void) cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1);
@@ -476,8 +480,9 @@ bool fill_reaped(struct fill *fill, pid_t pid) {
         fill->pid = 0;
         (void) hear(fill);
         stop_hearing(fill);
-        if (!fill->restored) {
-                criu_cancel(fill->init->criu); /* fill_restored() follows */
+        if (!fill->restored) { /* fill_restored() follows */
+                if (!fill->criu_ended)
+                        criu_cancel(fill->init->criu);
                 return true;
         }
         if (*fill->killed)
@@ -495,8 +500,9 @@ bool fill_reaped(struct fill *fill, pid_t pid) {
 
 /* ---- while it goes on ---- */
 
-static void await_filler(struct fill *fill) {
-        uint64_t deadline = now_usec() + UINT64_C(1000) * HEAR_MSEC;
+/* The filler tells its reason before it ends, so that it is there when CRIU has failed from that end. */
+static void await_filler(struct fill *fill, int code) {
+        uint64_t deadline = now_usec() + (code == 0 ? UINT64_C(1000) * HEAR_MSEC : 0);
 
         while (hear(fill) == -EAGAIN && !fill->restored && now_usec() < deadline)
                 (void) poll(&(struct pollfd) { .fd = fill->ear.fd, .events = POLLIN }, 1, 100);
@@ -508,6 +514,8 @@ static int fail_restore(struct fill *fill, int code, struct rm_error *error) {
         const char *why = *fill->killed ? fill->killed : fill->failure;
         int r = code;
 
+        if (fill->criu_ended && code < 0)
+                return code;
         if (*why)
                 r = error_set(error, -EIO, "%s", why);
         else if (fill->pid == 0 || fill->ear.fd < 0)
@@ -521,8 +529,7 @@ static int fail_restore(struct fill *fill, int code, struct rm_error *error) {
 int fill_restored(struct fill *fill, int code, struct rm_error *error) {
         if (!fill->on)
                 return code;
-        if (code == 0)
-                await_filler(fill);
+        await_filler(fill, code);
         if (!fill->restored || *fill->killed)
                 return fail_restore(fill, code, error);
         if (code < 0)

@@ -15,6 +15,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/pages/maps.h"
 #include "daemon/pages/page_store.h"
@@ -177,16 +178,18 @@ static int add_parts(struct serve *serve, const struct filler_job *job, struct r
         return r < 0 ? error_sys(err, r, "cannot read what is missing") : 0;
 }
 
-/* Until CRIU has restored all. */
+/* Until CRIU has restored all. After a failure the connection stays open until the process ends: CRIU fails when it closes, and PID 1
+ * has heard why by then. */
 static int attend_restore(struct serve *serve, const struct filler_job *job, struct rm_error *err) {
-        cleanup_close int listen_fd = job->listen_fd;
-        cleanup_close int fd = accept_criu(job);
+        int fd = accept_criu(job);
         int r;
 
         if (fd < 0)
                 return error_sys(err, fd, "cannot wait for CRIU");
-        (void) close(take_fd(&listen_fd));
+        (void) close(job->listen_fd);
         r = serve_accept(serve, fd, err);
+        if (r == 0)
+                (void) close(fd);
         for (size_t i = 0; i < job->n_parts && r == 0; i++) {
                 r = register_all(serve, job->parts[i].pid);
                 if (r < 0)
@@ -221,10 +224,10 @@ static int fill(struct filler_job *job, struct rm_error *err) {
         return r; /* all descriptors go with the process, and with them the memory */
 }
 
-static void say_failed(const struct filler_job *job, const char *why) {
-        struct filler_word word = { .say = FILLER_FAILED };
+static void say_failed(const struct filler_job *job, int code, const char *why) {
+        struct filler_word word = { .say = code == -ECANCELED ? FILLER_CRIU_ENDED : FILLER_FAILED };
 
-        (void) snprintf(word.text, sizeof(word.text), "%s", why);
+        (void) text_format(word.text, sizeof(word.text), "%s", why);
         (void) say(job, &word, -1);
 }
 
@@ -235,6 +238,6 @@ void filler_run(struct filler_job *job) {
         (void) prctl(PR_SET_NAME, "rm-filler");
         r = r < 0 ? error_sys(&error, r, "cannot close descriptors") : fill(job, &error);
         if (r < 0)
-                say_failed(job, error_text(&error));
+                say_failed(job, r, error_text(&error));
         _exit(r < 0 ? 1 : 0);
 }

@@ -40,6 +40,7 @@ enum filler_say {
         FILLER_ENDED,    /* nothing of it is missing any more, or it has ended */
         FILLER_RESTORED, /* CRIU has restored all, and is not needed any more */
         FILLER_FAILED,   /* the last word */
+        FILLER_CRIU_ENDED, /* the last word: CRIU has ended early, and says why itself */
 };
 
 struct filler_word {

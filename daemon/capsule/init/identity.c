@@ -5,11 +5,14 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,28 +20,18 @@
 #include "common/error.h"
 #include "common/util.h"
 
-enum { CAPABILITIES_MAX = 64 };
+enum { CAPABILITIES_MAX = 64, END_MSEC = 1000 };
+/* Less than any core has, and by core(5) what keeps one from a program that takes cores as well. */
+enum { NO_CORE_BYTES = 1 };
 
 static uint64_t bit(unsigned capability) {
         return UINT64_C(1) << capability;
 }
 
-uint64_t identity_criu_capabilities(bool dump) {
-        uint64_t wanted =
-                bit(CAP_SYS_ADMIN) | bit(CAP_SYS_PTRACE) | bit(CAP_NET_ADMIN) | bit(CAP_SYS_TIME) | bit(CAP_CHECKPOINT_RESTORE);
-        int has = 1;
+uint64_t identity_criu_capabilities(enum identity_work work) {
+        uint64_t both = bit(CAP_SYS_ADMIN) | bit(CAP_SYS_PTRACE) | bit(CAP_NET_ADMIN);
 
-        if (dump)
-                wanted |= bit(CAP_DAC_READ_SEARCH);
-        else
-                wanted |= bit(CAP_NET_RAW); /* see put_criu_rule() in filter.c; in the capsule's own network */
-        /* -1: past the last capability that the kernel knows. */
-        for (unsigned c = 0; c < CAPABILITIES_MAX && has >= 0; c++) {
-                has = prctl(PR_CAPBSET_READ, c, 0, 0, 0);
-                if (has == 0)
-                        wanted |= bit(CAP_SETPCAP);
-        }
-        return wanted;
+        return work == IDENTITY_RESTORE ? both | bit(CAP_NET_RAW) : both;
 }
 
 static int set_capabilities(uint64_t capabilities) {
@@ -58,7 +51,8 @@ static int set_capabilities(uint64_t capabilities) {
         return 0;
 }
 
-int identity_become(const Capsule__Spec *spec, uint64_t capabilities, gid_t extra_group) {
+/* Both ways of acting as the owner begin with his groups. */
+static int take_groups(const Capsule__Spec *spec, gid_t extra_group) {
         cleanup_free gid_t *groups = xcalloc(spec->n_groups + 1, sizeof(*groups));
         size_t n = spec->n_groups;
 
@@ -68,15 +62,45 @@ int identity_become(const Capsule__Spec *spec, uint64_t capabilities, gid_t extr
                 groups[n++] = extra_group;
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
                 return -errno;
+        return setgroups(n, groups) < 0 ? -errno : 0;
+}
+
+int identity_become(const Capsule__Spec *spec, uint64_t capabilities, gid_t extra_group) {
+        int r = take_groups(spec, extra_group);
+
+        if (r < 0)
+                return r;
         if (capabilities != 0 && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
                 return -errno;
-        if (setgroups(n, groups) < 0 || setresgid(spec->gid, spec->gid, spec->gid) < 0 ||
-            setresuid(spec->uid, spec->uid, spec->uid) < 0)
+        if (setresgid(spec->gid, spec->gid, spec->gid) < 0 || setresuid(spec->uid, spec->uid, spec->uid) < 0)
                 return -errno;
         return capabilities != 0 && spec->uid != 0 ? set_capabilities(capabilities) : 0;
 }
 
-int identity_child(const Capsule__Spec *spec, identity_child_fn fn, const void *arg, pid_t *ret_pid, int *ret_fd) {
+int identity_refuse_core(bool for_good) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_CORE, &limit) < 0)
+                return -errno;
+        limit.rlim_cur = limit.rlim_max < NO_CORE_BYTES ? limit.rlim_max : NO_CORE_BYTES;
+        if (for_good)
+                limit.rlim_max = limit.rlim_cur;
+        return setrlimit(RLIMIT_CORE, &limit) < 0 ? -errno : 0;
+}
+
+/* The process opens files as the owner from now on, but its real and saved ids are still root's: so the owner's other processes can neither stop nor end it. */
+int identity_borrow(const Capsule__Spec *spec, uint64_t capabilities) {
+        int r = take_groups(spec, IDENTITY_NO_GROUP);
+
+        if (r < 0)
+                return r;
+        if (setresgid((gid_t) -1, spec->gid, (gid_t) -1) < 0 || setresuid((uid_t) -1, spec->uid, (uid_t) -1) < 0)
+                return -errno;
+        return spec->uid != 0 ? set_capabilities(capabilities) : 0;
+}
+
+int identity_child(const Capsule__Spec *spec, uint64_t capabilities, identity_child_fn fn, const void *arg, pid_t *ret_pid,
+                   int *ret_fd) {
         int report[2], r;
         pid_t pid;
 
@@ -84,7 +108,7 @@ int identity_child(const Capsule__Spec *spec, identity_child_fn fn, const void *
                 return -errno;
         pid = fork();
         if (pid == 0) {
-                fn(identity_become(spec, 0, IDENTITY_NO_GROUP), report[1], arg);
+                fn(spec ? identity_borrow(spec, capabilities) : 0, report[1], arg);
                 _exit(0);
         }
         r = pid < 0 ? -errno : 0;
@@ -98,9 +122,34 @@ int identity_child(const Capsule__Spec *spec, identity_child_fn fn, const void *
         return 0;
 }
 
+int identity_await(int fd, uint64_t most_usec) {
+        struct pollfd report = { .fd = fd, .events = POLLIN };
+        uint64_t end_usec = now_usec() + most_usec;
+
+        for (uint64_t now = now_usec(); now < end_usec; now = now_usec()) {
+                int n = poll(&report, 1, (int) ((end_usec - now) / 1000) + 1);
+
+                if (n > 0)
+                        return 0;
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+        }
+        return -ETIMEDOUT;
+}
+
+void identity_end(pid_t pid) {
+        cleanup_close int pidfd = (int) syscall(SYS_pidfd_open, pid, 0);
+        struct pollfd process = { .fd = pidfd, .events = POLLIN };
+
+        (void) kill(pid, SIGKILL);
+        if (pidfd >= 0)
+                (void) poll(&process, 1, END_MSEC);
+        (void) waitpid(pid, NULL, WNOHANG);
+}
+
 void identity_child_end(pid_t pid, int fd) {
         (void) close(fd);
-        (void) waitpid(pid, NULL, 0);
+        identity_end(pid);
 }
 
 /* ---- what the kernel says ---- */

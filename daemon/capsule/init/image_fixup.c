@@ -11,15 +11,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/log.h"
+#include "common/error.h"
 #include "common/util.h"
+#include "daemon/capsule/init/image_identity.h"
+#include "daemon/criu_images/fields.h"
 #include "daemon/pages/interrupted.h"
 
 enum {
-        MAGIC_BYTES = 8, /* of all images, and of this kind */
-        FILES_MAGIC = 0x56303138,
         WIRE_VARINT = 0,
-        WIRE_BYTES = 2,
         FILE_REG = 3,       /* file_entry.reg */
         REG_SIZE = 8,       /* reg_file_entry */
         REG_SIZE_TAG = REG_SIZE << 3 | WIRE_VARINT,
@@ -32,7 +31,6 @@ enum {
         TIMERFD_VALUE_NSEC = 8,
         TIMERFD_INTERVAL_SEC = 9,
         TIMERFD_INTERVAL_NSEC = 10,
-        CORE_MAGIC = 0x55053847,
         CORE_THREAD_INFO = 2, /* core_entry: of x86-64 */
         CORE_TASK = 3,
         CORE_THREAD = 5,
@@ -54,63 +52,13 @@ enum {
         SYSCALL_BYTES = 2, /* of the instruction */
 };
 
-struct cursor {
-        uint8_t *at;
-        uint8_t *end;
-};
-
-/* One field of a protobuf message: its number, and either a varint or bytes. */
-struct field {
-        uint64_t number;
-        uint8_t *varint; /* where it is; NULL: bytes */
-        size_t varint_bytes;
-        uint64_t value;
-        struct cursor bytes;
-};
-
-static bool next_varint(struct cursor *c, uint64_t *ret) {
-        uint64_t value = 0;
-
-        for (unsigned shift = 0; shift < 64 && c->at < c->end; shift += 7) {
-                uint8_t byte = *c->at++;
-
-                value |= (uint64_t) (byte & 0x7f) << shift;
-                if (!(byte & 0x80)) {
-                        *ret = value;
-                        return true;
-                }
-        }
-        return false;
-}
-
-/* CRIU's messages here have no other kinds of fields; one that has ends the walk. */
-static bool next_field(struct cursor *c, struct field *ret) {
-        uint64_t key, length;
-
-        if (c->at >= c->end || !next_varint(c, &key))
-                return false;
-        *ret = (struct field) { .number = key >> 3 };
-        if ((key & 7) == WIRE_VARINT) {
-                ret->varint = c->at;
-                if (!next_varint(c, &ret->value))
-                        return false;
-                ret->varint_bytes = (size_t) (c->at - ret->varint);
-                return true;
-        }
-        if ((key & 7) != WIRE_BYTES || !next_varint(c, &length) || length > (size_t) (c->end - c->at))
-                return false;
-        ret->bytes = (struct cursor) { c->at, c->at + length };
-        c->at += length;
-        return true;
-}
-
-static bool image_fixup_timerfd(struct cursor entry, void *arg) {
+static bool image_fixup_timerfd(struct criu_cursor entry, void *arg) {
         uint64_t left = 0;
         uint64_t interval = 0;
         uint8_t *nsec = NULL;
-        struct field f;
+        struct criu_field f;
 
-        while (next_field(&entry, &f)) {
+        while (criu_next_field(&entry, &f)) {
                 if (f.number == TIMERFD_VALUE_SEC || f.number == TIMERFD_VALUE_NSEC)
                         left |= f.value;
                 if (f.number == TIMERFD_VALUE_NSEC)
@@ -124,10 +72,10 @@ static bool image_fixup_timerfd(struct cursor entry, void *arg) {
         return true;
 }
 
-static bool drop_size(struct cursor entry, void *arg) {
-        struct field f;
+static bool drop_size(struct criu_cursor entry, void *arg) {
+        struct criu_field f;
 
-        while (next_field(&entry, &f))
+        while (criu_next_field(&entry, &f))
                 if (f.number == REG_SIZE && f.varint && f.varint[-1] == REG_SIZE_TAG) {
                         f.varint[-1] = REG_UNKNOWN_TAG;
                         return true;
@@ -136,32 +84,18 @@ static bool drop_size(struct cursor entry, void *arg) {
 }
 
 /* Calls `fix` for each entry of that kind. Returns for how many it has done something. */
-static unsigned fix_files(uint8_t *image, size_t size_bytes, uint64_t kind, bool (*fix)(struct cursor entry, void *arg),
+static unsigned fix_files(uint8_t *image, size_t size_bytes, uint64_t kind, bool (*fix)(struct criu_cursor entry, void *arg),
                           void *arg) {
-        struct cursor c = { image, image + size_bytes };
-        uint32_t magic, length;
+        struct criu_cursor c, entry;
+        struct criu_field f;
         unsigned n = 0;
 
-        if (size_bytes < MAGIC_BYTES)
+        if (!criu_image_open(image, size_bytes, CRIU_IMAGE_MAGIC_FILES, &c))
                 return 0;
-        memcpy(&magic, image + sizeof(magic), sizeof(magic));
-        if (magic != FILES_MAGIC)
-                return 0;
-        c.at += MAGIC_BYTES;
-        while ((size_t) (c.end - c.at) >= sizeof(length)) {
-                struct cursor entry;
-                struct field f;
-
-                memcpy(&length, c.at, sizeof(length));
-                c.at += sizeof(length);
-                if (length > (size_t) (c.end - c.at))
-                        break;
-                entry = (struct cursor) { c.at, c.at + length };
-                c.at += length;
-                while (next_field(&entry, &f))
+        while (criu_next_entry(&c, &entry))
+                while (criu_next_field(&entry, &f))
                         if (f.number == kind && !f.varint)
                                 n += fix(f.bytes, arg);
-        }
         return n;
 }
 
@@ -173,7 +107,7 @@ unsigned image_fixup_sizes(uint8_t *image, size_t size_bytes) {
         return fix_files(image, size_bytes, FILE_REG, drop_size, NULL);
 }
 
-static char *text_of(const struct field *f) {
+static char *text_of(const struct criu_field *f) {
         return strndup((const char *) f->bytes.at, (size_t) (f->bytes.end - f->bytes.at));
 }
 
@@ -183,12 +117,12 @@ struct sockets {
 };
 
 /* Unnamed ones have no bytes there, abstract ones begin with a NUL. */
-static bool see_socket(struct cursor entry, void *arg) {
+static bool see_socket(struct criu_cursor entry, void *arg) {
         const struct sockets *sockets = arg;
         cleanup_free char *name = NULL, *dir = NULL, *path = NULL;
-        struct field f;
+        struct criu_field f;
 
-        while (next_field(&entry, &f)) {
+        while (criu_next_field(&entry, &f)) {
                 if (f.varint || (f.number != UNIX_NAME && f.number != UNIX_NAME_DIR))
                         continue;
                 free(f.number == UNIX_NAME ? name : dir);
@@ -228,14 +162,14 @@ bool image_fixup_can_restart(long number) {
 
 /* Registers in a thread's image, by their field numbers; those that occur. */
 struct thread {
-        struct field regs[REGS];
+        struct criu_field regs[REGS];
         uint64_t blocked[2]; /* signals: of the thread; of the process, which counts where the thread says nothing */
         bool has_blocked[2];
         uint64_t pending;
 };
 
 /* As many bytes as it had: a varint may be longer than it has to be. */
-static bool put_varint(const struct field *f, uint64_t value) {
+static bool put_varint(const struct criu_field *f, uint64_t value) {
         if (f->varint_bytes < 10 && value >> (7 * f->varint_bytes) != 0)
                 return false;
         for (size_t i = 0; i < f->varint_bytes; i++, value >>= 7)
@@ -243,31 +177,31 @@ static bool put_varint(const struct field *f, uint64_t value) {
         return true;
 }
 
-static void take_registers(struct thread *thread, struct cursor info) {
-        struct field f;
+static void take_registers(struct thread *thread, struct criu_cursor info) {
+        struct criu_field f;
 
-        while (next_field(&info, &f)) {
-                struct field reg;
+        while (criu_next_field(&info, &f)) {
+                struct criu_field reg;
 
                 if (f.number != THREAD_GPREGS || f.varint)
                         continue;
-                while (next_field(&f.bytes, &reg))
+                while (criu_next_field(&f.bytes, &reg))
                         if (reg.number < REGS && reg.varint)
                                 thread->regs[reg.number] = reg;
         }
 }
 
 /* A queue of signals: each is a siginfo, which begins with the signal's number. */
-static void take_signals(struct thread *thread, struct cursor queue) {
-        struct field entry;
-        struct field info;
+static void take_signals(struct thread *thread, struct criu_cursor queue) {
+        struct criu_field entry;
+        struct criu_field info;
 
-        while (next_field(&queue, &entry)) {
+        while (criu_next_field(&queue, &entry)) {
                 int32_t signo;
 
                 if (entry.varint)
                         continue;
-                while (next_field(&entry.bytes, &info)) {
+                while (criu_next_field(&entry.bytes, &info)) {
                         if (info.varint || info.bytes.end - info.bytes.at < (ptrdiff_t) sizeof(signo))
                                 continue;
                         memcpy(&signo, info.bytes.at, sizeof(signo));
@@ -277,10 +211,10 @@ static void take_signals(struct thread *thread, struct cursor queue) {
         }
 }
 
-static void take_part(struct thread *thread, struct cursor part, unsigned mask_field, unsigned queue_field, unsigned which) {
-        struct field f;
+static void take_part(struct thread *thread, struct criu_cursor part, unsigned mask_field, unsigned queue_field, unsigned which) {
+        struct criu_field f;
 
-        while (next_field(&part, &f)) {
+        while (criu_next_field(&part, &f)) {
                 if (f.number == mask_field && f.varint) {
                         thread->blocked[which] = f.value;
                         thread->has_blocked[which] = true;
@@ -290,10 +224,10 @@ static void take_part(struct thread *thread, struct cursor part, unsigned mask_f
         }
 }
 
-static void take_thread(struct thread *thread, struct cursor core) {
-        struct field f;
+static void take_thread(struct thread *thread, struct criu_cursor core) {
+        struct criu_field f;
 
-        while (next_field(&core, &f)) {
+        while (criu_next_field(&core, &f)) {
                 if (f.varint)
                         continue;
                 if (f.number == CORE_THREAD_INFO)
@@ -310,7 +244,7 @@ static bool signal_waits(const struct thread *thread) {
 }
 
 static void image_fixup_sleep(struct thread *thread, long number) {
-        struct field *regs = thread->regs;
+        struct criu_field *regs = thread->regs;
         uint64_t rdi = regs[REG_DI].value;
         uint64_t rdx = regs[REG_DX].value;
 
@@ -322,7 +256,7 @@ static void image_fixup_sleep(struct thread *thread, long number) {
 
 static bool image_fixup_thread(struct thread *thread, long again) {
         static const unsigned needed[] = { REG_AX, REG_ORIG_AX, REG_IP, REG_DI, REG_SI, REG_DX, REG_R10 };
-        struct field *regs = thread->regs;
+        struct criu_field *regs = thread->regs;
         long number;
 
         for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
@@ -341,18 +275,11 @@ static bool image_fixup_thread(struct thread *thread, long again) {
 }
 
 bool image_fixup_call(uint8_t *image, size_t size_bytes, long again) {
-        struct cursor core = { image + MAGIC_BYTES, image + size_bytes };
+        struct criu_cursor entries, core;
         struct thread thread = { 0 };
-        uint32_t magic, length;
 
-        if (size_bytes < MAGIC_BYTES + sizeof(length))
+        if (!criu_image_open(image, size_bytes, CRIU_IMAGE_MAGIC_CORE, &entries) || !criu_next_entry(&entries, &core))
                 return false;
-        memcpy(&magic, image + sizeof(magic), sizeof(magic));
-        memcpy(&length, core.at, sizeof(length));
-        core.at += sizeof(length);
-        if (magic != CORE_MAGIC || length > (size_t) (core.end - core.at))
-                return false;
-        core.end = core.at + length;
         take_thread(&thread, core);
         return image_fixup_thread(&thread, again);
 }
@@ -360,47 +287,93 @@ bool image_fixup_call(uint8_t *image, size_t size_bytes, long again) {
 /* ---- the files ---- */
 
 struct mending {
+        const struct image_identity_scope *scope;
         image_fixup_again_fn again;
         void *arg;
         bool sizes;
 };
 
-static void image_fixup_file(const struct mending *mending, int images_fd, const char *name, long tid) {
+static int mend_core(const struct mending *mending, int fd, uint8_t *image, size_t size_bytes, pid_t tid, struct rm_error *error) {
+        cleanup_free uint8_t *lifted = xcalloc(1, image_identity_lifted_bytes(size_bytes));
+        int r = image_identity_check(mending->scope, image, size_bytes, tid, error);
+        size_t n;
+
+        if (r < 0)
+                return r;
+        (void) image_fixup_call(image, size_bytes, mending->again(mending->arg, tid));
+        if (mending->scope->spec->uid == 0) /* CRIU has all that it wants */
+                return 0;
+        n = image_identity_lift_bounding(image, size_bytes, lifted);
+        return pwrite(fd, lifted, n, 0) != (ssize_t) n || ftruncate(fd, (off_t) n) < 0 ? -EIO : 0;
+}
+
+static int mend_files(const struct mending *mending, uint8_t *image, size_t size_bytes) {
+        (void) image_fixup_timerfds(image, size_bytes);
+        if (mending->sizes)
+                (void) image_fixup_sizes(image, size_bytes);
+        return 0;
+}
+
+/* Is it KIND-NUMBER.img? */
+static bool has_number(const char *name, const char *kind, int *ret) {
+        size_t n = strlen(kind);
+        int end = 0;
+
+        return strncmp(name, kind, n) == 0 && sscanf(name + n, "-%d.img%n", ret, &end) == 1 && end > 0 &&
+               name[n + (size_t) end] == '\0' && *ret > 0;
+}
+
+static bool is_mended(const char *name) {
+        int number;
+
+        return strcmp(name, "files.img") == 0 || has_number(name, "core", &number) || has_number(name, "mm", &number);
+}
+
+static int mend_image(const struct mending *mending, const char *name, int fd, uint8_t *image, size_t size_bytes,
+                      struct rm_error *error) {
+        int number;
+
+        if (has_number(name, "core", &number))
+                return mend_core(mending, fd, image, size_bytes, (pid_t) number, error);
+        return has_number(name, "mm", &number) ? image_identity_check_memory(image, size_bytes, error)
+                                               : mend_files(mending, image, size_bytes);
+}
+
+static int mend_file(const struct mending *mending, int images_fd, const char *name, struct rm_error *error) {
         cleanup_close int fd = openat(images_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
         struct stat st;
         void *map;
+        int r;
 
-        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
-                return;
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return error_sys(error, -errno, "image %s", name);
+        if (!S_ISREG(st.st_mode) || st.st_size <= 0)
+                return error_set(error, -EBADMSG, "image %s is empty", name);
         map = mmap(NULL, (size_t) st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (map == MAP_FAILED) {
-                log_warn("cannot look through CRIU's images: %s", strerror(errno));
-                return;
-        }
-        if (tid == 0)
-                (void) image_fixup_timerfds(map, (size_t) st.st_size);
-        if (tid == 0 && mending->sizes)
-                (void) image_fixup_sizes(map, (size_t) st.st_size);
-        if (tid != 0)
-                (void) image_fixup_call(map, (size_t) st.st_size, mending->again(mending->arg, (pid_t) tid));
+        if (map == MAP_FAILED)
+                return error_sys(error, -errno, "image %s", name);
+        r = mend_image(mending, name, fd, map, (size_t) st.st_size, error);
         (void) munmap(map, (size_t) st.st_size);
+        return r < 0 && !*error->text ? error_sys(error, r, "image %s", name) : r;
 }
 
-void image_fixup(int images_fd, bool sizes, image_fixup_again_fn again, void *arg) {
-        const struct mending mending = { again, arg, sizes };
+int image_fixup(int images_fd, bool sizes, const struct image_identity_scope *scope, image_fixup_again_fn again, void *arg,
+                struct rm_error *error) {
+        const struct mending mending = { scope, again, arg, sizes };
         int fd = openat(images_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
         struct dirent *entry;
-        int tid, end;
+        int r = 0;
 
-        if (!dir && fd >= 0)
-                close(fd);
-        image_fixup_file(&mending, images_fd, "files.img", 0);
-        while (dir && (entry = readdir(dir))) {
-                end = 0;
-                if (sscanf(entry->d_name, "core-%d.img%n", &tid, &end) == 1 && end > 0 && entry->d_name[end] == '\0' && tid > 0)
-                        image_fixup_file(&mending, images_fd, entry->d_name, tid);
+        if (!dir) {
+                r = error_sys(error, -errno, "cannot look through CRIU's images");
+                if (fd >= 0)
+                        (void) close(fd);
+                return r;
         }
-        if (dir)
-                (void) closedir(dir);
+        while (r == 0 && (entry = readdir(dir)))
+                if (is_mended(entry->d_name))
+                        r = mend_file(&mending, images_fd, entry->d_name, error);
+        (void) closedir(dir);
+        return r;
 }

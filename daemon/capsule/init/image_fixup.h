@@ -1,4 +1,4 @@
-/* Corrects what CRIU dumps in a way that it cannot restore. Pure but for image_fixup(). */
+/* Corrects what CRIU dumps in a way that it cannot restore, or may not. Pure but for image_fixup(). */
 #ifndef RM_DAEMON_CAPSULE_INIT_IMAGE_FIXUP_H
 #define RM_DAEMON_CAPSULE_INIT_IMAGE_FIXUP_H
 
@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+struct image_identity_scope;
+struct rm_error;
 
 /* A periodic timerfd that has expired and was not read yet is dumped with 0 left, and 0 disarms it for ever: leave it a
  * nanosecond instead. In a file of images of open files, in place. Returns how many; what is no such file is left alone. */
@@ -31,7 +34,9 @@ bool image_fixup_call(uint8_t *image, size_t size_bytes, long again);
 /* The number for `again`, of a thread as the capsule counts; -1: not known. */
 typedef long (*image_fixup_again_fn)(void *arg, pid_t tid);
 
-/* All of the above (sizes only if `sizes`), in the images of this directory before they are restored. */
-void image_fixup(int images_fd, bool sizes, image_fixup_again_fn again, void *arg);
+/* All of the above (sizes only if `sizes`), in the images of this directory before they are restored; and what image_identity.h checks and lifts. 0, -EPERM or -EBADMSG of that, or
+ * another error; then nothing of this directory may be restored. */
+int image_fixup(int images_fd, bool sizes, const struct image_identity_scope *scope, image_fixup_again_fn again, void *arg,
+                struct rm_error *error);
 
 #endif

@@ -39,10 +39,13 @@ struct known {
         char key[]; /* all that is told of it */
 };
 
-/* A mapped file is known by these, without a look at it. */
+/* A mapped file is known by its key, without a look at it. */
 struct mapped {
-        uint64_t device;
-        uint64_t inode;
+        UT_hash_handle hh;
+        struct {
+                uint64_t device;
+                uint64_t inode;
+        } key;
         uint32_t file;
 };
 
@@ -51,8 +54,16 @@ struct taking {
         const Capsule__Spec *spec;
         struct known *known;
         struct mapped *mapped;
-        size_t n_mapped;
+        size_t bytes; /* that it has at least, packed */
 };
+
+/* What items have at least, packed, beside the name of a file: counted as they come, for a program may have any number, with long names. */
+enum { FILE_BYTES = 6, DESCRIPTOR_BYTES = 4, MAPPING_BYTES = 8, THREAD_BYTES = 4 };
+
+static int grow(struct taking *taking, size_t bytes) {
+        taking->bytes += bytes;
+        return taking->bytes > INVENTORY_MAX_BYTES ? -EFBIG : 0;
+}
 
 int64_t inventory_mtime_nsec(const struct stat *st) {
         return (int64_t) st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
@@ -105,31 +116,39 @@ static void append_file(Capsule__Inventory *inventory, const Capsule__InventoryF
         inventory->files[inventory->n_files++] = copy;
 }
 
-/* Its index. */
-static uint32_t add_file(struct taking *taking, const Capsule__InventoryFile *file) {
-        cleanup_free char *key = xasprintf("%" PRIo32 " %" PRIu32 " %" PRIu32 " %s", file->mode, file->uid, file->gid, file->name);
+/* `ret`: its index. */
+static int add_file(struct taking *taking, const Capsule__InventoryFile *file, uint32_t *ret) {
+        cleanup_free char *key = xasprintf("%" PRIo32 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %s", file->mode, file->uid, file->gid,
+                                           file->inode, file->name);
         size_t n = strlen(key);
         struct known *known = NULL;
 
         HASH_FIND(hh, taking->known, key, n, known);
-        if (known)
-                return known->file;
+        if (known) {
+                *ret = known->file;
+                return 0;
+        }
         known = xcalloc(1, sizeof(*known) + n + 1);
         memcpy(known->key, key, n + 1);
         known->file = (uint32_t) taking->inventory->n_files;
         HASH_ADD(hh, taking->known, key, n, known);
         append_file(taking->inventory, file);
-        return known->file;
+        *ret = known->file;
+        return grow(taking, strlen(file->name) + FILE_BYTES);
 }
 
 static void forget_known(struct taking *taking) {
-        struct known *known, *next;
+        struct known *known, *next_known;
+        struct mapped *mapped, *next_mapped;
 
-        HASH_ITER (hh, taking->known, known, next) {
+        HASH_ITER (hh, taking->known, known, next_known) {
                 HASH_DEL(taking->known, known);
                 free(known);
         }
-        free(taking->mapped);
+        HASH_ITER (hh, taking->mapped, mapped, next_mapped) {
+                HASH_DEL(taking->mapped, mapped);
+                free(mapped);
+        }
 }
 
 /* `link` is a link of /proc below `dir_fd`: "fd/7", "map_files/START-END", "cwd". */
@@ -153,10 +172,10 @@ static int look_at(struct taking *taking, int dir_fd, const char *link, uint32_t
                 }
         } else if (strcmp(name, "deleted") == 0) {
                 file.uid = ret_stat->st_uid;
+                file.inode = ret_stat->st_ino;
         } else
                 file.mode &= S_IFMT;
-        *ret_file = add_file(taking, &file);
-        return 0;
+        return add_file(taking, &file, ret_file);
 }
 
 /* ---- descriptors ---- */
@@ -211,7 +230,7 @@ static int add_descriptor(struct taking *taking, Capsule__InventoryTask *task, i
                 r = read_flags(task_fd, fd, &descriptor.flags, &descriptor.position);
         if (r == 0)
                 append_descriptor(task, &descriptor);
-        return r;
+        return r == 0 ? grow(taking, DESCRIPTOR_BYTES) : r;
 }
 
 static int compare_numbers(const void *a, const void *b) {
@@ -274,22 +293,24 @@ static bool parse_map(const char *line, struct map_line *ret) {
 }
 
 static int mapped_file(struct taking *taking, int task_fd, const struct map_line *map, uint32_t *ret) {
-        uint64_t device = makedev(map->major, map->minor);
+        struct mapped search = { .key = { makedev(map->major, map->minor), map->inode } }, *mapped;
         struct stat st;
         char path[64];
         int r;
 
-        for (size_t i = 0; i < taking->n_mapped; i++)
-                if (taking->mapped[i].inode == map->inode && taking->mapped[i].device == device) {
-                        *ret = taking->mapped[i].file;
-                        return 0;
-                }
+        HASH_FIND(hh, taking->mapped, &search.key, sizeof(search.key), mapped);
+        if (mapped) {
+                *ret = mapped->file;
+                return 0;
+        }
         snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, map->start, map->end);
         r = look_at(taking, task_fd, path, ret, &st);
         if (r < 0)
                 return r;
-        taking->mapped = make_room(taking->mapped, taking->n_mapped, sizeof(*taking->mapped));
-        taking->mapped[taking->n_mapped++] = (struct mapped) { device, map->inode, *ret };
+        mapped = xcalloc(1, sizeof(*mapped));
+        mapped->key = search.key;
+        mapped->file = *ret;
+        HASH_ADD(hh, taking->mapped, key, sizeof(mapped->key), mapped);
         return 0;
 }
 
@@ -326,7 +347,7 @@ static int add_mapping(struct taking *taking, Capsule__InventoryTask *task, int 
         mapping->file = file;
         task->mappings = make_room(task->mappings, task->n_mappings, sizeof(Capsule__InventoryMapping *));
         task->mappings[task->n_mappings++] = mapping;
-        return 0;
+        return grow(taking, MAPPING_BYTES);
 }
 
 static int take_mappings(struct taking *taking, Capsule__InventoryTask *task, int task_fd) {
@@ -372,7 +393,7 @@ static int add_thread(struct taking *taking, Capsule__InventoryTask *task, int t
         task->threads[task->n_threads++] = thread;
         r = identity_check(&identity, taking->spec, error);
         identity_finish(&identity);
-        return r;
+        return r == 0 ? grow(taking, THREAD_BYTES) : r;
 }
 
 static int take_threads(struct taking *taking, Capsule__InventoryTask *task, int task_fd, struct rm_error *error) {
@@ -416,16 +437,36 @@ static int take_places(struct taking *taking, Capsule__InventoryTask *task, int 
         return r == 0 ? look_at(taking, task_fd, "exe", &task->exe, &st) : r;
 }
 
+static int too_much(struct rm_error *error) {
+        return error_set(error, -EFBIG, "the group has too many open files for a restore to be verified");
+}
+
+/* See obstacles.c. */
+static int check_dumpable(const struct taking *taking, int task_fd, struct rm_error *error) {
+        struct stat st;
+
+        if (fstatat(task_fd, "mem", &st, 0) == 0 && st.st_uid != taking->spec->uid)
+                return error_set(error, -EPERM, "is not dumpable");
+        return 0;
+}
+
 static int fill_task(struct taking *taking, Capsule__InventoryTask *task, int task_fd, struct rm_error *error) {
         int r = take_threads(taking, task, task_fd, error);
 
+        if (r == -EFBIG)
+                return too_much(error);
         if (r < 0 || is_zombie(task_fd)) /* which has nothing open */
+                return r;
+        r = check_dumpable(taking, task_fd, error);
+        if (r < 0)
                 return r;
         r = take_places(taking, task, task_fd);
         if (r == 0)
                 r = take_descriptors(taking, task, task_fd);
         if (r == 0)
                 r = take_mappings(taking, task, task_fd);
+        if (r == -EFBIG)
+                return too_much(error);
         return r < 0 ? error_sys(error, r, "cannot read its open files") : 0;
 }
 
@@ -483,7 +524,7 @@ int inventory_take(int cgroup_fd, const Capsule__Spec *spec, Capsule__Inventory 
                 r = take_task(&taking, pids[i], error);
         forget_known(&taking);
         if (r == 0 && capsule__inventory__get_packed_size(taking.inventory) > INVENTORY_MAX_BYTES)
-                r = error_set(error, -EFBIG, "the group has too many open files for a restore to be verified");
+                r = too_much(error);
         if (r == 0)
                 *ret = taking.inventory;
         else

@@ -178,6 +178,8 @@ static int reach(const Capsule__InventoryFile *file, int access) {
         return access != F_OK && faccessat(AT_FDCWD, file->name, access, AT_EACCESS) < 0 ? -errno : 0;
 }
 
+#define REACH_USEC UINT64_C(30000000)
+
 /* What a child finds out. */
 struct verdict {
         int error;
@@ -212,10 +214,14 @@ int inventory_reach(const Capsule__Inventory *inventory, const Capsule__Spec *sp
         int fd, r;
         pid_t pid;
 
-        r = identity_child(spec, reach_as_owner, inventory, &pid, &fd);
+        r = identity_child(spec, 0, reach_as_owner, inventory, &pid, &fd);
         if (r < 0)
                 return error_sys(error, r, "cannot start a process of the owner's");
-        (void) read_all(fd, &verdict, sizeof(verdict));
+        r = identity_await(fd, REACH_USEC);
+        if (r == 0)
+                (void) read_all(fd, &verdict, sizeof(verdict));
+        else
+                verdict.error = r;
         identity_child_end(pid, fd);
         if (verdict.error == 0)
                 return 0;

@@ -13,7 +13,7 @@
 #include "daemon/capsule/init/clocks.h"
 #include "daemon/capsule/init/identity.h"
 
-enum { REPORT_FD = LENDER_FD + 1 };
+enum { REPORT_FD = LENDER_FD + 1, REPORT_USEC = 10000000 };
 
 /* After this only the directory and the report are open, at known numbers. */
 static int arrange_descriptors(int fd, int report_fd) {
@@ -26,8 +26,10 @@ static int arrange_descriptors(int fd, int report_fd) {
 }
 
 static int become_lender(const Capsule__Spec *spec) {
-        int r = identity_become(spec, identity_criu_capabilities(false), IDENTITY_NO_GROUP);
+        int r = identity_refuse_core(true);
 
+        if (r == 0)
+                r = identity_become(spec, identity_criu_capabilities(IDENTITY_RESTORE), IDENTITY_NO_GROUP);
         /* Changing ids has made /proc/PID root's; CRIU must be able to enter it. */
         return r == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ? -errno : r;
 }
@@ -78,7 +80,7 @@ pid_t lender_start(const Capsule__Spec *spec, int fd, const struct clocks *clock
         (void) close(pipe_fds[1]);
         if (between > 0)
                 (void) waitpid(between, NULL, 0);
-        if (between > 0)
+        if (between > 0 && identity_await(pipe_fds[0], REPORT_USEC) == 0)
                 (void) read_all(pipe_fds[0], &report, sizeof(report));
         (void) close(pipe_fds[0]);
         return report.error < 0 ? error_sys(error, report.error, "cannot give CRIU its images and a time namespace") : report.pid;

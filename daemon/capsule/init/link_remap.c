@@ -20,11 +20,6 @@
 /* Does something with a link; `kept`: it is hidden. */
 typedef void (*link_fn)(int dir_fd, const char *name, bool kept);
 
-struct walk {
-        link_fn fn; /* NULL: only count files */
-        unsigned files;
-};
-
 static bool is_link(const char *name, bool *ret_kept) {
         const char *p = name + strlen(LINK_PREFIX);
 
@@ -36,7 +31,7 @@ static bool is_link(const char *name, bool *ret_kept) {
         return *p == 0 || *ret_kept;
 }
 
-static void directory_walk(const struct walk *walk, int fd, const struct stat *file) {
+static void directory_walk(link_fn fn, int fd, const struct stat *file) {
         DIR *dir = fdopendir(fd);
         struct dirent *entry;
 
@@ -46,7 +41,7 @@ static void directory_walk(const struct walk *walk, int fd, const struct stat *f
 
                 if (is_link(entry->d_name, &kept) && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
                     st.st_dev == file->st_dev && st.st_ino == file->st_ino)
-                        walk->fn(dirfd(dir), entry->d_name, kept);
+                        fn(dirfd(dir), entry->d_name, kept);
         }
         if (dir)
                 (void) closedir(dir);
@@ -55,7 +50,7 @@ static void directory_walk(const struct walk *walk, int fd, const struct stat *f
 }
 
 /* `path` is where the file was; its directory may be gone as well, then CRIU takes the next one up. */
-static void links_walk(const struct walk *walk, char *path, const struct stat *file) {
+static void links_walk(link_fn fn, char *path, const struct stat *file) {
         char *slash;
         int fd = -1;
 
@@ -66,57 +61,53 @@ static void links_walk(const struct walk *walk, char *path, const struct stat *f
                         return;
         }
         if (fd >= 0)
-                directory_walk(walk, fd, file);
+                directory_walk(fn, fd, file);
 }
 
-/* A file whose last name has gone too is no case for links, but NFS keeps such a one under a name of its own (.nfsXXX). */
-static void file_stamp(struct walk *walk, int fds, const char *number) {
+bool link_remap_lost_name(const char *link) {
+        size_t n = strlen(link);
+
+        if (link[0] != '/')
+                return false;
+        return (n > strlen(DELETED) && strcmp(link + n - strlen(DELETED), DELETED) == 0) ||
+               strncmp(strrchr(link, '/') + 1, ".nfs", 4) == 0;
+}
+
+bool link_remap_applies(const struct stat *st) {
+        return S_ISREG(st->st_mode) && st->st_nlink > 0;
+}
+
+static void file_stamp(link_fn fn, int fds, const char *number) {
         char path[PATH_MAX];
         ssize_t n = readlinkat(fds, number, path, sizeof(path) - 1);
-        const char *base;
         struct stat st;
-        bool deleted;
 
-        if (n <= 0 || path[0] != '/')
-                return;
-        path[n] = 0;
-        deleted = (size_t) n > strlen(DELETED) && strcmp(path + n - strlen(DELETED), DELETED) == 0;
-        base = strrchr(path, '/') + 1;
-        if ((!deleted && strncmp(base, ".nfs", 4) != 0) || fstatat(fds, number, &st, 0) < 0 || !S_ISREG(st.st_mode) ||
-            st.st_nlink == 0)
-                return;
-        walk->files++;
-        if (walk->fn)
-                links_walk(walk, path, &st);
+        path[n > 0 ? n : 0] = 0;
+        if (link_remap_lost_name(path) && fstatat(fds, number, &st, 0) == 0 && link_remap_applies(&st))
+                links_walk(fn, path, &st);
 }
 
-static void process_look(struct walk *walk, const char *proc, const char *pid) {
+static void process_look(link_fn fn, const char *proc, const char *pid) {
         cleanup_free char *path = xasprintf("%s/%s/fd", proc, pid);
         DIR *dir = opendir(path);
         struct dirent *entry;
 
         while (dir && (entry = readdir(dir)))
                 if (entry->d_name[0] != '.')
-                        file_stamp(walk, dirfd(dir), entry->d_name);
+                        file_stamp(fn, dirfd(dir), entry->d_name);
         if (dir)
                 (void) closedir(dir);
 }
 
-static unsigned look(const char *proc, link_fn fn) {
-        struct walk walk = { .fn = fn };
+static void look(const char *proc, link_fn fn) {
         DIR *dir = opendir(proc);
         struct dirent *entry;
 
         while (dir && (entry = readdir(dir)))
                 if (isdigit((unsigned char) entry->d_name[0]))
-                        process_look(&walk, proc, entry->d_name);
+                        process_look(fn, proc, entry->d_name);
         if (dir)
                 (void) closedir(dir);
-        return walk.files;
-}
-
-bool link_remap_wanted(const char *proc) {
-        return look(proc, NULL) > 0;
 }
 
 static void link_hide(int dir_fd, const char *name, bool kept) {
@@ -140,15 +131,15 @@ static void link_remove(int dir_fd, const char *name, bool kept) {
 }
 
 void link_remap_hide(const char *proc) {
-        (void) look(proc, link_hide);
+        look(proc, link_hide);
 }
 
 void link_remap_show(const char *proc) {
-        (void) look(proc, link_show);
+        look(proc, link_show);
 }
 
 void link_remap_remove(const char *proc) {
-        (void) look(proc, link_remove);
+        look(proc, link_remove);
 }
 
 /* After the images are written, and before CRIU tidies up. */

@@ -6,13 +6,17 @@
 
 #include <stdbool.h>
 
-/* All look at the open files of the processes in `proc` (/proc), and touch no other link than one to such a file. */
+struct stat;
 
-/* Is there any such file? Then CRIU needs the option below. */
-bool link_remap_wanted(const char *proc);
+/* Has the open file that /proc names so lost that name? NFS keeps a file that has lost its last one under a name of its own (.nfsXXX). */
+bool link_remap_lost_name(const char *link);
+/* Is such a file one that CRIU makes a link to? Not without any other name. Then CRIU needs the option below. */
+bool link_remap_applies(const struct stat *st);
 #define LINK_REMAP_OPTION "action-script /proc/1/exe\n"
 /* What rm-capsule does when CRIU runs it so; the exit code. */
 int link_remap_script(const char *action);
+
+/* All look at the open files of the processes in `proc` (/proc), and touch no other link than one to such a file. */
 
 /* For CRIU not to find them: link_remap.N becomes link_remap.N.kept. And back. */
 void link_remap_hide(const char *proc);

@@ -66,7 +66,7 @@ static void on_cgroup_event(struct source *source, uint32_t events) {
         char text[256];
 
         (void) events;
-        (void) pread(source->fd, text, sizeof(text), 0); /* else it is reported again and again */
+        (void) !pread(source->fd, text, sizeof(text), 0); /* else it is reported again and again */
         ops_check_frozen(init->ops);
 }
 
@@ -127,10 +127,11 @@ static int start(struct init *init, struct rm_error *error) {
 
 static int timeout_msec(const struct init *init) {
         const uint64_t deadlines[] = {
-                ops_deadline(init->ops),     stdio_deadline(init->stdio),
-                watch_deadline(init->watch), fill_deadline(init->fill),
-                door_deadline(init->door),   announce_deadline(init->announce),
-                park_deadline(init->park),   rank_watch_deadline(init->rank_watch),
+                ops_deadline(init->ops),       stdio_deadline(init->stdio),
+                watch_deadline(init->watch),   fill_deadline(init->fill),
+                door_deadline(init->door),     announce_deadline(init->announce),
+                park_deadline(init->park),     rank_watch_deadline(init->rank_watch),
+                agents_deadline(init->agents),
         };
         uint64_t next = UINT64_MAX, now = now_usec();
 
@@ -158,6 +159,8 @@ static void run_loop(struct init *init) {
                         door_timeout(init->door);
                 if (announce_deadline(init->announce) <= now)
                         announce_timeout(init->announce);
+                if (agents_deadline(init->agents) <= now)
+                        agents_timeout(init->agents);
                 if (park_deadline(init->park) <= now)
                         park_timeout(init->park);
                 if (rank_watch_deadline(init->rank_watch) <= now)

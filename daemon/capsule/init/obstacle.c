@@ -1,9 +1,9 @@
 #include "daemon/capsule/init/obstacle.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "common/text.h"
 #include "common/util.h"
 
 static const struct {
@@ -25,11 +25,16 @@ static const struct {
         [OBSTACLE_OFD_LOCK] = { "holds a lock (fcntl, open file) of %s", true },
         [OBSTACLE_LEASE] = { "holds a lease of %s", true },
         [OBSTACLE_UNREAD_TERMINAL] = { "has unread terminal output of a process that has ended", true },
+        [OBSTACLE_UNDER_WAY] = { "has descriptors under way in a socket (SCM_RIGHTS)", true },
+        [OBSTACLE_KERNEL_FILE] = { "uses %s, of which the kernel tells CRIU more than its owner", true },
+        [OBSTACLE_UNREADABLE] = { "has %s open, which its owner cannot read", false },
         [OBSTACLE_TRACED] = { "is traced by a debugger or another process", false },
         [OBSTACLE_NAMESPACE] = { "has a namespace of its own (%s)", false },
         [OBSTACLE_OTHER_USER] = { "runs as another user or group than its job (a setuid or setgid program)", false },
         [OBSTACLE_CAPABILITIES] = { "has capabilities that its job's owner has not", false },
+        [OBSTACLE_NOT_DUMPABLE] = { "keeps its memory from its owner (it is not dumpable, as what was a setuid program)", false },
         [OBSTACLE_SEM_UNDO] = { "may have to undo operations on System V semaphores (SEM_UNDO)", false },
+        [OBSTACLE_TOO_MANY] = { "has more than a move can look at (%s)", false },
         [OBSTACLE_NO_FILE] = { "runs a program from memory (memfd_create)", false },
         [OBSTACLE_REPLACED] = { "uses %s, which was replaced or removed on this node since", false },
         [OBSTACLE_SHM] = { "there is System V shared memory (segment %s)", false },
@@ -51,16 +56,16 @@ static void make_printable(char *text) {
 void obstacle_text(const struct obstacle *obstacle, char *text) {
         const char *form = obstacle->kind < OBSTACLE_KINDS ? kinds[obstacle->kind].text : kinds[OBSTACLE_NONE].text;
         const char *hole = strstr(form, "%s");
-        int size = 0;
 
+        text[0] = '\0';
         if (obstacle->pid > 0)
-                size = snprintf(text, OBSTACLE_TEXT_BYTES, "process %d (%.*s) ", (int) obstacle->pid, OBSTACLE_NAME_BYTES,
-                                obstacle->name);
+                (void) text_format(text, OBSTACLE_TEXT_BYTES, "process %d (%.*s) ", (int) obstacle->pid, OBSTACLE_NAME_BYTES,
+                                   obstacle->name);
         if (hole)
-                (void) snprintf(text + size, OBSTACLE_TEXT_BYTES - (size_t) size, "%.*s%.*s%s", (int) (hole - form), form,
-                                OBSTACLE_DETAIL_BYTES, obstacle->detail, hole + 2);
+                (void) text_append(text, OBSTACLE_TEXT_BYTES, "%.*s%.*s%s", (int) (hole - form), form, OBSTACLE_DETAIL_BYTES,
+                                   obstacle->detail, hole + 2);
         else
-                (void) snprintf(text + size, OBSTACLE_TEXT_BYTES - (size_t) size, "%s", form);
+                (void) text_append(text, OBSTACLE_TEXT_BYTES, "%s", form);
         make_printable(text);
 }
 
@@ -99,6 +104,9 @@ enum obstacle_kind obstacle_of_link(const char *link) {
                 return of_anon_inode(link + strlen("anon_inode:"));
         if (strcmp(link, "/secretmem (deleted)") == 0)
                 return OBSTACLE_MEMFD_SECRET;
+        /* A namespace ("net:[4026531840]"), or what later kernels invent. */
+        if (link[0] != '/' && link[0] != '\0' && !begins(link, "socket:[") && !begins(link, "pipe:["))
+                return OBSTACLE_KERNEL_FILE;
         return OBSTACLE_NONE;
 }
 
@@ -125,12 +133,16 @@ enum obstacle_kind obstacle_of_lock(const char *line, dev_t *ret_dev) {
 }
 
 /* Elsewhere CRIU finds such a file again by a link or a copy that it makes beside it. What is installed is read-only in a capsule. */
-bool obstacle_of_installed(const char *link, char *detail) {
+bool obstacle_of_installed(const char *link, char *ret_path, size_t size_bytes) {
         static const char mark[] = " (deleted)";
         size_t n = strlen(link);
 
         if (!begins(link, "/usr/") || n < sizeof(mark) - 1 || strcmp(link + n - (sizeof(mark) - 1), mark) != 0)
                 return false;
-        snprintf(detail, OBSTACLE_DETAIL_BYTES, "%.*s", (int) (n - (sizeof(mark) - 1)), link);
+        n -= sizeof(mark) - 1;
+        if (n >= size_bytes)
+                return false;
+        memcpy(ret_path, link, n);
+        ret_path[n] = '\0';
         return true;
 }

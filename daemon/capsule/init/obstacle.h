@@ -24,12 +24,17 @@ enum obstacle_kind {
         OBSTACLE_OFD_LOCK,
         OBSTACLE_LEASE,
         OBSTACLE_UNREAD_TERMINAL, /* CRIU does not carry what is in it */
+        OBSTACLE_UNDER_WAY, /* descriptors in a socket's queue, which nobody has looked at */
+        OBSTACLE_KERNEL_FILE, /* see kernel_file.h; detail: its path */
+        OBSTACLE_UNREADABLE, /* an open file that its owner could not read: an image may have its contents; detail: its path */
         /* Of a process itself. */
         OBSTACLE_TRACED,
         OBSTACLE_NAMESPACE,    /* detail: which */
         OBSTACLE_OTHER_USER,   /* it runs, or ran, a setuid or setgid program */
         OBSTACLE_CAPABILITIES,
+        OBSTACLE_NOT_DUMPABLE, /* the kernel keeps its memory from its owner, who gets images */
         OBSTACLE_SEM_UNDO,
+        OBSTACLE_TOO_MANY, /* things to look at; detail: of what there are how many, and how many there may be */
         OBSTACLE_NO_FILE, /* its program has none: it lies in memory */
         OBSTACLE_REPLACED, /* an installed file that it runs or has mapped is no longer there; detail: its path */
         /* Of the capsule. */
@@ -40,28 +45,30 @@ enum obstacle_kind {
         OBSTACLE_KINDS,
 };
 
-enum { OBSTACLE_NAME_BYTES = 16, OBSTACLE_DETAIL_BYTES = 160, OBSTACLE_TEXT_BYTES = 256 };
+enum { OBSTACLE_NAME_BYTES = 16, OBSTACLE_DETAIL_BYTES = 160, OBSTACLE_TEXT_BYTES = 320 };
 
 struct obstacle {
         enum obstacle_kind kind;
         pid_t pid;                           /* in the capsule; 0: of the capsule as a whole */
         char name[OBSTACLE_NAME_BYTES];      /* of the program, as it calls itself */
-        char detail[OBSTACLE_DETAIL_BYTES];
+        char detail[OBSTACLE_DETAIL_BYTES];  /* as text_format() makes it fit */
 };
 
 /* Most are gone within moments (locks): worth another try. */
 bool obstacle_is_transient(enum obstacle_kind kind);
 
-/* One line of printable ASCII without "cannot be moved", whatever names and details hold. `text` gets OBSTACLE_TEXT_BYTES. */
+/* One line of printable ASCII without "cannot be moved", whatever names and details hold. `text`
+ * gets OBSTACLE_TEXT_BYTES, which are enough for every detail. */
 void obstacle_text(const struct obstacle *obstacle, char *text);
 
 /* What a descriptor or mapping that reads as `link` in /proc is: OBSTACLE_NONE when CRIU carries it, or when more must be looked at: an
  * eventfd, a device. `link` ends with its NUL. */
 enum obstacle_kind obstacle_of_link(const char *link);
 
-/* Is what a program or mapping reads as in /proc an installed file that has no name any more? Its path without the mark of that goes to
- * `detail`, of OBSTACLE_DETAIL_BYTES. */
-bool obstacle_of_installed(const char *link, char *detail);
+/* Is what a program or mapping reads as in /proc an installed file that has no name any more? Its
+ * path without the mark of that goes to `ret_path`, of `size_bytes`. A path that does not fit there
+ * is none: PATH_MAX has room for all. */
+bool obstacle_of_installed(const char *link, char *ret_path, size_t size_bytes);
 
 /* A line of fdinfo beginning with "lock:"; its file system's device in `ret_dev`. OBSTACLE_NONE: it is none. */
 enum obstacle_kind obstacle_of_lock(const char *line, dev_t *ret_dev);

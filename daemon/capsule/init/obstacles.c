@@ -18,9 +18,13 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/proc_count.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/kernel_file.h"
+#include "daemon/capsule/init/link_remap.h"
 #include "daemon/capsule/init/mounts.h"
 #include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/sysv.h"
@@ -30,6 +34,17 @@ enum {
         FDINFO_BYTES = 4096,   /* locks come last; who has dozens of them on one file is found by the first */
         MAPS_BYTES = 65536,    /* read at once */
         LINE_BYTES = 8192,
+        LOOKS_PER_CLOCK = 16, /* the clock takes the kernel as long as some of them do */
+        SUSPECTS_STEP = 64,
+        SUSPECTS_USEC = 5000000,
+        DUMPABLE_LOOKS = 3,
+        DUMPABLE_PAUSE_USEC = 500,
+};
+
+/* An open file that its owner may not be able to read. */
+struct suspect {
+        pid_t pid;
+        int fd;
 };
 
 struct look {
@@ -38,23 +53,34 @@ struct look {
         char *text;             /* STATUS_BYTES, scratch */
         char *maps;             /* MAPS_BYTES + LINE_BYTES, scratch */
         pid_t pid;              /* being looked at */
+        struct suspect *suspects; /* to be opened by the owner */
+        size_t n_suspects;
+        uint64_t end_cpu_usec; /* 0: it has passed */
+        unsigned looks;        /* for that */
+        size_t group_descriptors, group_threads, group_mappings; /* so far */
         unsigned threads;
         size_t left;            /* of the budget */
+        struct obstacles_needs *needs; /* NULL: nobody wants to know */
+        struct kernel_mounts mounts;
 };
-
-/* Done when one is found that stays, or enough was looked at. */
-static bool done(const struct look *look) {
-        if (look->left == 0)
-                return true;
-        return look->found->kind != OBSTACLE_NONE && !obstacle_is_transient(look->found->kind);
-}
 
 /* The program's name is filled in at the end, once. */
 static void note(struct look *look, enum obstacle_kind kind, const char *detail) {
         if (look->found->kind != OBSTACLE_NONE && obstacle_is_transient(kind))
                 return;
         *look->found = (struct obstacle) { .kind = kind, .pid = look->pid };
-        snprintf(look->found->detail, sizeof(look->found->detail), "%s", detail ? detail : "");
+        (void) text_format(look->found->detail, sizeof(look->found->detail), "%s", detail ? detail : "");
+}
+
+/* Done when one is found that stays, or enough was looked at. */
+static bool done(struct look *look) {
+        if (look->end_cpu_usec > 0 && ++look->looks % LOOKS_PER_CLOCK == 0 && thread_cpu_usec() > look->end_cpu_usec) {
+                look->end_cpu_usec = 0;
+                note(look, OBSTACLE_TOO_MANY, "open files, locks and mappings take too long");
+        }
+        if (look->left == 0)
+                return true;
+        return look->found->kind != OBSTACLE_NONE && !obstacle_is_transient(look->found->kind);
 }
 
 /* Bytes read, the text ended by NUL; 0 for what cannot be read. */
@@ -86,6 +112,34 @@ static DIR *open_proc_dir(const struct look *look, const char *what) {
         if (!dir && fd >= 0)
                 close(fd);
         return dir;
+}
+
+/* ---- how much there is ---- */
+
+static void limit(struct look *look, size_t n, size_t most, const char *what) {
+        char detail[OBSTACLE_DETAIL_BYTES];
+
+        if (n <= most)
+                return;
+        (void) text_format(detail, sizeof(detail), "%zu %s, and there may be %zu", n, what, most);
+        note(look, OBSTACLE_TOO_MANY, detail);
+}
+
+/* All processes are counted before the first one is looked at, which takes a moment for each. */
+static void look_at_numbers(struct look *look, const pid_t *pids, size_t n) {
+        for (size_t i = 0; i < n && !done(look); i++) {
+                char name[16];
+                size_t descriptors;
+
+                look->pid = pids[i];
+                (void) snprintf(name, sizeof(name), "%d", (int) look->pid);
+                descriptors = proc_count_descriptors(look->scope->proc, name, PROC_DESCRIPTORS_MAX);
+                look->group_descriptors += descriptors;
+                look->group_threads += proc_count_threads(look->scope->proc, name);
+                limit(look, descriptors, PROC_DESCRIPTORS_MAX, "descriptors in a process");
+                limit(look, look->group_descriptors, PROC_GROUP_DESCRIPTORS_MAX, "descriptors in the group");
+                limit(look, look->group_threads, PROC_GROUP_THREADS_MAX, "threads in the group");
+        }
 }
 
 /* ---- threads ---- */
@@ -133,6 +187,24 @@ static void look_at_threads(struct look *look) {
                 (void) closedir(dir);
 }
 
+/* The owner cannot read the memory of a process that is not dumpable, and would get it with an image: a program that was set-user-ID root, and has given up everything but what it has in memory. A
+ * process looks so as well for the moments of its exec(), and at its end when it has no memory any more. */
+static void look_at_dumpable(struct look *look) {
+        struct stat st;
+        char path[32];
+
+        snprintf(path, sizeof(path), "%d/mem", (int) look->pid);
+        for (int i = 0; i < DUMPABLE_LOOKS; i++) {
+                if (i > 0)
+                        (void) usleep(DUMPABLE_PAUSE_USEC);
+                if (fstatat(look->scope->proc, path, &st, 0) < 0 || st.st_uid == look->scope->spec->uid ||
+                    read_proc(look, look->text, STATUS_BYTES, "%d/status", (int) look->pid) == 0 ||
+                    !identity_field(look->text, "VmSize"))
+                        return;
+        }
+        note(look, OBSTACLE_NOT_DUMPABLE, NULL);
+}
+
 /* ---- namespaces ---- */
 
 /* Not the time namespace, which the payload has for itself, and CRIU carries. A user namespace first: who has one may have the others. */
@@ -154,6 +226,10 @@ static void look_at_namespaces(struct look *look) {
 
 /* ---- descriptors ---- */
 
+static bool begins(const char *text, const char *with) {
+        return strncmp(text, with, strlen(with)) == 0;
+}
+
 static bool is_own(const struct look *look, dev_t dev) {
         for (size_t i = 0; i < look->scope->n_own; i++)
                 if (look->scope->own[i] == dev)
@@ -161,21 +237,90 @@ static bool is_own(const struct look *look, dev_t dev) {
         return false;
 }
 
-/* A lock of a file that other nodes see too is still the source's while the destination restores. */
-static void look_at_locks(struct look *look, const char *number, const char *link) {
-        const char *line;
+/* A lock of a file that other nodes see too is still the source's while the destination restores. A lease also of the capsule's own file: who opens that, as rm-mover
+ * does, waits for a holder that is frozen, and breaks it after 45 s. In the scratch: its fdinfo. */
+static void look_at_locks(struct look *look, const char *link) {
+        const char *line = strstr(look->text, "\nlock:");
 
-        if (read_proc(look, look->text, FDINFO_BYTES, "%d/fdinfo/%.10s", (int) look->pid, number) == 0)
-                return;
-        line = strstr(look->text, "\nlock:");
         while (line && !done(look)) {
                 dev_t dev;
                 enum obstacle_kind kind = obstacle_of_lock(line + 1, &dev);
 
-                if (kind != OBSTACLE_NONE && !is_own(look, dev))
+                if (kind != OBSTACLE_NONE && (kind == OBSTACLE_LEASE || !is_own(look, dev)))
                         note(look, kind, link);
                 line = strstr(line + 1, "\nlock:");
         }
+}
+
+/* CRIU copies the contents of a file that has lost its name into the image, which its owner may have. It opens it anew for that, with capabilities that
+ * the owner has not, and what was opened by O_PATH or for writing only need not be his to read. The name may go at any moment, so it does
+ * not matter whether it has gone. */
+static void look_at_contents(struct look *look, int fds, const char *number, unsigned flags) {
+        struct stat st;
+
+        if (!(flags & O_PATH) && (flags & O_ACCMODE) != O_WRONLY)
+                return;
+        /* The owner of a file may give himself the right. */
+        if (fstatat(fds, number, &st, 0) < 0 || !S_ISREG(st.st_mode) || st.st_uid == look->scope->spec->uid)
+                return;
+        if (look->n_suspects % SUSPECTS_STEP == 0)
+                look->suspects = xrealloc(look->suspects, (look->n_suspects + SUSPECTS_STEP) * sizeof(*look->suspects));
+        look->suspects[look->n_suspects++] = (struct suspect) { look->pid, atoi(number) };
+}
+
+/* The file may have lost the name that it was opened by. */
+static void look_at_name(struct look *look, int fds, const char *number, const char *link) {
+        struct stat st;
+
+        if (look->needs && !look->needs->remap && link_remap_lost_name(link) && fstatat(fds, number, &st, 0) == 0)
+                look->needs->remap = link_remap_applies(&st);
+}
+
+static unsigned flags_of(const struct look *look) {
+        const char *text = strstr(look->text, "flags:");
+        unsigned flags = 0;
+
+        if (text)
+                (void) sscanf(text, "flags: %o", &flags);
+        return flags;
+}
+
+static void look_at_kernel_file(struct look *look, const char *link, bool writes) {
+        if (kernel_file_is_kept_out(&look->mounts, link, writes))
+                note(look, OBSTACLE_KERNEL_FILE, link);
+}
+
+static void look_at_file(struct look *look, int fds, const char *number, const char *link) {
+        unsigned flags;
+
+        if (read_proc(look, look->text, FDINFO_BYTES, "%d/fdinfo/%.10s", (int) look->pid, number) == 0)
+                return;
+        flags = flags_of(look);
+        look_at_kernel_file(look, link, (flags & O_ACCMODE) != O_RDONLY);
+        look_at_contents(look, fds, number, flags);
+        if (!begins(link, "/memfd:") && !begins(link, "/proc/") && !begins(link, "/sys/"))
+                look_at_locks(look, link);
+        look_at_name(look, fds, number, link);
+}
+
+/* Also in a queue of a socket in that queue, and of connections that nobody has accepted yet (the kernel counts those of who listens). */
+static void look_at_socket(struct look *look, const char *number) {
+        const char *text;
+
+        (void) read_proc(look, look->text, FDINFO_BYTES, "%d/fdinfo/%.10s", (int) look->pid, number);
+        text = strstr(look->text, "scm_fds:");
+        if (text && strtoul(text + strlen("scm_fds:"), NULL, 10) > 0)
+                note(look, OBSTACLE_UNDER_WAY, NULL);
+}
+
+static void look_at_watches(struct look *look, const char *number) {
+        cleanup_free char *line = NULL, *path = xasprintf("%d/fdinfo/%s", (int) look->pid, number);
+        int fd = look->needs ? openat(look->scope->proc, path, O_RDONLY | O_CLOEXEC) : -1;
+        cleanup_file FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+        size_t size = 0;
+
+        while (f && getline(&line, &size, f) > 0 && watches_add(&look->needs->watches, line))
+                look->left -= look->left > 1;
 }
 
 static void look_at_eventfd(struct look *look, const char *number) {
@@ -207,8 +352,20 @@ static void look_at_master(struct look *look, const char *number) {
                 note(look, OBSTACLE_UNREAD_TERMINAL, NULL);
 }
 
-static bool begins(const char *text, const char *with) {
-        return strncmp(text, with, strlen(with)) == 0;
+/* rm-mover makes a userfaultfd in a process that it has stopped, takes it out, and closes it there before
+ * the process goes on (daemon/pages/remote.c). Until then it is seen here: the process is traced by nobody
+ * in this pid namespace, or the descriptor is gone by now. */
+static bool is_of_tracker(struct look *look, int fds, const char *number) {
+        const char *state, *tracer;
+        char link[PATH_MAX];
+
+        if (read_proc(look, look->text, STATUS_BYTES, "%d/status", (int) look->pid) == 0)
+                return true;
+        state = identity_field(look->text, "State");
+        tracer = identity_field(look->text, "TracerPid");
+        if (state && strchr(state, 't') == state + 1 && tracer && strtol(tracer, NULL, 10) == 0)
+                return true;
+        return readlinkat(fds, number, link, sizeof(link)) < 0;
 }
 
 static void look_at_descriptor(struct look *look, int fds, const char *number) {
@@ -220,16 +377,22 @@ static void look_at_descriptor(struct look *look, int fds, const char *number) {
                 return;
         link[n] = '\0';
         kind = obstacle_of_link(link);
+        if (kind == OBSTACLE_USERFAULTFD && is_of_tracker(look, fds, number))
+                return;
         if (kind != OBSTACLE_NONE)
                 note(look, kind, link + (begins(link, "anon_inode:") ? strlen("anon_inode:") : 0));
+        else if (strcmp(link, "anon_inode:inotify") == 0)
+                look_at_watches(look, number);
         else if (strcmp(link, "anon_inode:[eventfd]") == 0)
                 look_at_eventfd(look, number);
         else if (strcmp(link, "/dev/ptmx") == 0 || strcmp(link, "/dev/pts/ptmx") == 0)
                 look_at_master(look, number);
         else if (begins(link, "/dev/") && !begins(link, "/dev/shm/") && strcmp(link, "/dev/null") != 0)
                 look_at_device(look, fds, number, link);
-        else if (link[0] == '/' && !begins(link, "/memfd:") && !begins(link, "/proc/") && !begins(link, "/sys/"))
-                look_at_locks(look, number, link);
+        else if (begins(link, "socket:"))
+                look_at_socket(look, number);
+        else if (link[0] == '/')
+                look_at_file(look, fds, number, link);
 }
 
 static void look_at_descriptors(struct look *look) {
@@ -248,9 +411,9 @@ static void look_at_descriptors(struct look *look) {
 /* An update of what is installed leaves those that run with files that no node has under that name. */
 static void look_at_installed(struct look *look, const char *link) {
         const Capsule__Spec *spec = look->scope->spec;
-        char path[OBSTACLE_DETAIL_BYTES];
+        char path[PATH_MAX];
 
-        if (!obstacle_of_installed(link, path))
+        if (!obstacle_of_installed(link, path, sizeof(path)))
                 return;
         for (size_t i = 0; i < spec->n_writable; i++)
                 if (path_is_below(path, spec->writable[i]))
@@ -269,9 +432,11 @@ static void look_at_mapping(struct look *look, const char *line) {
         kind = name ? obstacle_of_link(name + 1) : OBSTACLE_NONE;
         if (kind != OBSTACLE_NONE)
                 note(look, kind, name + 1);
-        name = strstr(line, " /usr/");
-        if (name)
-                look_at_installed(look, name + 1);
+        name = strstr(line, " /");
+        if (!name)
+                return;
+        look_at_installed(look, name + 1);
+        look_at_kernel_file(look, name + 1, false);
 }
 
 /* Takes the whole lines of the scratch buffer; what is left of the last one goes to its begin. Returns how much that is. */
@@ -283,6 +448,7 @@ static size_t look_at_mapping_lines(struct look *look, size_t size) {
         while (!done(look) && (end = strchr(line, '\n'))) {
                 *end = '\0';
                 look_at_mapping(look, line);
+                limit(look, ++look->group_mappings, PROC_GROUP_MAPPINGS_MAX, "mappings in the group");
                 line = end + 1;
         }
         size -= (size_t) (line - look->maps);
@@ -312,15 +478,32 @@ static void look_at_undo(struct look *look) {
                 note(look, OBSTACLE_SEM_UNDO, NULL);
 }
 
-/* CRIU restores no program from a memfd, and fails only at the destination. The program is seen here also while it runs. */
-static void look_at_program(struct look *look) {
+/* "exe", "cwd", "root"; "" when it cannot be read. */
+static void read_place(const struct look *look, const char *what, char link[PATH_MAX]) {
         char path[32];
-        char link[PATH_MAX];
         ssize_t n;
 
-        snprintf(path, sizeof(path), "%d/exe", (int) look->pid);
-        n = readlinkat(look->scope->proc, path, link, sizeof(link) - 1);
+        snprintf(path, sizeof(path), "%d/%s", (int) look->pid, what);
+        n = readlinkat(look->scope->proc, path, link, PATH_MAX - 1);
         link[n > 0 ? n : 0] = '\0';
+}
+
+static void look_at_directories(struct look *look) {
+        static const char *const names[] = { "cwd", "root" };
+        char link[PATH_MAX];
+
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+                read_place(look, names[i], link);
+                look_at_kernel_file(look, link, false);
+        }
+}
+
+/* CRIU restores no program from a memfd, and fails only at the destination. The program is seen here also while it runs. */
+static void look_at_program(struct look *look) {
+        char link[PATH_MAX];
+
+        read_place(look, "exe", link);
+        look_at_kernel_file(look, link, false);
         if (strncmp(link, "/memfd:", 7) == 0)
                 note(look, OBSTACLE_NO_FILE, NULL);
         look_at_installed(look, link);
@@ -331,13 +514,63 @@ static void look_at_process(struct look *look) {
         if (!done(look))
                 look_at_program(look);
         if (!done(look))
+                look_at_directories(look);
+        if (!done(look))
                 look_at_threads(look);
+        if (!done(look))
+                look_at_dumpable(look);
         if (!done(look))
                 look_at_descriptors(look);
         if (!done(look) && look->scope->mappings)
                 look_at_mappings(look);
         if (!done(look))
                 look_at_undo(look);
+}
+
+static void suspect_path(const struct suspect *suspect, char path[64]) {
+        (void) snprintf(path, 64, "%d/fd/%d", (int) suspect->pid, suspect->fd);
+}
+
+/* As the owner, the same files. What was closed meanwhile is nobody's. */
+static void open_suspects(int error, int report_fd, const void *arg) {
+        const struct look *look = arg;
+        size_t i = error < 0 ? 0 : look->n_suspects;
+
+        for (size_t k = 0; error == 0 && k < look->n_suspects && i == look->n_suspects; k++) {
+                char path[64];
+                int fd;
+
+                suspect_path(&look->suspects[k], path);
+                fd = openat(look->scope->proc, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+                if (fd < 0 && errno != ENOENT)
+                        i = k;
+                if (fd >= 0)
+                        (void) close(fd);
+        }
+        (void) write_all(report_fd, &i, sizeof(i));
+}
+
+static void look_at_suspects(struct look *look) {
+        size_t i = 0;
+        char path[64], link[PATH_MAX];
+        ssize_t n;
+        pid_t pid;
+        int fd;
+
+        if (look->n_suspects == 0)
+                return;
+        if (identity_child(look->scope->spec, 0, open_suspects, look, &pid, &fd) == 0) {
+                if (identity_await(fd, SUSPECTS_USEC) == 0)
+                        (void) read_all(fd, &i, sizeof(i));
+                identity_child_end(pid, fd);
+        }
+        if (i >= look->n_suspects)
+                return;
+        suspect_path(&look->suspects[i], path);
+        n = readlinkat(look->scope->proc, path, link, sizeof(link) - 1);
+        link[n > 0 ? n : 0] = '\0';
+        look->pid = look->suspects[i].pid;
+        note(look, OBSTACLE_UNREADABLE, link);
 }
 
 static void name_process(struct look *look) {
@@ -352,17 +585,51 @@ static void name_process(struct look *look) {
         snprintf(found->name, sizeof(found->name), "%.*s", OBSTACLE_NAME_BYTES - 1, look->text);
 }
 
-void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pids, size_t n, struct obstacle *ret) {
+/* The mounts of this process: no other is in another mount namespace, which is an obstacle itself. */
+static void read_mounts(struct look *look) {
+        int fd = openat(look->scope->proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
+        cleanup_file FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+        cleanup_free char *line = NULL;
+        size_t size = 0;
+
+        kernel_mounts_parse(&look->mounts, "");
+        while (f && getline(&line, &size, f) > 0)
+                kernel_mounts_parse(&look->mounts, line);
+        if (!f && fd >= 0)
+                (void) close(fd);
+}
+
+void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pids, size_t n, struct obstacle *ret,
+                            struct obstacles_needs *ret_needs) {
         cleanup_free char *text = xcalloc(1, STATUS_BYTES);
         cleanup_free char *maps = xcalloc(1, MAPS_BYTES + LINE_BYTES + 1);
-        struct look look = { .scope = scope, .found = ret, .text = text, .maps = maps, .left = scope->budget };
+        struct look look = { .scope = scope,
+                             .found = ret,
+                             .text = text,
+                             .maps = maps,
+                             .left = scope->budget,
+                             .end_cpu_usec = thread_cpu_usec() + scope->cpu_usec,
+                             .needs = ret_needs };
 
+        if (ret_needs)
+                *ret_needs = (struct obstacles_needs) { 0 };
         *ret = (struct obstacle) { .kind = OBSTACLE_NONE };
+        look_at_numbers(&look, pids, n);
+        read_mounts(&look);
         for (size_t i = 0; i < n && !done(&look); i++) {
                 look.pid = pids[i];
                 look_at_process(&look);
         }
+        if (!done(&look))
+                look_at_suspects(&look);
+        free(look.suspects);
+        kernel_mounts_finish(&look.mounts);
         name_process(&look);
+}
+
+void obstacles_needs_finish(struct obstacles_needs *needs) {
+        watches_finish(&needs->watches);
+        *needs = (struct obstacles_needs) { 0 };
 }
 
 static size_t own_file_systems(dev_t *ret, size_t max) {
@@ -381,7 +648,7 @@ static bool keys_exist(void) {
         return syscall(SYS_keyctl, KEYCTL_READ, KEY_SPEC_SESSION_KEYRING, NULL, 0) > 0;
 }
 
-static void look(const struct init *init, bool frozen, struct obstacle *ret) {
+static void look(const struct init *init, bool frozen, struct obstacle *ret, struct obstacles_needs *ret_needs) {
         cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         dev_t own[4];
         struct obstacles_scope scope = {
@@ -391,12 +658,13 @@ static void look(const struct init *init, bool frozen, struct obstacle *ret) {
                 .n_own = own_file_systems(own, ARRAY_SIZE(own)),
                 .mappings = frozen,
                 .budget = frozen ? SIZE_MAX : OBSTACLES_BUDGET,
+                .cpu_usec = frozen ? OBSTACLES_FROZEN_CPU_USEC : OBSTACLES_CPU_USEC,
         };
         cleanup_free pid_t *pids = NULL;
         struct obstacle of_capsule;
         size_t n = pids_of_group(init->node.cgroup_payload, &pids);
 
-        obstacles_of_processes(&scope, pids, n, ret);
+        obstacles_of_processes(&scope, pids, n, ret, ret_needs);
         if (ret->kind != OBSTACLE_NONE && !obstacle_is_transient(ret->kind))
                 return;
         sysv_find_obstacle(&of_capsule);
@@ -407,7 +675,7 @@ static void look(const struct init *init, bool frozen, struct obstacle *ret) {
 }
 
 void obstacles_look(const struct init *init, struct obstacle *ret) {
-        look(init, false, ret);
+        look(init, false, ret, NULL);
 }
 
 static int refuse(const struct obstacle *obstacle, struct rm_error *error) {
@@ -420,16 +688,16 @@ static int refuse(const struct obstacle *obstacle, struct rm_error *error) {
                                                      : error_set(error, -EOPNOTSUPP, "%s: cannot be moved", text);
 }
 
-int obstacles_refuse(const struct init *init, struct rm_error *error) {
+int obstacles_refuse(const struct init *init, struct obstacles_needs *ret_needs, struct rm_error *error) {
         struct obstacle obstacle;
 
-        look(init, true, &obstacle);
+        look(init, true, &obstacle, ret_needs);
         return refuse(&obstacle, error);
 }
 
 int obstacles_warn(const struct init *init, struct rm_error *error) {
         struct obstacle obstacle;
 
-        look(init, false, &obstacle);
+        look(init, false, &obstacle, NULL);
         return obstacle_is_transient(obstacle.kind) ? 0 : refuse(&obstacle, error);
 }

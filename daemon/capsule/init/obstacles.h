@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "daemon/capsule/init/obstacle.h"
+#include "daemon/capsule/init/watches.h"
 #include "proto/capsule.pb-c.h"
 
 struct init;
@@ -21,20 +22,35 @@ struct obstacles_scope {
         size_t n_own;
         bool mappings;          /* in memory maps as well: while the processes run, that holds them up */
         size_t budget;          /* of threads and descriptors: looks at no more */
+        uint64_t cpu_usec;      /* of a processor; what takes longer is an obstacle */
+};
+
+/* Files that the processes have open make CRIU need these; none of it is an obstacle. */
+struct obstacles_needs {
+        struct watches watches;
+        bool remap;  /* a file has lost the name that it was opened by, but has others: LINK_REMAP_OPTION (link_remap.h) */
 };
 
 /* The first obstacle that stays, or else the first that will pass, of these processes; kind OBSTACLE_NONE without any. What ends
- * meanwhile has none. */
-/* Pure but for /proc. */
-void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pids, size_t n, struct obstacle *ret);
+ * meanwhile has none. `ret_needs` (NULL ok) is complete only if there is no obstacle that stays; free it
+ * with obstacles_needs_finish(). Pure but for /proc. */
+void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pids, size_t n, struct obstacle *ret,
+                            struct obstacles_needs *ret_needs);
+void obstacles_needs_finish(struct obstacles_needs *needs);
 
-enum { OBSTACLES_BUDGET = 20000 }; /* some 60 ms, for a program that has that many */
+enum {
+        OBSTACLES_BUDGET = 20000, /* some 60 ms, for a program that has that many */
+        OBSTACLES_CPU_USEC = 1000000,
+        /* As many descriptors as proc_count.h lets a group have take a fifth of it. But one of them may show any number of locks. */
+        OBSTACLES_FROZEN_CPU_USEC = 5000000,
+};
 
 /* The same for the payload as it runs, within the budget above, and of the capsule as a whole. */
 void obstacles_look(const struct init *init, struct obstacle *ret);
 
-/* While the payload is frozen: 0 when it may be dumped, else with the text -EOPNOTSUPP, or -EAGAIN when that may soon be otherwise. */
-int obstacles_refuse(const struct init *init, struct rm_error *error);
+/* While the payload is frozen: 0 when it may be dumped, with what that needs, else with the text -EOPNOTSUPP, or -EAGAIN when that may
+ * soon be otherwise. */
+int obstacles_refuse(const struct init *init, struct obstacles_needs *ret_needs, struct rm_error *error);
 /* The same for one that runs, of what will not pass only; what it says may change. 0 or -EOPNOTSUPP. */
 int obstacles_warn(const struct init *init, struct rm_error *error);
 

@@ -12,6 +12,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/capsule/capsule.h"
 #include "daemon/capsule/cgroup.h"
@@ -59,6 +60,8 @@ struct ops {
         unsigned free_pid;
         Capsule__Carry *carry; /* what came with the capsule that is to be restored; NULL: nothing has */
         uint64_t freeze_deadline; /* UINT64_MAX: not freezing */
+        bool looked; /* since the payload was frozen, for obstacles */
+        struct obstacles_needs needs; /* found then */
         uint64_t link_deadline;   /* when the link of a cut capsule goes down; UINT64_MAX: not */
         int images_fd;
         bool back; /* what was restored is a checkpoint */
@@ -242,6 +245,7 @@ static int op_freeze(struct ops *ops, const Capsule__Request *request, struct ti
         r = freezer_set(ops->init, true, error);
         if (r < 0)
                 return r;
+        ops->looked = false;
         stdio_pause(ops->init->stdio);
         ops->freeze_deadline = now_usec() + FREEZE_TIMEOUT_USEC;
         (void) start(ops, ticket);
@@ -269,7 +273,7 @@ static void close_images(struct ops *ops, int error, const char *text) {
                 close(ops->images_fd);
         ops->images_fd = -1;
         ops->init->op_error = error;
-        snprintf(ops->init->op_text, sizeof(ops->init->op_text), "%s", text);
+        (void) text_format(ops->init->op_text, sizeof(ops->init->op_text), "%s", text);
 }
 
 static void on_dumped(struct init *init, int error, const char *text) {
@@ -282,15 +286,31 @@ static void on_dumped(struct init *init, int error, const char *text) {
         done(init->ops, error, text);
 }
 
+/* Once in a freeze, before the group is cut off: one that is not to be moved has then lost nothing but the moment. */
+static int look_at_frozen(struct ops *ops, struct rm_error *error) {
+        int r;
+
+        if (ops->looked)
+                return 0;
+        freezer_note_calls(ops->init);
+        obstacles_needs_finish(&ops->needs);
+        r = obstacles_refuse(ops->init, &ops->needs, error);
+        ops->looked = r == 0;
+        return r;
+}
+
 static int op_dump(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         const Capsule__Dump *dump = request->dump;
         int r = fill_refuse(ops->init->fill, error);
 
         if (r < 0)
                 return r;
-        r = open_images(ops, dump->images_dir, error);
+        r = look_at_frozen(ops, error);
         if (r == 0)
-                r = criu_dump(ops->init->criu, ops->images_fd, dump->stream, dump->pages, dump->timeout_usec, on_dumped, error);
+                r = open_images(ops, dump->images_dir, error);
+        if (r == 0)
+                r = criu_dump(ops->init->criu, ops->images_fd, &ops->needs, dump->stream, dump->pages, dump->timeout_usec,
+                              on_dumped, error);
         if (r < 0) {
                 close_images(ops, r, error_text(error));
                 return r;
@@ -356,8 +376,8 @@ static int op_restore(struct ops *ops, const Capsule__Request *request, struct t
         if (r == 0)
                 r = request->restore->pages ? start_filler(ops, error) : 0;
         if (r == 0)
-                r = criu_restore(ops->init->criu, ops->images_fd, request->restore->pages, request->restore->rollback,
-                                 request->restore->timeout_usec, on_restored, error);
+                r = criu_restore(ops->init->criu, ops->images_fd, ops->carry->inventory, request->restore->pages,
+                                 request->restore->rollback, request->restore->timeout_usec, on_restored, error);
         if (r < 0) {
                 fill_end(ops->init->fill);
                 close_images(ops, r, error_text(error));
@@ -411,14 +431,8 @@ static int op_thaw(struct ops *ops, const Capsule__Request *request, struct tick
         return r;
 }
 
-/* Before it is cut off: a group that is not to be moved has then lost nothing but the moment. */
-static int look_before_cut(const struct init *init, struct rm_error *error) {
-        freezer_note_calls(init);
-        return obstacles_refuse(init, error);
-}
-
 static int op_cut(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        int r = ops->init->phase == CAPSULE__PHASE__PHASE_FROZEN ? look_before_cut(ops->init, error) : 0;
+        int r = ops->init->phase == CAPSULE__PHASE__PHASE_FROZEN ? look_at_frozen(ops, error) : 0;
 
         (void) request;
         (void) ticket;

@@ -15,10 +15,13 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/capsule/init/groups.h"
 #include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/stdio.h"
+
+#define BEGIN_USEC UINT64_C(30000000)
 
 /* What the child says through the pipe: first its pid, then, only when something fails, what. */
 struct failure {
@@ -29,7 +32,7 @@ struct failure {
 static _Noreturn void fail(int pipe_fd, int code, const char *what) {
         struct failure f = { .code = code };
 
-        snprintf(f.what, sizeof(f.what), "%s", what);
+        (void) text_format(f.what, sizeof(f.what), "%s", what);
         (void) write_all(pipe_fd, &f, sizeof(f));
         _exit(127);
 }
@@ -37,7 +40,7 @@ static _Noreturn void fail(int pipe_fd, int code, const char *what) {
 static _Noreturn void fail_directory(int pipe_fd, int code, const char *cwd) {
         char what[256];
 
-        (void) snprintf(what, sizeof(what), "the working directory %.160s cannot be entered", cwd);
+        (void) text_format(what, sizeof(what), "the working directory %s cannot be entered", cwd);
         fail(pipe_fd, -code, what);
 }
 
@@ -152,12 +155,16 @@ int payload_start(struct init *init, const Capsule__Run *run, struct rm_error *e
         if (between > 0)
                 (void) waitpid(between, NULL, 0);
         r = between < 0 ? -EAGAIN : read_all(pipe_fds[0], &pid, sizeof(pid));
-        if (r < 0)
+        if (r < 0) {
                 error_sys(error, r, "cannot start a process");
-        else if (read_all(pipe_fds[0], &failure, sizeof(failure)) == 0)
+        } else if (identity_await(pipe_fds[0], BEGIN_USEC) < 0) {
+                r = error_set(error, -ETIMEDOUT, "its first process was stopped, or its directory or program does not answer");
+                (void) kill(pid, SIGKILL);
+        } else if (read_all(pipe_fds[0], &failure, sizeof(failure)) == 0) {
                 r = error_sys(error, failure.code, "%.255s", failure.what);
-        else
+        } else {
                 init->payload_pid = pid;
+        }
         close(pipe_fds[0]);
         return r;
 }

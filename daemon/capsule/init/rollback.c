@@ -21,6 +21,7 @@ enum {
         PROTECTION_SHARED = 8, /* as InventoryMapping.protection */
         DOUBTS_MAX_BYTES = 1024,
         BLOCK_BYTES = 1 << 20,
+        COPY_USEC = 600000000, /* for all of it */
 };
 
 /* How a file was open. */
@@ -320,10 +321,10 @@ static int as_owner(identity_child_fn fn, const struct task *task, bool *ret_dou
         /* Below a directory that only root can enter. */
         if (task->copies_fd >= 0 && fchown(task->copies_fd, task->spec->uid, (gid_t) -1) < 0)
                 return error_sys(error, -errno, "cannot give the owner the directory of copies");
-        r = identity_child(task->spec, fn, task, &pid, &fd);
+        r = identity_child(task->spec, 0, fn, task, &pid, &fd);
         if (r < 0)
                 return error_sys(error, r, "cannot start a process of the owner's");
-        if (read_all(fd, &verdict, sizeof(verdict)) == 0 && verdict.error == 0)
+        if (identity_await(fd, COPY_USEC) == 0 && read_all(fd, &verdict, sizeof(verdict)) == 0 && verdict.error == 0)
                 for (uint32_t i = 0, f; i < verdict.doubts && read_all(fd, &f, sizeof(f)) == 0 && f < task->inventory->n_files; i++)
                         ret_doubts[f] = true;
         identity_child_end(pid, fd);

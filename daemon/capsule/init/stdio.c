@@ -43,7 +43,8 @@ struct output {
 struct input {
         struct input *next;
         struct ticket ticket;
-        size_t size; /* 0: end of file */
+        bool end;    /* of file */
+        size_t size; /* 0: all of it was here already, and is only to be acknowledged in its turn */
         size_t done;
         uint8_t data[];
 };
@@ -170,12 +171,9 @@ int stdio_empty(struct stdio *stdio) {
         stdio_pause(stdio);
         for (size_t i = 0; i < 2; i++) {
                 struct output *o = &stdio->outputs[i];
-                ssize_t n = 1;
+                int r = o->source.fd >= 0 ? spool_drain(&o->spool, o->source.fd) : 0;
 
-                while (o->source.fd >= 0 && n > 0)
-                        n = spool_splice(&o->spool, o->source.fd, PUMP_BYTES);
-                if (n < 0 && n != -EAGAIN)
-                        result = (int) n;
+                result = r < 0 ? r : result;
         }
         stdio_report(stdio, true);
         return result;
@@ -187,7 +185,7 @@ static void pop_input(struct stdio *stdio, int error, const char *text) {
         stdio->first = input->next;
         if (!stdio->first)
                 stdio->last = &stdio->first;
-        stdio->queued_bytes -= input->size;
+        stdio->queued_bytes -= sizeof(*input) + input->size;
         ctl_reply(stdio->init->ctl, input->ticket, error, text);
         free(input);
 }
@@ -205,11 +203,15 @@ static void push_input(struct stdio *stdio) {
                 struct input *input = stdio->first;
                 ssize_t n;
 
-                if (input->size == 0 || stdio->in.fd < 0) {
-                        bool end = input->size == 0;
+                if (input->end || stdio->in.fd < 0) {
+                        bool end = input->end;
 
                         close_input(stdio);
                         pop_input(stdio, end ? 0 : -EPIPE, end ? NULL : "the program has closed its standard input");
+                        continue;
+                }
+                if (input->size == 0) {
+                        pop_input(stdio, 0, NULL);
                         continue;
                 }
                 n = write(stdio->in.fd, input->data + input->done, input->size - input->done);
@@ -243,7 +245,7 @@ void stdio_input(struct stdio *stdio, struct ticket ticket, uint64_t offset, con
         else if (offset > stdio->queued_end) {
                 refusal = "there is a gap in the input";
                 error = -ERANGE;
-        } else if (stdio->queued_bytes + size > INPUT_MAX_BYTES) {
+        } else if (stdio->queued_bytes + sizeof(*input) + size > INPUT_MAX_BYTES) {
                 refusal = "too much input at once";
                 error = -ENOBUFS;
         }
@@ -258,12 +260,13 @@ void stdio_input(struct stdio *stdio, struct ticket ticket, uint64_t offset, con
         }
         input = xcalloc(1, sizeof(*input) + size - skip);
         input->ticket = ticket;
+        input->end = size == 0;
         input->size = size - skip;
         memcpy(input->data, (const uint8_t *) data + skip, input->size);
         *stdio->last = input;
         stdio->last = &input->next;
         stdio->queued_end += input->size;
-        stdio->queued_bytes += input->size;
+        stdio->queued_bytes += sizeof(*input) + input->size;
         push_input(stdio);
 }
 

@@ -30,7 +30,8 @@ void stdio_connected(struct stdio *stdio);
 
 void stdio_pause(struct stdio *stdio);
 void stdio_resume(struct stdio *stdio);
-/* The payload stands still or is gone: all its output goes to the spool, and then nothing is pumped. -ENOSPC etc. */
+/* The payload stands still or is gone: all its output goes to the spool, and then nothing is pumped. What processes of its owner's write that are
+ * not of the payload holds it up no longer than what the FIFO has room for. -ENOSPC etc. */
 int stdio_empty(struct stdio *stdio);
 
 void stdio_input(struct stdio *stdio, struct ticket ticket, uint64_t offset, const void *data, size_t size);

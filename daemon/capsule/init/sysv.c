@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/text.h"
 #include "common/util.h"
 
 #define SEM_NEXT_ID "/proc/sys/kernel/sem_next_id"
@@ -142,7 +143,7 @@ static void find_mqueue(struct obstacle *ret) {
         while (dir && ret->kind == OBSTACLE_NONE && (entry = readdir(dir)))
                 if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
                         ret->kind = OBSTACLE_MQUEUE;
-                        snprintf(ret->detail, sizeof(ret->detail), "%.100s", entry->d_name);
+                        (void) text_format(ret->detail, sizeof(ret->detail), "%s", entry->d_name);
                 }
         if (dir)
                 (void) closedir(dir);

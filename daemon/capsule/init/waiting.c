@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/proc_count.h"
 #include "common/util.h"
 #include "daemon/capsule/init/image_fixup.h"
 #include "daemon/pages/interrupted.h"
@@ -44,6 +45,8 @@ struct waiting *waiting_create(void) {
 /* ---- where threads wait ---- */
 
 static void add(struct waiting *waiting, const struct call *call) {
+        if (waiting->n >= PROC_GROUP_THREADS_MAX)
+                return; /* no such group is dumped */
         if (waiting->n == waiting->capacity) {
                 waiting->capacity = waiting->capacity * 2 + 64;
                 waiting->calls = xrealloc(waiting->calls, waiting->capacity * sizeof(*waiting->calls));

@@ -18,6 +18,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/sched/fields.h"
 #include "daemon/sched/host/confine.h"
@@ -105,9 +106,9 @@ static void on_log(void *data, enum rm_plugin_level level, const char *text) {
         struct context *context = data;
 
         if (level == RM_PLUGIN_ERROR && text)
-                (void) snprintf(context->said, sizeof(context->said), "%s", text);
+                (void) text_format(context->said, sizeof(context->said), "%s", text);
         else
-                log_write((int) level, "%s", text ? text : "");
+                log_at((int) level, "%s", text ? text : "");
 }
 
 static uint64_t on_left(void *data) {

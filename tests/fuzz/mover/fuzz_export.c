@@ -1,28 +1,15 @@
-/* The reader of exported checkpoints against arbitrary bytes, also where no MAC is right: what it gives out can be read, and what it says is valid can be used. */
+/* The reader of exported checkpoints against arbitrary bytes: as they are, for what is read before a
+ * key was found to be right; and sealed, for what a holder of the key could make it read. What it gives
+ * out can be read, and what it says is valid can be used. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/util.h"
 #include "daemon/mover/export_stream.h"
+#include "daemon/store/directory.h"
+#include "tests/unit/mover/sealed_bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
-
-struct input {
-        const uint8_t *data;
-        size_t left_bytes;
-};
-
-static int on_read(void *ctx, void *data, size_t size_bytes, struct rm_error *err) {
-        struct input *input = ctx;
-
-        (void) err;
-        if (input->left_bytes < size_bytes)
-                return -ENODATA;
-        memcpy(data, input->data, size_bytes);
-        input->data += size_bytes;
-        input->left_bytes -= size_bytes;
-        return 0;
-}
 
 /* As rm-mover and rmd look at it. */
 static void use_head(const Rm__ExportHead *head) {
@@ -30,45 +17,59 @@ static void use_head(const Rm__ExportHead *head) {
 
         if (!export_head_valid(head))
                 return;
-        dir = export_part_dir("dir", head->job->checkpoints[0]->parts[0]->capsule);
-        if (strlen(dir) < strlen("dir/g0") || !head->cluster || !head->job->spec->user)
+        dir = directory_of_capsule("dir", head->job->checkpoints[0]->parts[0]->capsule);
+        if (strlen(dir) < strlen("dir/g0") || !head->job->spec->user)
                 abort();
 }
 
 /* 0: it goes on. */
-static int use(struct export_stream *s, const Rm__ExportRecord *record) {
+static int use_file(struct seal *s, const Rm__ExportFile *file) {
         uint8_t contents[256];
 
-        switch (record->body_case) {
-        case RM__EXPORT_RECORD__BODY_HEAD:
-                use_head(record->head);
-                return export_read_mac(s, NULL) == -ENODATA;
-        case RM__EXPORT_RECORD__BODY_FILE:
-                if (!record->file->name)
-                        abort();
-                return record->file->size_bytes > sizeof(contents) ||
-                       export_read_data(s, contents, (size_t) record->file->size_bytes, NULL) < 0;
-        default:
-                return 1;
+        if (!file->name)
+                abort();
+        return file->size_bytes > sizeof(contents) || seal_read(s, contents, (size_t) file->size_bytes, NULL) < 0;
+}
+
+static void import_all(struct bytes *b) {
+        const struct seal_keys keys = { .cluster = "blue", .n = SEAL_KEYS_MAX };
+        const struct seal_io io = { bytes_write, bytes_read, b };
+        Rm__ExportHead *head = NULL;
+        Rm__ExportFile *file = NULL;
+        struct seal *s = NULL;
+
+        if (seal_open(&keys, &io, &s, NULL) < 0)
+                return;
+        if (export_read_message(s, &rm__export_head__descriptor, (ProtobufCMessage **) &head, NULL) == 0) {
+                int r = 0;
+
+                use_head(head);
+                rm__export_head__free_unpacked(head, NULL);
+                while (r == 0 && export_read_message(s, &rm__export_file__descriptor, (ProtobufCMessage **) &file, NULL) == 0) {
+                        r = use_file(s, file);
+                        rm__export_file__free_unpacked(file, NULL);
+                }
+                (void) seal_read_end(s, NULL);
         }
+        seal_destroy(s);
+}
+
+static void seal_it(const uint8_t *data, size_t size_bytes, struct bytes *ret) {
+        const struct seal_keys keys = { .cluster = "blue", .n = 1 };
+        const struct seal_io io = { bytes_write, bytes_read, ret };
+        struct seal *s = NULL;
+
+        if (seal_create(&keys, &io, &s, NULL) < 0 || seal_write(s, data, size_bytes, NULL) < 0 || seal_write_end(s, NULL) < 0)
+                abort();
+        seal_destroy(s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes) {
-        struct input input = { data, size_bytes };
-        const struct export_io io = { .read = on_read, .ctx = &input };
-        const struct export_keys keys = { .has_second = true };
-        struct export_stream *s = NULL;
-        Rm__ExportRecord *record = NULL;
-        int r;
+        struct bytes as_it_is = { .data = (uint8_t *) data, .used = size_bytes }, sealed = { 0 };
 
-        if (export_stream_create(&keys, &io, &s, NULL) < 0)
-                abort();
-        while ((r = export_read_record(s, &record, NULL)) == 0) {
-                r = use(s, record);
-                rm__export_record__free_unpacked(record, NULL);
-                if (r != 0)
-                        break;
-        }
-        export_stream_destroy(s);
+        import_all(&as_it_is);
+        seal_it(data, size_bytes, &sealed);
+        import_all(&sealed);
+        free(sealed.data);
         return 0;
 }

@@ -222,6 +222,70 @@ static void test_spool(void **state) {
         assert_int_equal(remove_tree(path), 0);
 }
 
+/* It runs before the test does on the only processor of both, whenever the pipe has room. */
+static pid_t start_tireless_writer(int fd) {
+        const struct sched_param first = { .sched_priority = 1 };
+        cpu_set_t one;
+        pid_t pid;
+
+        CPU_ZERO(&one);
+        CPU_SET(sched_getcpu(), &one);
+        assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                static const char data[65536];
+
+                if (sched_setscheduler(0, SCHED_FIFO, &first) < 0)
+                        _exit(1);
+                while (write(fd, data, sizeof(data)) > 0)
+                        ;
+                _exit(0);
+        }
+        return pid;
+}
+
+/* Processes of the owner's outside of the capsule write on: they are not frozen with it. */
+static void test_spool_drains_no_more_than_the_pipe(void **state) {
+        enum { TIMES = 20 };
+        cleanup_free char *path = make_folder();
+        cleanup_close int dir = open(path, O_RDONLY | O_DIRECTORY);
+        struct spool spool;
+        cpu_set_t all;
+        int fds[2], room;
+        pid_t writer;
+
+        (void) state;
+        assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+        assert_int_equal(set_nonblock(fds[0], true), 0);
+        room = fcntl(fds[0], F_SETPIPE_SZ, 1 << 20);
+        assert_true(room >= 1 << 20);
+        assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+        writer = start_tireless_writer(fds[1]);
+        spool_init(&spool, dir, "stdout", 0);
+        (void) alarm(20);
+        assert_int_equal(poll(&(struct pollfd) { .fd = fds[0], .events = POLLIN }, 1, 10000), 1);
+        for (int i = 0; i < TIMES; i++) {
+                uint64_t before = spool.end;
+
+                assert_int_equal(spool_drain(&spool, fds[0]), 0);
+                assert_true(spool.end - before <= (uint64_t) room);
+                spool_trim(&spool, spool.end);
+        }
+        (void) alarm(0);
+        assert_true(spool.end > 0);
+        assert_int_equal(kill(writer, SIGKILL), 0);
+        assert_int_equal(waitpid(writer, NULL, 0), writer);
+        assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+        /* What is left comes whole, and then there is nothing. */
+        assert_int_equal(spool_drain(&spool, fds[0]), 0);
+        assert_int_equal(spool_splice(&spool, fds[0], 1), -EAGAIN);
+        close(fds[0]);
+        close(fds[1]);
+        spool_finish(&spool);
+        assert_int_equal(remove_tree(path), 0);
+}
+
 static void test_spool_empty_pipe(void **state) {
         cleanup_free char *path = make_folder();
         cleanup_close int dir = open(path, O_RDONLY | O_DIRECTORY);
@@ -280,10 +344,16 @@ static void test_segment_names(void **state) {
 static void test_pid_gap(void **state) {
         unsigned none[1] = { 5 };
         unsigned crowded[3] = { 21500, 20000, 20999 };
+        unsigned last[1] = { 20999 }, behind[1] = { 21000 };
         unsigned *all = xcalloc(32768, sizeof(*all));
 
         (void) state;
         assert_int_equal(pids_find_gap_in(none, 1, 32768), 20000);
+        /* 1000 numbers, the last of them too, and below the limit. */
+        assert_int_equal(pids_find_gap_in(last, 1, 32768), 21000);
+        assert_int_equal(pids_find_gap_in(behind, 1, 32768), 20000);
+        assert_int_equal(pids_find_gap_in(none, 1, 21000), 20000);
+        assert_int_equal(pids_find_gap_in(none, 1, 20999), 300);
         assert_int_equal(pids_find_gap_in(crowded, 3, 32768), 21501);
         /* Nothing free above: further below. */
         for (unsigned i = 0; i < 32768 - 20000; i++)
@@ -555,12 +625,12 @@ static void test_remap(void **state) {
 
         (void) state;
         assert_int_equal(symlink(target, self), 0);
-        assert_false(link_remap_wanted(proc));
         gone = make_file(folder, "gone");
         rename_in(folder, "gone", "other", true);
-        assert_false(link_remap_wanted(proc));
         rename_in(folder, "gone", "link_remap.170", false);
-        assert_true(link_remap_wanted(proc));
+        assert_true(link_remap_lost_name("/home/alice/gone (deleted)") && link_remap_lost_name("/nfs/.nfs0001"));
+        assert_false(link_remap_lost_name("/home/alice/gone") || link_remap_lost_name("socket:[1] (deleted)") ||
+                     link_remap_lost_name(""));
         /* Not of that file; not of such a name. */
         rename_in(folder, "named", "link_remap.3", true);
         rename_in(folder, "other", "link_remap.4x", true);
@@ -721,6 +791,7 @@ int main(void) {
                 cmocka_unit_test(test_agent_file),
                 cmocka_unit_test(test_agent_request),
                 cmocka_unit_test(test_spool),
+                cmocka_unit_test(test_spool_drains_no_more_than_the_pipe),
                 cmocka_unit_test(test_spool_empty_pipe),
                 cmocka_unit_test(test_spool_leftovers),
                 cmocka_unit_test(test_segment_names),

@@ -1,4 +1,4 @@
-/* The library in CRIU, asked as CRIU asks: its openat64() and ioctl() are those of this program. */
+/* The library in CRIU, asked as CRIU asks: its openat64(), ioctl() and linkat() are those of this program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/fs.h>
 #include <signal.h>
 #include <stdio.h>
@@ -365,11 +366,41 @@ IN_CHILD(other_questions)
 IN_CHILD(little_room)
 IN_CHILD(files)
 
+/* A file that lost one of two names gets another, without a capability; nothing else is linked in another way. */
+static void links(void **state) {
+        char dir[] = "/tmp/rmd-test-links.XXXXXX", text[8] = "";
+        int status;
+        pid_t pid;
+
+        (void) state;
+        assert_non_null(mkdtemp(dir));
+        assert_int_equal(chmod(dir, 0777), 0);
+        pid = fork();
+        if (pid == 0) {
+                int fd;
+
+                child_assert(setgroups(0, NULL) == 0 && setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
+                child_assert(chdir(dir) == 0);
+                fd = open("gone", O_RDWR | O_CREAT | O_EXCL, 0600);
+                child_assert(fd >= 0 && write(fd, "mine", 4) == 4 && linkat(AT_FDCWD, "gone", AT_FDCWD, "other", 0) == 0);
+                child_assert(unlink("gone") == 0 && linkat(fd, "", AT_FDCWD, "link_remap.7", AT_EMPTY_PATH) == 0);
+                child_assert(linkat(fd, "", AT_FDCWD, "none/link_remap.7", AT_EMPTY_PATH) == -1 && errno == ENOENT);
+                child_assert(linkat(AT_FDCWD, "", AT_FDCWD, "x", 0) == -1 && errno == ENOENT);
+                fd = open("link_remap.7", O_RDONLY);
+                child_assert(fd >= 0 && read(fd, text, sizeof(text)) == 4);
+                child_assert(unlink("link_remap.7") == 0 && unlink("other") == 0);
+                _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(not_told),        TEST(told_nothing), TEST(nothing_kept), TEST(all_kept),
                 TEST(one_not_kept),    TEST(locked_since), TEST(shadow_stack), TEST(other_process),
-                TEST(other_questions), TEST(little_room),  TEST(files),
+                TEST(other_questions), TEST(little_room),  TEST(files),        cmocka_unit_test(links),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,16 @@
 /* What tells whether a restored group is what was frozen: who its threads are, what they have open. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,6 +48,14 @@ static int check(const char *status, struct rm_error *error) {
         r = identity_check(&identity, &spec, error);
         identity_finish(&identity);
         return r;
+}
+
+static void capabilities_of_criu(void **state) {
+        const uint64_t dump = UINT64_C(1) << CAP_SYS_ADMIN | UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_NET_ADMIN;
+
+        (void) state;
+        assert_int_equal(identity_criu_capabilities(IDENTITY_DUMP), dump);
+        assert_int_equal(identity_criu_capabilities(IDENTITY_RESTORE), dump | UINT64_C(1) << CAP_NET_RAW);
 }
 
 static void identities(void **state) {
@@ -117,6 +130,53 @@ static Capsule__Inventory *take(const struct scene *scene) {
         return copy;
 }
 
+/* The names of open files are a program's own choice, and PID 1, which keeps them, is root's: 16 MiB here, and any number else. */
+static void large_inventory(void **state) {
+        enum { FILES = 4200, PARTS = 15, PART_BYTES = 250 };
+        Capsule__Inventory *inventory = NULL;
+        struct rm_error error = { 0 };
+        struct rlimit limit, more;
+        struct scene scene;
+        int fds[FILES], dir;
+        char part[PART_BYTES + 1];
+        size_t before;
+
+        (void) state;
+        scene_init(&scene);
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+        more = limit;
+        more.rlim_cur = limit.rlim_max;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &more), 0);
+        dir = dup(scene.dir_fd);
+        memset(part, 'n', PART_BYTES);
+        part[PART_BYTES] = '\0';
+        for (int i = 0; i < PARTS; i++) {
+                int next;
+
+                assert_int_equal(mkdirat(dir, part, 0700), 0);
+                next = openat(dir, part, O_RDONLY | O_DIRECTORY);
+                assert_true(next >= 0);
+                (void) close(dir);
+                dir = next;
+        }
+        for (int i = 0; i < FILES; i++) {
+                char name[16];
+
+                (void) snprintf(name, sizeof(name), "%d", i);
+                fds[i] = openat(dir, name, O_RDWR | O_CREAT, 0600);
+                assert_true(fds[i] >= 0);
+        }
+        before = mallinfo2().arena + mallinfo2().hblkhd;
+        assert_int_equal(inventory_take(scene.dir_fd, &scene.spec, &inventory, &error), -EFBIG);
+        assert_non_null(strstr(error.text, "too many open files"));
+        assert_true(mallinfo2().arena + mallinfo2().hblkhd - before < (12U << 20));
+        for (int i = 0; i < FILES; i++)
+                (void) close(fds[i]);
+        (void) close(dir);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        scene_finish(&scene);
+}
+
 /* What the comparison says of a change that `change` makes. */
 static void expect_difference(const struct scene *scene, const Capsule__Inventory *before, const char *text) {
         Capsule__Inventory *now = take(scene);
@@ -182,6 +242,66 @@ static void inventories(void **state) {
         scene_finish(&scene);
 }
 
+/* Each value is what a thread may not do, or who it is, alone. */
+static void threads(void **state) {
+        struct scene scene;
+        Capsule__Inventory *before;
+        Capsule__InventoryThread *thread;
+        Capsule__InventoryTask *task;
+
+        scene_init(&scene);
+        before = take(&scene);
+        task = before->tasks[0];
+        assert_int_equal(task->n_threads, 1);
+        thread = task->threads[0];
+        thread->tid++;
+        expect_difference(&scene, before, "restrictions");
+        thread->tid--;
+        thread->no_new_privs = !thread->no_new_privs;
+        expect_difference(&scene, before, "restrictions");
+        thread->no_new_privs = !thread->no_new_privs;
+        thread->seccomp += 2;
+        expect_difference(&scene, before, "restrictions");
+        thread->seccomp -= 2;
+        thread->bounding ^= 1;
+        expect_difference(&scene, before, "restrictions");
+        thread->bounding ^= 1;
+        expect_difference(&scene, before, NULL);
+        task->n_threads = 0;
+        expect_difference(&scene, before, "has 1 threads, had 0");
+        task->n_threads = 1;
+        capsule__inventory__free_unpacked(before, NULL);
+        scene_finish(&scene);
+}
+
+/* Of a file: where it is, how much of it, from where in the file, and what may be done with it. */
+static void mappings(void **state) {
+        struct scene scene;
+        Capsule__Inventory *before;
+        Capsule__InventoryMapping *mapping;
+
+        scene_init(&scene);
+        before = take(&scene);
+        assert_true(before->tasks[0]->n_mappings > 0);
+        mapping = before->tasks[0]->mappings[0];
+        mapping->start ^= 4096;
+        expect_difference(&scene, before, "a mapping is");
+        mapping->start ^= 4096;
+        mapping->bytes += 4096;
+        expect_difference(&scene, before, "a mapping is");
+        mapping->bytes -= 4096;
+        mapping->offset += 4096;
+        expect_difference(&scene, before, "a mapping is");
+        mapping->offset -= 4096;
+        mapping->protection ^= PROT_WRITE;
+        expect_difference(&scene, before, "a mapping is");
+        mapping->protection ^= PROT_WRITE;
+        mapping->file = UINT32_MAX;
+        expect_difference(&scene, before, "the mapping at");
+        capsule__inventory__free_unpacked(before, NULL);
+        scene_finish(&scene);
+}
+
 /* Numbers from another node that name nothing here. */
 static void inventory_with_bad_numbers(void **state) {
         struct scene scene;
@@ -240,8 +360,15 @@ static void paths_of_mounts(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(identities),    cmocka_unit_test(inventories),     cmocka_unit_test(inventory_with_bad_numbers),
-                cmocka_unit_test(owner_reaches), cmocka_unit_test(paths_of_mounts),
+                cmocka_unit_test(capabilities_of_criu),
+                cmocka_unit_test(identities),
+                cmocka_unit_test(inventories),
+                cmocka_unit_test(large_inventory),
+                cmocka_unit_test(threads),
+                cmocka_unit_test(mappings),
+                cmocka_unit_test(inventory_with_bad_numbers),
+                cmocka_unit_test(owner_reaches),
+                cmocka_unit_test(paths_of_mounts),
         };
 
         return cmocka_run_group_tests_name("restored", tests, NULL, NULL);

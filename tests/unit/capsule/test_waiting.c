@@ -19,7 +19,7 @@
 #include "common/util.h"
 #include "daemon/capsule/init/waiting.h"
 
-enum { CHILDREN = 6, BUSY_USEC = 1500000, WAIT_USEC = 20000000 };
+enum { CHILDREN = 6, STOP_WAIT_USEC = 500000 /* waiting.c */, WAIT_USEC = 20000000 };
 
 struct shared {
         volatile int in_kernel[CHILDREN]; /* about to wait where it cannot be interrupted */
@@ -31,6 +31,7 @@ struct shared {
 static struct waiting *waiting; /* lives as long as the process */
 static struct shared *shared;
 static int own;
+static int ends[2]; /* of a pipe, whose second one only the test has: children wait until it closes that */
 
 /* vfork(2) returns when its child has ended: until then nothing but SIGKILL ends the wait, as for a hung file system. */
 static void on_signal(int signo) {
@@ -40,9 +41,9 @@ static void on_signal(int signo) {
         shared->in_kernel[own] = 1;
         pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
         if (pid == 0) {
-                const struct timespec busy = { BUSY_USEC / 1000000, BUSY_USEC % 1000000 * 1000 };
+                char byte;
 
-                (void) nanosleep(&busy, NULL);
+                (void) !read(ends[0], &byte, 1);
                 _exit(0);
         }
         (void) waitpid(pid, NULL, 0);
@@ -55,10 +56,13 @@ static void on_other_signal(int signo) {
 
 /* poll(2) ends with EINTR, as in the freezer, and is called again by nobody else. */
 static _Noreturn void run_child(int i) {
+        struct pollfd p = { .fd = ends[0], .events = POLLIN };
+
         own = i;
+        (void) close(ends[1]);
         (void) signal(SIGUSR1, on_signal);
         (void) signal(SIGUSR2, on_other_signal);
-        if (poll(NULL, 0, 600) < 0)
+        if (poll(&p, 1, -1) < 0)
                 shared->interrupted[i] = 1;
         shared->done[i] = 1;
         for (;;)
@@ -70,6 +74,7 @@ static int set_up(void **state) {
 
         shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         assert_ptr_not_equal(shared, MAP_FAILED);
+        assert_int_equal(pipe(ends), 0);
         for (int i = 0; i < CHILDREN; i++) {
                 pids[i] = fork();
                 assert_true(pids[i] >= 0);
@@ -90,6 +95,8 @@ static int tear_down(void **state) {
                 while (waitpid(pids[i], &status, __WALL) == pids[i] && WIFSTOPPED(status))
                         ;
         }
+        cleanup_close_fd(&ends[0]);
+        cleanup_close_fd(&ends[1]);
         (void) munmap(shared, sizeof(*shared));
         free(pids);
         return 0;
@@ -110,35 +117,29 @@ static void await_poll(pid_t pid) {
         }
 }
 
+static bool status_has(pid_t pid, const char *line) {
+        cleanup_free char *path = xasprintf("/proc/%d/status", (int) pid);
+        cleanup_free char *text = NULL;
+
+        assert_int_equal(read_file(path, 65536, &text, NULL), 0);
+        return strstr(text, line) != NULL;
+}
+
+static void await_status(pid_t pid, const char *line) {
+        uint64_t end = now_usec() + WAIT_USEC;
+
+        while (!status_has(pid, line)) {
+                assert_true(now_usec() < end);
+                usleep(500);
+        }
+}
+
 static void await(const volatile int *flag) {
         uint64_t end = now_usec() + WAIT_USEC;
 
         while (!*flag) {
                 assert_true(now_usec() < end);
                 usleep(500);
-        }
-}
-
-static bool is_traced(pid_t pid) {
-        cleanup_free char *path = xasprintf("/proc/%d/status", (int) pid);
-        cleanup_free char *text = NULL;
-
-        assert_int_equal(read_file(path, 65536, &text, NULL), 0);
-        return !strstr(text, "\nTracerPid:\t0\n");
-}
-
-static void test_call_goes_on(void **state) {
-        pid_t *pids = *state;
-
-        for (int i = 0; i < CHILDREN; i++)
-                await_poll(pids[i]);
-        waiting_note(waiting, pids, CHILDREN);
-        waiting_hold(waiting);
-        waiting_let_go(waiting);
-        for (int i = 0; i < CHILDREN; i++) {
-                assert_false(is_traced(pids[i]));
-                await(&shared->done[i]);
-                assert_int_equal(shared->interrupted[i], 0);
         }
 }
 
@@ -156,6 +157,34 @@ static size_t reap_stops(void) {
         return n;
 }
 
+/* A child that got no processor until it was let go comes to its stop only then. */
+static void await_untraced(pid_t pid) {
+        uint64_t end = now_usec() + WAIT_USEC;
+
+        while (!status_has(pid, "\nTracerPid:\t0\n")) {
+                assert_true(now_usec() < end);
+                usleep(500);
+                (void) reap_stops();
+        }
+}
+
+static void test_call_goes_on(void **state) {
+        pid_t *pids = *state;
+
+        for (int i = 0; i < CHILDREN; i++)
+                await_poll(pids[i]);
+        waiting_note(waiting, pids, CHILDREN);
+        waiting_hold(waiting);
+        waiting_let_go(waiting);
+        for (int i = 0; i < CHILDREN; i++)
+                await_untraced(pids[i]);
+        cleanup_close_fd(&ends[1]);
+        for (int i = 0; i < CHILDREN; i++) {
+                await(&shared->done[i]);
+                assert_int_equal(shared->interrupted[i], 0);
+        }
+}
+
 static void test_slow_threads(void **state) {
         pid_t *pids = *state;
         uint64_t begin, took_usec;
@@ -167,21 +196,22 @@ static void test_slow_threads(void **state) {
         for (int i = 0; i < CHILDREN; i++) {
                 assert_int_equal(kill(pids[i], SIGUSR1), 0);
                 await(&shared->in_kernel[i]);
+                await_status(pids[i], "\nState:\tD");
         }
-        usleep(20000);
         begin = now_usec();
         waiting_hold(waiting);
         waiting_let_go(waiting);
         took_usec = now_usec() - begin;
         print_message("%d threads that do not stop: %u us\n", CHILDREN, (unsigned) took_usec);
-        assert_true(took_usec < 1000000);
+        assert_true(took_usec < CHILDREN * STOP_WAIT_USEC); /* as long as one after the other would take */
+        cleanup_close_fd(&ends[1]);
         /* They stop later, and must not stand still then for good. */
         for (begin = now_usec(); n < CHILDREN; n += reap_stops()) {
                 assert_true(now_usec() < begin + WAIT_USEC);
                 usleep(1000);
         }
         for (int i = 0; i < CHILDREN; i++) {
-                assert_false(is_traced(pids[i]));
+                assert_true(status_has(pids[i], "\nTracerPid:\t0\n"));
                 await(&shared->done[i]);
         }
 }
@@ -205,12 +235,12 @@ static void test_signals_and_ends(void **state) {
         assert_int_equal(kill(pids[0], SIGKILL), 0);
         usleep(20000);
         waiting_let_go(waiting);
-        for (int i = 1; i < CHILDREN; i++) {
-                await(&shared->signals[i]);
-                assert_false(is_traced(pids[i]));
-        }
         assert_int_equal(waitpid(pids[0], &status, 0), pids[0]);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        for (int i = 1; i < CHILDREN; i++) {
+                await_untraced(pids[i]);
+                await(&shared->signals[i]);
+        }
 }
 
 int main(void) {

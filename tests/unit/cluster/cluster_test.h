@@ -28,6 +28,8 @@ struct tnode {
         uint32_t port;
         uint32_t cores;
         unsigned applied;
+        /* Of those what daemon/leader reads from files, and not what the cluster says of itself at any time (levels, leases, voters). */
+        unsigned of_leader;
         unsigned installed;
         unsigned messages;
         unsigned peer_up;
@@ -74,6 +76,8 @@ static inline void tnode_on_applied(void *userdata, const Rm__Command *command, 
         struct tnode *node = userdata;
 
         node->applied++;
+        node->of_leader += command->body_case == RM__COMMAND__BODY_AVAILABILITY ||
+                           command->body_case == RM__COMMAND__BODY_SCHEDULING || command->body_case == RM__COMMAND__BODY_TOPOLOGY;
         if (command->body_case == RM__COMMAND__BODY_NODE_HEALTH && result->error.code == 0 &&
             command->node_health->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN &&
             strlen(node->downs) + strlen(command->node_health->node) + 2 < sizeof(node->downs)) {

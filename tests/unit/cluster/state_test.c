@@ -36,6 +36,27 @@ void world_finish(struct world *w) {
         rm__state__free_unpacked(w->twin, NULL);
 }
 
+int world_start(void **state, unsigned nodes, uint32_t cores) {
+        struct world *w = xcalloc(1, sizeof(*w));
+
+        world_init(w);
+        w->state->level = w->twin->level = STATE_LEVEL;
+        for (unsigned i = 1; i <= nodes; i++) {
+                char name[16];
+
+                (void) snprintf(name, sizeof(name), "n%u", i);
+                assert_int_equal(join(w, name, cores), 0);
+        }
+        *state = w;
+        return 0;
+}
+
+int world_tear_down(void **state) {
+        world_finish(*state);
+        free(*state);
+        return 0;
+}
+
 /* ---- what must always hold ---- */
 
 static bool under_way(const Rm__Move *move) {
@@ -427,16 +448,104 @@ static void keep_result(struct world *w, const struct state_result *result) {
         }
 }
 
+/* Users and administrators ask for it. */
+static bool is_asked_for(const Rm__Command *command) {
+        switch (command->body_case) {
+        case RM__COMMAND__BODY_NODE_DRAIN:
+        case RM__COMMAND__BODY_NODE_RESUME:
+        case RM__COMMAND__BODY_NODE_FENCE:
+        case RM__COMMAND__BODY_NODE_REMOVE:
+        case RM__COMMAND__BODY_NODE_CONDITION:
+        case RM__COMMAND__BODY_JOB_SUBMIT:
+        case RM__COMMAND__BODY_JOB_CANCEL:
+        case RM__COMMAND__BODY_JOB_OUTPUT_DONE:
+        case RM__COMMAND__BODY_JOB_RELEASE:
+        case RM__COMMAND__BODY_JOB_RESIZE:
+        case RM__COMMAND__BODY_MOVE_START:
+        case RM__COMMAND__BODY_CHECKPOINT_START:
+        case RM__COMMAND__BODY_CHECKPOINT_REMOVE:
+        case RM__COMMAND__BODY_CHECKPOINT_IMPORT:
+                return true;
+        default:
+                return false;
+        }
+}
+
+/* Of what is as it is wanted, the log would still have kept who has said so last, and when. */
+static bool is_noted_again(const Rm__Command *command) {
+        switch (command->body_case) {
+        case RM__COMMAND__BODY_NODE_DRAIN:
+        case RM__COMMAND__BODY_NODE_REMOVE:
+        case RM__COMMAND__BODY_JOB_CANCEL:
+        case RM__COMMAND__BODY_JOB_RESIZE:
+                return true;
+        default:
+                return false;
+        }
+}
+
+struct foreseen {
+        enum state_effect effect;
+        struct state_result result;
+        struct packed before;
+};
+
+static void foresee(const struct world *w, const Rm__Command *command, struct foreseen *ret) {
+        struct packed after;
+
+        ret->before = (struct packed) { 0 };
+        if (w->thorough)
+                ret->before = pack_state(w->state);
+        ret->effect = state_effect(w->state, w->indexed, command, w->time_usec + 1000, &ret->result);
+        if (!w->thorough)
+                return;
+        after = pack_state(w->state);
+        assert_true(packed_equal(&ret->before, &after));
+        packed_finish(&after);
+}
+
+/* What it was said to do it did; `state`: as it is after that. */
+static void check_foreseen(const struct world *w, struct foreseen *foreseen, const Rm__Command *command,
+                           const struct state_result *result) {
+        struct packed after;
+        Rm__State *again;
+
+        if (foreseen->effect == STATE_EFFECT_CHANGE) {
+                assert_true(result->error.code == 0 || !is_asked_for(command));
+        } else if (foreseen->effect == STATE_EFFECT_REFUSED) {
+                assert_int_equal(foreseen->result.error.code, result->error.code);
+                assert_string_equal(foreseen->result.error.text, result->error.text);
+        } else {
+                assert_int_equal(result->error.code, 0);
+                assert_true(is_noted_again(command) || foreseen->result.created == result->created);
+                assert_true(is_noted_again(command) || result->n_events == 0);
+        }
+        if (w->thorough && foreseen->effect == STATE_EFFECT_NONE && !is_noted_again(command)) {
+                again = rm__state__unpack(NULL, foreseen->before.bytes, foreseen->before.data);
+                again->index = w->state->index;
+                again->time_usec = w->state->time_usec;
+                packed_finish(&foreseen->before);
+                foreseen->before = pack_state(again);
+                rm__state__free_unpacked(again, NULL);
+                after = pack_state(w->state);
+                assert_true(packed_equal(&foreseen->before, &after));
+                packed_finish(&after);
+        }
+        packed_finish(&foreseen->before);
+}
+
 int apply_command(struct world *w, const Rm__Command *command) {
         Rm__Command stamped = *command;
         struct packed before = { 0 };
         struct state_result result;
         struct state_result twin;
+        struct foreseen foreseen;
         uint64_t index_before = w->state->index, time_before = w->state->time_usec;
         int code;
 
         if (w->thorough)
                 before = pack_state(w->state);
+        foresee(w, command, &foreseen);
         w->index++;
         w->time_usec += 1000;
         stamped.time_usec = w->time_usec;
@@ -454,6 +563,10 @@ int apply_command(struct world *w, const Rm__Command *command) {
         assert_int_equal(code < 0, result.error.text[0] != 0);
         if (code < 0)
                 assert_int_equal(result.n_events, 0);
+        if (!command->origin && !result.unknown)
+                check_foreseen(w, &foreseen, command, &result);
+        else
+                packed_finish(&foreseen.before);
         keep_result(w, &result);
         state_result_finish(&result);
         state_result_finish(&twin);

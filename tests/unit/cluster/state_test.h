@@ -34,6 +34,9 @@ struct packed {
 };
 
 void world_init(struct world *w);
+/* A thorough one at the level of today, as the state of a group of tests: n1 ... of so many cores have joined. */
+int world_start(void **state, unsigned nodes, uint32_t cores);
+int world_tear_down(void **state);
 void world_finish(struct world *w);
 
 /* Also checks what must be so after every single command, see state_check(). Returns the code of the command. */

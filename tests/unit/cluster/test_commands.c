@@ -98,7 +98,7 @@ static void test_checkpoints(void **state) {
         assert_int_equal(out->checkpoint_remove->checkpoint, 2);
         assert_string_equal(out->checkpoint_remove->by, "bob");
         finish(out);
-        out = logged(command_job_release(&c, 4, 1, NULL));
+        out = logged(command_job_release(&c, 4, 1, NULL, NULL));
         assert_int_equal(out->body_case, RM__COMMAND__BODY_JOB_RELEASE);
         assert_int_equal(out->job_release->job, 4);
         assert_int_equal(out->job_release->checkpoint, 1);

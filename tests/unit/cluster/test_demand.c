@@ -191,19 +191,43 @@ static void test_kept(void **state) {
         stop_two(&w, &a, &b);
 }
 
+/* Two that beat so, and have a connection since one has sent something. */
+static void speak_once(struct world *w, struct end *a, struct end *b, uint64_t heartbeat_usec, uint64_t timeout_usec) {
+        world_init(w);
+        end_start_beating(w, a, "a", 60000000, heartbeat_usec, timeout_usec);
+        end_start_beating(w, b, "b", 60000000, heartbeat_usec, timeout_usec);
+        peers_learn(a->peers, peers_self(b->peers));
+        assert_int_equal(post(a, b, 1), 0);
+        EXPECT(w, b->received == 1, 1000);
+}
+
 /* With a node_timeout as short as it may be they took each other for lost between two heartbeats. */
 static void test_quiet_is_not_lost(void **state) {
         struct end a, b;
         struct world w;
 
-        world_init(&w);
-        end_start_beating(&w, &a, "a", 60000000, 500000, 1000000);
-        end_start_beating(&w, &b, "b", 60000000, 500000, 1000000);
-        peers_learn(a.peers, peers_self(b.peers));
-        assert_int_equal(post(&a, &b, 1), 0);
-        EXPECT(&w, b.received == 1, 1000);
+        speak_once(&w, &a, &b, 500000, 1000000);
         RUN_UNTIL(&w, a.down + b.down > 0, 4000);
         assert_int_equal(a.down + b.down, 0);
+        stop_two(&w, &a, &b);
+}
+
+/* A connection is given up only where nothing was heard of the other for half of what counts as silence. Neither beats within this time. */
+static void test_suspected(void **state) {
+        struct end a, b;
+        struct world w;
+
+        speak_once(&w, &a, &b, 4000000, 4000000);
+        peers_suspect(a.peers, "b");
+        peers_suspect(a.peers, "nobody");
+        assert_int_equal(a.down, 0);
+        RUN_UNTIL(&w, a.down > 0, 2200);
+        assert_int_equal(a.down, 0);
+        peers_suspect(a.peers, "b");
+        assert_int_equal(a.down, 1);
+        EXPECT(&w, b.down == 1, 1000);
+        assert_int_equal(post(&a, &b, 2), 0);
+        EXPECT(&w, b.received == 2, 1000);
         stop_two(&w, &a, &b);
 }
 
@@ -416,6 +440,7 @@ int main(void) {
                 cmocka_unit_test(test_both_at_once),
                 cmocka_unit_test(test_nothing_lost_at_the_end),
                 cmocka_unit_test(test_kept),
+                cmocka_unit_test(test_suspected),
                 cmocka_unit_test(test_quiet_is_not_lost),
                 cmocka_unit_test(test_gone),
                 cmocka_unit_test(test_new_leader_seeks_at_once),

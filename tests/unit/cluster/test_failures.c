@@ -8,21 +8,7 @@ enum { UNKNOWN, UP, DOWN };
 enum { OK, WARN, FAILING, CRITICAL };
 
 static int set_up(void **state) {
-        struct world *w = xcalloc(1, sizeof(*w));
-
-        world_init(w);
-        w->state->level = w->twin->level = STATE_LEVEL;
-        assert_int_equal(join(w, "n1", 4), 0);
-        assert_int_equal(join(w, "n2", 4), 0);
-        assert_int_equal(join(w, "n3", 4), 0);
-        *state = w;
-        return 0;
-}
-
-static int tear_down(void **state) {
-        world_finish(*state);
-        free(*state);
-        return 0;
+        return world_start(state, 3, 4);
 }
 
 static void expect(const struct world *w, uint64_t losses, uint64_t foreseen) {
@@ -218,7 +204,7 @@ static void test_older_log(void **state) {
         world_finish(&w);
 }
 
-#define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define T(test) cmocka_unit_test_setup_teardown(test, set_up, world_tear_down)
 
 int main(void) {
         const struct CMUnitTest tests[] = {

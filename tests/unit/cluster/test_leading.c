@@ -10,6 +10,14 @@
 #define VOTER_TIMEOUT_USEC UINT64_C(300000)
 #define HOUR_USEC (UINT64_C(3600) * 1000000U)
 
+/* By the clock of the program (process_clock.c). */
+static void sleep_for(uint64_t usec) {
+        uint64_t end_usec = now_usec() + usec;
+
+        while (now_usec() < end_usec)
+                (void) usleep(5000);
+}
+
 /* In the log, not yet committed. */
 struct entry {
         Rm__Command *command;
@@ -356,7 +364,7 @@ static void test_health_begins_anew(void **state) {
         leading = lead(&fake, 0);
         leading_beat(leading);
         assert_int_equal(fake.n_log, 0);
-        (void) usleep(TIMEOUT_USEC + 100000);
+        sleep_for(TIMEOUT_USEC + 100000);
         leading_beat(leading);
         assert_int_not_equal(proposed_health(&fake, "n2"), RM__NODE_HEALTH__NODE_HEALTH_UP);
         commit(&fake, leading);
@@ -467,10 +475,10 @@ static void test_clock_ahead(void **state) {
         (void) state;
         assert_int_equal(state_node(fake.state, "n1")->level, STATE_LEVEL);
         assert_int_equal(fake.state->level, STATE_LEVEL_WITHOUT_DOWN - 1);
-        (void) usleep(VOTER_TIMEOUT_USEC / 2);
+        sleep_for(VOTER_TIMEOUT_USEC / 2);
         leading_beat(leading);
         assert_int_equal(fake.n_log, 0);
-        (void) usleep(VOTER_TIMEOUT_USEC);
+        sleep_for(VOTER_TIMEOUT_USEC);
         leading_beat(leading);
         commit(&fake, leading);
         assert_int_equal(fake.state->level, STATE_LEVEL);
@@ -484,10 +492,10 @@ static void test_clock_behind(void **state) {
         struct leading *leading = begin_beside_dead(&fake, now_real_usec() + VOTER_TIMEOUT_USEC);
 
         (void) state;
-        (void) usleep(VOTER_TIMEOUT_USEC + 100000);
+        sleep_for(VOTER_TIMEOUT_USEC + 100000);
         leading_beat(leading);
         assert_int_equal(fake.n_log, 0);
-        (void) usleep(VOTER_TIMEOUT_USEC);
+        sleep_for(VOTER_TIMEOUT_USEC);
         leading_beat(leading);
         commit(&fake, leading);
         assert_int_equal(fake.state->level, STATE_LEVEL);

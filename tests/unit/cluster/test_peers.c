@@ -98,6 +98,43 @@ static void test_name_of_the_one_asked(void **state) {
         world_finish(&w);
 }
 
+static void say_hello(struct tnode *from, const char *to, const char *node, const char *self_name) {
+        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        Rm__PeerHello hello = RM__PEER_HELLO__INIT;
+        Rm__Node self = RM__NODE__INIT;
+
+        self.name = (char *) self_name;
+        self.address = (char *) "127.0.0.1";
+        self.port = from->port;
+        self.level = STATE_LEVEL;
+        hello.node = (char *) node;
+        hello.self = self_name ? &self : NULL;
+        message.body_case = RM__PEER_MESSAGE__BODY_HELLO;
+        message.hello = &hello;
+        assert_int_equal(cluster_send(from->cluster, to, &message), 0);
+}
+
+/* Who is connected may describe itself anew, but not as somebody else. */
+static void test_other_name_later(void **state) {
+        static const char *const others[][2] = { { "n3", "n2" }, { "n2", "n3" }, { "n3", "n3" }, { "n2", NULL } };
+        struct world w;
+
+        start(&w, 2);
+        say_hello(&w.nodes[1], "n1", "n2", "n2");
+        RUN_UNTIL(&w, false, 300);
+        assert_int_equal(w.nodes[0].peer_down, 0);
+        for (unsigned i = 0; i < ARRAY_SIZE(others); i++) {
+                unsigned before = w.nodes[0].peer_down;
+
+                EXPECT(&w, cluster_connected(w.nodes[0].cluster, "n2") && cluster_connected(w.nodes[1].cluster, "n1"), 5000);
+                say_hello(&w.nodes[1], "n1", others[i][0], others[i][1]);
+                EXPECT(&w, w.nodes[0].peer_down > before, 1000);
+        }
+        EXPECT(&w, joined(&w, 2), 5000);
+        assert_null(state_node(cluster_state(w.nodes[0].cluster), "n3"));
+        world_finish(&w);
+}
+
 static void test_two_logs(void **state) {
         struct rm_error err = { 0 };
         struct world w;
@@ -217,6 +254,7 @@ int main(void) {
                 cmocka_unit_test(test_other_cluster),
                 cmocka_unit_test(test_two_of_one_name),
                 cmocka_unit_test(test_name_of_the_one_asked),
+                cmocka_unit_test(test_other_name_later),
                 cmocka_unit_test(test_two_logs),
                 cmocka_unit_test(test_bootstrap_of_a_cluster_that_is_there),
                 cmocka_unit_test(test_bootstrap_alone),

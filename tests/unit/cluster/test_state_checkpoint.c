@@ -1,30 +1,15 @@
 /* The life of a checkpoint in the state: captured, stored, copied; copies that are lost and made again; what is kept, and what a job goes on from. */
 #include "state_test.h"
 
+#include <malloc.h>
+
+#include "common/groups.h"
 #include "daemon/cluster/commands.h"
 
 enum { DOWN = 2, UP = 1 };
 
 static int set_up(void **state) {
-        struct world *w = xcalloc(1, sizeof(*w));
-
-        world_init(w);
-        w->thorough = true;
-        w->state->level = w->twin->level = STATE_LEVEL;
-        for (int i = 1; i <= 4; i++) {
-                char name[8];
-
-                (void) snprintf(name, sizeof(name), "n%d", i);
-                assert_int_equal(join(w, name, 4), 0);
-        }
-        *state = w;
-        return 0;
-}
-
-static int tear_down(void **state) {
-        world_finish(*state);
-        free(*state);
-        return 0;
+        return world_start(state, 4, 4);
 }
 
 /* Head and group 0 on n1, group 1 on n2. */
@@ -241,10 +226,10 @@ static void test_stop(void **state) {
         }
         assert_true(job_of(w, job)->held);
         assert_int_equal(apply_command(w, command_checkpoint_remove(&c, job, 1, "alice")), -EBUSY);
-        assert_int_equal(apply_command(w, command_job_release(&c, job, 7, "alice")), -ENOENT);
-        assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice")), 0);
+        assert_int_equal(apply_command(w, command_job_release(&c, job, 7, "alice", NULL)), -ENOENT);
+        assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice", NULL)), 0);
         assert_false(job_of(w, job)->held);
-        assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice")), -EBUSY);
+        assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice", NULL)), -EBUSY);
 }
 
 /* ---- programs that restore themselves ---- */
@@ -299,14 +284,14 @@ static void test_own_state_saved_by_force(void **state) {
         }
         assert_true(job_of(w, job)->held);
         assert_null(job_newest_checkpoint(w->state, job_of(w, job)));
-        assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice")), 0);
+        assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice", NULL)), 0);
         assert_int_equal(job_newest_checkpoint(w->state, job_of(w, job))->id, 1); /* which is what was asked for */
 }
 
 static int import(struct world *w, const Rm__Job *job, const char *node) {
         struct command c;
 
-        return apply_command(w, command_checkpoint_import(&c, job, node, "alice"));
+        return apply_command(w, command_checkpoint_import(&c, job, node, "alice", NULL));
 }
 
 /* As it was exported: with one checkpoint. */
@@ -341,7 +326,7 @@ static void test_import(void **state) {
         end_by_cancel(w, id);
         assert_int_equal(import(w, out, "n4"), -EEXIST);
         assert_int_equal(apply_command(w, command_checkpoint_remove(&c, id, 1, "alice")), 0);
-        assert_int_equal(apply_command(w, command_job_release(&c, id, 1, "alice")), -ENOENT);
+        assert_int_equal(apply_command(w, command_job_release(&c, id, 1, "alice", NULL)), -ENOENT);
         assert_int_equal(import(w, out, "n9"), -ESRCH);
         out->spec->uid++;
         assert_int_equal(import(w, out, "n4"), -EEXIST); /* somebody else's job of that number */
@@ -354,7 +339,7 @@ static void test_import(void **state) {
                 assert_string_equal(back->parts[i]->stored[0], "n4");
                 assert_int_equal(back->parts[i]->n_partners, 0);
         }
-        assert_int_equal(apply_command(w, command_job_release(&c, id, 1, "alice")), 0);
+        assert_int_equal(apply_command(w, command_job_release(&c, id, 1, "alice", NULL)), 0);
         assert_int_equal(import(w, out, "n4"), -EBUSY); /* it waits */
         rm__job__free_unpacked(out, NULL);
 }
@@ -389,6 +374,143 @@ static void test_import_of_forgotten(void **state) {
         rm__job__free_unpacked(out, NULL);
 }
 
+/* It could never be placed again, nor be shown to a policy: groups of no size, of another one, or
+ * without ranks; ranks in the head. */
+static void expect_unplaceable(struct world *w, Rm__Job *out) {
+        Rm__Checkpoint *checkpoint = out->checkpoints[0];
+
+        for (uint32_t size = 0; size < 4; size++) {
+                checkpoint->group_size = size;
+                if (size != 1)
+                        assert_int_equal(import(w, out, "n4"), -EINVAL);
+        }
+        checkpoint->group_size = 2;
+        for (uint32_t empty = 0; empty < 3; empty++) {
+                for (uint32_t i = 0; i < 3; i++)
+                        checkpoint->parts[i]->ranks = i == (empty + 1) % 3 ? 2 : 0;
+                assert_int_equal(import(w, out, "n4"), -EINVAL);
+        }
+        checkpoint->group_size = 1;
+        for (uint32_t i = 0; i < 3; i++)
+                checkpoint->parts[i]->ranks = i > 0;
+}
+
+/* A job of so many groups runs on n1, each of one rank. */
+static uint64_t large_job(struct world *w, uint32_t n) {
+        cleanup_free const char **nodes = xcalloc(n, sizeof(*nodes));
+        cleanup_free uint32_t *ranks = xcalloc(n, sizeof(*ranks));
+        uint64_t id = (uint64_t) submit(w, n);
+
+        for (uint32_t i = 0; i < n; i++) {
+                nodes[i] = "n1";
+                ranks[i] = 1;
+        }
+        let_restart(w, id, 5);
+        assert_int_equal(place(w, id, "n1", nodes, ranks, n), 0);
+        assert_int_equal(running(w, id), 0);
+        return id;
+}
+
+static void set_saved(Rm__Checkpoint *checkpoint) {
+        checkpoint->state = RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
+        for (size_t i = 0; i < checkpoint->n_parts; i++) {
+                Rm__CheckpointPart *part = checkpoint->parts[i];
+
+                assert_int_equal(part->n_stored, 0);
+                part->stored = xcalloc(1, sizeof(*part->stored));
+                part->stored[part->n_stored++] = xstrdup("n3");
+        }
+}
+
+/* All of it is on n3; without a command for each part, of which there are too many. */
+static void save_large(struct world *w, uint64_t id) {
+        char *nodes[] = { (char *) "n1" }, *partners[] = { (char *) "n3" };
+        struct command c;
+        Rm__CmdCheckpointStart *in = command_checkpoint_start(&c, id, RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_ASKED);
+
+        in->by = (char *) "alice";
+        in->keep = 2;
+        in->capsule_nodes = nodes;
+        in->partners = partners;
+        in->n_capsule_nodes = in->n_partners = 1;
+        assert_int_equal(apply_command(w, &c.command), 0);
+        set_saved(job_checkpoint(job_of(w, id), 1));
+        set_saved(job_checkpoint(state_job(w->twin, id), 1));
+}
+
+/* It goes on from `checkpoint`, or begins anew. */
+static int place_again(struct world *w, uint64_t id, uint64_t checkpoint, const char *node) {
+        struct command c;
+        Rm__CmdJobPlace *in = command_job_place(&c, id);
+        cleanup_free char **nodes = NULL;
+        uint32_t n;
+        cleanup_free uint32_t *ranks = groups_create(job_of(w, id)->spec->ranks, 1, &n);
+
+        nodes = xcalloc(n, sizeof(*nodes));
+        for (uint32_t i = 0; i < n; i++)
+                nodes[i] = (char *) node;
+        in->head_node = (char *) node;
+        in->group_size = 1;
+        in->group_nodes = nodes;
+        in->group_ranks = ranks;
+        in->n_group_nodes = in->n_group_ranks = n;
+        in->checkpoint = checkpoint;
+        return apply_command(w, &c.command);
+}
+
+static void set_gone(Rm__Job *job) {
+        for (size_t i = 0; i < job->n_capsules; i++)
+                job->capsules[i]->state = RM__CAPSULE_STATE__CAPSULE_GONE;
+}
+
+/* The node is lost with all of the job, which waits for its next attempt. */
+static void lose_large(struct world *w, uint64_t id, uint32_t attempt, const char *node) {
+        assert_int_equal(health(w, node, DOWN), 0);
+        set_gone(job_of(w, id));
+        set_gone(state_job(w->twin, id));
+        assert_int_equal(restart(w, id, attempt, node, false), 0);
+        assert_int_equal(job_of(w, id)->state, RM__JOB_STATE__JOB_PENDING);
+}
+
+/* No two capsules have one. state_check() would take seconds for so many. */
+static void expect_own_addresses(const struct world *w) {
+        static bool used[STATE_CAPSULES_MAX + 1];
+        size_t n = 0;
+
+        for (size_t i = 0; i < w->state->n_jobs; i++)
+                for (size_t k = 0; k < w->state->jobs[i]->n_capsules; k++) {
+                        bool *address = &used[w->state->jobs[i]->capsules[k]->address];
+
+                        assert_false(*address);
+                        *address = true;
+                        n++;
+                }
+        assert_int_equal(n, state_addresses_used(w->indexed));
+}
+
+/* A checkpoint holds addresses so that its job can come back with them. They are not counted twice
+ * while the job runs, nor against the job itself, whether it goes on from the checkpoint or begins
+ * anew. */
+static void test_addresses_of_its_own_checkpoint(void **state) {
+        struct world *w = *state;
+        const uint32_t n = STATE_CAPSULES_MAX / 2 + 1000;
+        uint64_t id;
+
+        w->thorough = false;
+        /* Else each of these long arrays would be filled anew whenever it grows: meson sets MALLOC_PERTURB_. */
+        (void) mallopt(M_PERTURB, 0);
+        id = large_job(w, n);
+        save_large(w, id);
+        (void) large_job(w, STATE_CAPSULES_MAX - (n + 1) - 1);
+        lose_large(w, id, 2, "n1");
+        assert_int_equal(place_again(w, id, 1, "n2"), 0);
+        assert_int_equal(job_of(w, id)->restored_from, 1);
+        assert_int_equal(running(w, id), 0);
+        lose_large(w, id, 3, "n2");
+        assert_int_equal(place_again(w, id, 0, "n4"), 0);
+        expect_own_addresses(w);
+}
+
 /* An address that it needs has gone to a job that runs; and what no export says. */
 static void test_import_refused(void **state) {
         struct world *w = *state;
@@ -416,6 +538,7 @@ static void test_import_refused(void **state) {
         assert_int_equal(import(w, out, "n4"), -EINVAL);
         out->checkpoints[0]->parts[1]->capsule = 0;
         assert_null(job_of(w, id));
+        expect_unplaceable(w, out);
         assert_int_equal(import(w, out, "n4"), 0);
         rm__job__free_unpacked(out, NULL);
 }
@@ -511,20 +634,21 @@ static void test_drill_given_up(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_life, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_kept, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_copies, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_no_good_copy, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_damaged_at_once, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_away, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_stop, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_own_state, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_own_state_saved_by_force, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_import, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_import_of_forgotten, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_import_refused, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_drill, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_drill_given_up, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_life, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_kept, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_copies, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_no_good_copy, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_damaged_at_once, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_away, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_stop, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_own_state, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_own_state_saved_by_force, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_import, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_import_of_forgotten, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_import_refused, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_addresses_of_its_own_checkpoint, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_drill, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_drill_given_up, set_up, world_tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

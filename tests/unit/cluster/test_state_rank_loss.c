@@ -7,21 +7,7 @@ static const char *const places[] = { "n1", "n2" };
 static const uint32_t fours[] = { 4, 4 };
 
 static int set_up(void **state) {
-        struct world *w = xcalloc(1, sizeof(*w));
-
-        world_init(w);
-        w->thorough = true;
-        w->state->level = w->twin->level = STATE_LEVEL;
-        assert_int_equal(join(w, "n1", 4), 0);
-        assert_int_equal(join(w, "n2", 4), 0);
-        *state = w;
-        return 0;
-}
-
-static int tear_down(void **state) {
-        world_finish(*state);
-        free(*state);
-        return 0;
+        return world_start(state, 2, 4);
 }
 
 static Rm__Job *job_of(struct world *w, uint64_t id) {
@@ -515,27 +501,27 @@ static void test_cancelled_job_does_not_restart_without_a_daemon(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_losses_are_listed_once_in_order, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_groups_lose_their_own_only, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_no_losses_at_an_end, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_all_that_live_must_have_finished, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_late_words_count, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_nobody_left_is_no_success, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_mpiruns_failure_stays, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_other_programs_end_as_mpirun_says, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_captured_before_or_after, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_begins_anew_with_all, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_critical_ranks_are_replaced, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_without_a_spare_rank_it_has_failed, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_or_starts_again, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_late_loss_of_a_critical_rank, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_goes_on_with_what_was_saved, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_killed_daemon_restarts_only_so_often, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_lost_or_killed_daemon_restarts, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_daemon_that_ends_by_itself_does_not_restart, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_others_fail_without_a_daemon, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_killed_daemon_restarts_after_another_has_ended, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_cancelled_job_does_not_restart_without_a_daemon, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_losses_are_listed_once_in_order, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_groups_lose_their_own_only, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_no_losses_at_an_end, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_all_that_live_must_have_finished, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_late_words_count, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_nobody_left_is_no_success, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_mpiruns_failure_stays, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_other_programs_end_as_mpirun_says, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_captured_before_or_after, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_begins_anew_with_all, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_critical_ranks_are_replaced, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_without_a_spare_rank_it_has_failed, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_or_starts_again, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_late_loss_of_a_critical_rank, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_goes_on_with_what_was_saved, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_killed_daemon_restarts_only_so_often, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_lost_or_killed_daemon_restarts, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_daemon_that_ends_by_itself_does_not_restart, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_others_fail_without_a_daemon, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_killed_daemon_restarts_after_another_has_ended, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_cancelled_job_does_not_restart_without_a_daemon, set_up, world_tear_down),
         };
 
         return cmocka_run_group_tests_name("state_rank_loss", tests, NULL, NULL);

@@ -4,21 +4,7 @@
 #include "daemon/cluster/commands.h"
 
 static int set_up(void **state) {
-        struct world *w = xcalloc(1, sizeof(*w));
-
-        world_init(w);
-        w->thorough = true;
-        w->state->level = w->twin->level = STATE_LEVEL;
-        assert_int_equal(join(w, "n1", 4), 0);
-        assert_int_equal(join(w, "n2", 4), 0);
-        *state = w;
-        return 0;
-}
-
-static int tear_down(void **state) {
-        world_finish(*state);
-        free(*state);
-        return 0;
+        return world_start(state, 2, 4);
 }
 
 static const char *const places[] = { "n1", "n1", "n2", "n2" };
@@ -342,22 +328,22 @@ static void test_impossible_jobs_are_refused(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_parked_groups_ask_for_no_cores, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_grows, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_shrinks_when_it_is_done, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_late_words_count, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_words_of_no_change_have_no_effect, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_refusals_say_why, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_is_taken_back_before_it_begins, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_newer_word_counts, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_number_asked_for_stays, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_rmd_takes_its_growth_back, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_end_unparks, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_cores_of_parked_groups_are_free, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_begins_anew_as_at_first, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_captured_before_or_after, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_goes_on_with_what_was_saved, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_impossible_jobs_are_refused, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_parked_groups_ask_for_no_cores, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_grows, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_shrinks_when_it_is_done, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_late_words_count, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_words_of_no_change_have_no_effect, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_refusals_say_why, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_is_taken_back_before_it_begins, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_newer_word_counts, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_number_asked_for_stays, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_rmd_takes_its_growth_back, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_end_unparks, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_cores_of_parked_groups_are_free, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_begins_anew_as_at_first, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_captured_before_or_after, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_goes_on_with_what_was_saved, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_impossible_jobs_are_refused, set_up, world_tear_down),
         };
 
         return cmocka_run_group_tests_name("state_resize", tests, NULL, NULL);

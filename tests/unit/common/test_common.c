@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -149,7 +150,7 @@ static void test_errors(void **state) {
         assert_string_equal(error_text(&err), "cannot open /x: Permission denied");
         assert_int_equal(error_prefix(&err, "move %d", 7), -EACCES);
         assert_string_equal(error_text(&err), "move 7: cannot open /x: Permission denied");
-        /* Too long is cut, never written beyond. */
+        /* One that is too long is never written beyond its room. */
         memset(word, 'x', sizeof(word) - 1);
         word[sizeof(word) - 1] = 0;
         for (unsigned i = 0; i < 5; i++)
@@ -160,6 +161,45 @@ static void test_errors(void **state) {
         error_clear(&err);
         assert_int_equal(err.code, 0);
         assert_string_equal(err.text, "");
+}
+
+/* Whatever the length of a path that a user has made, the message says what failed and why, and
+ * that it is cut. */
+static void test_long_path_hides_why(void **state) {
+        struct rm_error err = { 0 };
+        char path[PATH_MAX];
+
+        (void) state;
+        memset(path, 'd', sizeof(path) - 1);
+        path[sizeof(path) - 1] = 0;
+        (void) error_sys(&err, -ENOENT, "cannot open '%s/input'", path);
+        assert_ptr_equal(strstr(err.text, "cannot open 'ddd"), err.text);
+        assert_non_null(strstr(err.text, TEXT_CUT_MARK "ddd"));
+        assert_string_equal(strstr(err.text, "/input"), "/input': No such file or directory");
+        (void) error_prefix(&err, "job 7");
+        assert_ptr_equal(strstr(err.text, "job 7: cannot open 'ddd"), err.text);
+        assert_string_equal(strstr(err.text, "/input"), "/input': No such file or directory");
+        assert_int_equal(strlen(err.text), RM_ERROR_TEXT_BYTES - 1);
+}
+
+static void test_cut_texts(void **state) {
+        char text[16];
+
+        (void) state;
+        assert_int_equal(text_format(text, sizeof(text), "%s", "123456789012345"), 15);
+        assert_string_equal(text, "123456789012345");
+        assert_int_equal(text_format(text, sizeof(text), "%s", "1234567890abcdef"), 15);
+        assert_string_equal(text, "12345[...]bcdef");
+        (void) text_append(text, sizeof(text), "%d", 7);
+        assert_string_equal(text, "12345[...]cdef7");
+        /* A character is there as a whole or not at all. */
+        (void) text_format(text, sizeof(text), "%s", "1234\xc3\xa4 and some \xe2\x82\xac 12");
+        assert_string_equal(text, "1234[...] 12");
+        /* No room for the mark. */
+        assert_int_equal(text_format(text, 4, "%s", "abcdef"), 3);
+        assert_string_equal(text, "abc");
+        assert_int_equal(text_format(text, 1, "%s", "abcdef"), 0);
+        assert_string_equal(text, "");
 }
 
 /* A descriptor that was closed before the end of its scope gives its number to another, which stays open. */
@@ -366,7 +406,8 @@ int main(void) {
                 cmocka_unit_test(test_texts),       cmocka_unit_test(test_user_forges_log_line),
                 cmocka_unit_test(test_numbers),     cmocka_unit_test(test_durations),
                 cmocka_unit_test(test_bytes),       cmocka_unit_test(test_names),
-                cmocka_unit_test(test_errors),      cmocka_unit_test(test_files),
+                cmocka_unit_test(test_errors),      cmocka_unit_test(test_long_path_hides_why),
+                cmocka_unit_test(test_cut_texts),   cmocka_unit_test(test_files),
                 cmocka_unit_test(test_read_all),    cmocka_unit_test(test_frames),
                 cmocka_unit_test(test_descriptors),
         };

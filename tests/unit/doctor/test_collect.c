@@ -196,6 +196,31 @@ static void a_port_that_is_taken_is_not_free(void **state) {
         assert_int_equal(tree->facts->ports_free, 1);
 }
 
+/* "criu check", as it may end. */
+static const char *check_of(struct tree *tree, const char *script) {
+        cleanup_free char *criu = put_file(tree, "criu", script, strlen(script), 0755);
+        const struct collect_config config = { .cluster = "c",
+                                               .key_file = tree->path,
+                                               .second_key_file = "",
+                                               .state_dir = tree->path,
+                                               .runtime_dir = tree->path,
+                                               .address = "127.0.0.1",
+                                               .criu = criu };
+
+        collect_as_root(&config, tree->facts);
+        return tree->facts->criu_check_error;
+}
+
+static void what_criu_checks_is_told(void **state) {
+        struct tree *tree = *state;
+
+        assert_string_equal(check_of(tree, "#!/bin/sh\necho Error of no account\n"), "");
+        assert_non_null(strstr(check_of(tree, "#!/bin/sh\nexit 3\n"), "ended with 3"));
+        assert_non_null(strstr(check_of(tree, "#!/bin/sh\nkill -9 $$\n"), "signal 9"));
+        assert_string_equal(check_of(tree, "#!/bin/sh\necho 'Warn: old'\necho 'Error: no tun' >&2\necho more\nexit 1\n"),
+                            "Error: no tun");
+}
+
 static void facts_are_read_again_and_nonsense_is_refused(void **state) {
         struct tree *tree = *state;
         uint8_t packed[4096];
@@ -223,6 +248,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(a_disk_has_room_or_is_not_there, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_key_file_that_others_can_read_is_told, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_port_that_is_taken_is_not_free, setup, teardown),
+                cmocka_unit_test_setup_teardown(what_criu_checks_is_told, setup, teardown),
                 cmocka_unit_test_setup_teardown(facts_are_read_again_and_nonsense_is_refused, setup, teardown),
         };
 

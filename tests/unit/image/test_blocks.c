@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -178,6 +179,17 @@ static uint64_t nameless_bytes(const char *directory) {
         return sum;
 }
 
+/* The kernel grants a lease for writing on a file that nobody else has open, and runs no program that is open for writing. */
+static void nobody_has_open(const char *directory, const char *name) {
+        cleanup_free char *path = xasprintf("%s/%s", directory, name);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+        assert_true(fd >= 0);
+        if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+                fail_msg("%s is still open: %s", name, strerror(errno));
+        (void) close(fd);
+}
+
 static void test_stream(void **state) {
         struct image_known *known = image_known_create();
         struct image_place *p = image_place_create();
@@ -200,6 +212,7 @@ static void test_stream(void **state) {
         object_write(w, RM__IMAGE_KIND__IMAGE_KIND_CRIU, "", "pages-1.img", mixed);
         object_write(w, RM__IMAGE_KIND__IMAGE_KIND_REGULAR, "tmp", "file", NULL);
         object_write(w, RM__IMAGE_KIND__IMAGE_KIND_CRIU, "", "pages-2.img", mixed);
+        object_write(w, RM__IMAGE_KIND__IMAGE_KIND_AHEAD, "tmp", "1", NULL);
         assert_true(image_writer_figures(w)->have_bytes > 5 * BLOCKS / 2 * BLOCK);
         assert_int_equal(image_writer_end(w, NULL), 0);
 
@@ -212,6 +225,9 @@ static void test_stream(void **state) {
         assert_true(nameless_bytes(*state) > 0);
         assert_int_equal(image_reader_run(reader, NULL), 0);
         assert_int_equal(nameless_bytes(*state), 0); /* all have moved */
+        nobody_has_open(*state, "pages-1.img");
+        nobody_has_open(*state, "pages-2.img");
+        nobody_has_open(*state, "file");
         image_reader_destroy(reader);
         image_place_destroy(p);
         file_check(*state, "pages-1.img", mixed);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <xxhash.h>
 
 #include <endian.h>
 #include <fcntl.h>
@@ -367,7 +368,7 @@ static void test_order(void **state) {
 }
 
 /* What the receiver says to this list of present pages, of a process that has sent two, and one of zeros behind them. */
-static int present_judge(const void *list, size_t size_bytes, uint64_t offset, uint64_t close_bytes) {
+static int present_judge(const void *list, size_t size_bytes, uint64_t offset, uint64_t close_bytes, struct rm_error *ret_err) {
         void *inner = NULL;
         struct scene *s;
         uint32_t pages, slot;
@@ -383,14 +384,69 @@ static int present_judge(const void *list, size_t size_bytes, uint64_t offset, u
         assert_int_equal(image_writer_close(s->w, slot, close_bytes, NULL), 0);
         end(s, pages);
         r = take(s);
+        if (ret_err)
+                *ret_err = s->err;
         (void) teardown(&inner);
         return r;
+}
+
+/* Someone has to find out which memory that was. */
+static void test_missing_are_named(void **state) {
+        const uint64_t list[] = { htole64(PAGE), htole64(2 * PAGE), htole64(3 * PAGE), htole64(5 * PAGE) };
+        struct rm_error err = { 0 };
+
+        (void) state;
+        assert_int_equal(present_judge(list, sizeof(list), 0, sizeof(list), &err), -EBADMSG);
+        assert_non_null(strstr(err.text, "never came of process 7: the one at 4000, in a run of 2; 3 pages of it came"));
 }
 
 static int runs_judge(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
         const uint64_t list[] = { htole64(a), htole64(b), htole64(c), htole64(d) };
 
-        return present_judge(list, sizeof(list), 0, sizeof(list));
+        return present_judge(list, sizeof(list), 0, sizeof(list), NULL);
+}
+
+/* What the receiver says to one sum, of a process that has sent two pages, and one of zeros
+ * behind them; `known`: the sum comes when it has told which there are. */
+static int sum_judge(uint64_t start, uint64_t stop, uint64_t hash, bool known, size_t size_bytes) {
+        const uint64_t list[] = { htole64(PAGE), htole64(4 * PAGE) };
+        const uint64_t sum[] = { htole64(start), htole64(stop), htole64(hash), 0 };
+        void *inner = NULL;
+        struct scene *s;
+        uint32_t pages, slot;
+        int r;
+
+        assert_int_equal(setup(&inner), 0);
+        s = inner;
+        pages = pages_begin(s, "7");
+        fill(s, pages, PAGE, 1, 2);
+        fill(s, pages, 3 * PAGE, 0, 1);
+        for (int i = known ? 0 : 1; i < 2; i++) {
+                slot = begin(s, i == 0 ? RM__IMAGE_KIND__IMAGE_KIND_PRESENT : RM__IMAGE_KIND__IMAGE_KIND_SUMS, "7");
+                assert_int_equal(put(s, slot, 0, i == 0 ? list : sum, i == 0 ? sizeof(list) : size_bytes), 0);
+                assert_int_equal(image_writer_close(s->w, slot, i == 0 ? sizeof(list) : size_bytes, NULL), 0);
+        }
+        end(s, pages);
+        r = take(s);
+        (void) teardown(&inner);
+        return r;
+}
+
+static void test_sums(void **state) {
+        uint8_t pages[3 * IMAGE_BLOCK_BYTES] = { 0 };
+        uint64_t hash;
+
+        (void) state;
+        memset(pages, 1, 2 * (size_t) PAGE);
+        hash = XXH3_64bits(pages, sizeof(pages));
+        assert_int_equal(sum_judge(PAGE, 4 * PAGE, hash, true, IMAGE_SUM_BYTES), 0);
+        assert_int_equal(sum_judge(PAGE, 4 * PAGE, hash + 1, true, IMAGE_SUM_BYTES), -EBADMSG);
+        assert_int_equal(sum_judge(2 * PAGE, 5 * PAGE, hash, true, IMAGE_SUM_BYTES), -EBADMSG);
+        assert_int_equal(sum_judge(PAGE, 4 * PAGE, hash, false, IMAGE_SUM_BYTES), -EBADMSG);
+        assert_int_equal(sum_judge(PAGE, 4 * PAGE, hash, true, IMAGE_SUM_BYTES / 2), -EBADMSG);
+        assert_int_equal(sum_judge(PAGE, PAGE, hash, true, IMAGE_SUM_BYTES), -EBADMSG);
+        assert_int_equal(sum_judge(PAGE, PAGE + IMAGE_SUM_MAX_BYTES + PAGE, hash, true, IMAGE_SUM_BYTES), -EBADMSG);
+        assert_int_equal(sum_judge(PAGE + 1, 4 * PAGE + 1, hash, true, IMAGE_SUM_BYTES), -EBADMSG);
 }
 
 static void test_hostile_present(void **state) {
@@ -412,15 +468,15 @@ static void test_hostile_present(void **state) {
         assert_int_equal(runs_judge(PAGE, 2 * PAGE, 2 * PAGE, 3 * PAGE + 1), -EBADMSG);
         assert_int_equal(runs_judge(PAGE, 2 * PAGE, 2 * PAGE + 16, 3 * PAGE), -EBADMSG);
         assert_int_equal(runs_judge(PAGE, 2 * PAGE, UINT64_MAX - PAGE + 1, UINT64_MAX - PAGE + 1), -EBADMSG);
-        assert_int_equal(present_judge(list, 16, 0, 16), 0);
-        assert_int_equal(present_judge(list, 15, 0, 15), -EBADMSG);
-        assert_int_equal(present_judge(list, 8, 0, 8), -EBADMSG);
-        assert_int_equal(present_judge(list, 16, 16, 32), -EBADMSG);
-        assert_int_equal(present_judge(list, 16, 16, 16), -EBADMSG);
-        assert_int_equal(present_judge(list, 16, 0, 0), -EBADMSG);
-        assert_int_equal(present_judge(list, 16, 0, 32), -EBADMSG);
-        assert_int_equal(present_judge(list, 16, IMAGE_PRESENT_MAX_BYTES, 16), -EBADMSG);
-        assert_int_equal(present_judge(zeros, sizeof(zeros), 0, sizeof(zeros)), -EBADMSG);
+        assert_int_equal(present_judge(list, 16, 0, 16, NULL), 0);
+        assert_int_equal(present_judge(list, 15, 0, 15, NULL), -EBADMSG);
+        assert_int_equal(present_judge(list, 8, 0, 8, NULL), -EBADMSG);
+        assert_int_equal(present_judge(list, 16, 16, 32, NULL), -EBADMSG);
+        assert_int_equal(present_judge(list, 16, 16, 16, NULL), -EBADMSG);
+        assert_int_equal(present_judge(list, 16, 0, 0, NULL), -EBADMSG);
+        assert_int_equal(present_judge(list, 16, 0, 32, NULL), -EBADMSG);
+        assert_int_equal(present_judge(list, 16, IMAGE_PRESENT_MAX_BYTES, 16, NULL), -EBADMSG);
+        assert_int_equal(present_judge(zeros, sizeof(zeros), 0, sizeof(zeros), NULL), -EBADMSG);
 }
 
 /* A process ends, and another one gets its pid. */
@@ -503,6 +559,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_later, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_all_later, setup, teardown),
                 cmocka_unit_test(test_order),
+                cmocka_unit_test(test_missing_are_named),
+                cmocka_unit_test(test_sums),
                 cmocka_unit_test(test_hostile_present),
                 cmocka_unit_test_setup_teardown(test_pid_again, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_pid_twice, setup, teardown),

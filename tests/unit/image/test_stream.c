@@ -254,13 +254,21 @@ static void small_stream_make(struct memory *m) {
         image_writer_destroy(w);
 }
 
+/* Where something is decoded each byte counts, and in the middle, which is payload under one
+ * checksum, some of them; all in a thorough run. */
+static size_t next_byte(const struct memory *m, size_t i) {
+        bool payload = i >= 600 && i + 600 < m->size_bytes;
+
+        return i + (payload && !getenv("RM_TEST_THOROUGH") ? 37 : 1);
+}
+
 static void test_every_flipped_bit_is_seen(void **state) {
         struct memory m;
 
         (void) state;
         small_stream_make(&m);
         assert_int_equal(memory_read_nowhere(&m, NULL), 0);
-        for (size_t i = 0; i < m.size_bytes; i++) {
+        for (size_t i = 0; i < m.size_bytes; i = next_byte(&m, i)) {
                 /* All bits where something is decoded, one where it is payload. */
                 unsigned step = i < 600 || i + 600 > m.size_bytes ? 1 : 5;
 
@@ -284,8 +292,12 @@ static void test_every_cut_is_seen(void **state) {
         (void) state;
         small_stream_make(&m);
         whole = m.size_bytes;
-        for (m.size_bytes = 0; m.size_bytes < whole; m.size_bytes++)
+        for (size_t cut = 0; cut < whole;) {
+                m.size_bytes = cut;
                 assert_int_equal(memory_read_nowhere(&m, NULL), -EPIPE);
+                m.size_bytes = whole;
+                cut = next_byte(&m, cut);
+        }
         assert_int_equal(memory_read_nowhere(&m, NULL), 0);
         memory_finish(&m);
 }

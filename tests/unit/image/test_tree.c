@@ -16,6 +16,7 @@
 #include "common/util.h"
 #include "daemon/image/place.h"
 #include "daemon/image/tree.h"
+#include "tests/unit/repeat.h"
 #include "trees.h"
 
 struct places {
@@ -211,7 +212,7 @@ static void test_random_trees(void **state) {
         uint64_t x = 4711;
         unsigned n = 0;
 
-        for (unsigned i = 0; i < 10; i++) {
+        for (unsigned i = 0; i < repetitions(12); i++) {
                 void *inner = NULL;
                 struct image_tree_figures figures = { 0 };
                 struct places *p;
@@ -235,7 +236,7 @@ static void test_random_trees(void **state) {
                 n += compare(p);
                 (void) teardown(&inner);
         }
-        assert_true(n > 300);
+        assert_true(n > 25 * repetitions(12));
         (void) state;
 }
 

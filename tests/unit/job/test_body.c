@@ -303,6 +303,58 @@ static void test_unwritable(void **state) {
         (void) remove_tree(top);
 }
 
+static ino_t inode_of(const char *path) {
+        struct stat st;
+
+        assert_int_equal(stat(path, &st), 0);
+        return st.st_ino;
+}
+
+/* A body that is kept in memory only, was written without waiting for the disk, or lies there from before, is not safe yet: it is written, or refused, as if it were not there. */
+static void test_not_safe_yet(void **state) {
+        char top[] = "/tmp/test-body-XXXXXX";
+        uint8_t in_memory[STATE_DIGEST_BYTES], on_disk[STATE_DIGEST_BYTES];
+        struct body_store *store = NULL;
+        int code = 1;
+        ino_t before;
+
+        (void) state;
+        assert_non_null(mkdtemp(top));
+        cleanup_free char *dir = xasprintf("%s/launch", top);
+
+        assert_int_equal(body_store_open(base, dir, &store, NULL), 0);
+        assert_int_equal(rmdir(dir), 0);
+        body_digest((const uint8_t *) "A=1", 3, in_memory);
+        body_store_put(store, in_memory, (const uint8_t *) "A=1", 3);
+        body_store_put_safely(store, in_memory, (uint8_t *) xstrdup("A=1"), 3, on_stored, &code);
+        while (code == 1)
+                (void) event_base_loop(base, EVLOOP_ONCE);
+        assert_int_equal(code, -ENOENT);
+        check_there(store, in_memory, "A=1");
+        assert_int_equal(mkdir(dir, 0700), 0);
+        put(store, "A=1", in_memory);
+        assert_int_equal(count_files(dir), 1);
+        assert_int_equal(body_store_bytes(store), 3);
+
+        body_digest((const uint8_t *) "B=2", 3, on_disk);
+        cleanup_free char *file = file_of(dir, on_disk);
+        body_store_put(store, on_disk, (const uint8_t *) "B=2", 3);
+        before = inode_of(file);
+        put(store, "B=2", on_disk);
+        assert_int_not_equal(inode_of(file), before);
+        before = inode_of(file);
+        put(store, "B=2", on_disk); /* it is now */
+        assert_int_equal(inode_of(file), before);
+        body_store_close(store);
+
+        assert_int_equal(body_store_open(base, dir, &store, NULL), 0);
+        put(store, "B=2", on_disk);
+        assert_int_not_equal(inode_of(file), before);
+        assert_int_equal(count_files(dir), 2);
+        body_store_close(store);
+        (void) remove_tree(top);
+}
+
 static void test_many(void **state) {
         char top[] = "/tmp/test-body-XXXXXX";
         struct body_store *store = NULL;
@@ -333,6 +385,7 @@ int main(void) {
                 cmocka_unit_test(test_store),
                 cmocka_unit_test(test_closed_while_writing),
                 cmocka_unit_test(test_unwritable),
+                cmocka_unit_test(test_not_safe_yet),
                 cmocka_unit_test(test_many),
         };
         int r;

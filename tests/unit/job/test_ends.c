@@ -21,8 +21,8 @@ static int tear_down(void **state) {
         return 0;
 }
 
-/* The failure of a job that mpirun gives no reason for: what it is told of, the state may take for the loss of a node. */
-static bool is_told(struct world *w, int wait_status, uint32_t signalled, bool lost, const char *reason) {
+static bool is_told_of(struct world *w, Rm__JobState final_state, int wait_status, uint32_t signalled, bool lost,
+                       const char *reason) {
         struct rmd rmd = { .base = w->base, .cluster = w->nodes[0].cluster };
         struct runner runner = { .rmd = &rmd };
         struct resident group = {
@@ -39,9 +39,29 @@ static bool is_told(struct world *w, int wait_status, uint32_t signalled, bool l
 
         job.id = 7;
         job.state = RM__JOB_STATE__JOB_COMPLETING;
-        job.final_state = RM__JOB_STATE__JOB_FAILED;
+        job.final_state = final_state;
         job.reason = (char *) reason;
         return !ends_told(&runner, &group, &job);
+}
+
+/* The failure of a job that mpirun gives no reason for: what it is told of, the state may take for the loss of a node. */
+static bool is_told(struct world *w, int wait_status, uint32_t signalled, bool lost, const char *reason) {
+        return is_told_of(w, RM__JOB_STATE__JOB_FAILED, wait_status, signalled, lost, reason);
+}
+
+static bool is_told_of_success(struct world *w, int wait_status, uint32_t signalled, bool lost) {
+        return is_told_of(w, RM__JOB_STATE__JOB_COMPLETED, wait_status, signalled, lost, "");
+}
+
+/* What mpirun calls a success is none where a daemon did not end well. */
+static void test_bad_end_makes_a_failure_of_a_success(void **state) {
+        struct world *w = *state;
+
+        assert_false(is_told_of_success(w, W_EXITCODE(0, 0), 0, false));
+        assert_true(is_told_of_success(w, W_EXITCODE(1, 0), 0, false));
+        assert_true(is_told_of_success(w, W_EXITCODE(137, 0), 0, false));
+        assert_true(is_told_of_success(w, W_EXITCODE(0, SIGSEGV), 0, false));
+        assert_true(is_told_of_success(w, 0, 0, true));
 }
 
 /* rmd ends the daemons that mpirun leaves behind: that they end so is no reason for anything. */
@@ -60,6 +80,7 @@ static void test_end_by_own_signal_is_not_told(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_bad_end_makes_a_failure_of_a_success, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_end_by_own_signal_is_not_told, set_up, tear_down),
         };
 

@@ -366,8 +366,13 @@ static size_t count_words(const struct launch_command *command, const char *word
 
 /* mpirun and the ranks of a job that goes on without lost ones are told so; of any other job they are not, whatever its environment says. */
 static void test_goes_on_without_ranks(void **state) {
-        static const char *const env[] = { "OMPI_MCA_coll=^self", "RM_ON_RANK_LOSS=continue", "RM_CRITICAL_RANKS=0",
-                                           "RM_SPARE_RANKS=1",    "LD_PRELOAD=mine.so",       NULL };
+        static const char *const env[] = { "OMPI_MCA_coll=^self",
+                                           "RM_ON_RANK_LOSS=continue",
+                                           "RM_CRITICAL_RANKS=0",
+                                           "RM_SPARE_RANKS=1",
+                                           "LD_PRELOAD=mine.so",
+                                           "RM_LOSS_WAIT=1",
+                                           NULL };
         struct launch_command command;
         struct job j;
 
@@ -397,6 +402,13 @@ static void test_goes_on_without_ranks(void **state) {
         launch_group_command(&command, &j.job, j.job.spec, "exec prted", LAUNCH_WITH_FT);
         assert_string_equal(env_value(&command, "RM_CRITICAL_RANKS"), "0,2-3");
         assert_string_equal(env_value(&command, "RM_SPARE_RANKS"), "2");
+        assert_null(env_value(&command, "RM_LOSS_WAIT"));
+        launch_set_loss_wait(&command, j.job.spec, 10000000);
+        assert_string_equal(env_value(&command, "RM_LOSS_WAIT"), "120");
+        launch_command_finish(&command);
+        launch_group_command(&command, &j.job, j.job.spec, "exec prted", LAUNCH_WITH_FT);
+        launch_set_loss_wait(&command, j.job.spec, 500000);
+        assert_string_equal(env_value(&command, "RM_LOSS_WAIT"), "60");
         assert_string_equal(env_value(&command, "LD_PRELOAD"), "mine.so:/run/rmd-ft.so");
         launch_command_finish(&command);
 }

@@ -70,7 +70,7 @@ is "input from a pipe" "$(seq 1 300000 | "$mpirun" -n 1 md5sum)" "$(md5sum <"$di
 run "$mpirun" -n 1 cat </dev/null; is "no input" "$out/$code" "/0"
 run "$mpirun" -n 1 cat <&-; is "closed input" "$out/$code" "/0"
 run timeout 20 "$mpirun" -n 1 true <"$dir/in"; is "input nobody reads" $code 0
-is "a reader that goes" "$({ timeout 20 "$mpirun" -n 1 sh -c 'for i in 1 2 3; do echo $i; sleep 0.1; done; exec sleep 30' 2>"$dir/err"; echo $? >"$dir/code"; } | head -1)" 1
+is "a reader that goes" "$({ timeout 20 "$mpirun" -n 1 sh -c 'i=1; while :; do echo $i; i=$((i + 1)); sleep 0.1; done' 2>"$dir/err"; echo $? >"$dir/code"; } | head -1)" 1
 is "a reader that goes: the job ends" "$(<"$dir/code")" 141
 has "a reader that goes: says so" "$(<"$dir/err")" "standard output was closed (SIGPIPE): job"
 is "a reader of errors that goes: the job goes on" "$({ "$mpirun" -n 1 sh -c 'for i in 1 2 3; do echo $i >&2; sleep 0.1; done; echo end' 2>&1 >"$dir/out"; echo $? >"$dir/code"; } | head -1)$(<"$dir/out")/$(<"$dir/code")" "1end/0"
@@ -79,8 +79,9 @@ sleep 0.3; run "$rmctl" attach-job "$job" </dev/null; is "attach: output missed 
 
 background "$mpirun" -n 1 sh -c 'trap "echo int; exit 3" INT; echo ready; sleep 20 & wait'; kill -INT "$front"; collect; is "SIGINT reaches the job" "${out/$'\n'/ }/$code" "ready int/3"
 background "$mpirun" -n 1 sh -c 'trap "echo term; exit 4" TERM; echo ready; sleep 20 & wait'; kill -TERM "$front"; collect; is "SIGTERM reaches the job" "${out/$'\n'/ }/$code" "ready term/4"
-background "$mpirun" -n 1 sh -c 'trap "" INT; echo ready; sleep 20'; kill -INT "$front"; sleep 0.2; kill -INT "$front"; collect; is "a second SIGINT kills" $code 137
-background "$mpirun" -n 1 sh -c 'echo ready; sleep 2; echo done'; kill -TSTP "$front"; sleep 0.5; state=$(cut -d' ' -f3 <"/proc/$front/stat"); kill -CONT "$front"; collect
+background "$mpirun" -n 1 sh -c 'trap "echo int" INT; echo ready; sleep 20; sleep 20'; kill -INT "$front"; until_says "$dir/out" int; kill -INT "$front"; collect; is "a second SIGINT kills" $code 137
+background "$mpirun" -n 1 sh -c 'echo ready; until [ -e '"$dir"'/continued ]; do sleep 0.1; done; echo done'; kill -TSTP "$front"
+until_says "/proc/$front/status" "State:	T"; state=$(cut -d' ' -f3 <"/proc/$front/stat"); kill -CONT "$front"; : >"$dir/continued"; collect
 is "stopped and continued" "$state/${out/$'\n'/ }/$code" "T/ready done/0"
 background "$mpirun" -n 1 sh -c 'echo ready; sleep 0.5; echo done'; kill -KILL "$front"; collect
 job=$("$rmctl" list-jobs --all --no-header | awk 'END { print $1 }'); run "$rmctl" attach-job "$job" </dev/null; is "a killed front end leaves the job" "${out/$'\n'/ }/$code" "ready done/0"
@@ -129,11 +130,14 @@ run "$rmctl" drain-node n9; is "unknown node" "$code" 1; has "unknown node: whic
 run "$rmctl" resume-node n2,n3; is "resume-node" "$out/$code" "n[2-3] resumed/0"
 run "$rmctl" drain-node n4 --wait --timeout 0; is "drain-node --timeout 0" $code 2
 run "$rmctl" drain-node n6 --wait --timeout 300ms; is "drain-node --timeout" $code 1; has "drain-node --timeout: says so" "$err" "not drained"
+run timeout 10 "$rmctl" drain-node 'n[2-3]' --reason lost --wait; is "drain-node --wait of nodes that go down" $code 1
+has "drain-node --wait of nodes that go down: says so" "$err" "n[2-3] cannot be waited for (DOWN"
+run "$rmctl" resume-node n2,n3
 for time in 0 0s -5s soon 5x ''; do run "$rmctl" drain-node n1 --deadline "$time"; is "drain-node --deadline '$time'" "$code/$(wc -l <"$dir/err")" 2/1; done
 has "drain-node --deadline: what is wrong" "$err" "--deadline: '' is not a time"
-run "$rmctl" drain-node n1 --deadline 5m; is "drain-node --deadline" "$out/$code" "n1 draining/0"
-run "$rmctl" list-nodes n1; has "list-nodes: deadline" "$out" "(root, deadline in 4m 59s)"
-run "$rmctl" show-node n1; has "show-node: deadline" "$out" "in 4m 59s (20"
+run "$rmctl" drain-node n1 --deadline 5h; is "drain-node --deadline" "$out/$code" "n1 draining/0"
+run "$rmctl" list-nodes n1; has "list-nodes: deadline" "$out" "(root, deadline in 4h 59m)"
+run "$rmctl" show-node n1; has "show-node: deadline" "$out" "in 4h 59m (20"
 run "$rmctl" list-nodes n1 --json; has "list-nodes --json: deadline" "$out" '"drain_deadline": "20'
 run "$rmctl" resume-node n1
 run "$rmctl" list-nodes n1 --json; has "list-nodes --json: no deadline" "$out" '"drain_deadline": null'

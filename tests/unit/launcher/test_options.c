@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -349,6 +351,19 @@ static void relative_availability_becomes_absolute(void **state) {
         options_finish(&o);
 }
 
+/* The limits are the shell's, not what its user could raise them to. */
+static void check_limits(const Rm__JobSpec *spec) {
+        assert_int_equal(spec->n_rlimits, RLIM_NLIMITS);
+        for (size_t i = 0; i < spec->n_rlimits; i++) {
+                struct rlimit limit;
+
+                assert_int_equal(getrlimit((__rlimit_resource_t) spec->rlimits[i]->resource, &limit), 0);
+                assert_int_equal(spec->rlimits[i]->resource, i);
+                assert_true(spec->rlimits[i]->soft == limit.rlim_cur);
+                assert_true(spec->rlimits[i]->hard == limit.rlim_max);
+        }
+}
+
 static void a_job_is_captured_whole(void **state) {
         static char *argv[] = { (char *) "mpirun", (char *) "-n", (char *) "2", (char *) "./my prog", NULL };
         struct command command = { .argv = argv, .argc = 4, .ranks = 2, .program = "./my prog" };
@@ -364,8 +379,12 @@ static void a_job_is_captured_whole(void **state) {
         struct rm_error err = { 0 };
         Rm__JobSpec *spec = NULL;
         size_t env = 0;
+        struct rlimit files;
+        mode_t mask = umask(027);
 
         (void) state;
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit) { files.rlim_max - 1, files.rlim_max }), 0);
         assert_int_equal(chdir("/dev"), 0);
         while (environ[env])
                 env++;
@@ -381,7 +400,10 @@ static void a_job_is_captured_whole(void **state) {
         assert_true(spec->checkpoint_files && spec->checkpoint_at_limit);
         assert_int_equal(spec->recover_wait_usec, 13);
         assert_int_equal(spec->rank_memory_bytes, 51); /* half, and no less */
-        assert_true(spec->n_rlimits >= 15);
+        check_limits(spec);
+        assert_int_equal(spec->umask, 027);
+        assert_int_equal(umask(mask), 027); /* it was looked at, and left */
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
         assert_true(spec->input);
         assert_int_not_equal(rm__job_spec__get_packed_size(spec), 0);
         capture_free(spec);

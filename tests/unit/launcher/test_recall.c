@@ -10,6 +10,7 @@
 
 #include "common/util.h"
 #include "launcher/client/recall.h"
+#include "tests/unit/repeat.h"
 
 #define MIB (1U << 20)
 
@@ -58,7 +59,7 @@ static void keeps_what_it_is_given(const char *directory) {
         uint64_t begin = 0, end = 0;
 
         srandom(4711);
-        for (int i = 0; i < 150; i++) {
+        for (unsigned i = 0; i < repetitions(200); i++) {
                 uint64_t kept = end - begin;
 
                 switch (random() % 8) {

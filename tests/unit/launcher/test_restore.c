@@ -11,6 +11,7 @@
 #include "common/frame.h"
 #include "common/util.h"
 #include "launcher/client/attachment.h"
+#include "tests/unit/repeat.h"
 
 #define SECOND UINT64_C(1000000)
 #define CHECKPOINTS_MAX 4
@@ -771,7 +772,7 @@ static void play(unsigned seed) {
 
 static void whatever_happens_output_comes_once(void **state) {
         (void) state;
-        for (unsigned seed = 1; seed <= ROUNDS; seed++)
+        for (unsigned seed = 1; seed <= repetitions(ROUNDS); seed++)
                 play(seed);
 }
 

@@ -7,6 +7,7 @@
 struct scene {
         struct world w;
         uint64_t job;
+        uint32_t capsules_per_core; /* for moves(); 0: no limit */
 };
 
 static int set_up(void **state) {
@@ -60,6 +61,12 @@ static void run(struct scene *s) {
         assert_int_equal(running(&s->w, s->job), 0);
 }
 
+/* With so many capsules allowed for each core. */
+static int32_t *place_with(struct scene *s, const struct view *view, const int32_t *active, uint32_t capsules_per_core) {
+        return parked_place(s->w.indexed, snapshot_view(view->snapshot), 0, job_of(s),
+                            &(struct parked_start) { .n_groups = 4, .group_node = active, .capsules_per_core = capsules_per_core });
+}
+
 static void test_policies_see_active_groups(void **state) {
         struct scene *s = *state;
         struct view view = see(s);
@@ -98,7 +105,7 @@ static void test_placed_where_cores_are(void **state) {
         static const int32_t active[] = { 0 };
         struct scene *s = *state;
         struct view view = see(s);
-        cleanup_free int32_t *nodes = parked_place(snapshot_view(view.snapshot), 0, job_of(s), active, 4);
+        cleanup_free int32_t *nodes = place_with(s, &view, active, 0);
 
         assert_non_null(nodes);
         assert_int_equal(nodes[0], 0);
@@ -118,12 +125,44 @@ static void test_need_memory(void **state) {
         view = see(s);
         for (uint32_t n = 0; n < 3; n++)
                 snapshot_node(view.snapshot, n)->memory = snapshot_node(view.snapshot, n)->memory_free = n == 0 ? 1000 : 2000;
-        some = parked_place(snapshot_view(view.snapshot), 0, job_of(s), active, 4);
+        some = place_with(s, &view, active, 0);
         assert_non_null(some);
         for (uint32_t g = 1; g < 4; g++)
                 assert_int_not_equal(some[g], 0);
         snapshot_node(view.snapshot, 2)->memory_free = 0;
-        assert_null(parked_place(snapshot_view(view.snapshot), 0, job_of(s), active, 4));
+        assert_null(place_with(s, &view, active, 0));
+        view_finish(&view);
+}
+
+static void small_nodes(struct scene *s) {
+        assert_int_equal(join(&s->w, "n1", 1), 0);
+        assert_int_equal(join(&s->w, "n2", 1), 0);
+        assert_int_equal(join(&s->w, "n3", 1), 0);
+}
+
+/* Each group, and the head, is a process of root's with its own network. */
+static void test_nodes_have_so_many_capsules(void **state) {
+        static const int32_t active[] = { 0 };
+        struct scene *s = *state;
+        struct view view = see(s);
+        cleanup_free int32_t *nodes = NULL;
+        int32_t *none;
+
+        small_nodes(s);
+        nodes = place_with(s, &view, active, 2);
+        assert_non_null(nodes);
+        for (uint32_t g = 1; g < 4; g++)
+                assert_int_not_equal(nodes[g], 0); /* which has the head and a group */
+        none = place_with(s, &view, active, 1);
+        assert_null(none); /* nor one that computes, and may be parked tomorrow */
+        view_finish(&view);
+        run(s); /* 2, 1 and 2 capsules */
+        assert_int_equal(submit_resizable(&s->w, 4, 2, 1), 2);
+        s->job = 2;
+        view_create(s->w.indexed, &(struct view_config) { .group_size = 2, .horizon_usec = 1, .bytes_per_cost = 1 }, &view);
+        none = parked_place(s->w.indexed, snapshot_view(view.snapshot), 1, job_of(s),
+                            &(struct parked_start) { .n_groups = 2, .group_node = active, .head_node = 1, .capsules_per_core = 2 });
+        assert_null(none); /* those of other jobs count, also where no policy sees them */
         view_finish(&view);
 }
 
@@ -131,7 +170,7 @@ static size_t moves(struct scene *s, struct round_result *ret) {
         struct view view = see(s);
 
         *ret = (struct round_result) { 0 };
-        parked_moves(s->w.indexed, snapshot_view(view.snapshot), 0, job_of(s), ret);
+        parked_moves(s->w.indexed, snapshot_view(view.snapshot), 0, job_of(s), s->capsules_per_core, ret);
         view_finish(&view);
         return ret->n_actions;
 }
@@ -165,12 +204,34 @@ static void test_leave_nodes_that_are_drained(void **state) {
         assert_int_equal(moves(s, &result), 0);
 }
 
+/* What an availability file excludes waits for room; what is drained does not. */
+static void test_limit_keeps_no_node_from_being_emptied(void **state) {
+        struct scene *s = *state;
+        struct round_result result;
+
+        small_nodes(s);
+        run(s);
+        s->capsules_per_core = 1;
+        assert_int_equal(job_available(&s->w, s->job, "n3", 0, ""), 0);
+        assert_int_equal(moves(s, &result), 0);
+        s->capsules_per_core = 2;
+        assert_int_equal(moves(s, &result), 1); /* of two */
+        free(result.actions);
+        assert_int_equal(drain(&s->w, "n3", "disk", false), 0);
+        s->capsules_per_core = 1;
+        assert_int_equal(moves(s, &result), 2);
+        assert_int_equal(result.actions[0].from, 2);
+        free(result.actions);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_policies_see_active_groups, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_groups_have_ranks_of_one_kind, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_placed_where_cores_are, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_need_memory, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_nodes_have_so_many_capsules, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_limit_keeps_no_node_from_being_emptied, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_leave_nodes_that_are_drained, set_up, tear_down),
         };
 

@@ -1,6 +1,7 @@
 /* From the cluster's state to what the scheduler sees of it. */
 #include <errno.h>
 
+#include "common/groups.h"
 #include "daemon/leader/admit.h"
 #include "daemon/leader/view.h"
 #include "daemon/sched/fold.h"
@@ -40,6 +41,33 @@ static uint64_t running_job(struct world *w) {
         assert_int_equal(ready(w, job, 1, "n2"), 0);
         assert_int_equal(running(w, job), 0);
         return job;
+}
+
+/* A job that was let in can be placed: whatever the size of nodes, or the administrator, asks for,
+ * there are addresses for its groups. */
+static void test_groups_have_addresses(void **state) {
+        static const struct {
+                uint32_t ranks, active, group_size, configured;
+        } jobs[] = {
+                { 65536, 0, 0, 1 },
+                { 65536, 1, 0, 0 }, /* active ranks fill their groups, which have one rank */
+                { 65536, 65521, 0, 0 }, /* a prime */
+                { STATE_GROUPS_MAX, 0, 1, 0 },
+                { STATE_GROUPS_MAX + 1, 0, 0, 1 },
+        };
+        struct world *w = *state;
+
+        for (size_t i = 0; i < ARRAY_SIZE(jobs); i++) {
+                Rm__JobSpec spec = RM__JOB_SPEC__INIT;
+                uint32_t size;
+
+                spec.ranks = jobs[i].ranks;
+                spec.active_ranks = jobs[i].active;
+                spec.group_size = jobs[i].group_size;
+                size = view_group_size(w->state, &spec, jobs[i].configured);
+                if (groups_number(spec.ranks, size) > STATE_GROUPS_MAX)
+                        fail_msg("job %zu: groups of %u ranks", i, size);
+        }
 }
 
 static struct view make_view(const struct world *w, uint32_t group_size) {
@@ -433,6 +461,29 @@ static void test_moving(void **state) {
         view_finish(&view);
 }
 
+/* A group that never moved is taken to be like the others of its job, and only without those like what is usual. */
+static void test_guess_is_of_the_own_job(void **state) {
+        static const uint64_t freezes[] = { 2000000, 500000 };
+        struct world *w = *state;
+        struct view view;
+
+        for (int i = 0; i < 2; i++) {
+                uint64_t move;
+
+                assert_int_equal(move_start(w, running_job(w), 1, "n3"), 0);
+                move = w->created;
+                assert_int_equal(move_commit(w, move), 0);
+                assert_int_equal(move_done(w, move, 1000, freezes[i]), 0);
+        }
+        (void) running_job(w);
+        view = make_view(w, 0);
+        for (int i = 0; i < 2; i++)
+                assert_int_equal(view.jobs[i].group_move_usec[0], freezes[i]);
+        for (int i = 0; i < 2; i++)
+                assert_int_equal(view.jobs[2].group_move_usec[i], (freezes[0] + freezes[1]) / 2);
+        view_finish(&view);
+}
+
 static void test_aborted_move_leaves_no_trace(void **state) {
         struct world *w = *state;
         uint64_t id = running_job(w);
@@ -637,6 +688,36 @@ static void test_one_bad_job_stops_scheduling(void **state) {
         view_finish(&view);
 }
 
+/* What to do about it stands at the end of the reason, behind a name as long as names may be. */
+static void test_reason_of_awaiting_job_is_whole(void **state) {
+        static const char name[] = "a-node-with-a-name-that-is-as-long-as-a-name-of-a-node-may-be-x";
+        struct world *w = *state;
+        char *stored[] = { (char *) name };
+        Rm__CheckpointPart part = RM__CHECKPOINT_PART__INIT, *parts[] = { &part };
+        Rm__Checkpoint checkpoint = RM__CHECKPOINT__INIT, *checkpoints[] = { &checkpoint };
+        int id = submit(w, 2);
+        Rm__Job *job = state_job(w->state, (uint64_t) id);
+        struct view view;
+
+        assert_int_equal(strlen(name), 63);
+        assert_int_equal(join(w, name, 4), 0);
+        assert_int_equal(health(w, name, RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        part.stored = stored;
+        part.n_stored = 1;
+        checkpoint.id = UINT64_MAX;
+        checkpoint.state = RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
+        checkpoint.parts = parts;
+        checkpoint.n_parts = 1;
+        job->checkpoints = checkpoints;
+        job->n_checkpoints = 1;
+        view = make_view(w, 0);
+        job->checkpoints = NULL;
+        job->n_checkpoints = 0;
+        expect_left_out(&view, job->id, name);
+        expect_left_out(&view, job->id, "18446744073709551615 (without its checkpoints, see remove-checkpoint, it begins anew)");
+        view_finish(&view);
+}
+
 static void test_moving_job_left_out_holds_both_ends(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
@@ -759,6 +840,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_empty),
                 cmocka_unit_test_setup_teardown(test_nodes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_groups_have_addresses, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_failing_nodes, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_node_with_warning, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_objective, set_up, tear_down),
@@ -771,12 +853,14 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_time_left, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_steps, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_moving, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_guess_is_of_the_own_job, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_aborted_move_leaves_no_trace, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_failing_destination_is_tried_for_ever, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_folding, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_group_size, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_group_size_in_view, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_one_bad_job_stops_scheduling, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_reason_of_awaiting_job_is_whole, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_moving_job_left_out_holds_both_ends, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_too_many_ranks_stop_scheduling, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_costs_stop_scheduling, set_up, tear_down),

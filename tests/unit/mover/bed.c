@@ -27,6 +27,8 @@ int bed_setup(void **state) {
         struct bed *b = xcalloc(1, sizeof(*b));
 
         (void) signal(SIGPIPE, SIG_IGN);
+        /* Also what the test does not compare itself. */
+        assert_int_equal(setenv("RM_COMPARE_PAGES", "1", 1), 0);
         strcpy(b->base, "/tmp/rmd-test-mover.XXXXXX");
         assert_non_null(mkdtemp(b->base));
         b->key_file = xasprintf("%s/key", b->base);
@@ -36,7 +38,6 @@ int bed_setup(void **state) {
         b->out = place(b, "out");
         b->tree_from = place(b, "from");
         b->tree_to = place(b, "to");
-        b->accept_timeout_msec = 2000;
         *state = b;
         return 0;
 }
@@ -79,7 +80,6 @@ uint32_t say_receive(struct bed *b, const char *key_file, const char *token) {
         m.images_dir = b->out;
         m.trees = trees;
         m.n_trees = 1;
-        m.timeout_msec = 3000;
         m.accept_timeout_msec = b->accept_timeout_msec;
         m.max_bytes = b->max_bytes;
         command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
@@ -106,7 +106,6 @@ void say_send(struct bed *b, const char *key_file, const char *token, uint32_t p
         m.key_file = (char *) key_file;
         m.cluster = (char *) "test";
         m.images_dir = b->images;
-        m.timeout_msec = 3000;
         m.codec = b->codec;
         command.body_case = RM__MOVER_COMMAND__BODY_SEND;
         command.send = &m;

@@ -21,7 +21,7 @@ struct bed {
         bool postcopy; /* of the pre-copy */
         uint64_t deadline_usec; /* likewise */
         Rm__MoverCodec codec;
-        unsigned accept_timeout_msec; /* of the receiver */
+        unsigned accept_timeout_msec; /* of the receiver; 0: as rm-mover has it by default */
         uint64_t max_bytes; /* that the receiver keeps; 0: no limit */
         struct pair pair;
         int codes[2];

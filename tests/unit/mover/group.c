@@ -41,11 +41,17 @@ void stand_still(pid_t pid) {
 }
 
 /* CRIU's part, without pages. The sender has begun with the freeze when it takes what is in the pipe. */
-void group_dump(const char *images_dir) {
+void group_dump_files(const char *images_dir, const void *entries, size_t size) {
+        static const uint8_t magic[] = { 0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56 };
         int sock = fake_criu_connect(images_dir);
-        int inventory, waiting = 0;
+        int files, inventory, waiting = 0;
 
         assert_true(sock >= 0);
+        files = fake_criu_open(sock, "files.img");
+        assert_true(files >= 0);
+        assert_int_equal(write_all(files, magic, sizeof(magic)), 0);
+        assert_int_equal(write_all(files, entries, size), 0);
+        (void) close(files);
         inventory = fake_criu_open(sock, "inventory.img");
         assert_true(inventory >= 0);
         assert_int_equal(write_all(inventory, "inventory", 9), 0);
@@ -54,6 +60,10 @@ void group_dump(const char *images_dir) {
         assert_int_equal(waiting, 0);
         (void) close(inventory);
         (void) close(sock);
+}
+
+void group_dump(const char *images_dir) {
+        group_dump_files(images_dir, "", 0);
 }
 
 /* In the same pid namespace there are others who make processes. */

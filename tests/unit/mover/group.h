@@ -12,7 +12,10 @@ char *procs_of(const pid_t *pids, size_t n);
 /* Returns when it does. */
 void stand_still(pid_t pid);
 
-/* CRIU's part, without pages: an image "inventory.img" with that word in it. Returns when the mover has taken it: so it has begun with the freeze. */
+/* CRIU's part, without pages: an image "inventory.img" with that word in it, and a "files.img" with these entries. Returns when the mover has taken the former: so it has begun with
+ * the freeze. */
+void group_dump_files(const char *images_dir, const void *entries, size_t size);
+/* No entries. */
 void group_dump(const char *images_dir);
 
 /* A child with this pid, which another one had before. */

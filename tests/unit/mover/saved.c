@@ -26,7 +26,6 @@ int saved_setup(void **state) {
         (void) bed_setup(&bed);
         s->bed = bed;
         s->bed->codec = RM__MOVER_CODEC__MOVER_CODEC_NONE;
-        s->bed->accept_timeout_msec = 60000; /* who loads reads the manifest first */
         s->store = xasprintf("%s/store", s->bed->base);
         s->memory_bytes = 1U << 30;
         s->key_file = s->bed->key_file;
@@ -111,7 +110,7 @@ void say_captured(struct saved *s) {
         tree.path = s->bed->tree_from;
         m.trees = trees;
         m.n_trees = 1;
-        m.carry = (ProtobufCBinaryData) { .data = (uint8_t *) (uintptr_t) "carry", .len = CARRY_BYTES };
+        m.carry = (ProtobufCBinaryData) { .data = (uint8_t *) (uintptr_t) CARRY, .len = CARRY_BYTES };
         command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
         command.dump_done = &m;
         pair_say(&s->pair, PAIR_SEND, &command);
@@ -215,7 +214,7 @@ void load_make(struct saved *s, uint64_t number) {
         e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_LOADING);
         assert_non_null(e);
         assert_int_equal(e->loading->carry.len, CARRY_BYTES);
-        assert_memory_equal(e->loading->carry.data, "carry", CARRY_BYTES);
+        assert_memory_equal(e->loading->carry.data, CARRY, CARRY_BYTES);
         assert_true(e->loading->raw_bytes > 0);
         rm__mover_event__free_unpacked(e, NULL);
         expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);

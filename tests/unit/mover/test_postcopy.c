@@ -27,7 +27,9 @@
 enum {
         PAGE = PAGES_PAGE_BYTES,
         AREA = 32 << 20 >> 12,
-        SOON = 64, /* pieces: what was on the way when a page is asked for, and no part of the rest to speak of */
+        FULL_USEC = 100000, /* until all sockets on the way are full */
+        /* A page comes behind the megabyte that may be under way when a page is asked for, and what the filler's own socket holds */
+        SOON_BYTES = 3 << 19,
 };
 
 static int setup(void **state) {
@@ -157,28 +159,31 @@ static bool piece_take(int fd, struct page_store *store, struct pageset *left, p
         return true;
 }
 
-/* Asks for pages now and then, from behind. */
+/* Asks for pages now and then, from behind, after others had to wait for this side. */
 static void take_all(int fd, const struct bed *b, pid_t pid, uint64_t sum_bytes) {
         cleanup_free char *path = arrived(b, pid);
         struct pageset *left = later_of(b, pid);
         struct page_store *store;
-        uint64_t start = 0, end = 0, wanted = 0;
-        int soon = 0;
+        uint64_t start = 0, end = 0, wanted = 0, since_bytes = 0;
+        bool waits = false;
 
         assert_int_equal(pageset_bytes(left), sum_bytes);
         assert_int_equal(page_store_adopt(open(path, O_RDWR | O_CLOEXEC), &store), 0);
         for (unsigned i = 0; pageset_bytes(left) > 0; i++) {
-                if (i % 100 == 0 && pageset_next(left, end + (4 << 20), PAGE, &wanted, &end)) {
+                if (i % 100 == 0 && pageset_next(left, end + (6 << 20), PAGE, &wanted, &end)) {
                         const struct later_piece ask = { .pid = (uint32_t) pid, .address = wanted };
 
+                        (void) usleep(FULL_USEC);
                         assert_int_equal(send(fd, &ask, sizeof(ask), 0), sizeof(ask));
-                        soon = SOON;
+                        waits = true;
+                        since_bytes = 0;
                 }
                 assert_true(piece_take(fd, store, left, pid, &start, &end));
-                if (soon > 0 && wanted >= start && wanted < end)
-                        soon = 0;
-                assert_true(soon != 1);
-                soon -= soon > 0;
+                since_bytes += end - start;
+                if (wanted >= start && wanted < end)
+                        waits = false;
+                if (waits)
+                        assert_in_range(since_bytes, 0, SOON_BYTES);
         }
         pageset_destroy(left);
         page_store_destroy(store);

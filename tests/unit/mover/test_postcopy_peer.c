@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -117,7 +118,7 @@ static void receiver_begin(struct scene *s) {
         assert_int_equal(pthread_create(&s->thread, NULL, be_receiver, s), 0);
 }
 
-static void piece_say(const struct scene *s, uint32_t pid, uint64_t address, size_t size_bytes) {
+static void piece_say_counted(const struct scene *s, uint32_t pid, uint64_t address, size_t size_bytes, bool count) {
         Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
         Rm__MoverLater m = RM__MOVER_LATER__INIT;
         cleanup_free uint8_t *data = xcalloc(size_bytes + 1, 1);
@@ -127,9 +128,14 @@ static void piece_say(const struct scene *s, uint32_t pid, uint64_t address, siz
         m.pid = pid;
         m.address = address;
         m.data = (ProtobufCBinaryData) { .data = data, .len = size_bytes };
+        m.count = count;
         message.body_case = RM__MOVER_PEER_MESSAGE__BODY_LATER;
         message.later = &m;
         assert_int_equal(frame_send(s->peer, FRAME_MAGIC_MOVER, &message.base), 0);
+}
+
+static void piece_say(const struct scene *s, uint32_t pid, uint64_t address, size_t size_bytes) {
+        piece_say_counted(s, pid, address, size_bytes, false);
 }
 
 /* 0: the receiver has hung up. */
@@ -285,6 +291,56 @@ static void test_filler(void **state) {
                                        &message),
                          -ENODATA);
         assert_int_equal(end(s), 0);
+}
+
+/* The source's word, or 0: it has hung up, or says nothing. */
+static uint64_t taken_hear(const struct scene *s) {
+        struct pollfd p = { .fd = s->peer, .events = POLLIN };
+        ProtobufCMessage *message = NULL;
+        const Rm__MoverPeerMessage *m;
+        uint64_t bytes;
+
+        if (poll(&p, 1, 0) == 0 ||
+            frame_receive(s->peer, FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES, &rm__mover_peer_message__descriptor, &message) < 0)
+                return 0;
+        m = (const Rm__MoverPeerMessage *) message;
+        assert_int_equal(m->body_case, RM__MOVER_PEER_MESSAGE__BODY_LATER_TAKEN);
+        bytes = m->later_taken->bytes;
+        protobuf_c_message_free_unpacked(message, NULL);
+        return bytes;
+}
+
+/* The receiver says what the filler has got, to a source that wants to hear it: else it would not be understood. */
+static void test_counts(void **state) {
+        (void) state;
+        for (int count = 0; count < 2; count++) {
+                uint64_t said = 0, passed = 0, bytes;
+                struct later_piece head;
+                void *inner = NULL;
+                struct scene *s;
+
+                assert_int_equal(setup(&inner), 0);
+                s = inner;
+                receiver_begin(s);
+                for (int i = 0; i < 40; i++) {
+                        piece_say_counted(s, 5, PAGE, LATER_PIECE_MAX_BYTES, count);
+                        assert_int_not_equal(piece_hear(s, &head), 0);
+                        passed += LATER_PIECE_MAX_BYTES;
+                        while ((bytes = taken_hear(s)) > 0) {
+                                assert_in_range(bytes, said + 1, passed);
+                                said = bytes;
+                        }
+                }
+                cleanup_close_fd(&s->filler);
+                assert_int_equal(end(s), 0);
+                while ((bytes = taken_hear(s)) > 0)
+                        said = bytes;
+                if (count)
+                        assert_in_range(said, passed - (UINT64_C(256) << 10), passed);
+                else
+                        assert_int_equal(said, 0);
+                assert_int_equal(teardown(&inner), 0);
+        }
 }
 
 /* ---- the sender ---- */
@@ -453,6 +509,69 @@ static void test_wish(void **state) {
         pageset_destroy(come);
 }
 
+static void taken_say(const struct scene *s, uint64_t bytes) {
+        Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
+        Rm__MoverLaterTaken m = RM__MOVER_LATER_TAKEN__INIT;
+
+        m.bytes = bytes;
+        message.body_case = RM__MOVER_PEER_MESSAGE__BODY_LATER_TAKEN;
+        message.later_taken = &m;
+        assert_int_equal(frame_send(s->peer, FRAME_MAGIC_MOVER, &message.base), 0);
+}
+
+/* Adds the pages that come while this side reads all, and says nothing: at least one, or the sender hangs up. */
+static void take_what_comes(const struct scene *s, struct pageset *come) {
+        struct pollfd p = { .fd = s->peer, .events = POLLIN };
+        uint64_t start, end_at;
+        int limit_msec = 60000;
+
+        while (poll(&p, 1, limit_msec) > 0 && page_come(s, come, &start, &end_at))
+                limit_msec = 200;
+}
+
+/* However much the destination's kernel lets in, no more is under way than what a page that is waited for may come behind. */
+static void test_bounded(void **state) {
+        const uint64_t most_bytes = (1 << 20) + LATER_PIECE_MAX_BYTES;
+        struct scene *s = *state;
+        struct pageset *come = pageset_create();
+        uint64_t before = 0;
+
+        s->link.peer_counts_later = true;
+        sender_begin(s);
+        while (before < s->later_bytes) {
+                take_what_comes(s, come);
+                assert_in_range(pageset_bytes(come), before + PAGE, before + most_bytes);
+                before = pageset_bytes(come);
+                taken_say(s, before);
+        }
+        assert_int_equal(shutdown(s->peer, SHUT_WR), 0);
+        assert_int_equal(end(s), 0);
+        pageset_destroy(come);
+}
+
+/* More than was sent, and less than was said before. */
+static void test_odd_counts(void **state) {
+        (void) state;
+        for (int i = 0; i < 2; i++) {
+                struct pageset *come = pageset_create();
+                void *inner = NULL;
+                struct scene *s;
+
+                assert_int_equal(setup(&inner), 0);
+                s = inner;
+                s->link.peer_counts_later = true;
+                sender_begin(s);
+                take_what_comes(s, come);
+                taken_say(s, i == 0 ? s->later_bytes + 1 : pageset_bytes(come));
+                if (i == 1)
+                        taken_say(s, pageset_bytes(come) - 1);
+                take_what_comes(s, come);
+                assert_int_equal(end(s), -EPROTO);
+                pageset_destroy(come);
+                assert_int_equal(teardown(&inner), 0);
+        }
+}
+
 static void test_no_wishes(void **state) {
         static const Rm__MoverPeerMessage__BodyCase kinds[] = { RM__MOVER_PEER_MESSAGE__BODY__NOT_SET,
                                                                 RM__MOVER_PEER_MESSAGE__BODY_ACK,
@@ -485,9 +604,12 @@ int main(void) {
                 cmocka_unit_test(test_no_pieces),
                 cmocka_unit_test(test_source_ends),
                 cmocka_unit_test_setup_teardown(test_filler, setup, teardown),
+                cmocka_unit_test(test_counts),
                 cmocka_unit_test_setup_teardown(test_odd_wishes, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_wish, setup, teardown),
                 cmocka_unit_test(test_no_wishes),
+                cmocka_unit_test_setup_teardown(test_bounded, setup, teardown),
+                cmocka_unit_test(test_odd_counts),
         };
 
         priority_normal();

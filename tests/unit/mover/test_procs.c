@@ -13,10 +13,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/proc_count.h"
 #include "common/util.h"
 #include "daemon/mover/procs.h"
 
@@ -98,8 +101,70 @@ static void a_status(void **state) {
         assert_int_equal(procs_status(same_fd, &status), -ESRCH);
 }
 
+/* A process that has one file open so many times. */
+static pid_t holder_start(size_t n) {
+        struct rlimit limit;
+        int ends[2];
+        char byte;
+        pid_t pid;
+
+        assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                int fd = open("/etc/passwd", O_RDONLY);
+
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                        _exit(1);
+                limit.rlim_cur = limit.rlim_max;
+                if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+                        _exit(1);
+                for (size_t i = 1; i < n; i++)
+                        if (dup(fd) < 0)
+                                _exit(1);
+                (void) !write(ends[1], "", 1);
+                for (;;)
+                        (void) pause();
+        }
+        (void) close(ends[1]);
+        assert_int_equal(read(ends[0], &byte, 1), 1);
+        (void) close(ends[0]);
+        return pid;
+}
+
+static uint64_t soon(uint64_t usec) {
+        return thread_cpu_usec() + usec;
+}
+
+/* Its owner decides how many descriptors there are; rm-mover, which looks at them in each round, is root's. */
+static void descriptors_are_looked_at_within_a_budget(void **state) {
+        pid_t few = holder_start(1000), many = holder_start(PROC_DESCRIPTORS_MAX + 1);
+        cleanup_close int few_fd = open_process(few), many_fd = open_process(many);
+        struct procs_budget budget = { .descriptors = PROC_GROUP_DESCRIPTORS_MAX, .end_cpu_usec = soon(60000000) };
+        char path[PROCS_PATH_BYTES];
+        uint64_t begin_usec;
+
+        (void) state;
+        assert_int_equal(procs_reads_direct(few_fd, &budget, path), PROCS_DIRECT_NONE);
+        assert_true(budget.descriptors <= PROC_GROUP_DESCRIPTORS_MAX - 1000);
+        assert_true(budget.descriptors > PROC_GROUP_DESCRIPTORS_MAX - 1100);
+        begin_usec = thread_cpu_usec();
+        assert_int_equal(procs_reads_direct(many_fd, &budget, path), -E2BIG);
+        assert_true(thread_cpu_usec() - begin_usec < 20000); /* it has counted */
+        /* Those of other processes have left none. */
+        budget.descriptors = 999;
+        assert_int_equal(procs_reads_direct(few_fd, &budget, path), -E2BIG);
+        budget = (struct procs_budget) { .descriptors = PROC_GROUP_DESCRIPTORS_MAX, .end_cpu_usec = soon(0) };
+        assert_int_equal(procs_reads_direct(few_fd, &budget, path), -E2BIG);
+        child_end(few);
+        child_end(many);
+        assert_int_equal(procs_reads_direct(few_fd, &budget, path), -ESRCH);
+}
+
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(a_list), cmocka_unit_test(a_status) };
+        const struct CMUnitTest tests[] = { cmocka_unit_test(a_list), cmocka_unit_test(a_status),
+                                            cmocka_unit_test(descriptors_are_looked_at_within_a_budget) };
 
         return cmocka_run_group_tests_name("procs", tests, NULL, NULL);
 }

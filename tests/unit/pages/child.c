@@ -161,6 +161,18 @@ char *child_calls(pid_t pid) {
         return calls;
 }
 
+void child_settle(const struct child *child) {
+        for (int i = 0; i < 2000; i++) {
+                cleanup_free char *line = child_status(child->pid, "State");
+                cleanup_free char *calls = child_calls(child->pid);
+
+                if (!strstr(line, "running") && !strstr(calls, "running"))
+                        return;
+                (void) usleep(1000);
+        }
+        fail_msg("child %d does not come to rest", (int) child->pid);
+}
+
 unsigned child_descriptors(pid_t pid) {
         cleanup_free char *path = xasprintf("/proc/%d/fd", (int) pid);
         DIR *dir = opendir(path);

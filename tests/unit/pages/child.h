@@ -42,6 +42,8 @@ void child_expect(const struct child *child); /* a byte, which says that all is 
 char *child_status(pid_t pid, const char *name);
 /* Which system calls its threads are in: " NUMBER" of each, or " running". malloc'ed. */
 char *child_calls(pid_t pid);
+/* Waits until all its threads wait in system calls, and none touches its memory. */
+void child_settle(const struct child *child);
 unsigned child_descriptors(pid_t pid);
 
 #endif

@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "child.h"
+#include "common/util.h"
 #include "daemon/pages/maps.h"
 
 enum { PAGE = PAGES_PAGE_BYTES };
@@ -281,3 +284,21 @@ static void all_kinds(int link) {
 void (*const programs[PROGRAMS])(int link) = {
         write_pages, threads, remap, give_back, grow, map_and_unmap, protect, let_kernel_write, huge, lock, guard, breed, all_kinds,
 };
+
+void have_holes(int link) {
+        char *area = map_area(2 * HOLES_BYTES / PAGE);
+
+        area += HOLES_BYTES - (uintptr_t) area % HOLES_BYTES;
+        for (size_t i = 0; i < HOLES_BYTES / PAGE; i += 2)
+                memset(area + i * PAGE, 7, PAGE);
+        child_ready(link);
+        child_assert(write_all(link, &area, sizeof(area)) == 0);
+        for (;;)
+                (void) pause();
+}
+
+bool fill_holes(int pidfd, char *area) {
+        struct iovec there = { .iov_base = area, .iov_len = HOLES_BYTES };
+
+        return syscall(SYS_process_madvise, pidfd, &there, 1, MADV_COLLAPSE, 0) == HOLES_BYTES;
+}

@@ -139,19 +139,19 @@ static void test_come(void **state) {
         uint64_t base = UINT64_C(0x7f0002000000) - 10 * PAGE; /* over the edge of a part of the bitmap */
 
         (void) state;
-        assert_false(page_store_has_come(store, base, base + PAGE));
+        assert_int_equal(page_store_missing(store, base, base + PAGE), base);
         put(store, base, base + 100 * PAGE, 0);
         assert_int_equal(page_store_zero(store, base + 100 * PAGE, base + 200 * PAGE), 0);
-        assert_true(page_store_has_come(store, base, base + 200 * PAGE));
-        assert_false(page_store_has_come(store, base, base + 201 * PAGE));
-        assert_false(page_store_has_come(store, base - PAGE, base + PAGE));
+        assert_int_equal(page_store_missing(store, base, base + 200 * PAGE), base + 200 * PAGE);
+        assert_int_equal(page_store_missing(store, base, base + 201 * PAGE), base + 200 * PAGE);
+        assert_int_equal(page_store_missing(store, base - PAGE, base + PAGE), base - PAGE);
         assert_int_equal(page_store_zero(store, base + 3 * PAGE, base + 4 * PAGE), 0);
         assert_int_equal(page_store_bytes(store), 99 * PAGE);
         put(store, base + 150 * PAGE, base + 151 * PAGE, 0);
-        assert_true(page_store_has_come(store, base, base + 200 * PAGE));
+        assert_int_equal(page_store_missing(store, base, base + 200 * PAGE), base + 200 * PAGE);
         /* Dropped is not the same as zero. */
         assert_int_equal(page_store_drop(store, base + 150 * PAGE, base + 151 * PAGE), 0);
-        assert_false(page_store_has_come(store, base + 150 * PAGE, base + 151 * PAGE));
+        assert_int_equal(page_store_missing(store, base + 150 * PAGE, base + 151 * PAGE), base + 150 * PAGE);
         assert_int_equal(page_store_zero(store, 0, UINT64_C(2) << 40), -EINVAL);
         page_store_destroy(store);
 }

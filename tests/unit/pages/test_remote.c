@@ -71,19 +71,6 @@ static char *condition(const struct child *child) {
         return text;
 }
 
-/* Until it waits, as it did before. */
-static void settle(const struct child *child) {
-        for (int i = 0; i < 2000; i++) {
-                cleanup_free char *line = child_status(child->pid, "State");
-                cleanup_free char *calls = child_calls(child->pid);
-
-                if (!strstr(line, "running") && !strstr(calls, "running"))
-                        return;
-                (void) usleep(1000);
-        }
-        fail_msg("child %d does not come to rest", (int) child->pid);
-}
-
 /* Takes, or fails to with `code`, and finds the child as before. */
 static void assert_takes(void (*function)(int link), int code, const char *text) {
         struct child child = child_begin(function);
@@ -91,14 +78,14 @@ static void assert_takes(void (*function)(int link), int code, const char *text)
         char *before, *after;
         int r;
 
-        settle(&child);
+        child_settle(&child);
         before = condition(&child);
         r = take(&child, code == -ETIMEDOUT ? SHORT_USEC : LIMIT_USEC, &err);
         if (r != code)
                 fail_msg("%d, not %d: %s", r, code, err.text);
         if (text && !strstr(err.text, text))
                 fail_msg("'%s' has no '%s'", err.text, text);
-        settle(&child);
+        child_settle(&child);
         after = condition(&child);
         assert_string_equal(before, after);
         free(before);
@@ -286,7 +273,7 @@ static void test_sleeps_for_what_is_left(void **state) {
         for (int i = 0; i < 2; i++) {
                 struct rm_error err = { 0 };
 
-                settle(&child);
+                child_settle(&child);
                 (void) usleep(SLEPT_USEC);
                 assert_int_equal(take(&child, LIMIT_USEC, &err), 0);
                 child_go(&child);
@@ -469,7 +456,7 @@ static void assert_gives_up(void (*function)(int link), uint64_t most_usec) {
         struct rm_error err = { 0 };
         uint64_t begin_usec;
 
-        settle(&child);
+        child_settle(&child);
         begin_usec = now_usec();
         assert_int_equal(take(&child, SHORT_USEC, &err), -ETIMEDOUT);
         begin_usec = now_usec() - begin_usec;
@@ -484,25 +471,34 @@ static void test_gives_up(void **state) {
         assert_gives_up(wait_in_vfork, 1000000);
 }
 
-/* Code of 32 bits: an endless loop that counts in a register. */
+static volatile uint32_t *turns; /* of the code of 32 bits, which has this memory, too */
+
+/* Code of 32 bits: an endless loop that counts its turns. In the segment of the stack, since that of data is none in a program of 64 bits. */
 static void run_32_bits(int link) {
-        static const uint8_t code[] = { 0x40, 0xeb, 0xfd }; /* inc %eax; jmp .-1 */
+        static const uint8_t code[] = { 0x36, 0xff, 0x05, 0, 0, 0, 0, 0xeb, 0xf7 }; /* incl %ss:turns; jmp .-7 */
+        uint32_t address = (uint32_t) (uintptr_t) turns;
         uint8_t *page =
                 mmap(NULL, PAGES_PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
 
         child_assert(page != MAP_FAILED);
         memcpy(page, code, sizeof(code));
+        memcpy(page + 3, &address, sizeof(address));
         (void) signal(SIGSEGV, SIG_DFL);
         child_ready(link);
         __asm__ volatile("pushq $0x23\n pushq %0\n lretq\n" : : "r"((uint64_t) (uintptr_t) page) : "memory");
 }
 
-/* Some virtual machines do not, whatever their kernel is configured to: such code dies at once. */
-static bool runs_32_bits(void) {
-        struct child child = child_begin(run_32_bits);
+/* Until the child runs such code. On some virtual machines, whatever their kernel is configured to, it dies at once: false. */
+static bool runs_32_bits(const struct child *child) {
+        siginfo_t end = { 0 };
 
-        (void) usleep(50000);
-        return child_end(&child) == SIGKILL;
+        while (*turns == 0) {
+                assert_int_equal(waitid(P_PID, (id_t) child->pid, &end, WEXITED | WNOHANG | WNOWAIT), 0);
+                if (end.si_pid == child->pid)
+                        return false;
+                (void) usleep(1000);
+        }
+        return true;
 }
 
 static void test_32_bits(void **state) {
@@ -510,12 +506,14 @@ static void test_32_bits(void **state) {
         struct rm_error err = { 0 };
 
         (void) state;
-        if (!runs_32_bits()) {
+        turns = mmap(NULL, PAGES_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+        assert_ptr_not_equal((void *) turns, MAP_FAILED);
+        child = child_begin(run_32_bits);
+        if (!runs_32_bits(&child)) {
+                (void) child_end(&child);
                 print_message("this machine runs no code of 32 bits\n");
                 skip();
         }
-        child = child_begin(run_32_bits);
-        (void) usleep(20000); /* until it is there */
         assert_int_equal(take(&child, LIMIT_USEC, &err), -EOPNOTSUPP);
         assert_non_null(strstr(err.text, "64 bit"));
         assert_int_equal(waitpid(child.pid, NULL, WNOHANG), 0);
@@ -542,13 +540,13 @@ static void test_stopped(void **state) {
         int status;
 
         (void) state;
-        settle(&child);
+        child_settle(&child);
         assert_int_equal(kill(child.pid, SIGSTOP), 0);
         assert_int_equal(waitpid(child.pid, &status, WUNTRACED), child.pid);
         before = condition(&child);
         assert_non_null(strstr(before, "stopped"));
         assert_int_equal(take(&child, LIMIT_USEC, &err), 0);
-        settle(&child);
+        child_settle(&child);
         after = condition(&child);
         assert_string_equal(before, after);
         free(before);

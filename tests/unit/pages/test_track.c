@@ -132,9 +132,9 @@ static void stop(const struct child *child) {
 static void copy_check(struct copy *copy) {
         struct rm_error err = { 0 };
 
-        (void) copy_round(copy, track_last);
-        copy->present = 0;
-        assert_int_equal(track_present(copy->track, keep_run, copy, &err), 0);
+        copy->told = copy->present = 0;
+        if (track_last_and_present(copy->track, copy_run, keep_run, copy, &err) < 0)
+                fail_msg("%s", err.text);
         assert_int_equal(page_store_drop_others(copy->store), 0);
         /* What could not be read is present and not there. */
         assert_true(page_store_bytes(copy->store) <= copy->present * PAGE);
@@ -241,15 +241,17 @@ static void write_when_told(int link) {
 /* No more than what was written, and what the program itself needs for that. */
 static void test_only_written(void **state) {
         struct child child = child_begin(write_when_told);
-        struct copy copy = copy_begin(&child);
+        struct copy copy;
         uint64_t told;
 
         (void) state;
+        child_settle(&child);
+        copy = copy_begin(&child);
         assert_true(copy_round(&copy, track_round) >= AREA_PAGES);
         assert_int_equal(copy_round(&copy, track_round), 0);
         child_go(&child);
         child_expect(&child);
-        (void) usleep(ROUND_USEC);
+        child_settle(&child);
         told = copy_round(&copy, track_round);
         assert_in_range(told, 11, 30);
         assert_int_equal(copy_round(&copy, track_round), 0);
@@ -310,13 +312,15 @@ static void move_away_and_back(int link) {
 /* The kernel ends the tracking of the neighbours then, and leaves them marked as unwritten. */
 static void check_neighbours(int rounds) {
         struct child child = child_begin(move_away_and_back);
-        struct copy copy = copy_begin(&child);
+        struct copy copy;
 
+        child_settle(&child);
+        copy = copy_begin(&child);
         (void) copy_round(&copy, track_round);
         for (int i = 0; i < 3; i++) {
                 child_go(&child);
                 child_expect(&child);
-                (void) usleep(ROUND_USEC);
+                child_settle(&child);
                 for (int k = 0; k < rounds || (k == 0 && i == 0); k++)
                         (void) copy_round(&copy, track_round);
         }
@@ -381,14 +385,16 @@ static void test_resized(void **state) {
 /* It is told once, and protected from then on. */
 static void test_new_memory(void **state) {
         struct child child = child_begin(get_memory);
-        struct copy copy = copy_begin(&child);
+        struct copy copy;
 
         (void) state;
+        child_settle(&child);
+        copy = copy_begin(&child);
         (void) copy_round(&copy, track_round);
         for (int i = 0; i < 3; i++) {
                 child_go(&child);
                 child_expect(&child);
-                (void) usleep(ROUND_USEC);
+                child_settle(&child);
                 assert_in_range(copy_round(&copy, track_round), AREA_PAGES, NEW_MAX);
                 assert_int_equal(copy_round(&copy, track_round), 0);
         }
@@ -466,14 +472,74 @@ static int write_behind(void *ctx, uint64_t start, uint64_t end, enum map_kind k
 static void test_pages_behind(void **state) {
         struct child child = child_begin(hold_large);
         struct writer writer = { .pid = child.pid };
-        struct copy copy = copy_begin(&child);
+        struct copy copy;
 
         (void) state;
         assert_int_equal(read_all(child.link, &writer.area, sizeof(writer.area)), 0);
-        (void) usleep(ROUND_USEC);
+        child_settle(&child);
+        copy = copy_begin(&child);
         assert_int_equal(track_round(copy.track, write_behind, &writer, NULL), 0);
         assert_true(writer.end);
         assert_int_equal(copy_round(&copy, track_round), 0);
+        copy_end(&copy);
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+/* ---- pages that the kernel adds ---- */
+
+struct filler {
+        struct copy copy;
+        const struct child *child;
+        char *area;
+        bool filled;
+};
+
+static int fill_when_told(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
+        struct filler *c = ctx;
+
+        if (start == (uint64_t) (uintptr_t) c->area)
+                c->filled = fill_holes(c->child->pidfd, c->area);
+        return copy_run(&c->copy, start, end, kind);
+}
+
+static int count_present(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
+        struct filler *c = ctx;
+
+        (void) kind;
+        c->copy.present += (end - start) / PAGE;
+        return 0;
+}
+
+/* Pages of zeros that come while others are told are not told as present, of which none was
+ * told. */
+static void test_holes_are_filled(void **state) {
+        struct child child = child_begin(have_holes);
+        struct filler c = { .child = &child };
+
+        (void) state;
+        assert_int_equal(read_all(child.link, &c.area, sizeof(c.area)), 0);
+        stop(&child);
+        assert_int_equal(page_store_create("copy", &c.copy.store), 0);
+        assert_int_equal(track_open(child.pidfd, 1U << MAP_KIND_LAZY, &c.copy.track, NULL), 0);
+        assert_int_equal(track_last_and_present(c.copy.track, fill_when_told, count_present, &c, NULL), 0);
+        assert_true(c.filled);
+        assert_int_equal(c.copy.present, c.copy.told);
+        copy_end(&c.copy);
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+/* Where pages are protected, the kernel leaves holes as they are. */
+static void test_holes_stay(void **state) {
+        struct child child = child_begin(have_holes);
+        struct copy copy = copy_begin(&child);
+        char *area;
+
+        (void) state;
+        assert_int_equal(read_all(child.link, &area, sizeof(area)), 0);
+        (void) copy_round(&copy, track_round);
+        stop(&child);
+        assert_false(fill_holes(child.pidfd, area));
+        copy_check(&copy);
         copy_end(&copy);
         assert_int_equal(child_end(&child), SIGKILL);
 }
@@ -489,6 +555,22 @@ static void test_receiver_fails(void **state) {
 
         (void) state;
         assert_int_equal(track_round(copy.track, refuse, NULL, NULL), -ECANCELED);
+        copy_end(&copy);
+        assert_int_equal(child_end(&child), SIGKILL);
+}
+
+/* A round that fails has not told what it has protected: the last one does. */
+static void test_round_fails(void **state) {
+        struct child child = child_begin(write_when_told);
+        struct copy copy = copy_begin(&child);
+
+        (void) state;
+        (void) copy_round(&copy, track_round);
+        child_go(&child);
+        child_expect(&child);
+        assert_int_equal(track_round(copy.track, refuse, NULL, NULL), -ECANCELED);
+        stop(&child);
+        copy_check(&copy);
         copy_end(&copy);
         assert_int_equal(child_end(&child), SIGKILL);
 }
@@ -595,19 +677,14 @@ static void test_supported(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_supported),
-                cmocka_unit_test(test_programs),
-                cmocka_unit_test(test_written_by_others),
-                cmocka_unit_test(test_only_written),
-                cmocka_unit_test(test_new_memory),
-                cmocka_unit_test(test_neighbours_of_moved),
-                cmocka_unit_test(test_resized),
-                cmocka_unit_test(test_each_run_once),
-                cmocka_unit_test(test_pages_behind),
-                cmocka_unit_test(test_receiver_fails),
-                cmocka_unit_test(test_poll_ends_rounds),
-                cmocka_unit_test(test_executed),
-                cmocka_unit_test(test_ended),
+                cmocka_unit_test(test_supported),         cmocka_unit_test(test_programs),
+                cmocka_unit_test(test_written_by_others), cmocka_unit_test(test_only_written),
+                cmocka_unit_test(test_new_memory),        cmocka_unit_test(test_neighbours_of_moved),
+                cmocka_unit_test(test_resized),           cmocka_unit_test(test_each_run_once),
+                cmocka_unit_test(test_pages_behind),      cmocka_unit_test(test_holes_are_filled),
+                cmocka_unit_test(test_holes_stay),        cmocka_unit_test(test_receiver_fails),
+                cmocka_unit_test(test_round_fails),       cmocka_unit_test(test_poll_ends_rounds),
+                cmocka_unit_test(test_executed),          cmocka_unit_test(test_ended),
                 cmocka_unit_test(test_leaves_nothing),
         };
 

@@ -8,6 +8,7 @@
 #include "policies/treematch/evacuate.h"
 #include "policies/treematch/layout.h"
 #include "policies/treematch/map.h"
+#include "tests/unit/repeat.h"
 #include "tests/unit/sched/sched_test.h"
 
 static const struct limits no_limits;
@@ -313,7 +314,7 @@ static void thins_rows(void **state) {
         struct dice dice = { 21 };
 
         (void) state;
-        for (int i = 0; i < 60; i++) {
+        for (unsigned i = 0; i < repetitions(60); i++) {
                 bool large = i % 10 > 6; /* long rows: a sample tells which entries may be heavy enough */
                 uint32_t n = large ? 150 : 2 + dice_roll(&dice, 40), most = 1 + dice_roll(&dice, large ? 30 : 6);
                 struct graph graph, thin;
@@ -347,7 +348,7 @@ static void never_worse_than_by_slot(void **state) {
         uint32_t better = 0;
 
         (void) state;
-        for (int i = 0; i < 200; i++) {
+        for (unsigned i = 0; i < repetitions(200); i++) {
                 uint32_t leaf[400], n;
                 struct pool pool;
                 struct graph graph;
@@ -369,7 +370,7 @@ static void never_worse_than_by_slot(void **state) {
                 }
                 pool_finish(&pool);
         }
-        assert_true(better > 150);
+        assert_true(better > repetitions(200) * 3 / 4);
 }
 
 /* Four switches with two nodes of two packages each. Who is on a node belongs together, and each node talks to one at another switch: only
@@ -424,7 +425,7 @@ static void blocks_never_lose(void **state) {
         uint32_t better = 0;
 
         (void) state;
-        for (int i = 0; i < 200; i++) {
+        for (unsigned i = 0; i < repetitions(200); i++) {
                 struct pool pool;
                 struct tree tree;
                 uint32_t leaf[400], n;
@@ -446,7 +447,7 @@ static void blocks_never_lose(void **state) {
                 }
                 pool_finish(&pool);
         }
-        assert_true(better > 50);
+        assert_true(better > repetitions(200) / 4);
 }
 
 /* n times n partners, so that rows are thinned out. Groups of 13, whose numbers are far from each other, talk a hundred times more: they are to be
@@ -573,7 +574,7 @@ static void moves_are_as_few_as_can_be(void **state) {
         uint64_t saved = 0;
 
         (void) state;
-        for (int i = 0; i < 150; i++) {
+        for (unsigned i = 0; i < repetitions(150); i++) {
                 uint32_t leaf[400], more[400], least = 0, here[100] = { 0 };
                 struct evacuation evacuation = { .limits = &no_limits };
 
@@ -601,7 +602,7 @@ static void moves_are_as_few_as_can_be(void **state) {
                 saved += layout_cost(&s.pool, &s.tree, &s.graph, more) < layout_cost(&s.pool, &s.tree, &s.graph, leaf);
                 pool_finish(&s.pool);
         }
-        assert_true(saved > 50);
+        assert_true(saved > repetitions(150) / 3);
 }
 
 /* Eight nodes with 16 on each, and room for 12: two of each belong to the one clique and two to the other. Two empty nodes take one clique

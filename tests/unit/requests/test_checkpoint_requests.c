@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/client/client.h"
 #include "daemon/cluster/state.h"
 #include "daemon/requests/checkpoint_requests.h"
 
@@ -92,11 +93,55 @@ static void test_older_nodes(void **state) {
         assert_string_equal(error_text(&err), "checkpoint-job: needs feature level 10, and the cluster is at 9");
 }
 
+static int export_as(uid_t uid, bool admin, bool here) {
+        static char connection;
+        Rm__JobSpec spec = RM__JOB_SPEC__INIT;
+        Rm__Job job = RM__JOB__INIT;
+        struct client client = { .uid = uid, .admin = admin, .conn = here ? (struct conn *) &connection : NULL };
+        struct rm_error err = { 0 };
+
+        spec.uid = 1000;
+        job.spec = &spec;
+        return checkpoints_check_owner(&client, &job, &err);
+}
+
+/* Their contents are for nobody else, not even for administrators, and not for who asks from another node. */
+static void test_exported_by_owner_and_root(void **state) {
+        (void) state;
+        assert_int_equal(export_as(1000, false, true), 0);
+        assert_int_equal(export_as(0, true, true), 0);
+        assert_int_equal(export_as(1001, false, true), -EPERM);
+        assert_int_equal(export_as(1001, true, true), -EPERM);
+        assert_int_equal(export_as(1000, false, false), -EPERM);
+        assert_int_equal(export_as(0, true, false), -EPERM);
+}
+
+static int key_given_by(uid_t uid, bool admin, bool here, const char *path) {
+        static char connection;
+        struct client client = { .uid = uid, .admin = admin, .conn = here ? (struct conn *) &connection : NULL };
+        struct rm_error err = { 0 };
+
+        return checkpoints_check_key(&client, "import-checkpoint", path, &err);
+}
+
+/* Who gives the key reads images, and makes them: not the owner of the job, and not who asks from another node. */
+static void test_key_given_by_root_only(void **state) {
+        (void) state;
+        assert_int_equal(key_given_by(1000, false, true, ""), 0);
+        assert_int_equal(key_given_by(0, true, true, "/root/key"), 0);
+        assert_int_equal(key_given_by(0, true, true, "key"), -EINVAL);
+        assert_int_equal(key_given_by(1000, false, true, "/home/alice/key"), -EPERM);
+        assert_int_equal(key_given_by(1001, true, true, "/root/key"), -EPERM);
+        assert_int_equal(key_given_by(0, true, false, "/root/key"), -EPERM);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_found_by_number),
                 cmocka_unit_test(test_goes_on_from_what_is_done),
                 cmocka_unit_test(test_older_nodes),
+                cmocka_unit_test(test_exported_by_owner_and_root),
+                cmocka_unit_test(test_key_given_by_root_only),
         };
 
         return cmocka_run_group_tests_name("checkpoints", tests, NULL, NULL);

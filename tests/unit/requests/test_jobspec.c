@@ -273,6 +273,38 @@ static void test_ranks_in_reserve(void **state) {
         expect_by(&spec, &before, "--max-ranks needs feature level 11, and the cluster is at 10, since rmd is older on n2");
 }
 
+static void expect_groups(const Rm__JobSpec *spec, uint32_t group_size, const struct jobspec_rules *rules, const char *text) {
+        struct rm_error err = { 0 };
+        int r = jobspec_check_groups(spec, group_size, rules, &err);
+
+        assert_int_equal(r, text ? -EDQUOT : 0);
+        if (text)
+                assert_string_equal(err.text, text);
+}
+
+/* Each is a process of root's on some node, whether its ranks compute or not. */
+static void test_groups_are_capsules(void **state) {
+        static const struct jobspec_rules none = { 0 }, rules = { .max_groups = 100, .max_capsules = 24 };
+        Rm__JobSpec spec = good_spec();
+
+        spec.ranks = 300;
+        expect_groups(&spec, 1, &rules,
+                      "--group-size: 300 ranks in groups of 1 are 300 groups, and a job may have 100 ([job] max_groups_per_job)");
+        expect_groups(&spec, 3, &rules, NULL); /* it waits for so many cores */
+        expect_groups(&spec, 1, &none, NULL);
+        spec.active_ranks = 1;
+        expect_groups(&spec, 3, &rules,
+                      "--max-ranks: 300 ranks in groups of 3 are 101 capsules with the head, and all nodes together may have 24 "
+                      "([job] max_capsules_per_core): use larger groups (--group-size), or fewer ranks");
+        expect_groups(&spec, 14, &rules, NULL); /* 22 */
+        spec.ranks = 24;
+        expect_groups(&spec, 1, &rules,
+                      "--max-ranks: 24 ranks in groups of 1 are 25 capsules with the head, and all nodes together may have 24 "
+                      "([job] max_capsules_per_core): use larger groups (--group-size), or fewer ranks");
+        spec.ranks = 23;
+        expect_groups(&spec, 1, &rules, NULL);
+}
+
 static void test_lost_ranks(void **state) {
         static const struct jobspec_rules before = { .max_priority = 1000, .level = STATE_LEVEL_RANK_LOSS - 1, .behind = "n2" };
         Rm__JobSpec spec = good_spec();
@@ -431,6 +463,7 @@ int main(void) {
                 cmocka_unit_test(test_restart_with_older_nodes),
                 cmocka_unit_test(test_checkpoints),
                 cmocka_unit_test(test_ranks_in_reserve),
+                cmocka_unit_test(test_groups_are_capsules),
                 cmocka_unit_test(test_lost_ranks),
                 cmocka_unit_test(test_critical_ranks),
                 cmocka_unit_test(test_checkpoints_with_older_nodes),

@@ -1,6 +1,7 @@
 /* Nodes that are kept free for a job: who gets which, who may use them, and when. */
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/sched/round.h"
 #include "tests/unit/sched/sched_test.h"
@@ -173,6 +174,31 @@ static void waits_for_spares_without_warning(void **state) {
         finish(&f);
 }
 
+/* These names have no short form: the reason still says what is the matter with them, and that some
+ * are not named. */
+static void many_nodes_with_warnings_hide_that_they_have(void **state) {
+        static const char *const names[] = {
+                "amsterdam", "buenos-aires", "cairo",    "dar-es-salaam", "edinburgh",    "freetown",
+                "guatemala", "helsinki",     "istanbul", "jakarta",       "kuala-lumpur", "ljubljana"
+        };
+        const bool warned[ARRAY_SIZE(names)] = { true, true, true, true, true, true, true, true, true, true, true, true };
+        const struct round_job jobs[] = { { NOT_MOVING, .spares = 2, .kept_off = warned } };
+        char text[4096] = "{'version':1,'nodes':[";
+        struct fixture f;
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+                (void) text_append(text, sizeof(text), "%s{'name':'%s','cores':4,'penalty':0}", i > 0 ? "," : "", names[i]);
+        (void) text_append(text, sizeof(text), "],'jobs':[" NEW("a", 2) "]}");
+        run(&f, text, jobs);
+        assert_string_equal(f.did, "");
+        assert_ptr_equal(strstr(f.result->jobs[0].reason, "waits for 2 spare nodes; 0 are idle; amsterdam,"),
+                         f.result->jobs[0].reason);
+        assert_non_null(strstr(f.result->jobs[0].reason, TEXT_CUT_MARK));
+        assert_non_null(strstr(f.result->jobs[0].reason, ",ljubljana have warnings"));
+        finish(&f);
+}
+
 /* By its own availability. */
 static void where_its_job_may_not_go_is_no_spare(void **state) {
         const struct round_job jobs[] = { { NOT_MOVING, .spares = 1 } };
@@ -197,6 +223,7 @@ int main(void) {
                 cmocka_unit_test(what_cannot_be_a_spare),
                 cmocka_unit_test(nodes_with_warnings_are_no_spares),
                 cmocka_unit_test(waits_for_spares_without_warning),
+                cmocka_unit_test(many_nodes_with_warnings_hide_that_they_have),
                 cmocka_unit_test(where_its_job_may_not_go_is_no_spare),
         };
 

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "rm/sensor.h"
@@ -62,7 +63,8 @@ static int nonsense(const struct rm_sensor_request *request) {
 static int who(const struct rm_sensor_request *request) {
         char text[64];
 
-        (void) snprintf(text, sizeof(text), "user %u", (unsigned) geteuid());
+        (void) snprintf(text, sizeof(text), "user %u%s", (unsigned) geteuid(),
+                        prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? " for ever" : "");
         return request->status(request->context, RM_SENSOR_OK, text);
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/store/directory.h"
 #include "scene.h"
 
 static int setup(void **state) {
@@ -165,6 +166,28 @@ static void another_key_is_refused(void **state) {
         assert_int_equal(scene_count(s, ""), 0);
 }
 
+/* A manifest comes from another cluster without a MAC. Nothing of the store is swept away meanwhile. */
+static void a_manifest_gets_the_mac_of_this_key(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *path = scene_path(s, "manifest-1");
+
+        assert_int_equal(truncate(path, (off_t) (size_of(path) - STORE_MAC_BYTES)), 0);
+        assert_found(s, "manifest-1", -EBADMSG, 0);
+        s->keys.second = s->keys.key;
+        s->keys.has_second = true;
+        s->keys.key.bytes[5] ^= 1;
+        scene_reopen(s);
+        assert_int_equal(store_sign(s->store, 1, NULL), 0);
+        assert_int_equal(store_verify(s->store, 1, NULL, NULL, NULL), 0);
+        assert_int_equal(store_sign(s->store, 2, &s->err), -ENOENT);
+        /* The first key is enough, and the second is not. */
+        s->keys.has_second = false;
+        scene_reopen(s);
+        assert_int_equal(store_verify(s->store, 1, NULL, NULL, NULL), 0);
+        s->keys.key = s->keys.second;
+        assert_found(s, "manifest-1", -EBADMSG, 0);
+}
+
 /* An older one in the place of a newer. */
 static void another_name_is_refused(void **state) {
         struct scene *s = *state;
@@ -175,6 +198,11 @@ static void another_name_is_refused(void **state) {
         assert_int_equal(store_verify(s->store, 2, NULL, NULL, &s->err), -EBADMSG);
 }
 
+static int no_file(void *ctx, const char *name, int fd, bool manifest, struct rm_error *err) {
+        fail_msg("%s is given out", name);
+        return 0;
+}
+
 /* All that one user can make rmd sign is his own: another job's, another capsule's or another user's counts for nothing in this directory. */
 static void manifests_of_others_are_refused(void **state) {
         struct scene *s = *state;
@@ -182,13 +210,11 @@ static void manifests_of_others_are_refused(void **state) {
         const struct store_origin others[] = { { 8, right.capsule, right.uid },
                                                { right.job, 0, right.uid },
                                                { right.job, right.capsule, 1001 } };
-        char **names = NULL;
-
         for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
                 s->origin = others[i];
                 assert_found(s, "manifest-1 is of job 7", -EBADMSG, i);
                 /* Nor is it copied to another node. */
-                assert_int_equal(store_files(s->store, 1, &names, &s->err), -EBADMSG);
+                assert_int_equal(store_each_file(s->store, 1, no_file, NULL, &s->err), -EBADMSG);
                 assert_int_equal(scene_count(s, "pack-"), 1);
         }
         s->origin = right;
@@ -278,6 +304,37 @@ static void strange_files_are_refused(void **state) {
         assert_int_equal(chmod(s->dir, 0700), 0);
 }
 
+/* Names come from other nodes and from files that users bring: only those of a store's own files are its. */
+static void names_of_other_files(void **state) {
+        const char *const others[] = { "",
+                                       "pack-",
+                                       "pack-0",
+                                       "pack-01",
+                                       "pack-+1",
+                                       "pack- 1",
+                                       "pack--1",
+                                       "pack-1 ",
+                                       "pack-1/../../x",
+                                       "../pack-1",
+                                       "pack-3",
+                                       "pack-18446744073709551617",
+                                       "manifest-0",
+                                       "manifest-1",
+                                       "manifest-3",
+                                       "manifest-02",
+                                       "manifest-18446744073709551618",
+                                       "new-manifest-2",
+                                       "Pack-1" };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+                if (directory_name_valid(others[i], 2) || directory_name_valid(others[i], 0))
+                        fail_msg("'%s'", others[i]);
+        assert_true(directory_name_valid("pack-1", 2));
+        assert_true(directory_name_valid("pack-2", 2));
+        assert_true(directory_name_valid("manifest-2", 2));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(flips_in_a_manifest_are_found, setup, teardown),
@@ -285,11 +342,13 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(cuts_are_found, setup, teardown),
                 cmocka_unit_test_setup_teardown(damage_is_healed, setup, teardown),
                 cmocka_unit_test_setup_teardown(another_key_is_refused, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_manifest_gets_the_mac_of_this_key, setup, teardown),
                 cmocka_unit_test_setup_teardown(another_name_is_refused, setup, teardown),
                 cmocka_unit_test_setup_teardown(manifests_of_others_are_refused, setup, teardown),
                 cmocka_unit_test_setup_teardown(half_a_checkpoint_is_none, setup, teardown),
                 cmocka_unit_test_setup_teardown(what_is_in_use_stays, setup, teardown),
                 cmocka_unit_test_setup_teardown(strange_files_are_refused, setup, teardown),
+                cmocka_unit_test(names_of_other_files),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

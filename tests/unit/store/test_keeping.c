@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "common/text.h"
 #include "common/util.h"
 #include "scene.h"
 
@@ -121,9 +122,23 @@ static void newer_ones_can_be_removed(void **state) {
         assert_int_equal(store_verify(s->store, 3, NULL, NULL, NULL), 0);
 }
 
+static int note_file(void *ctx, const char *name, int fd, bool manifest, struct rm_error *err) {
+        char first;
+
+        (void) err;
+        assert_int_equal(pread(fd, &first, 1, 0), 1);
+        (void) text_append(ctx, 100, " %s%s", name, manifest ? "!" : "");
+        return 0;
+}
+
+static int end_at_once(void *ctx, const char *name, int fd, bool manifest, struct rm_error *err) {
+        (void) note_file(ctx, name, fd, manifest, err);
+        return 7;
+}
+
 static void files_are_told(void **state) {
         struct scene *s = *state;
-        char **names = NULL;
+        char names[100] = "";
 
         stream_begin(s);
         stream_file(s, "f", 1, 10);
@@ -133,15 +148,12 @@ static void files_are_told(void **state) {
         stream_file(s, "f", 2, 10);
         stream_end(s);
         saved(s, 2, NULL);
-        assert_int_equal(store_files(s->store, 3, &names, NULL), -ENOENT);
-        assert_int_equal(store_files(s->store, 2, &names, NULL), 0);
-        assert_string_equal(names[0], "pack-1");
-        assert_string_equal(names[1], "pack-2");
-        assert_string_equal(names[2], "manifest-2");
-        assert_null(names[3]);
-        for (size_t i = 0; i < 4; i++)
-                free(names[i]);
-        free(names);
+        assert_int_equal(store_each_file(s->store, 3, note_file, names, NULL), -ENOENT);
+        assert_int_equal(store_each_file(s->store, 2, note_file, names, NULL), 0);
+        assert_string_equal(names, " pack-1 pack-2 manifest-2!");
+        *names = 0;
+        assert_int_equal(store_each_file(s->store, 2, end_at_once, names, NULL), 7);
+        assert_string_equal(names, " pack-1");
         assert_int_equal(scene_save(s, 2, 1, NULL), -EINVAL);
         assert_int_equal(store_remove(s->store, 1, NULL), 0);
         assert_int_equal(scene_count(s, "pack-"), 2); /* the second one needs both */

@@ -216,6 +216,60 @@ static void files_ahead_become_plain(void **state) {
         recorder_finish(&after);
 }
 
+enum { DRAWN_PAGES = 8, DRAWN_WRITES = 12, DRAWN_FILES = 100 };
+
+static uint32_t draw(uint64_t *seed, uint32_t below) {
+        *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        return (uint32_t) (*seed >> 33) % below;
+}
+
+/* Data or zeros, at the begin and end of blocks as often as within them. */
+static void draw_write(struct scene *s, uint32_t slot, uint64_t *seed, uint8_t *expected) {
+        uint32_t fine = draw(seed, 2) ? PAGE : 500, n = DRAWN_PAGES * PAGE / fine;
+        uint32_t first = draw(seed, n), count = 1 + draw(seed, n - first < 3 * PAGE / fine ? n - first : 3 * PAGE / fine);
+        uint8_t data[3 * PAGE];
+
+        for (size_t i = 0; i < 3; i++)
+                fill_page(data + i * PAGE, *seed + i);
+        if (draw(seed, 2)) {
+                stream_put(s, slot, first * fine, data, count * fine);
+                memcpy(expected + first * fine, data, count * fine);
+        } else {
+                assert_int_equal(image_writer_zero(s->w, slot, first * fine, count * fine, NULL), 0);
+                memset(expected + first * fine, 0, count * fine);
+        }
+}
+
+/* In whatever order, and over what was there: the last one counts. */
+static void the_last_write_counts(void **state) {
+        struct scene *s = *state;
+        uint64_t seed = 1;
+
+        for (uint64_t number = 1; number <= DRAWN_FILES; number++) {
+                uint8_t expected[DRAWN_PAGES * PAGE] = { 0 };
+                const struct record *record;
+                struct recorder after;
+                uint32_t slot;
+
+                stream_begin(s);
+                slot = stream_open(s, RM__IMAGE_KIND__IMAGE_KIND_REGULAR, "tmp", "f");
+                for (size_t i = 0; i < DRAWN_WRITES; i++)
+                        draw_write(s, slot, &seed, expected);
+                stream_close(s, slot, sizeof(expected));
+                stream_end(s);
+                saved(s, number, 1, NULL);
+                loaded(s, number, &after);
+                record = recorder_find(&after, RM__IMAGE_KIND__IMAGE_KIND_REGULAR, "tmp:f ");
+                assert_non_null(record);
+                assert_int_equal(record->size_bytes, sizeof(expected));
+                for (size_t i = 0; i < sizeof(expected); i++)
+                        if (expected[i] != (record->contents && i < record->reach ? record->contents[i] : 0))
+                                fail_msg("file %u differs at byte %zu", (unsigned) number, i);
+                recorder_finish(&after);
+                assert_int_equal(store_remove(s->store, number, NULL), 0);
+        }
+}
+
 static void only_changes_are_stored(void **state) {
         struct scene *s = *state;
         struct store_figures first = { 0 }, second = { 0 }, third = { 0 };
@@ -417,6 +471,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(memory_comes_back, setup, teardown),
                 cmocka_unit_test_setup_teardown(can_be_placed, setup, teardown),
                 cmocka_unit_test_setup_teardown(files_ahead_become_plain, setup, teardown),
+                cmocka_unit_test_setup_teardown(the_last_write_counts, setup, teardown),
                 cmocka_unit_test_setup_teardown(only_changes_are_stored, setup, teardown),
                 cmocka_unit_test_setup_teardown(memory_is_continued, setup, teardown),
                 cmocka_unit_test_setup_teardown(continues_the_last_one_saved, setup, teardown),

@@ -91,6 +91,7 @@ static void test_waits_for_room(void **state) {
         listener_set_ready(listener, has_room);
         for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
                 fds[i] = connect_unix(path);
+        RUN_UNTIL(base, room.accepted == 3, 30000);
         RUN_UNTIL(base, room.accepted > 3, 100);
         assert_int_equal(room.accepted, 3);
         room.max = 5;

@@ -154,10 +154,13 @@ static void test_fingerprints(void **state) {
         struct tls *tls = tls_of("testers", key_one, key_two);
         struct tls *other = tls_of("testers", key_two, NULL);
         struct tls *elsewhere = tls_of("others", key_one, NULL);
+        char of_key[TLS_FINGERPRINT_BYTES];
         struct tls *mover;
         struct rm_error err = { 0 };
 
         assert_int_equal(tls_create("testers", TLS_MOVER, key_one, &mover, NULL), 0);
+        assert_true(tls_key_fingerprint("testers", key_one, of_key));
+        assert_string_equal(tls_fingerprint(tls, false), of_key);
         assert_int_equal(strlen(tls_fingerprint(tls, false)), TLS_FINGERPRINT_BYTES - 1);
         assert_int_equal(strspn(tls_fingerprint(tls, false), "0123456789abcdef"), TLS_FINGERPRINT_BYTES - 1);
         assert_int_not_equal(strncmp(tls_fingerprint(tls, false), "010203", 6), 0);

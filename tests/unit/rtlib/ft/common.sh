@@ -13,18 +13,21 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_
 # As rmd sets it.
 export OMPI_MCA_coll=basic,tuned,libnbc,self,inter,ftagree OMPI_MCA_mpi_preconnect_mpi=1 OMPI_MCA_mpi_yield_when_idle=1 RM_ON_RANK_LOSS=continue
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log" "$log.raw"' EXIT
 
-# run RANKS PROGRAM [ARG...]: prints its output; that of the stand-in, and errors, are in `log`
+# run RANKS PROGRAM [ARG...]: prints its output; that of the stand-in, and errors, are in `log`, without
+# the NULs with which mpirun ends its own messages, in front of what a rank says next.
 run() {
-    local ranks=$1
+    local ranks=$1 status=0
     shift
     # Ranks of the last job may outlive their mpirun for a moment, and have their names until then.
     for _ in {1..300}; do
         grep -q '@rm/' /proc/net/unix || break
         sleep 0.1
     done
-    timeout 120 "$door" mpirun --with-ft ulfm --oversubscribe -n "$ranks" -x LD_PRELOAD="$library" "$@" 2>"$log"
+    timeout 120 "$door" mpirun --with-ft ulfm --oversubscribe -n "$ranks" -x LD_PRELOAD="$library" "$@" 2>"$log.raw" || status=$?
+    tr -d '\0' <"$log.raw" >"$log"
+    return "$status"
 }
 
 # expect NAME WANTED IS
@@ -39,7 +42,7 @@ expect() {
 
 # of_log WORD: the ranks that the stand-in names, in order
 of_log() {
-    tr -d '\0' <"$log" | sed -n "s/^$1: *//p" | xargs -n1 | sort -n | xargs
+    sed -n "s/^$1: *//p" "$log" | xargs -n1 | sort -n | xargs
 }
 
 # check_alive NAME RANKS LINE LOST COMMAND...

@@ -1,0 +1,16 @@
+/* What users may have, as rmd.conf says ([job] max_...): what is put into commands, for
+ * daemon/cluster/state_limits.c. */
+#ifndef RM_JOB_USER_LIMITS_H
+#define RM_JOB_USER_LIMITS_H
+
+#include <stdbool.h>
+
+#include "daemon/context.h"
+#include "proto/state.pb-c.h"
+
+/* Fills in `limits`, the caller's: of an administrator's jobs only how many ended ones are kept, so
+ * that nobody's keep others out of the table of jobs. Returns it, or NULL while the log is of a
+ * feature level that has no such limits (STATE_LEVEL_LIMITS). */
+Rm__UserLimits *user_limits(const struct rmd *rmd, bool admin, Rm__UserLimits *limits);
+
+#endif

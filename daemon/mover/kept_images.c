@@ -1,0 +1,80 @@
+#include "daemon/mover/kept_images.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/criu_images/open_files.h"
+#include "proto/capsule.pb-c.h"
+
+enum { STEP = 16, ROOM_BYTES = 4096 };
+
+struct kept_images {
+        struct criu_image *list;
+        size_t n;
+};
+
+struct kept_images *kept_images_create(void) {
+        return xcalloc(1, sizeof(struct kept_images));
+}
+
+void kept_images_destroy(struct kept_images *k) {
+        if (!k)
+                return;
+        for (size_t i = 0; i < k->n; i++) {
+                free(k->list[i].name);
+                free(k->list[i].bytes);
+        }
+        free(k->list);
+        free(k);
+}
+
+size_t kept_images_begin(struct kept_images *k, const char *name) {
+        if (open_files_needs(name) == 0)
+                return 0;
+        if (k->n % STEP == 0)
+                k->list = xrealloc(k->list, (k->n + STEP) * sizeof(k->list[0]));
+        k->list[k->n++] = (struct criu_image) { .name = xstrdup(name) };
+        return k->n;
+}
+
+/* The room is a power of two from ROOM_BYTES on. */
+static void make_room(struct criu_image *image, size_t more) {
+        size_t room = ROOM_BYTES;
+
+        while (room < image->size)
+                room *= 2;
+        if (image->bytes && image->size + more <= room)
+                return;
+        while (room < image->size + more)
+                room *= 2;
+        image->bytes = xrealloc(image->bytes, room);
+}
+
+void kept_images_add(struct kept_images *k, size_t number, const void *data, size_t size_bytes) {
+        struct criu_image *image = &k->list[number - 1];
+        size_t most = open_files_needs(image->name);
+
+        /* One byte more tells that it is too long. */
+        most += most == OPEN_FILES_IMAGE_BYTES;
+        if (size_bytes > most - image->size)
+                size_bytes = most - image->size;
+        if (size_bytes == 0)
+                return;
+        make_room(image, size_bytes);
+        memcpy(image->bytes + image->size, data, size_bytes);
+        image->size += size_bytes;
+}
+
+int kept_images_check(const struct kept_images *k, const void *carry, size_t carry_bytes, struct rm_error *err) {
+        Capsule__Carry *m = capsule__carry__unpack(NULL, carry_bytes, carry);
+        int r;
+
+        if (!m || !m->inventory)
+                r = error_set(err, -EBADMSG, "there is no inventory to compare the image with");
+        else
+                r = open_files_check(k->list, k->n, m->inventory, err);
+        if (m)
+                capsule__carry__free_unpacked(m, NULL);
+        return r;
+}

@@ -1,0 +1,47 @@
+#!/bin/bash
+# What cannot be done is refused at once with one line that names what is wrong, on every node; exit codes 0, 1, 2, 3.
+# limit: 90
+. "${BASH_SOURCE[0]%/*}/../lib.sh"
+
+# refused CODE PATTERN NODE CMD...
+refused() {
+    local code=$1 pattern=$2 node=$3 status
+    shift 3
+    on "$node" "$@" >"$work/out" 2>"$work/err"
+    status=$?
+    ((status == code)) || fail "$* on $node: exit $status, not $code: $(cat "$work/out" "$work/err" | head -n 3)"
+    [[ ! -s $work/out ]] || fail "$*: says it on standard output: $(head -n 1 "$work/out")"
+    grep -qE -- "$pattern" "$work/err" || fail "$*: does not say '$pattern': $(<"$work/err")"
+    see "$*: $(head -n 1 "$work/err")"
+}
+
+cluster 3 --cores 2
+start live n1 --group-size 2 -n 4 "$programs/spin" --stop-file="$(stop_file live)"
+running live
+number=$(job live)
+for node in n1 n3; do
+    refused 1 'n9.*n1' "$node" rmctl drain-node n9
+    refused 1 n9 "$node" rmctl show-node n9
+    refused 1 4711 "$node" rmctl show-job 4711
+    refused 1 4711 "$node" rmctl cancel-job 4711
+    refused 1 n9 "$node" rmctl migrate-job "$number" --group 0 --to n9
+    refused 1 '7' "$node" rmctl migrate-job "$number" --group 7 --to n2
+    refused 1 '' "$node" rmctl migrate-job "$number" --group 0 --to "$(q where live 0)"
+    refused 1 '' "$node" rmctl resume-node n2
+    refused 2 '' "$node" rmctl no-such-command
+    refused 2 '' "$node" rmctl drain-node
+    refused 2 '' "$node" rmctl list-jobs --no-such-option
+done
+bed_do stop-rmd n3
+refused 3 'rmd' n3 rmctl list-nodes
+on n3 rm-mpirun -n 1 true >"$work/out" 2>"$work/err"
+status=$?
+((status != 0)) || fail "rm-mpirun without rmd ends with 0"
+see "rm-mpirun without rmd: exit $status: $(head -n 1 "$work/err")"
+bed_do start-rmd n3
+must "n3 does not join" until_true 20 all_joined
+# rm-mpirun's own refusals, before anything is submitted.
+refused 2 '' n1 rm-mpirun --group-size none -n 1 true
+refused 2 '' n1 rm-mpirun
+release live
+finish live
