@@ -1,6 +1,6 @@
 #!/bin/bash
 # Two ranks have a core each until the availability file takes one away: ranks in two groups, one of which moves, and both in one group. The one that
-# waits then leaves the core to the other: it uses a part of the processor time for a line that the same job uses when it polls. The
+# waits then leaves the core to the other: it uses less than half of the processor time for a line that the same job uses when it polls. The
 # library by which they do so moves with them, says nothing, changes no result, and keeps out of a job that says itself how it waits.
 # polls
 # limit: 200
@@ -42,7 +42,7 @@ folded() {
     local name=$1 size=$2 begin=(1 1) end=(1 1)
     ((size == 1)) || { begin=(2 0) && end=(0 2); }
     allow "${begin[@]}"
-    start "$name" n1 --group-size "$size" -n 2 "$programs/wavefront" --sweeps=1 --lines=8 --stop-file="$(stop_file "$name")"
+    start "$name" n1 --group-size "$size" -n 2 "$programs/wavefront" --sweeps=1 --lines=1 --stop-file="$(stop_file "$name")"
     running "$name"
     allow 1 0
     must "$name is not folded" q state "$name" FOLDED 30 >/dev/null
@@ -70,14 +70,16 @@ for size in $(thorough "1 2" $((1 + RANDOM % 2))); do
     folded "yields$size" "$size"
     same "ranks with rm-yield" "$ranks_yielding" 2
     see "groups of $size, folded: $of_folded us of processor time for a line, $of_polls when they poll"
-    awk -v a="$of_folded" -v b="$of_polls" 'BEGIN { exit !(a > 0 && a < b / 3) }' ||
+    # Each line waits for the other rank: it costs one that polls what is left of its time slice, and one that yields an eighth, at most, of the
+    # time that others compute on the core meanwhile, who also end the time slices of one that polls early.
+    awk -v a="$of_folded" -v b="$of_polls" 'BEGIN { exit !(a > 0 && a < b / 2) }' ||
         fail "a line takes $of_folded us of processor time, and $of_polls when they poll"
 done
 
 allow 2 2
 hash=$(hash_of "yields$size")
 sweeps=$(sed -n 's/.* sweeps \([0-9]*\) .*/\1/p' "$work/yields$size.out")
-start alone n1 --group-size 2 -n 2 "$programs/wavefront" --lines=8 --sweeps="$sweeps"
+start alone n1 --group-size 2 -n 2 "$programs/wavefront" --lines=1 --sweeps="$sweeps"
 finish alone 120
 ended_well alone hash
 same "the result of $sweeps sweeps" "$hash" "$(hash_of alone)"
