@@ -158,8 +158,9 @@ pid_t capsule_init_pid(const struct capsule *capsule);
  * Valid until the capsule is destroyed; NULL when not ready. */
 const char *capsule_root(const struct capsule *capsule);
 
-/* The control group that its payload is in, a directory; malloc'ed. */
+/* The control group that its payload is in, and that of its PID 1, which is neither frozen nor limited; directories, malloc'ed. */
 char *capsule_payload_cgroup(const struct capsule *capsule);
+char *capsule_init_cgroup(const struct capsule *capsule);
 /* The control group with all of its processes that the controller memory has, or NULL; valid as long as the capsule is. */
 const char *capsule_memory_cgroup(const struct capsule *capsule);
 

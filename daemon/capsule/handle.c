@@ -103,6 +103,10 @@ char *capsule_payload_cgroup(const struct capsule *capsule) {
         return xasprintf("%s/payload", capsule->cgroup_dir);
 }
 
+char *capsule_init_cgroup(const struct capsule *capsule) {
+        return xasprintf("%s/init", capsule->cgroup_dir);
+}
+
 const char *capsule_memory_cgroup(const struct capsule *capsule) {
         return capsule->limit_dirs[CONTROLLER_MEMORY];
 }

@@ -446,6 +446,7 @@ static void send_ahead(struct save *save, const struct resident *resident) {
         const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
         cleanup_free char *cgroup = capsule_payload_cgroup(resident->capsule);
         cleanup_free char *procs_file = xasprintf("%s/cgroup.procs", cgroup);
+        cleanup_free char *look_dir = capsule_init_cgroup(resident->capsule);
         cleanup_free uint64_t *keep = xcalloc((job ? job->n_checkpoints : 0) + 1u, sizeof(*keep));
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
@@ -456,6 +457,7 @@ static void send_ahead(struct save *save, const struct resident *resident) {
                 keep[body.n_keep++] = job->checkpoints[i]->id;
         body.keep = keep;
         body.procs_file = procs_file;
+        body.look_dir = look_dir;
         body.checkpoint = save->checkpoint;
         body.memory_bytes = buffer_bytes(save->c);
         body.space_bytes = space_left(save->c, save->job);

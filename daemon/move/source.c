@@ -477,10 +477,12 @@ static void send_ahead(struct move *move, struct resident *resident) {
         Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
         cleanup_free char *procs_file = procs_file_of(resident);
+        cleanup_free char *look_dir = capsule_init_cgroup(resident->capsule);
         struct move_trees trees;
 
         move->ahead = true;
         body.procs_file = procs_file;
+        body.look_dir = look_dir;
         body.announce = is_awaited(move, resident);
         body.bytes_per_sec = move->moves->rmd->config->move_rate_bytes_per_sec;
         body.pages = move->pages;

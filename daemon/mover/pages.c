@@ -92,33 +92,28 @@ int pages_save_flags(struct pages *p, struct rm_error *err) {
 
 /* ---- what writes unseen ---- */
 
-static int look_direct(struct pages *p, struct rm_error *err) {
-        struct procs_budget budget = { .descriptors = PROC_GROUP_DESCRIPTORS_MAX,
-                                       .end_cpu_usec = thread_cpu_usec() + p->direct_left_usec };
+/* All looks of one stream have a limit of time together: rounds may be many. */
+int pages_check_direct(struct pages *p, struct rm_error *err) {
+        struct procs_budget budget = { .descriptors = PROC_GROUP_DESCRIPTORS_MAX, .cpu_usec = p->direct_left_usec };
         char path[PROCS_PATH_BYTES];
         struct process *process, *next;
+        int direct = 0;
 
         HASH_ITER (hh, p->by_pid, process, next) {
-                int direct = process->track ? procs_reads_direct(track_proc_fd(process->track), &budget, path) : 0;
-
+                if (process->track)
+                        direct = descriptors_read_direct(p->descriptors, track_proc_fd(process->track), &budget, path);
+                p->direct_left_usec = budget.cpu_usec;
                 if (direct == -E2BIG)
                         return error_set(err, -EOPNOTSUPP, "process %d: there are too many open files and locks to be looked at",
                                          (int) process->pid);
+                if (direct < 0 && direct != -ESRCH)
+                        return error_set(err, -EOPNOTSUPP, "cannot look at what process %d has open: %s", (int) process->pid,
+                                         strerror(-direct));
                 if (direct > 0)
                         return error_set(err, -EOPNOTSUPP, "process %d reads '%s' %s", (int) process->pid, path,
                                          direct == PROCS_DIRECT_FLAG ? "with O_DIRECT" : "on FUSE, 9p or SMB");
         }
         return 0;
-}
-
-/* All looks of one stream have a limit together: rounds may be many. */
-int pages_check_direct(struct pages *p, struct rm_error *err) {
-        uint64_t begin_usec = thread_cpu_usec(), took_usec;
-        int r = look_direct(p, err);
-
-        took_usec = thread_cpu_usec() - begin_usec;
-        p->direct_left_usec -= took_usec < p->direct_left_usec ? took_usec : p->direct_left_usec;
-        return r;
 }
 
 /* ---- while they run ---- */
@@ -137,29 +132,40 @@ static int group_check(struct pages *p, struct rm_error *ret_reason, struct rm_e
         return r;
 }
 
-int pages_begin(const char *procs_file, const char *images_dir, struct image_writer *w, const struct mover_hooks *hooks,
+/* The stream that follows is of this group. */
+static int group_set(struct pages *p, const struct pages_group *group, struct rm_error *err) {
+        int r;
+
+        p->procs_file = group->procs_file;
+        p->direct_left_usec = DIRECT_CPU_USEC;
+        descriptors_end(take_ptr(p->descriptors));
+        r = descriptors_start(group->look_dir, &p->descriptors);
+        return r < 0 ? error_sys(err, r, "cannot start a process") : 0;
+}
+
+int pages_begin(const struct pages_group *group, const char *images_dir, struct image_writer *w, const struct mover_hooks *hooks,
                 struct pages **ret, struct rm_error *ret_reason, struct rm_error *err) {
         cleanup_free pid_t *pids = NULL;
         struct pages *p;
         size_t n = 0;
         int r;
 
-        if (procs_read(procs_file, &pids, &n) < 0 || n == 0 || n > BEGIN_MAX) {
-                (void) error_set(ret_reason, -EOPNOTSUPP, "%s names %zu processes, and 1 to %u can be tracked", procs_file, n,
-                                 BEGIN_MAX);
+        if (procs_read(group->procs_file, &pids, &n) < 0 || n == 0 || n > BEGIN_MAX) {
+                (void) error_set(ret_reason, -EOPNOTSUPP, "%s names %zu processes, and 1 to %u can be tracked", group->procs_file,
+                                 n, BEGIN_MAX);
                 return 0;
         }
         if (track_supported(ret_reason) < 0)
                 return 0;
         p = xcalloc(1, sizeof(*p));
-        p->procs_file = procs_file;
         p->images_dir = images_dir;
         p->writer = w;
         p->hooks = hooks;
         p->rounds = (struct rounds) { .part = ENOUGH };
-        p->direct_left_usec = DIRECT_CPU_USEC;
         p->calls = calls_create();
-        r = pages_update(p, ret_reason, err);
+        r = group_set(p, group, err);
+        if (r == 0)
+                r = pages_update(p, ret_reason, err);
         if (r == 0 && ret_reason->code == 0)
                 r = group_check(p, ret_reason, err);
         if (r < 0 || ret_reason->code < 0) {
@@ -204,23 +210,23 @@ static int flags_clear(const struct pages *p, struct rm_error *err) {
         return r < 0 ? error_sys(err, r, "remove %s", path) : 0;
 }
 
-int pages_again(struct pages *p, const char *procs_file, struct image_writer *w, const struct mover_hooks *hooks,
+int pages_again(struct pages *p, const struct pages_group *group, struct image_writer *w, const struct mover_hooks *hooks,
                 struct rm_error *ret_reason, struct rm_error *err) {
         struct process *process, *next;
         int r = flags_clear(p, err);
 
-        p->procs_file = procs_file;
         p->writer = w;
         p->hooks = hooks;
         p->frozen = false;
         p->figures = (struct pages_figures) { 0 };
         p->rounds = (struct rounds) { .part = ENOUGH };
-        p->direct_left_usec = DIRECT_CPU_USEC;
         p->told_bytes = 0;
         pages_queue_clear(p);
         HASH_ITER (hh, p->by_pid, process, next)
                 process_again(process);
         p->locked_bytes = 0;
+        if (r == 0)
+                r = group_set(p, group, err);
         if (r == 0)
                 r = pages_update(p, ret_reason, err);
         error_clear(ret_reason); /* one that cannot be tracked now may be in the next round, or comes whole in the freeze */
@@ -237,6 +243,7 @@ void pages_destroy(struct pages *p) {
         HASH_ITER (hh, p->by_pid, process, next)
                 pages_process_remove(p, process);
         calls_destroy(p->calls);
+        descriptors_end(p->descriptors);
         free(p);
 }
 
@@ -474,5 +481,8 @@ int pages_send_last(struct pages *p, const struct mover_hooks *hooks, struct rm_
 }
 
 int pages_finish(struct pages *p, struct rm_error *err) {
-        return last_run(p, true, err);
+        int r = last_run(p, true, err);
+
+        descriptors_end(take_ptr(p->descriptors)); /* the group may be removed now */
+        return r;
 }

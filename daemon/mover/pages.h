@@ -10,17 +10,21 @@
 
 struct pages;
 
-/* Begins to track every process that `procs_file` names (as cgroup.procs does). Nothing is sent yet. `images_dir`: see below. Both names, `w` and
- * `hooks` must outlive it. 0; without `*ret` when some process cannot be tracked: then none is, and `ret_reason` says why. Errors are
+struct pages_group {
+        const char *procs_file; /* names its processes, as cgroup.procs does; must live as long as the stream */
+        const char *look_dir; /* a control group whose processor time it costs to look at what they have open; empty: rm-mover's */
+};
+
+/* Begins to track every process of the group. Nothing is sent yet. `images_dir`: see below. It, `w` and `hooks` must outlive it. 0; without `*ret` when some process cannot be tracked: then none is, and `ret_reason` says why. Errors are
  * those of the hooks. */
-int pages_begin(const char *procs_file, const char *images_dir, struct image_writer *w, const struct mover_hooks *hooks,
+int pages_begin(const struct pages_group *group, const char *images_dir, struct image_writer *w, const struct mover_hooks *hooks,
                 struct pages **ret, struct rm_error *ret_reason, struct rm_error *err);
 
 /* Another stream, of the same group, when pages_finish() has ended the one before and they run again; all is as after pages_begin(). Of a process that was tracked all
  * the time only what it has written since pages_finish(), or a bit before, comes then, and all pages there are in the list of PRESENT; `hooks->continues` is called
  * before its first object. Once it was called, the stream must become whole, or nothing can continue from there. 0, also with `ret_reason` set: the group cannot be tracked any
  * more, and pages_destroy() is to follow. Errors are those of the hooks and the writer. */
-int pages_again(struct pages *p, const char *procs_file, struct image_writer *w, const struct mover_hooks *hooks,
+int pages_again(struct pages *p, const struct pages_group *group, struct image_writer *w, const struct mover_hooks *hooks,
                 struct rm_error *ret_reason, struct rm_error *err);
 
 /* While they run: at least one round, and further ones while that gains something and the deadline of the hooks leaves time. May be called again, as when

@@ -10,6 +10,7 @@
 #include <uthash.h>
 
 #include "daemon/mover/calls.h"
+#include "daemon/mover/descriptors.h"
 #include "daemon/mover/pages.h"
 #include "daemon/mover/rounds.h"
 #include "daemon/pages/pageset.h"
@@ -66,7 +67,8 @@ struct pages {
         struct process *by_pid;
         struct process *by_inner;
         unsigned nesting; /* of all processes; 0: none is known */
-        uint64_t direct_left_usec; /* of a processor, for looks at descriptors */
+        struct descriptors *descriptors;
+        uint64_t direct_left_usec; /* time of a processor for looks at descriptors */
         uint64_t locked_bytes; /* when they were taken up */
         bool begun; /* all were taken up once */
         bool frozen;

@@ -131,6 +131,7 @@ int procs_reads_direct(int proc_fd, struct procs_budget *budget, char ret_path[P
         cleanup_free char *mounts = NULL; /* read for the first file that needs it */
         const struct dirent *entry;
         int found = PROCS_DIRECT_NONE;
+        uint64_t begin_usec = thread_cpu_usec(), used_usec = 0;
         DIR *dir;
 
         if (dir_fd < 0)
@@ -146,7 +147,8 @@ int procs_reads_direct(int proc_fd, struct procs_budget *budget, char ret_path[P
                 if (n <= 0)
                         continue;
                 /* Others may be opened meanwhile, and one that has many locks takes long. */
-                if (budget->descriptors == 0 || thread_cpu_usec() > budget->end_cpu_usec) {
+                used_usec = thread_cpu_usec() - begin_usec;
+                if (budget->descriptors == 0 || used_usec > budget->cpu_usec) {
                         found = -E2BIG;
                         break;
                 }
@@ -155,6 +157,8 @@ int procs_reads_direct(int proc_fd, struct procs_budget *budget, char ret_path[P
                 if (ret_path[0] == '/')
                         found = (int) reads_direct(proc_fd, &mounts, entry->d_name);
         }
+        used_usec = thread_cpu_usec() - begin_usec;
+        budget->cpu_usec -= used_usec < budget->cpu_usec ? used_usec : budget->cpu_usec;
         (void) take_fd(&dir_fd);
         (void) closedir(dir);
         return found;

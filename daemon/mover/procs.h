@@ -26,10 +26,10 @@ enum procs_direct {
         PROCS_DIRECT_TYPE, /* its file system may do it for any file: FUSE, 9p, SMB */
 };
 
-/* Of a look at all processes of a group. */
+/* What is left to a look at all processes of a group. */
 struct procs_budget {
-        size_t descriptors; /* left */
-        uint64_t end_cpu_usec; /* by thread_cpu_usec() */
+        size_t descriptors;
+        uint64_t cpu_usec; /* time of a processor */
 };
 
 /* Has it a file open that it reads past the page cache? An enum procs_direct or -errno;

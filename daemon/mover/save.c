@@ -166,15 +166,16 @@ static int checkpoint_begin(struct saver *s, const Rm__MoverPrecopy *m, struct r
 /* Tracked as they were, or from now on, or not at all. */
 static int pages_prepare(struct saver *s, const Rm__MoverPrecopy *m, struct rm_error *err) {
         const char *images_dir = s->control->setup->save->images_dir;
+        const struct pages_group group = { m->procs_file, m->look_dir };
         struct gather *g = &s->gather;
         int r;
 
         if (!m->pages)
                 r = 0;
         else if (g->pages)
-                r = pages_again(g->pages, m->procs_file, s->writer, &g->hooks_ahead, &g->untracked, err);
+                r = pages_again(g->pages, &group, s->writer, &g->hooks_ahead, &g->untracked, err);
         else
-                r = pages_begin(m->procs_file, images_dir, s->writer, &g->hooks_ahead, &g->pages, &g->untracked, err);
+                r = pages_begin(&group, images_dir, s->writer, &g->hooks_ahead, &g->pages, &g->untracked, err);
         if (g->untracked.code < 0)
                 log_info("private memory is not tracked: %s", error_text(&g->untracked));
         if (!m->pages || g->untracked.code < 0)

@@ -170,8 +170,8 @@ static int send_ahead(struct sender *s, struct rm_error *err) {
         int r = 0;
 
         if (m->pages)
-                r = pages_begin(m->procs_file, s->control->setup->send->images_dir, s->out.writer, &s->gather.hooks_ahead,
-                                &s->gather.pages, &s->gather.untracked, err);
+                r = pages_begin(&(struct pages_group) { m->procs_file, m->look_dir }, s->control->setup->send->images_dir,
+                                s->out.writer, &s->gather.hooks_ahead, &s->gather.pages, &s->gather.untracked, err);
         if (s->gather.untracked.code < 0)
                 log_info("private memory is not tracked: %s", error_text(&s->gather.untracked));
         if (r == 0)

@@ -302,6 +302,10 @@ char *capsule_payload_cgroup(const struct capsule *capsule) {
         return xstrdup("/nonexistent");
 }
 
+char *capsule_init_cgroup(const struct capsule *capsule) {
+        return xstrdup("/nonexistent");
+}
+
 const char *capsule_memory_cgroup(const struct capsule *capsule) {
         return NULL;
 }

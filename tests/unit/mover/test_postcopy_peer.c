@@ -402,7 +402,9 @@ static void sender_begin(struct scene *s) {
         assert_int_equal(write_file_atomic(procs_file, procs, strlen(procs), 0600, false), 0);
         memory_init(&s->image);
         assert_int_equal(image_writer_create(&s->image.sink, NULL, NULL, &s->writer, NULL), 0);
-        assert_int_equal(pages_begin(procs_file, s->dir, s->writer, &hooks, &s->pages, &reason, &s->err), 0);
+        assert_int_equal(pages_begin(&(struct pages_group) { procs_file, "" }, s->dir, s->writer, &hooks, &s->pages, &reason,
+                                     &s->err),
+                         0);
         if (!s->pages)
                 fail_msg("%s", error_text(&reason));
         assert_int_equal(pages_rounds(s->pages, &s->err), 0);

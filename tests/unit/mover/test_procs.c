@@ -21,6 +21,7 @@
 
 #include "common/proc_count.h"
 #include "common/util.h"
+#include "daemon/mover/descriptors.h"
 #include "daemon/mover/procs.h"
 
 static void a_list(void **state) {
@@ -133,15 +134,11 @@ static pid_t holder_start(size_t n) {
         return pid;
 }
 
-static uint64_t soon(uint64_t usec) {
-        return thread_cpu_usec() + usec;
-}
-
 /* Its owner decides how many descriptors there are; rm-mover, which looks at them in each round, is root's. */
 static void descriptors_are_looked_at_within_a_budget(void **state) {
         pid_t few = holder_start(1000), many = holder_start(PROC_DESCRIPTORS_MAX + 1);
         cleanup_close int few_fd = open_process(few), many_fd = open_process(many);
-        struct procs_budget budget = { .descriptors = PROC_GROUP_DESCRIPTORS_MAX, .end_cpu_usec = soon(60000000) };
+        struct procs_budget budget = { .descriptors = PROC_GROUP_DESCRIPTORS_MAX, .cpu_usec = 60000000 };
         char path[PROCS_PATH_BYTES];
         uint64_t begin_usec;
 
@@ -155,16 +152,71 @@ static void descriptors_are_looked_at_within_a_budget(void **state) {
         /* Those of other processes have left none. */
         budget.descriptors = 999;
         assert_int_equal(procs_reads_direct(few_fd, &budget, path), -E2BIG);
-        budget = (struct procs_budget) { .descriptors = PROC_GROUP_DESCRIPTORS_MAX, .end_cpu_usec = soon(0) };
+        budget = (struct procs_budget) { .descriptors = PROC_GROUP_DESCRIPTORS_MAX, .cpu_usec = 0 };
         assert_int_equal(procs_reads_direct(few_fd, &budget, path), -E2BIG);
         child_end(few);
         child_end(many);
         assert_int_equal(procs_reads_direct(few_fd, &budget, path), -ESRCH);
 }
 
+/* ---- by a child in another control group ---- */
+
+/* A folder with the file by which a control group is entered; the name is malloc'ed. */
+static char *group_make(void) {
+        char *dir = xstrdup("/tmp/rmd-test-procs.XXXXXX");
+        cleanup_free char *path = NULL;
+
+        assert_non_null(mkdtemp(dir));
+        path = xasprintf("%s/cgroup.procs", dir);
+        assert_int_equal(write_file_atomic(path, "", 0, 0600, false), 0);
+        return dir;
+}
+
+static pid_t only_child(void) {
+        cleanup_free char *text = NULL;
+
+        assert_int_equal(read_file("/proc/thread-self/children", 100, &text, NULL), 0);
+        return (pid_t) atoi(text);
+}
+
+static void a_look_is_made_in_the_group_that_was_named(void **state) {
+        cleanup_free char *dir = group_make();
+        cleanup_free char *path = xasprintf("%s/cgroup.procs", dir);
+        cleanup_free char *text = NULL;
+        cleanup_close int own_fd = open_process(getpid());
+        cleanup_close int direct_fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+        struct procs_budget budget = { .descriptors = PROC_GROUP_DESCRIPTORS_MAX, .cpu_usec = 60000000 };
+        char found[PROCS_PATH_BYTES];
+        struct descriptors *d;
+
+        (void) state;
+        assert_true(direct_fd >= 0);
+        assert_int_equal(descriptors_start(dir, &d), 0);
+        assert_int_equal(descriptors_read_direct(d, own_fd, &budget, found), PROCS_DIRECT_FLAG);
+        assert_string_equal(found, path);
+        assert_true(budget.descriptors < PROC_GROUP_DESCRIPTORS_MAX);
+        assert_true(budget.cpu_usec < 60000000);
+        assert_int_equal(read_file(path, 100, &text, NULL), 0);
+        assert_string_equal(text, "0"); /* itself */
+        /* The group is removed with all in it. */
+        assert_int_equal(kill(only_child(), SIGKILL), 0);
+        assert_int_equal(descriptors_read_direct(d, own_fd, &budget, found), -EPIPE);
+        descriptors_end(d);
+        assert_int_equal(only_child(), 0);
+
+        assert_int_equal(remove_tree(dir), 0);
+        assert_int_equal(descriptors_start(dir, &d), 0);
+        assert_int_equal(descriptors_read_direct(d, own_fd, &budget, found), -ENOENT);
+        descriptors_end(d);
+        assert_int_equal(descriptors_start("", &d), 0);
+        assert_int_equal(descriptors_read_direct(d, own_fd, &budget, found), PROCS_DIRECT_FLAG);
+        descriptors_end(d);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = { cmocka_unit_test(a_list), cmocka_unit_test(a_status),
-                                            cmocka_unit_test(descriptors_are_looked_at_within_a_budget) };
+                                            cmocka_unit_test(descriptors_are_looked_at_within_a_budget),
+                                            cmocka_unit_test(a_look_is_made_in_the_group_that_was_named) };
 
         return cmocka_run_group_tests_name("procs", tests, NULL, NULL);
 }
