@@ -20,7 +20,8 @@
 enum {
         WIRE_VARINT = 0,
         FILE_REG = 3,       /* file_entry.reg */
-        REG_SIZE = 8,       /* reg_file_entry */
+        REG_NAME = 6,       /* reg_file_entry */
+        REG_SIZE = 8,
         REG_SIZE_TAG = REG_SIZE << 3 | WIRE_VARINT,
         REG_UNKNOWN_TAG = 15 << 3 | WIRE_VARINT, /* a field that CRIU does not know, and passes over */
         FILE_UNIX = 16,    /* file_entry.usk */
@@ -72,15 +73,35 @@ static bool image_fixup_timerfd(struct criu_cursor entry, void *arg) {
         return true;
 }
 
+struct names {
+        const char *const *list;
+        size_t n;
+};
+
+static bool is_among(const struct names *names, const struct criu_field *name) {
+        size_t bytes = (size_t) (name->bytes.end - name->bytes.at);
+
+        for (size_t i = 0; i < names->n; i++)
+                if (strlen(names->list[i]) == bytes && memcmp(names->list[i], name->bytes.at, bytes) == 0)
+                        return true;
+        return false;
+}
+
 static bool drop_size(struct criu_cursor entry, void *arg) {
+        uint8_t *tag = NULL;
+        bool kept = false;
         struct criu_field f;
 
-        while (criu_next_field(&entry, &f))
-                if (f.number == REG_SIZE && f.varint && f.varint[-1] == REG_SIZE_TAG) {
-                        f.varint[-1] = REG_UNKNOWN_TAG;
-                        return true;
-                }
-        return false;
+        while (criu_next_field(&entry, &f)) {
+                if (f.number == REG_NAME && !f.varint)
+                        kept = is_among(arg, &f);
+                if (f.number == REG_SIZE && f.varint && f.varint[-1] == REG_SIZE_TAG)
+                        tag = f.varint - 1;
+        }
+        if (!tag || kept)
+                return false;
+        *tag = REG_UNKNOWN_TAG;
+        return true;
 }
 
 /* Calls `fix` for each entry of that kind. Returns for how many it has done something. */
@@ -103,8 +124,10 @@ unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes) {
         return fix_files(image, size_bytes, FILE_TIMERFD, image_fixup_timerfd, NULL);
 }
 
-unsigned image_fixup_sizes(uint8_t *image, size_t size_bytes) {
-        return fix_files(image, size_bytes, FILE_REG, drop_size, NULL);
+unsigned image_fixup_sizes(uint8_t *image, size_t size_bytes, const char *const *kept, size_t n_kept) {
+        struct names names = { kept, n_kept };
+
+        return fix_files(image, size_bytes, FILE_REG, drop_size, &names);
 }
 
 static char *text_of(const struct criu_field *f) {
@@ -290,7 +313,7 @@ struct mending {
         const struct image_identity_scope *scope;
         image_fixup_again_fn again;
         void *arg;
-        bool sizes;
+        bool all_sizes;
 };
 
 static int mend_core(const struct mending *mending, int fd, uint8_t *image, size_t size_bytes, pid_t tid, struct rm_error *error) {
@@ -307,10 +330,34 @@ static int mend_core(const struct mending *mending, int fd, uint8_t *image, size
         return pwrite(fd, lifted, n, 0) != (ssize_t) n || ftruncate(fd, (off_t) n) < 0 ? -EIO : 0;
 }
 
+/* What is mapped, and is executed or not the owner's: a node may have another version of it. */
+static const char **programs_of(const struct image_identity_scope *scope, size_t *ret_n) {
+        const Capsule__Inventory *inventory = scope->inventory;
+        const char **names = xcalloc(inventory->n_files + 1, sizeof(*names));
+        cleanup_free bool *known = xcalloc(inventory->n_files + 1, sizeof(*known));
+
+        for (size_t t = 0; t < inventory->n_tasks; t++)
+                for (size_t i = 0; i < inventory->tasks[t]->n_mappings; i++) {
+                        const Capsule__InventoryMapping *m = inventory->tasks[t]->mappings[i];
+
+                        if (m->file >= inventory->n_files || known[m->file])
+                                continue;
+                        if (!(m->protection & PROT_EXEC) && inventory->files[m->file]->uid == scope->spec->uid)
+                                continue;
+                        known[m->file] = true;
+                        names[(*ret_n)++] = inventory->files[m->file]->name;
+                }
+        return names;
+}
+
 static int mend_files(const struct mending *mending, uint8_t *image, size_t size_bytes) {
+        cleanup_free const char **programs = NULL;
+        size_t n = 0;
+
+        if (!mending->all_sizes)
+                programs = programs_of(mending->scope, &n);
         (void) image_fixup_timerfds(image, size_bytes);
-        if (mending->sizes)
-                (void) image_fixup_sizes(image, size_bytes);
+        (void) image_fixup_sizes(image, size_bytes, programs, n);
         return 0;
 }
 
@@ -357,9 +404,9 @@ static int mend_file(const struct mending *mending, int images_fd, const char *n
         return r < 0 && !*error->text ? error_sys(error, r, "image %s", name) : r;
 }
 
-int image_fixup(int images_fd, bool sizes, const struct image_identity_scope *scope, image_fixup_again_fn again, void *arg,
+int image_fixup(int images_fd, bool all_sizes, const struct image_identity_scope *scope, image_fixup_again_fn again, void *arg,
                 struct rm_error *error) {
-        const struct mending mending = { scope, again, arg, sizes };
+        const struct mending mending = { scope, again, arg, all_sizes };
         int fd = openat(images_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *dir = fd < 0 ? NULL : fdopendir(fd);
         struct dirent *entry;

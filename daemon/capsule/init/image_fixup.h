@@ -14,8 +14,8 @@ struct rm_error;
  * nanosecond instead. In a file of images of open files, in place. Returns how many; what is no such file is left alone. */
 unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes);
 
-/* CRIU refuses files whose size is another than when they were dumped. Of a checkpoint that is gone back to, rollback.h has seen to them: the sizes go. As above. */
-unsigned image_fixup_sizes(uint8_t *image, size_t size_bytes);
+/* CRIU refuses files whose size is another than when they were dumped, as of a log to which others write meanwhile: the sizes go, but those of the `n_kept` files of these names. As above. */
+unsigned image_fixup_sizes(uint8_t *image, size_t size_bytes, const char *const *kept, size_t n_kept);
 
 /* Not corrected, but looked at: the paths that Unix sockets are bound to, which CRIU makes anew; the image stays as it is. As above. */
 typedef void (*image_fixup_socket_fn)(void *arg, const char *path);
@@ -34,9 +34,9 @@ bool image_fixup_call(uint8_t *image, size_t size_bytes, long again);
 /* The number for `again`, of a thread as the capsule counts; -1: not known. */
 typedef long (*image_fixup_again_fn)(void *arg, pid_t tid);
 
-/* All of the above (sizes only if `sizes`), in the images of this directory before they are restored; and what image_identity.h checks and lifts. 0, -EPERM or -EBADMSG of that, or
+/* All of the above, in the images of this directory before they are restored. Sizes of programs and libraries stay unless `all_sizes`: a node may have others. And what image_identity.h checks and lifts. 0, -EPERM or -EBADMSG of that, or
  * another error; then nothing of this directory may be restored. */
-int image_fixup(int images_fd, bool sizes, const struct image_identity_scope *scope, image_fixup_again_fn again, void *arg,
+int image_fixup(int images_fd, bool all_sizes, const struct image_identity_scope *scope, image_fixup_again_fn again, void *arg,
                 struct rm_error *error);
 
 #endif

@@ -524,16 +524,32 @@ static void test_mend_sizes(void **state) {
 
         (void) state;
         memcpy(mended, image, sizeof(image));
-        assert_int_equal(image_fixup_sizes(mended, sizeof(mended)), 1);
+        assert_int_equal(image_fixup_sizes(mended, sizeof(mended), NULL, 0), 1);
         assert_int_equal(mended[at], 15 << 3);
         mended[at] = image[at];
         assert_memory_equal(mended, image, sizeof(image));
         for (size_t n = 0; n < sizeof(image); n++) {
                 memcpy(mended, image, sizeof(image));
-                assert_int_equal(image_fixup_sizes(mended, n), n >= whole ? 1 : 0);
+                assert_int_equal(image_fixup_sizes(mended, n, NULL, 0), n >= whole ? 1 : 0);
         }
         mended[4] = 0; /* another kind of image */
-        assert_int_equal(image_fixup_sizes(mended, sizeof(mended)), 0);
+        assert_int_equal(image_fixup_sizes(mended, sizeof(mended), NULL, 0), 0);
+}
+
+static void test_kept_sizes(void **state) {
+        /* A file of the name "/p", with a size. */
+        static const uint8_t image[] = {
+                0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56, /* */
+                14,   0,    0,    0,    8,    1,    16,   2,    26, 8, 8, 2, 50, 2, '/', 'p', 64, 100,
+        };
+        static const char *const names[] = { "/pp", "/", "/q", "/p" };
+        uint8_t mended[sizeof(image)];
+
+        (void) state;
+        memcpy(mended, image, sizeof(image));
+        assert_int_equal(image_fixup_sizes(mended, sizeof(mended), names, ARRAY_SIZE(names)), 0);
+        assert_memory_equal(mended, image, sizeof(image));
+        assert_int_equal(image_fixup_sizes(mended, sizeof(mended), names, ARRAY_SIZE(names) - 1), 1);
 }
 
 static void add_path(void *arg, const char *path) {
@@ -802,6 +818,7 @@ int main(void) {
                 cmocka_unit_test(test_flows),
                 cmocka_unit_test(test_mend_timerfds),
                 cmocka_unit_test(test_mend_sizes),
+                cmocka_unit_test(test_kept_sizes),
                 cmocka_unit_test(test_find_sockets),
                 cmocka_unit_test(test_log_tail),
                 cmocka_unit_test(test_quota),

@@ -1,0 +1,35 @@
+#!/bin/bash
+# A group moves whatever others do meanwhile to the size of files that it has open: ranks of two groups add to one file, somebody writes a log that it reads, or makes a file
+# shorter and longer again and again. All that was written is there, once.
+# limit: 120
+. "${BASH_SOURCE[0]%/*}/../lib.sh"
+
+cluster 2 --cores 4
+dir=/home/alice/growing
+as alice n1 mkdir "$dir"
+as alice n1 sh -c "seq 100 >$dir/changing; : >$dir/log"
+# Others write all the time, not only between two looks of rmd.
+as alice n1 sh -c "n=0; while [ ! -e $dir/end ]; do n=\$((n + 1)); echo line \$n >>$dir/log; truncate -s \$((n % 1000)) $dir/changing; done" &
+writer=$!
+# shellcheck disable=SC2016 # the job's shell expands it
+start grows n1 --group-size 1 -n 2 sh -c 'exec 3>>'"$dir"'/records 4<>'"$dir"'/changing 5<'"$dir"'/log; echo run: running; n=0
+    while [ ! -e '"$(stop_file grows)"' ]; do n=$((n + 1)); echo $OMPI_COMM_WORLD_RANK $n >&3; read -r word line <&5 && seen=$line; sleep 0.01; done
+    echo "$OMPI_COMM_WORLD_RANK wrote $n, read line ${seen:-none}"; [ "$seen" ] && echo good'
+running grows
+for round in $(seq "$(thorough 8 3)"); do
+    for mode in live stop; do
+        to=$(a_node_but "$(q where grows 1)")
+        migrate grows 1 "$to" --mode "$mode" --wait --timeout 40 >"$work/said" 2>&1 || fail "round $round, $mode: $(<"$work/said")"
+    done
+done
+as alice n1 touch "$dir/end"
+wait "$writer" || fail "who writes the log has failed"
+release grows
+finish grows
+ended_well grows good
+see "$(grep wrote "$work/grows.out" | paste -sd '|'), of $(as alice n1 tail -n 1 "$dir/log") lines"
+same "who is done" "$(grep -c '^good' "$work/grows.out")" 2
+for rank in 0 1; do
+    as alice n1 awk -v rank="$rank" '$1 == rank && $2 != ++n { print; exit 1 }' "$dir/records" >"$work/wrong" || fail "a record of rank $rank is lost or twice: $(<"$work/wrong")"
+    same "records of rank $rank" "$(as alice n1 grep -c "^$rank " "$dir/records")" "$(sed -n "s/^$rank wrote \([0-9]*\),.*/\1/p" "$work/grows.out")"
+done
