@@ -201,28 +201,34 @@ int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t s
         return r;
 }
 
-static int restore(struct capsule *capsule, const char *images_dir, bool pages, bool rollback, uint64_t timeout_usec,
-                   capsule_done_fn done, void *arg) {
+static int restore(struct capsule *capsule, Capsule__Restore *body, capsule_done_fn done, void *arg) {
         Capsule__Request request = CAPSULE__REQUEST__INIT;
-        Capsule__Restore body = CAPSULE__RESTORE__INIT;
 
-        body.images_dir = (char *) images_dir;
-        body.pages = pages;
-        body.rollback = rollback;
-        body.timeout_usec = timeout_usec;
         request.op_case = CAPSULE__REQUEST__OP_RESTORE;
-        request.restore = &body;
+        request.restore = body;
         return submit(capsule, &request, done, arg);
 }
 
 int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages, uint64_t timeout_usec, capsule_done_fn done,
                     void *arg) {
-        return restore(capsule, images_dir, pages, false, timeout_usec, done, arg);
+        Capsule__Restore body = CAPSULE__RESTORE__INIT;
+
+        body.images_dir = (char *) images_dir;
+        body.pages = pages;
+        body.timeout_usec = timeout_usec;
+        return restore(capsule, &body, done, arg);
 }
 
-int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, uint64_t timeout_usec, capsule_done_fn done,
-                         void *arg) {
-        return restore(capsule, images_dir, pages, true, timeout_usec, done, arg);
+int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, bool other_files, uint64_t timeout_usec,
+                         capsule_done_fn done, void *arg) {
+        Capsule__Restore body = CAPSULE__RESTORE__INIT;
+
+        body.images_dir = (char *) images_dir;
+        body.pages = pages;
+        body.rollback = true;
+        body.other_files = other_files;
+        body.timeout_usec = timeout_usec;
+        return restore(capsule, &body, done, arg);
 }
 
 int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, size_t size, capsule_done_fn done, void *arg) {

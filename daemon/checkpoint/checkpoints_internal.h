@@ -117,6 +117,8 @@ struct restore {
         bool drilled; /* and that is over; what has shown is for the log */
         uint64_t took_usec;
         char error[512];
+        int code; /* of the capsule's error; 0: it was another one */
+        bool unread; /* what was sent was no good, from whichever node */
         LIST_ENTRY(restore) entry;
 };
 

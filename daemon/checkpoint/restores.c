@@ -119,7 +119,7 @@ static const Rm__Node *choose_holder(const struct restore *restore) {
         return NULL;
 }
 
-/* What came is no good. Another node may have a better copy; else the restart fails, and with it the checkpoint. */
+/* What came is no good. Another node may have a better copy; else the restart fails. */
 static void restore_fail(struct restore *restore, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void restore_fail(struct restore *restore, const char *fmt, ...) {
         bool sending = restore->state == RESTORE_TRANSFER || restore->state == RESTORE_PREPARE;
@@ -136,10 +136,12 @@ static void restore_fail(struct restore *restore, const char *fmt, ...) {
                 free(restore->tried);
                 restore->tried = tried;
         }
-        if (sending && restore->from && choose_holder(restore))
+        if (sending && restore->from && choose_holder(restore)) {
                 (void) restore_event(restore, RESTORE_EV_RETRY);
-        else
+        } else {
+                restore->unread = sending && restore->from;
                 (void) restore_event(restore, RESTORE_EV_FAILED);
+        }
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg) {
@@ -297,6 +299,7 @@ static void on_restored(struct capsule *capsule, int error, const char *text, vo
         if (!restore || restore->state != RESTORE_RESTORE)
                 return;
         if (error < 0) {
+                restore->code = error;
                 restore_fail(restore, "restoring: %s", text);
                 return;
         }
@@ -307,10 +310,17 @@ static void on_restored(struct capsule *capsule, int error, const char *text, vo
 
 /* ---- the states ---- */
 
-/* The job begins anew, from another checkpoint if there is one. */
+/* Whatever the files and the images are, they are the same next time. */
+static bool is_passing(int error) {
+        return error != -ESTALE && error != -ENOENT && error != -ENODATA && error != -EACCES && error != -EPERM &&
+               error != -ERANGE && error != -EBADMSG;
+}
+
 static void give_up(struct restore *restore) {
-        const Rm__Job *job = state_job(checkpoints_state(restore->c), restore->job);
+        const Rm__State *state = checkpoints_state(restore->c);
+        const Rm__Job *job = state_job(state, restore->job);
         cleanup_free char *reason = xasprintf("it could not be restored on %s: %s", checkpoints_self(restore->c), restore->error);
+        Rm__CmdCheckpointUnrestored *unrestored;
         struct command cmd;
 
         set_deadline(restore, 0);
@@ -321,12 +331,19 @@ static void give_up(struct restore *restore) {
         }
         if (!job || job->restored_from != restore->checkpoint)
                 return;
-        checkpoints_propose_abort(restore->c, restore->job, restore->checkpoint, reason);
-        if (job_may_restart(job))
+        if (state->level >= STATE_LEVEL_UNRESTORED) {
+                unrestored = command_checkpoint_unrestored(&cmd, job->id, restore->checkpoint, checkpoints_self(restore->c),
+                                                           restore->error);
+                unrestored->attempt = job->attempt;
+                unrestored->passing = is_passing(restore->code);
+                unrestored->unread = restore->unread;
+                checkpoints_propose(restore->c, &cmd.command);
+        } else if (job_may_restart(job)) {
                 checkpoints_propose(restore->c, command_job_restart(&cmd, job->id, job->attempt + 1, checkpoints_self(restore->c),
                                                                     reason, false));
-        else
+        } else {
                 checkpoints_propose(restore->c, command_job_exit(&cmd, job->id, 255, reason, RM__JOB_STATE__JOB_NODE_FAIL));
+        }
 }
 
 static void enter_done(struct restore *restore, struct resident *resident) {
@@ -345,6 +362,8 @@ static void enter_done(struct restore *restore, struct resident *resident) {
 
 static void restore_enter(struct restore *restore) {
         uint64_t timeout_usec = restore->c->rmd->config->move_timeout_usec;
+        const Rm__Checkpoint *checkpoint = checkpoints_record(restore->c, restore->job, restore->checkpoint);
+        bool other_files = checkpoint && checkpoint->other_files;
         struct resident *resident = resident_of(restore);
         struct rm_error err = { 0 };
         cleanup_free char *point = xasprintf("move.%s.%s", what_of(restore), restore_state_name(restore->state));
@@ -374,7 +393,7 @@ static void restore_enter(struct restore *restore) {
                 break;
         case RESTORE_RESTORE:
                 set_deadline(restore, timeout_usec);
-                if (capsule_restore_back(resident->capsule, restore->dir, restore->pages, timeout_usec, on_restored,
+                if (capsule_restore_back(resident->capsule, restore->dir, restore->pages, other_files, timeout_usec, on_restored,
                                          make_op(restore)) < 0)
                         restore_fail(restore, "cannot start the restore");
                 break;

@@ -377,6 +377,16 @@ Rm__Command *command_checkpoint_abort(struct command *c, uint64_t job, uint64_t 
         return &c->command;
 }
 
+Rm__CmdCheckpointUnrestored *command_checkpoint_unrestored(struct command *c, uint64_t job, uint64_t checkpoint, const char *node,
+                                                           const char *error) {
+        BEGIN(c, checkpoint_unrestored, CHECKPOINT_UNRESTORED);
+        c->checkpoint_unrestored.job = job;
+        c->checkpoint_unrestored.checkpoint = checkpoint;
+        c->checkpoint_unrestored.node = text_of(node);
+        c->checkpoint_unrestored.error = text_of(error);
+        return &c->checkpoint_unrestored;
+}
+
 Rm__CmdCheckpointDrilled *command_checkpoint_drilled(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule,
                                                      const char *node) {
         BEGIN(c, checkpoint_drilled, CHECKPOINT_DRILLED);

@@ -64,6 +64,7 @@ struct command {
                 Rm__CmdCheckpointImport checkpoint_import;
                 Rm__CmdCheckpointAbort checkpoint_abort;
                 Rm__CmdCheckpointDrilled checkpoint_drilled;
+                Rm__CmdCheckpointUnrestored checkpoint_unrestored;
                 Rm__CmdJobResize job_resize;
                 Rm__CmdJobResizeTold job_resize_told;
                 Rm__CmdJobRanksTold job_ranks_told;
@@ -156,6 +157,8 @@ Rm__Command *command_checkpoint_import(struct command *c, const Rm__Job *job, co
 Rm__Command *command_checkpoint_abort(struct command *c, uint64_t job, uint64_t checkpoint, const char *error);
 Rm__CmdCheckpointDrilled *command_checkpoint_drilled(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule,
                                                      const char *node);
+Rm__CmdCheckpointUnrestored *command_checkpoint_unrestored(struct command *c, uint64_t job, uint64_t checkpoint, const char *node,
+                                                           const char *error);
 Rm__CmdCheckpointStart *command_checkpoint_start(struct command *c, uint64_t job, Rm__CheckpointCause cause);
 Rm__Command *command_checkpoint_remove(struct command *c, uint64_t job, uint64_t checkpoint, const char *by);
 /* `checkpoint` 0: the newest. */

@@ -112,6 +112,11 @@ static const struct {
         { &rm__cmd_checkpoint_start__descriptor, 250, STATE_LEVEL_LIMITS }, /* limits */
         { &rm__cmd_checkpoint_import__descriptor, 250, STATE_LEVEL_LIMITS }, /* limits */
         { &rm__cmd_job_release__descriptor, 250, STATE_LEVEL_LIMITS }, /* limits */
+        { &rm__checkpoint__descriptor, 250, STATE_LEVEL_UNRESTORED }, /* restore_failures */
+        { &rm__checkpoint__descriptor, 251, STATE_LEVEL_UNRESTORED }, /* unreadable */
+        { &rm__checkpoint__descriptor, 252, STATE_LEVEL_UNRESTORED }, /* other_files */
+        { &rm__cmd_job_release__descriptor, 251, STATE_LEVEL_UNRESTORED }, /* other_files */
+        { &rm__command__descriptor, 250, STATE_LEVEL_UNRESTORED }, /* checkpoint_unrestored */
         { &rm__node__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* unwell_usec */
         { &rm__state__descriptor, 200, STATE_LEVEL_CHECKPOINT }, /* failures */
 };

@@ -186,6 +186,7 @@ static const struct handler handlers[] = {
         { RM__COMMAND__BODY_CHECKPOINT_COPY_WANTED, apply_checkpoint_copy_wanted },
         { RM__COMMAND__BODY_CHECKPOINT_IMPORT, apply_checkpoint_import, true },
         { RM__COMMAND__BODY_CHECKPOINT_ABORT, apply_checkpoint_abort },
+        { RM__COMMAND__BODY_CHECKPOINT_UNRESTORED, apply_checkpoint_unrestored },
         { RM__COMMAND__BODY_CHECKPOINT_DRILLED, apply_checkpoint_drilled },
         { RM__COMMAND__BODY_CHECKPOINT_REMOVE, apply_checkpoint_remove, true },
         { RM__COMMAND__BODY_JOB_RELEASE, apply_job_release, true },

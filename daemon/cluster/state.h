@@ -34,6 +34,7 @@
 #define STATE_LEVEL_PLACEABLE 12U /* likewise: what was let in can be placed */
 #define STATE_LEVEL_RESIZE_BACK 12U /* likewise: rmd takes back that a job is to grow */
 #define STATE_LEVEL_LIMITS 13U /* from this one on: what a user may have holds on every way in */
+#define STATE_LEVEL_UNRESTORED 13U /* likewise: a checkpoint stays where a restore has failed */
 #define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
         3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
@@ -55,6 +56,7 @@
 #define STATE_DRILL_ERROR_MAX 300U /* bytes of CheckpointPart.drill_error */
 #define STATE_CHECKPOINT_AUTO UINT64_MAX /* JobSpec.checkpoint_usec */
 #define STATE_CHECKPOINTS_MAX 32U  /* of one job */
+#define STATE_RESTORES_MAX 3U      /* in a row, from one checkpoint */
 #define STATE_USER_HELD_MAX 16384U /* addresses that checkpoints of one user's ended jobs hold */
 #define STATE_PARTNERS_MAX 16U     /* of one part of a checkpoint */
 #define STATE_STORED_SHARED "*"    /* CheckpointPart.stored: on a file system of all nodes */

@@ -69,10 +69,15 @@ const Rm__Node *checkpoint_part_holder(const Rm__State *state, const Rm__Checkpo
         return holder;
 }
 
-static Rm__Checkpoint *newest_whole(const Rm__State *state, const Rm__Job *job) {
+/* `all`: also one that no node could send. */
+static bool is_done(const Rm__Checkpoint *checkpoint, bool all) {
+        return checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE && (all || !checkpoint->unreadable);
+}
+
+static Rm__Checkpoint *newest_whole(const Rm__State *state, const Rm__Job *job, bool all) {
         for (size_t i = job->n_checkpoints; i > 0; i--) {
                 Rm__Checkpoint *checkpoint = job->checkpoints[i - 1];
-                bool whole = checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
+                bool whole = is_done(checkpoint, all);
 
                 for (size_t k = 0; whole && k < checkpoint->n_parts; k++)
                         whole = checkpoint_part_holder(state, checkpoint->parts[k], NULL) != NULL;
@@ -83,7 +88,7 @@ static Rm__Checkpoint *newest_whole(const Rm__State *state, const Rm__Job *job) 
 }
 
 Rm__Checkpoint *job_newest_checkpoint(const Rm__State *state, const Rm__Job *job) {
-        return job->own_state ? NULL : newest_whole(state, job);
+        return job->own_state ? NULL : newest_whole(state, job, false);
 }
 
 /* False: all nodes that had it have left the cluster. `ret_node`: one that is away, if that is why it cannot be had now. */
@@ -101,11 +106,11 @@ static bool may_come_back(const Rm__State *state, const Rm__CheckpointPart *part
 }
 
 const Rm__Checkpoint *job_awaited_checkpoint(const Rm__State *state, const Rm__Job *job, const char **ret_node) {
-        if (job->own_state || newest_whole(state, job))
+        if (job->own_state || newest_whole(state, job, false))
                 return NULL;
         for (size_t i = job->n_checkpoints; i > 0; i--) {
                 const Rm__Checkpoint *checkpoint = job->checkpoints[i - 1];
-                bool whole = checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
+                bool whole = is_done(checkpoint, false);
 
                 for (size_t k = 0; whole && k < checkpoint->n_parts; k++)
                         whole = may_come_back(state, checkpoint->parts[k], ret_node);
@@ -181,6 +186,13 @@ static void keep_drill(Rm__Job *job, const Rm__Checkpoint *drill, uint64_t time_
 
                 drop_names(&part->stored, &part->n_stored);
                 drop_names(&part->partners, &part->n_partners);
+        }
+}
+
+void job_restores_forget(Rm__Job *job) {
+        for (size_t i = 0; i < job->n_checkpoints; i++) {
+                job->checkpoints[i]->restore_failures = 0;
+                job->checkpoints[i]->unreadable = false;
         }
 }
 
@@ -620,7 +632,7 @@ int apply_checkpoint_remove(struct apply *a) {
 
 /* One that has not ended has counted all the time. */
 static int admit_release(struct apply *a, const Rm__CmdJobRelease *in, const Rm__Job *job) {
-        const Rm__Checkpoint *checkpoint = in->checkpoint ? job_checkpoint(job, in->checkpoint) : newest_whole(a->state, job);
+        const Rm__Checkpoint *checkpoint = in->checkpoint ? job_checkpoint(job, in->checkpoint) : newest_whole(a->state, job, true);
         const struct limits_demand more = { .jobs = 1, .ranks = job->spec->ranks, .groups = checkpoint->n_parts - 1 };
 
         struct rm_error err = { 0 };
@@ -640,7 +652,7 @@ static int check_release(struct apply *a, const Rm__CmdJobRelease *in, const Rm_
                                     job_ended(job) ? "has completed" : "has neither been stopped nor ended");
         if (in->checkpoint && !job_checkpoint(job, in->checkpoint))
                 return apply_refuse(a, -ENOENT, "restart-job: job %" PRIu64 " has no checkpoint %" PRIu64, job->id, in->checkpoint);
-        if (!newest_whole(a->state, job))
+        if (!newest_whole(a->state, job, true))
                 return apply_refuse(a, -ENOENT, "restart-job: job %" PRIu64 " has no checkpoint on nodes that are up", job->id);
         return admit_release(a, in, job);
 }
@@ -676,6 +688,9 @@ int apply_job_release(struct apply *a) {
         if (r < 0 || !apply_goes_on(a, true))
                 return r;
         remove_newer(job, in->checkpoint);
+        job_restores_forget(job);
+        for (size_t i = 0; in->other_files && i < job->n_checkpoints; i++)
+                job->checkpoints[i]->other_files = true;
         if (job_ended(job))
                 revive(a, job);
         job->held = job->own_state = false; /* what is saved there says so again */

@@ -80,6 +80,7 @@ int apply_checkpoint_copy_wanted(struct apply *a);
 int apply_checkpoint_import(struct apply *a);
 int apply_checkpoint_abort(struct apply *a);
 int apply_checkpoint_drilled(struct apply *a);
+int apply_checkpoint_unrestored(struct apply *a);
 int apply_checkpoint_remove(struct apply *a);
 int apply_job_release(struct apply *a);
 int apply_job_resize(struct apply *a);
@@ -130,6 +131,8 @@ void jobs_finish(struct apply *a);
 void job_checkpoints_interrupt(struct apply *a, Rm__Job *job, const char *why);
 /* The same without a word, since the job has ended. */
 void job_checkpoints_drop(Rm__Job *job);
+/* Restores that have failed do not count any more. */
+void job_restores_forget(Rm__Job *job);
 /* Nobody will go on from any of them. */
 void job_checkpoints_forget(Rm__Job *job);
 /* It has none any more, nor a size of groups; not while an index points at them. */
@@ -140,6 +143,16 @@ void job_restart(struct apply *a, Rm__Job *job, const char *reason);
 void job_fail(struct apply *a, Rm__Job *job, const char *reason);
 /* It leaves its nodes, and is PENDING, to go on from its newest checkpoint; `held`: when somebody says so. */
 void job_requeue(struct apply *a, Rm__Job *job, bool held, const char *reason);
+/* Its capsules are placed to go on from a checkpoint, and nothing runs in them yet. */
+bool job_is_restored(const Rm__Job *job);
+struct unrestored {
+        const char *text;
+        bool passing; /* it may succeed another time */
+        bool unread; /* no node could send the checkpoint */
+};
+/* Of such a job: it leaves its nodes, and nothing that was saved goes. It is tried STATE_RESTORES_MAX times where that may help, then from the checkpoint before if this one cannot
+ * be read; else it is held. */
+void job_unrestored(struct apply *a, Rm__Job *job, const struct unrestored *why);
 /* For each address, whether a checkpoint of some job needs it: an array of STATE_CAPSULES_MAX + 1,
  * malloc'ed; `ret_n`: how many. `but`: those of this job do not count; NULL ok. */
 bool *checkpoint_addresses(const Rm__State *state, const Rm__Job *but, size_t *ret_n);

@@ -399,6 +399,7 @@ int apply_job_running(struct apply *a) {
         job->state = RM__JOB_STATE__JOB_RUNNING;
         state_index_job_state(a->index, job->id);
         job->start_usec = a->time_usec;
+        job_restores_forget(job);
         apply_event(a, "job-started", job->capsules[0]->node, job->id, 0, 0, "job %" PRIu64 " runs", job->id);
         return 0;
 }
@@ -519,6 +520,10 @@ void job_fail(struct apply *a, Rm__Job *job, const char *reason) {
         complete(a, job);
 }
 
+static bool is_loss(Rm__JobState final_state) {
+        return final_state == RM__JOB_STATE__JOB_NODE_FAIL || final_state == RM__JOB_STATE__JOB_FAILED;
+}
+
 int apply_job_exit(struct apply *a) {
         const Rm__CmdJobExit *in = a->command->job_exit;
         Rm__Job *job = find_job(a, "job-exit", in->job);
@@ -529,6 +534,10 @@ int apply_job_exit(struct apply *a) {
                 return apply_refuse(a, -EALREADY, "job-exit: job %" PRIu64 " does not run", job->id);
         if (in->final_state != RM__JOB_STATE__JOB_PENDING && !state_is_final(in->final_state))
                 return apply_refuse(a, -EINVAL, "job-exit: %d is not a final state", (int) in->final_state);
+        if (a->state->level >= STATE_LEVEL_UNRESTORED && job_is_restored(job) && is_loss(in->final_state)) {
+                job_unrestored(a, job, &(struct unrestored) { .text = in->reason, .passing = true });
+                return 0;
+        }
         job->exit_code = in->exit_code;
         if (in->final_state != RM__JOB_STATE__JOB_PENDING)
                 job->final_state = in->final_state;

@@ -118,6 +118,49 @@ void job_requeue(struct apply *a, Rm__Job *job, bool held, const char *reason) {
         job_recover(a, job);
 }
 
+/* ---- what is not restored ---- */
+
+bool job_is_restored(const Rm__Job *job) {
+        return job->state == RM__JOB_STATE__JOB_STARTING && job->restored_from > 0 && !job->cancel;
+}
+
+void job_unrestored(struct apply *a, Rm__Job *job, const struct unrestored *why) {
+        Rm__Checkpoint *checkpoint = job_checkpoint(job, job->restored_from);
+        cleanup_free char *reason = NULL;
+        bool again = !checkpoint; /* no node has a good copy any more: it goes on from another one */
+        char name[48];
+
+        if (checkpoint) {
+                checkpoint->restore_failures++;
+                again = why->passing && checkpoint->restore_failures < STATE_RESTORES_MAX;
+                checkpoint->unreadable = why->unread && !again;
+                if (checkpoint->unreadable)
+                        again = job_newest_checkpoint(a->state, job) != NULL;
+        }
+        (void) checkpoint_name(job->id, job->restored_from, name);
+        reason = again ? xasprintf("checkpoint %s was not restored: %s", name, why->text)
+                       : xasprintf("checkpoint %s was not restored: %s; 'rmctl restart-job %" PRIu64 "' tries again", name,
+                                   why->text, job->id);
+        job_requeue(a, job, !again, reason);
+}
+
+int apply_checkpoint_unrestored(struct apply *a) {
+        const Rm__CmdCheckpointUnrestored *in = a->command->checkpoint_unrestored;
+        Rm__Job *job = state_job(a->state, in->job);
+        cleanup_free char *text = xasprintf("%s: %s", in->node, in->error);
+
+        if (!job)
+                return apply_refuse(a, -ENOENT, "checkpoint-unrestored: no job %" PRIu64, in->job);
+        if (!job_is_restored(job) || job->restored_from != in->checkpoint || job->attempt != in->attempt)
+                return apply_refuse(a, -EALREADY,
+                                    "checkpoint-unrestored: job %" PRIu64 " is not being restored from %" PRIu64 ".%" PRIu64,
+                                    job->id, job->id, in->checkpoint);
+        job_unrestored(a, job, &(struct unrestored) { .text = text, .passing = in->passing, .unread = in->unread });
+        return 0;
+}
+
+/* ---- nodes that are lost ---- */
+
 /* The node's own copies go when it is back: their incarnations are in no capsule then. */
 static void leave_behind(struct apply *a, Rm__Job *job, const char *node) {
         for (size_t k = 0; k < job->n_capsules; k++) {

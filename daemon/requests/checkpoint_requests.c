@@ -154,9 +154,9 @@ void request_restart_job(struct client *client, const Rm__LocalRequest *request)
                 (void) checkpoints_check_restart(job, in->checkpoint, &err);
         if (refused(client, request->id, &err) || !owner_may_go_on(client, request, job->spec))
                 return;
-        request_propose(client, request,
-                        command_job_release(&c, in->job, in->checkpoint, client->user,
-                                            user_limits(client->rmd, client->admin, &limits)));
+        (void) command_job_release(&c, in->job, in->checkpoint, client->user, user_limits(client->rmd, client->admin, &limits));
+        c.job_release.other_files = in->other_files;
+        request_propose(client, request, &c.command);
 }
 
 struct asked {

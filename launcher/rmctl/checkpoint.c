@@ -312,6 +312,7 @@ static int run_restart(struct call *call) {
         if (r < 0)
                 return r;
         body.saved_rights = call_flag(call, "saved-rights") != NULL;
+        body.other_files = call_flag(call, "other-files") != NULL;
         request.body_case = RM__LOCAL_REQUEST__BODY_RESTART_JOB;
         request.restart_job = &body;
         r = call_request_ok(call, &request, NULL);
@@ -459,7 +460,8 @@ const struct verb verb_restart_job = {
         .role = ROLE_OWNER,
         .help = "let a job that was stopped, or has ended, go on from a checkpoint\n"
                 "It waits to be placed, and goes on from checkpoint N, or from the newest. Newer ones than N are removed.",
-        .flags = { { "saved-rights", NULL, "(root) also with groups that its owner is not a member of any more" } },
+        .flags = { { "other-files", NULL, "take files that were put where those of the job stood for its own" },
+                   { "saved-rights", NULL, "(root) also with groups that its owner is not a member of any more" } },
         .run = run_restart,
 };
 

@@ -20,6 +20,7 @@
 
 #include "common/error.h"
 #include "common/util.h"
+#include "daemon/capsule/init/file_identity.h"
 #include "daemon/capsule/init/identity.h"
 
 #define DELETED " (deleted)"
@@ -112,6 +113,10 @@ static void append_file(Capsule__Inventory *inventory, const Capsule__InventoryF
 
         *copy = *file;
         copy->name = xstrdup(file->name);
+        if (file->handle.len > 0) {
+                copy->handle.data = xcalloc(1, file->handle.len);
+                memcpy(copy->handle.data, file->handle.data, file->handle.len);
+        }
         inventory->files = make_room(inventory->files, inventory->n_files, sizeof(Capsule__InventoryFile *));
         inventory->files[inventory->n_files++] = copy;
 }
@@ -134,7 +139,7 @@ static int add_file(struct taking *taking, const Capsule__InventoryFile *file, u
         HASH_ADD(hh, taking->known, key, n, known);
         append_file(taking->inventory, file);
         *ret = known->file;
-        return grow(taking, strlen(file->name) + FILE_BYTES);
+        return grow(taking, strlen(file->name) + file->handle.len + FILE_BYTES);
 }
 
 static void forget_known(struct taking *taking) {
@@ -154,6 +159,7 @@ static void forget_known(struct taking *taking) {
 /* `link` is a link of /proc below `dir_fd`: "fd/7", "map_files/START-END", "cwd". */
 static int look_at(struct taking *taking, int dir_fd, const char *link, uint32_t *ret_file, struct stat *ret_stat) {
         Capsule__InventoryFile file = CAPSULE__INVENTORY_FILE__INIT;
+        struct file_identity identity;
         char name[PATH_MAX + 16];
         ssize_t n = readlinkat(dir_fd, link, name, sizeof(name) - 1);
 
@@ -169,6 +175,11 @@ static int look_at(struct taking *taking, int dir_fd, const char *link, uint32_t
                 if (S_ISREG(ret_stat->st_mode)) {
                         file.size_bytes = (uint64_t) ret_stat->st_size;
                         file.mtime_nsec = inventory_mtime_nsec(ret_stat);
+                        file_identity_take(dir_fd, link, ret_stat, &identity);
+                        file.inode = identity.inode;
+                        file.handle_type = identity.type;
+                        file.handle.data = identity.handle;
+                        file.handle.len = identity.bytes;
                 }
         } else if (strcmp(name, "deleted") == 0) {
                 file.uid = ret_stat->st_uid;

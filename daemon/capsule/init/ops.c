@@ -354,12 +354,12 @@ static int start_filler(struct ops *ops, struct rm_error *error) {
         return r < 0 ? r : fill_start(init->fill, ops->images_fd, criu_restore_pid(init->criu), error);
 }
 
-static int see_to_files(struct ops *ops, struct rm_error *error) {
+static int see_to_files(struct ops *ops, bool other_files, struct rm_error *error) {
         cleanup_close int copies_fd = openat(ops->images_fd, CAPSULE_FILES_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
         if (ops->init->spec->rehearsal)
                 return rehearsal_check(ops->carry->inventory, ops->init->spec, ops->images_fd, copies_fd, error);
-        return rollback_files(ops->carry->inventory, ops->init->spec, copies_fd, &ops->doubts, error);
+        return rollback_files(ops->carry->inventory, ops->init->spec, copies_fd, other_files, &ops->doubts, error);
 }
 
 static int op_restore(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
@@ -372,7 +372,7 @@ static int op_restore(struct ops *ops, const Capsule__Request *request, struct t
         if (r == 0)
                 r = open_images(ops, request->restore->images_dir, error);
         if (r == 0 && request->restore->rollback)
-                r = see_to_files(ops, error);
+                r = see_to_files(ops, request->restore->other_files, error);
         if (r == 0)
                 r = request->restore->pages ? start_filler(ops, error) : 0;
         if (r == 0)

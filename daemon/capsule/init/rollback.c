@@ -14,6 +14,7 @@
 
 #include "common/error.h"
 #include "common/util.h"
+#include "daemon/capsule/init/file_identity.h"
 #include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/inventory.h"
 
@@ -74,30 +75,6 @@ static struct use *uses_of(const Capsule__Inventory *inventory) {
         return uses;
 }
 
-/* `ret_written`: since it was saved. */
-static int cut_back(const Capsule__InventoryFile *file, bool *ret_written) {
-        cleanup_close int fd = open(file->name, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        struct stat st;
-
-        if (fd < 0 || fstat(fd, &st) < 0)
-                return -errno;
-        if (!S_ISREG(st.st_mode) || st.st_uid != file->uid || (uint64_t) st.st_size < file->size_bytes)
-                return -ESTALE;
-        *ret_written = inventory_mtime_nsec(&st) != file->mtime_nsec;
-        return (uint64_t) st.st_size > file->size_bytes && ftruncate(fd, (off_t) file->size_bytes) < 0 ? -errno : 0;
-}
-
-/* What the owner does not write, such as programs and libraries, is the same on all nodes. */
-static int check_size(const Capsule__InventoryFile *file, const Capsule__Spec *spec) {
-        struct stat st;
-
-        if (file->uid == spec->uid)
-                return 0;
-        if (stat(file->name, &st) < 0)
-                return -errno;
-        return (uint64_t) st.st_size == file->size_bytes ? 0 : -ESTALE;
-}
-
 /* What the child is given. */
 struct task {
         const Capsule__Inventory *inventory;
@@ -105,7 +82,58 @@ struct task {
         int copies_fd;
         uint64_t max_bytes; /* of copies that are made */
         bool look; /* only: nothing is changed */
+        bool other_files; /* are taken as well */
 };
+
+/* As where a program that writes logs anew has moved the one that the job had open. */
+static bool is_other(const struct task *task, const Capsule__InventoryFile *file, int dir_fd, const char *path,
+                     const struct stat *st) {
+        struct file_identity was = { .inode = file->inode, .type = file->handle_type, .bytes = file->handle.len };
+        struct file_identity now;
+
+        if (task->other_files || was.bytes > sizeof(was.handle))
+                return false;
+        if (was.bytes > 0)
+                memcpy(was.handle, file->handle.data, was.bytes);
+        file_identity_take(dir_fd, path, st, &now);
+        return !file_identity_same(&was, &now);
+}
+
+static int check_open(const struct task *task, const Capsule__InventoryFile *file, int fd, struct stat *ret_stat) {
+        if (fd < 0 || fstat(fd, ret_stat) < 0)
+                return -errno;
+        if (!S_ISREG(ret_stat->st_mode) || ret_stat->st_uid != file->uid || is_other(task, file, fd, "", ret_stat))
+                return -ESTALE;
+        return 0;
+}
+
+/* `ret_written`: since it was saved. */
+static int cut_back(const struct task *task, const Capsule__InventoryFile *file, bool *ret_written) {
+        cleanup_close int fd = open(file->name, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        struct stat st;
+        int r = check_open(task, file, fd, &st);
+
+        if (r < 0)
+                return r;
+        if ((uint64_t) st.st_size < file->size_bytes)
+                return -ERANGE;
+        *ret_written = inventory_mtime_nsec(&st) != file->mtime_nsec;
+        return (uint64_t) st.st_size > file->size_bytes && ftruncate(fd, (off_t) file->size_bytes) < 0 ? -errno : 0;
+}
+
+/* What the owner does not write, such as programs and libraries, is the same on all nodes. What is his may have been written to by others of his programs, and is another
+ * file if another one has come in its place; a copy that keeps the time, as on disks of nodes, is none. */
+static int check_unwritten(const struct task *task, const Capsule__InventoryFile *file) {
+        bool own = file->uid == task->spec->uid;
+        struct stat st;
+
+        if (stat(file->name, &st) < 0)
+                return -errno;
+        if ((!own || is_other(task, file, AT_FDCWD, file->name, &st)) &&
+            ((uint64_t) st.st_size != file->size_bytes || (own && inventory_mtime_nsec(&st) != file->mtime_nsec)))
+                return -ESTALE;
+        return 0;
+}
 
 /* ---- copies ---- */
 
@@ -120,11 +148,10 @@ static int make_copy(const struct task *task, uint32_t f) {
         char name[16];
         struct stat st;
         off_t at = 0;
+        int r = check_open(task, file, from, &st);
 
-        if (from < 0 || fstat(from, &st) < 0)
-                return -errno;
-        if (!S_ISREG(st.st_mode) || st.st_uid != file->uid)
-                return -ESTALE;
+        if (r < 0)
+                return r;
         copy_name(f, name);
         to = openat(task->copies_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (to < 0)
@@ -208,11 +235,27 @@ static int copy_back(int from, int to) {
         }
 }
 
+/* As where a file that was gone has been made anew from its copy before. */
+static bool is_same(int from, int to) {
+        cleanup_free uint8_t *then = xcalloc(2, BLOCK_BYTES);
+        uint8_t *now = then + BLOCK_BYTES;
+        ssize_t n = BLOCK_BYTES;
+
+        for (off_t at = 0; n == BLOCK_BYTES; at += n) {
+                n = read_block(from, then, BLOCK_BYTES, at);
+                if (n < 0 || read_block(to, now, BLOCK_BYTES, at) != n || memcmp(then, now, (size_t) n) != 0)
+                        return false;
+        }
+        return true;
+}
+
 static int put_back(const struct task *task, uint32_t f) {
         const Capsule__InventoryFile *file = task->inventory->files[f];
         cleanup_close int from = -1, to = open(file->name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        bool anew = false;
         char name[16];
         struct stat st;
+        int r;
 
         copy_name(f, name);
         from = task->copies_fd < 0 ? -1 : openat(task->copies_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -221,10 +264,11 @@ static int put_back(const struct task *task, uint32_t f) {
         if (to < 0 && errno == EACCES)
                 to = open(file->name, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         else if (to < 0 && errno == ENOENT)
-                to = open(file->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file->mode & 07777);
-        if (to < 0 || fstat(to, &st) < 0)
-                return -errno;
-        return !S_ISREG(st.st_mode) || st.st_uid != file->uid ? -ESTALE : copy_back(from, to);
+                anew = (to = open(file->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file->mode & 07777)) >= 0;
+        r = anew ? 0 : check_open(task, file, to, &st);
+        if (r == -ESTALE && S_ISREG(st.st_mode) && is_same(from, to))
+                return 0;
+        return r < 0 ? r : copy_back(from, to);
 }
 
 /* ---- all of them ---- */
@@ -236,15 +280,15 @@ static int look_at(const struct task *task, uint32_t f, const struct use *use) {
         struct stat st;
 
         if (!use->written)
-                return check_size(file, task->spec);
+                return check_unwritten(task, file);
         copy_name(f, name);
         if (file->copied && (task->copies_fd < 0 || faccessat(task->copies_fd, name, R_OK, AT_EACCESS) < 0))
                 return -ENODATA;
         if (stat(file->name, &st) < 0 || faccessat(AT_FDCWD, file->name, W_OK, AT_EACCESS) < 0)
                 return -errno;
-        return !S_ISREG(st.st_mode) || st.st_uid != file->uid || (!file->copied && (uint64_t) st.st_size < file->size_bytes)
-                       ? -ESTALE
-                       : 0;
+        if (!S_ISREG(st.st_mode) || st.st_uid != file->uid || is_other(task, file, AT_FDCWD, file->name, &st))
+                return -ESTALE; /* also if its contents are those of the copy, which are not read for that */
+        return !file->copied && (uint64_t) st.st_size < file->size_bytes ? -ERANGE : 0;
 }
 
 static int roll_back(const struct task *task, uint32_t f, const struct use *use, bool *ret_doubt) {
@@ -256,7 +300,7 @@ static int roll_back(const struct task *task, uint32_t f, const struct use *use,
                 return look_at(task, f, use);
         if (use->written && file->copied)
                 return put_back(task, f);
-        r = use->written ? cut_back(file, &written) : check_size(file, task->spec);
+        r = use->written ? cut_back(task, file, &written) : check_unwritten(task, file);
         *ret_doubt = written && use->in_place;
         return r;
 }
@@ -304,7 +348,8 @@ static char *names_of(const Capsule__Inventory *inventory, const bool *doubtful)
 static int explain(const Capsule__Inventory *inventory, const struct verdict *verdict, struct rm_error *error) {
         error_set(error, verdict->error, "%.400s: %s",
                   verdict->file < inventory->n_files ? inventory->files[verdict->file]->name : "its files",
-                  verdict->error == -ESTALE    ? "it is another file than when the job was saved, or was made shorter since"
+                  verdict->error == -ESTALE    ? "it is another file than the one that the job had open when it was saved"
+                  : verdict->error == -ERANGE  ? "it was made shorter since the job was saved"
                   : verdict->error == -ENODATA ? "its copy is not there"
                   : verdict->error == -EFBIG   ? "this and other files that are written in place are too large to be copied"
                                                : strerror(-verdict->error));
@@ -333,7 +378,7 @@ static int as_owner(identity_child_fn fn, const struct task *task, bool *ret_dou
 
 int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int dir_fd, uint64_t max_bytes,
                   struct rm_error *error) {
-        const struct task task = { inventory, spec, dir_fd, max_bytes, false };
+        const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = dir_fd, .max_bytes = max_bytes };
         cleanup_free bool *unread = xcalloc(inventory->n_files + 1, sizeof(*unread));
         cleanup_free struct use *uses = uses_of(inventory);
         bool any = false;
@@ -349,9 +394,9 @@ int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int 
         return r;
 }
 
-int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, char **ret_doubts,
-                   struct rm_error *error) {
-        const struct task task = { inventory, spec, copies_fd, 0, false };
+int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, bool other_files,
+                   char **ret_doubts, struct rm_error *error) {
+        const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = copies_fd, .other_files = other_files };
         cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
         int r = as_owner(roll_back_as_owner, &task, doubtful, error);
 
@@ -361,7 +406,7 @@ int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spe
 }
 
 int rollback_look(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, struct rm_error *error) {
-        const struct task task = { inventory, spec, copies_fd, 0, true };
+        const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = copies_fd, .look = true };
         cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
 
         return as_owner(roll_back_as_owner, &task, doubtful, error);

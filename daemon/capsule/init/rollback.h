@@ -3,6 +3,8 @@
 #ifndef RM_DAEMON_CAPSULE_INIT_ROLLBACK_H
 #define RM_DAEMON_CAPSULE_INIT_ROLLBACK_H
 
+#include <stdbool.h>
+
 #include "proto/capsule.pb-c.h"
 
 struct rm_error;
@@ -14,10 +16,11 @@ struct rm_error;
 int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int dir_fd, uint64_t max_bytes, struct rm_error *error);
 
 /* Of the files that had a path when the processes of `inventory` were saved. One that was open for writing is cut back to its size of then, by a child with the owner's
- * rights; one that was copied gets its contents of then again, from the directory `copies_fd` (-1: there is none), and is made anew if it is gone; one of others must have that size. -ESTALE: a file is gone, shorter than it was, or another; the text names it. `ret_doubts`: names of files, a space between them, that
+ * rights; one that was copied gets its contents of then again, from the directory `copies_fd` (-1: there is none), and is made anew if it is gone; one of others must have that size. What stands under its name must be that file (file_identity.h), unless `other_files` are taken for those of the job.
+ * -ENOENT: a file is gone; -ERANGE: shorter than it was; -ESTALE: another one, which stays as it is; the text names it. `ret_doubts`: names of files, a space between them, that
  * may differ from what they were, since they are written in place, and were written to since; "" if there are none; malloc'ed. */
-int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, char **ret_doubts,
-                   struct rm_error *error);
+int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, bool other_files,
+                   char **ret_doubts, struct rm_error *error);
 
 /* Would rollback_files() succeed? Nothing is changed. Errors as above. */
 int rollback_look(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, struct rm_error *error);

@@ -16,6 +16,7 @@
 
 #include "common/error.h"
 #include "common/util.h"
+#include "daemon/capsule/init/file_identity.h"
 #include "daemon/capsule/init/inventory.h"
 #include "daemon/capsule/init/rollback.h"
 
@@ -34,6 +35,8 @@ struct scene {
         struct rm_error error;
         char *doubts;
         int copies_fd;
+        bool other_files;
+        struct file_identity identity;
 };
 
 static void put_file(const char *path, uid_t uid, mode_t mode, off_t bytes) {
@@ -102,7 +105,7 @@ static int teardown(void **state) {
 static int roll_back(struct scene *s) {
         free(take_ptr(s->doubts));
         s->error = (struct rm_error) { 0 };
-        return rollback_files(&s->inventory, &s->spec, s->copies_fd, &s->doubts, &s->error);
+        return rollback_files(&s->inventory, &s->spec, s->copies_fd, s->other_files, &s->doubts, &s->error);
 }
 
 static void test_appended(void **state) {
@@ -283,6 +286,127 @@ static void test_copy_of_anothers(void **state) {
         assert_int_equal(size_of(theirs), SAVED_BYTES);
 }
 
+/* ---- another file under that name ---- */
+
+/* The inventory has it as it is now. */
+static void save(struct scene *s) {
+        struct stat st;
+
+        assert_int_equal(stat(s->path, &st), 0);
+        file_identity_take(AT_FDCWD, s->path, &st, &s->identity);
+        s->file.inode = st.st_ino;
+        s->file.size_bytes = (uint64_t) st.st_size;
+        s->file.mtime_nsec = inventory_mtime_nsec(&st);
+        s->file.handle_type = s->identity.type;
+        s->file.handle.data = s->identity.handle;
+        s->file.handle.len = s->identity.bytes;
+}
+
+/* As logrotate does. `bytes` of a `c` each are in the new one. */
+static void replace(struct scene *s, char c, size_t bytes) {
+        cleanup_free char *moved = xasprintf("%s.1", s->path);
+
+        assert_int_equal(rename(s->path, moved), 0);
+        fill(s, c, bytes);
+}
+
+/* Its name is its only one, and what has it next may get its number. */
+static void remove_and_make(struct scene *s, char c, size_t bytes) {
+        assert_int_equal(unlink(s->path), 0);
+        fill(s, c, bytes);
+}
+
+/* The other file is as long as it was or longer, and stays as it is. */
+static void is_left_alone(struct scene *s, void (*change)(struct scene *s, char c, size_t bytes)) {
+        fill(s, 'a', SAVED_BYTES);
+        save(s);
+        assert_int_equal(roll_back(s), 0);
+        change(s, 'b', NOW_BYTES);
+        assert_int_equal(roll_back(s), -ESTALE);
+        assert_non_null(strstr(s->error.text, s->path));
+        assert_int_equal(rollback_look(&s->inventory, &s->spec, s->copies_fd, &s->error), -ESTALE);
+        contents_are(s, 'b', NOW_BYTES);
+        s->other_files = true;
+        assert_int_equal(roll_back(s), 0);
+        s->other_files = false;
+        assert_int_equal(unlink(s->path), 0);
+}
+
+static void test_other_file(void **state) {
+        struct scene *s = *state;
+
+        is_left_alone(s, replace);
+        is_left_alone(s, remove_and_make);
+        s->descriptor.flags = O_RDWR;
+        s->descriptor.position = 10;
+        is_left_alone(s, replace);
+        s->task.n_descriptors = 0;
+        s->task.n_mappings = 1;
+        s->mapping.protection = PROT_READ | PROT_WRITE | SHARED;
+        is_left_alone(s, replace);
+        s->mapping.protection = PROT_READ; /* as a program that was compiled again */
+        is_left_alone(s, replace);
+        s->task.n_descriptors = 1;
+        s->task.n_mappings = 0;
+        s->descriptor.flags = O_RDONLY;
+        is_left_alone(s, remove_and_make);
+}
+
+/* It has another name as well, and has been written to: it is the same. */
+static void test_linked_file(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *other = xasprintf("%s/other", s->dir);
+
+        fill(s, 'a', SAVED_BYTES);
+        save(s);
+        assert_int_equal(rename(s->path, other), 0);
+        assert_int_equal(symlink("other", s->path), 0);
+        fill(s, 'b', NOW_BYTES);
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(other), SAVED_BYTES);
+        assert_int_equal(unlink(s->path), 0);
+        assert_int_equal(link(other, s->path), 0);
+        fill(s, 'b', NOW_BYTES);
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(other), SAVED_BYTES);
+}
+
+/* On the disks of two nodes, as rsync -a copies it. */
+static void test_copy_on_another_node(void **state) {
+        struct scene *s = *state;
+        struct timespec times[2];
+
+        fill(s, 'a', SAVED_BYTES);
+        save(s);
+        s->descriptor.flags = O_RDONLY;
+        replace(s, 'a', SAVED_BYTES);
+        assert_int_equal(roll_back(s), -ESTALE);
+        times[0] = times[1] = (struct timespec) { s->file.mtime_nsec / 1000000000, s->file.mtime_nsec % 1000000000 };
+        assert_int_equal(utimensat(AT_FDCWD, s->path, times, 0), 0);
+        assert_int_equal(roll_back(s), 0);
+}
+
+/* A copy of its contents does not allow to overwrite another file; what was made from the copy before is none. */
+static void test_other_file_than_copied(void **state) {
+        struct scene *s = *state;
+
+        fill(s, 'a', SAVED_BYTES);
+        save(s);
+        s->descriptor.flags = O_RDWR;
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        replace(s, 'b', NOW_BYTES);
+        assert_int_equal(roll_back(s), -ESTALE);
+        contents_are(s, 'b', NOW_BYTES);
+        assert_int_equal(unlink(s->path), 0);
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', SAVED_BYTES);
+        assert_int_equal(roll_back(s), 0);
+        s->other_files = true;
+        fill(s, 'b', NOW_BYTES);
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', SAVED_BYTES);
+}
+
 static void test_only_read(void **state) {
         struct scene *s = *state;
 
@@ -308,13 +432,28 @@ static void test_shorter(void **state) {
         struct scene *s = *state;
 
         put_file(s->path, OWNER, 0600, SAVED_BYTES - 1);
-        assert_int_equal(roll_back(s), -ESTALE);
+        assert_int_equal(roll_back(s), -ERANGE);
         assert_non_null(strstr(s->error.text, s->path));
         assert_int_equal(size_of(s->path), SAVED_BYTES - 1);
         assert_int_equal(unlink(s->path), 0);
         assert_int_equal(roll_back(s), -ENOENT);
         assert_int_equal(mkfifo(s->path, 0666), 0); /* it is not waited for */
         assert_true(roll_back(s) < 0);
+}
+
+static void test_directory(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *moved = xasprintf("%s.1", s->dir);
+
+        put_file(s->path, OWNER, 0600, NOW_BYTES);
+        assert_int_equal(chmod(s->dir, 0), 0);
+        assert_int_equal(roll_back(s), -EACCES);
+        assert_int_equal(chmod(s->dir, 0700), 0);
+        assert_int_equal(rename(s->dir, moved), 0);
+        assert_int_equal(roll_back(s), -ENOENT);
+        assert_non_null(strstr(s->error.text, s->path));
+        assert_int_equal(rename(moved, s->dir), 0);
+        assert_int_equal(size_of(s->path), NOW_BYTES);
 }
 
 /* The owner can put another's file in its place, which root could cut. */
@@ -369,7 +508,7 @@ static void test_only_looked_at(void **state) {
         assert_int_equal(look(s), 0);
         assert_int_equal(size_of(s->path), NOW_BYTES);
         s->file.size_bytes = NOW_BYTES + 1;
-        assert_int_equal(look(s), -ESTALE);
+        assert_int_equal(look(s), -ERANGE);
         s->file.size_bytes = SAVED_BYTES;
         s->file.copied = true;
         assert_int_equal(look(s), -ENODATA); /* there is no copy */
@@ -389,9 +528,14 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_not_copied, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_copy_of_anothers, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_other_file, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_linked_file, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_copy_on_another_node, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_other_file_than_copied, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_only_read, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_another_program, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_shorter, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_directory, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_file_of_another, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_own_file_systems, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_only_looked_at, setup, teardown),

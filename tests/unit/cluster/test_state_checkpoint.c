@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include "common/groups.h"
+#include "common/util.h"
 #include "daemon/cluster/commands.h"
 
 enum { DOWN = 2, UP = 1 };
@@ -543,6 +544,150 @@ static void test_import_refused(void **state) {
         rm__job__free_unpacked(out, NULL);
 }
 
+/* ---- restores that fail ---- */
+
+static void leave(struct world *w, uint64_t job) {
+        for (int32_t i = -1; i < 2; i++) {
+                cleanup_free char *node = xstrdup(job_of(w, job)->capsules[i + 1]->node);
+
+                assert_int_equal(gone(w, job, i, node), 0);
+        }
+}
+
+/* A job with `n` checkpoints has lost its node, and is placed on n4 to go on from the newest. */
+static uint64_t restored_job(struct world *w, unsigned n) {
+        uint64_t job = running_job(w);
+
+        for (unsigned i = 0; i < n; i++)
+                (void) make(w, job, 0);
+        assert_int_equal(restart(w, job, 2, "n2", false), 0);
+        leave(w, job);
+        assert_int_equal(job_of(w, job)->state, RM__JOB_STATE__JOB_PENDING);
+        assert_int_equal(place_again(w, job, n, "n4"), 0);
+        assert_int_equal(job_of(w, job)->restored_from, n);
+        return job;
+}
+
+static int unrestored(struct world *w, uint64_t job, bool passing, bool unread) {
+        struct command c;
+        Rm__CmdCheckpointUnrestored *in =
+                command_checkpoint_unrestored(&c, job, job_of(w, job)->restored_from, "n4", "its log: it is another file");
+
+        in->attempt = job_of(w, job)->attempt;
+        in->passing = passing;
+        in->unread = unread;
+        return apply_command(w, &c.command);
+}
+
+static void fail_to_restore(struct world *w, uint64_t job, bool passing, bool unread) {
+        assert_int_equal(unrestored(w, job, passing, unread), 0);
+        leave(w, job);
+        assert_int_equal(job_of(w, job)->state, RM__JOB_STATE__JOB_PENDING);
+}
+
+static int release(struct world *w, uint64_t job, bool other_files) {
+        struct command c;
+
+        (void) command_job_release(&c, job, 0, "alice", NULL);
+        c.job_release.other_files = other_files;
+        return apply_command(w, &c.command);
+}
+
+static uint64_t newest(const struct world *w, uint64_t job) {
+        const Rm__Checkpoint *c = job_newest_checkpoint(w->state, state_job(w->state, job));
+
+        return c ? c->id : 0;
+}
+
+static void test_stands_in_the_way(void **state) {
+        struct world *w = *state;
+        uint64_t job = restored_job(w, 2);
+        uint32_t counted = job_counted_attempts(job_of(w, job));
+
+        fail_to_restore(w, job, false, false);
+        assert_true(job_of(w, job)->held);
+        assert_non_null(strstr(job_of(w, job)->reason, "checkpoint 1.2 was not restored: n4: its log: it is another file"));
+        assert_non_null(strstr(job_of(w, job)->reason, "rmctl restart-job 1"));
+        assert_int_equal(job_of(w, job)->n_checkpoints, 2);
+        assert_int_equal(job_counted_attempts(job_of(w, job)), counted);
+        assert_int_equal(release(w, job, true), 0);
+        assert_true(job_checkpoint(job_of(w, job), 2)->other_files);
+        assert_int_equal(newest(w, job), 2);
+        assert_int_equal(place_again(w, job, 2, "n4"), 0);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(ready(w, job, i, "n4"), 0);
+        assert_int_equal(running(w, job), 0);
+        assert_int_equal(unrestored(w, job, false, false), -EALREADY); /* the word of another group comes too late */
+        assert_int_equal(job_of(w, job)->state, RM__JOB_STATE__JOB_RUNNING);
+}
+
+/* It is tried again, but not for ever; each time that somebody lets it go on counts anew, and so does each time that it ran. */
+static void test_may_pass(void **state) {
+        struct world *w = *state;
+        uint64_t job = restored_job(w, 2);
+
+        for (unsigned round = 0; round < 2; round++) {
+                for (unsigned i = 1; i <= STATE_RESTORES_MAX; i++) {
+                        fail_to_restore(w, job, true, false);
+                        assert_int_equal(job_of(w, job)->held, i == STATE_RESTORES_MAX);
+                        assert_int_equal(newest(w, job), 2);
+                        if (i < STATE_RESTORES_MAX)
+                                assert_int_equal(place_again(w, job, 2, "n4"), 0);
+                }
+                assert_int_equal(release(w, job, false), 0);
+                assert_int_equal(place_again(w, job, 2, "n4"), 0);
+        }
+        fail_to_restore(w, job, true, false);
+        assert_int_equal(place_again(w, job, 2, "n4"), 0);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(ready(w, job, i, "n4"), 0);
+        assert_int_equal(running(w, job), 0);
+        assert_int_equal(job_checkpoint(job_of(w, job), 2)->restore_failures, 0);
+        assert_int_equal(job_of(w, job)->n_checkpoints, 2);
+}
+
+/* What nobody can send is passed over, while there is another one; it stays, and may be asked for. */
+static void test_unreadable(void **state) {
+        struct world *w = *state;
+        uint64_t job = restored_job(w, 2);
+
+        for (uint64_t from = 2; from > 0; from--)
+                for (unsigned i = 1; i <= STATE_RESTORES_MAX; i++) {
+                        assert_int_equal(newest(w, job), from);
+                        fail_to_restore(w, job, true, true);
+                        assert_int_equal(job_of(w, job)->held, from == 1 && i == STATE_RESTORES_MAX);
+                        if (!job_of(w, job)->held)
+                                assert_int_equal(place_again(w, job, newest(w, job), "n4"), 0);
+                }
+        assert_int_equal(newest(w, job), 0);
+        assert_int_equal(job_of(w, job)->n_checkpoints, 2);
+        assert_int_equal(release(w, job, false), 0);
+        assert_int_equal(newest(w, job), 2);
+}
+
+/* A node or mpirun that is lost before the job runs is no end of it either, also where it may not start again by itself. */
+static void test_lost_in_restore(void **state) {
+        struct world *w = *state;
+        uint64_t job = restored_job(w, 1);
+
+        let_restart(w, job, 1); /* it has been once */
+        assert_int_equal(ends(w, job, 255, RM__JOB_STATE__JOB_NODE_FAIL, "node n4 is lost"), 0);
+        leave(w, job);
+        assert_int_equal(job_of(w, job)->state, RM__JOB_STATE__JOB_PENDING);
+        assert_false(job_of(w, job)->held);
+        assert_int_equal(place_again(w, job, 1, "n4"), 0);
+        assert_int_equal(ends(w, job, 255, RM__JOB_STATE__JOB_FAILED, "mpirun is lost"), 0);
+        leave(w, job);
+        assert_int_equal(place_again(w, job, 1, "n4"), 0);
+        assert_int_equal(cancel(w, job, 15, false), 0);
+        assert_int_equal(ends(w, job, 143, RM__JOB_STATE__JOB_CANCELLED, ""), 0);
+        leave(w, job);
+        assert_int_equal(job_of(w, job)->state, RM__JOB_STATE__JOB_CANCELLED);
+        assert_int_equal(job_of(w, job)->n_checkpoints, 1);
+}
+
+/* ---- drills ---- */
+
 static int begin_drill(struct world *w, uint64_t job) {
         char *nodes[] = { (char *) "n1", (char *) "n2" };
         char *partners[] = { (char *) "", (char *) "" };
@@ -647,6 +792,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_import_of_forgotten, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_import_refused, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_addresses_of_its_own_checkpoint, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_stands_in_the_way, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_may_pass, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_unreadable, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_lost_in_restore, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_drill, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_drill_given_up, set_up, world_tear_down),
         };

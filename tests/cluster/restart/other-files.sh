@@ -1,0 +1,130 @@
+#!/bin/bash
+# A file that another one was put in the place of since the checkpoint is not the job's any more: a restart leaves it alone, and waits with the reason, and nothing that was saved goes, whether
+# the job was stopped or lost its node. Who lets it go on says when the file is back, or that the other one counts; what may pass is tried again without being asked.
+# limit: 240
+. "${BASH_SOURCE[0]%/*}/../lib.sh"
+
+cluster 3 --cores 2 --set cluster.node_timeout=2s
+must "there are no three voters" until_true 30 voters_up
+must "no job may be saved" until_true 20 as alice n1 rm-mpirun --checkpoint 1h -n 1 true
+log=/home/alice/log
+alice() { as alice n1 "$@"; }
+# lines NAME: a job that adds a numbered line to $log ten times a second; it has $log open, or opened it in another way.
+# shellcheck disable=SC2016 # the job's shell expands it
+lines() {
+    alice rm -f "$log" "$log.1"
+    start "$1" n1 --on-node-loss restart --checkpoint 1h --group-size 1 -n 1 sh -c 'exec 3'"$2$log"'; echo run: running; n=0
+        while [ ! -e '"$(stop_file "$1")"' ]; do n=$((n + 1)); echo line $n >&3; sleep 0.1; done; echo good'
+    running "$1"
+    must "$1 writes nothing" until_true 20 written 5
+}
+written() { (($(alice grep -c . "$log") >= $1)); }
+saved() {
+    rmctl checkpoint-job "$(job "$1")" "${@:2}" --timeout 60 >"$work/said" 2>&1 || fail "$1 is not saved: $(<"$work/said")"
+}
+# waits NAME WHY: it is held, with the checkpoint that it has.
+waits() {
+    must "$1 does not wait: $(q job "$1" state), $(q job "$1" reason)" q state "$1" PENDING 60 >/dev/null
+    until_true 20 says "$1" "$2" || fail "$1: why it waits: '$(q job "$1" reason)', not '$2'"
+    see "$1: $(q job "$1" reason)"
+    rmctl list-checkpoints --no-header "$(job "$1")" | grep -q ' DONE ' || fail "$1 has no checkpoint any more"
+}
+says() { [[ $(q job "$1" reason) == *"$2"* ]]; }
+goes_on() {
+    rmctl restart-job "$(job "$1")" "${@:2}" || fail "$1 is not let go on"
+    must "$1 does not run again: $(q job "$1" state), $(q job "$1" reason)" q state "$1" RUNNING 60 >/dev/null
+}
+# ends NAME: every number once, in order.
+ends() {
+    release "$1"
+    finish "$1"
+    ended_well "$1" '^good$'
+    alice sh -c "awk '\$2 != NR { print; exit 1 }' $log" >"$work/wrong" || fail "$1: a line is lost or twice: $(<"$work/wrong")"
+}
+rotate() {
+    alice sh -c "mv $log $log.1; seq 3000 >$log"
+}
+untouched() {
+    same "lines of the other file after $1" "$(alice sh -c "seq 3000 | cmp - $log && echo same")" same
+}
+
+ways=(_ '>>' '>' '<>')
+for number in $(thorough "1 2 3" $((1 + RANDOM % 3))); do
+    name=stopped$number
+    lines "$name" "${ways[number]}"
+    saved "$name" --stop
+    must "$name does not stop" q state "$name" PENDING 30 >/dev/null
+    case $number in
+    1) rotate ;;
+    2) alice sh -c "rm $log; seq 3000 >$log" ;;
+    3) alice sh -c "seq 3000 >$log.new; mv $log $log.1; mv $log.new $log" ;;
+    esac
+    rmctl restart-job "$(job "$name")"
+    waits "$name" "$log: it is another file"
+    untouched "$name"
+    if ((number == 2)); then
+        goes_on "$name" --other-files
+        release "$name"
+        finish "$name"
+        ended_well "$name" '^good$'
+    else
+        alice mv "$log.1" "$log"
+        goes_on "$name"
+        ends "$name"
+    fi
+done
+
+# It is away for a while.
+lines gone '>>'
+saved gone --stop
+must "gone does not stop" q state gone PENDING 30 >/dev/null
+alice mv "$log" "$log.1"
+rmctl restart-job "$(job gone)"
+waits gone "$log: No such file"
+alice mv "$log.1" "$log"
+goes_on gone
+ends gone
+
+# Its node is lost meanwhile.
+lines lost '>>'
+[[ $(q where lost 0) != n1 ]] || move lost 0 n2
+saved lost
+saved lost
+rotate
+victim=$(q where lost 0)
+bed_do power-off "$victim" >/dev/null
+waits lost "$log: it is another file"
+same "checkpoints" "$(rmctl list-checkpoints --no-header "$(job lost)" | grep -c ' DONE ')" 2
+untouched lost
+alice mv "$log.1" "$log"
+goes_on lost
+ends lost
+bed_do power-on "$victim" >/dev/null
+must "$victim is not back" until_true 60 all_joined
+
+# What may pass is tried again, and counts as no attempt; but not for ever.
+for node in $(nodes); do
+    bed_do stop-rmd "$node"
+    start_rmd_with_faults "$node"
+done
+must "the nodes do not join again" until_true 30 all_joined
+lines again '>>'
+saved again --stop
+must "again does not stop" q state again PENDING 30 >/dev/null
+faults() { for node in "${@:2}"; do on "$node" sh -c "yes move.restart.restore:fail | head -n $1 >/run/rmd/fault"; done; }
+failures() { rmctl events --no-header | grep -c "job $(job again) leaves its nodes: checkpoint .* was not restored"; }
+attempts=$(q job again attempt)
+faults 1 n1 n2
+goes_on again
+tries=$(failures)
+see "$tries restores failed, and attempt $(q job again attempt) after $attempts runs"
+((tries == 1 || tries == 2)) || fail "$tries restores have failed"
+saved again --stop
+must "again does not stop" q state again PENDING 30 >/dev/null
+faults 20 n1 n2 n3
+rmctl restart-job "$(job again)"
+waits again "tries again"
+same "restores that failed" "$(($(failures) - tries))" 3
+for node in $(nodes); do on "$node" rm -f /run/rmd/fault; done
+goes_on again
+ends again
