@@ -468,6 +468,14 @@ start_rmd_with_faults() {
     start_rmd_with "$1" RM_FAULT_FILE=/run/rmd/fault
 }
 
+# The same on all nodes, all of which are stopped first.
+all_rmds_with_faults() {
+    local node
+    for node in $(nodes); do bed_do stop-rmd "$node"; done
+    for node in $(nodes); do start_rmd_with_faults "$node"; done
+    must "not all nodes join with faults" until_true 30 all_joined
+}
+
 # The machine's cgroup v1 hierarchies of what rmd limits with, and of processor time, if it has them so. Emulated nodes have a v2 tree, in which such
 # controllers are not.
 v1_controllers() {

@@ -6,9 +6,7 @@
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 
 cluster 4 --cores 2 --set cluster.node_timeout=3s
-for n in $(nodes); do bed_do stop-rmd "$n"; done
-for n in $(nodes); do start_rmd_with_faults "$n"; done
-must "not all joined" until_true 30 all_joined
+all_rmds_with_faults
 must "there are no three voters" until_true 30 voters_up
 until_true 20 as alice n1 rm-mpirun --checkpoint 1h -n 1 true 2>"$work/level" || fail "no job may be saved: $(<"$work/level")"
 

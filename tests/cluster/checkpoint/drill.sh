@@ -62,9 +62,7 @@ over() {
 }
 
 cluster 3 --cores 2 --set cluster.node_timeout=20s
-for n in $(nodes); do bed_do stop-rmd "$n"; done
-for n in $(nodes); do start_rmd_with_faults "$n"; done
-must "not all joined" until_true 30 all_joined
+all_rmds_with_faults
 must "there are no three voters" until_true 30 voters_up
 must "no job may be saved" until_true 20 as alice n1 rm-mpirun --checkpoint 1h -n 1 true
 
@@ -168,10 +166,8 @@ same_as_undisturbed closed 2 --group-size 1
 # Where there is no room for two, the second is not made.
 for n in $(nodes); do
     on "$n" sed -i -e '/^memory = /d' -e '/^\[node\]/a memory = 250M' /etc/rmd/rmd.conf
-    bed_do stop-rmd "$n"
-    start_rmd_with_faults "$n"
 done
-must "not all joined again" until_true 30 all_joined
+all_rmds_with_faults
 start big n1 --group-size 1 -n 1 "$programs/memory" --mb=150 --stop-file="$(stop_file big)"
 running big 40
 drill big

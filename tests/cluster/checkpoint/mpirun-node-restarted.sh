@@ -5,9 +5,7 @@
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 
 cluster 3 --cores 4 --set cluster.node_timeout=60s
-for node in $(nodes); do bed_do stop-rmd "$node"; done
-for node in $(nodes); do start_rmd_with_faults "$node"; done
-must "not all joined again" until_true 30 all_joined
+all_rmds_with_faults
 must "there are no three voters" until_true 30 voters_up
 until_true 20 as alice n1 rm-mpirun --checkpoint 1h -n 1 true 2>"$work/level.err" || fail "no job may be saved: $(<"$work/level.err")"
 start live n1 --on-node-loss restart --checkpoint 1h --group-size 2 -n 6 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=50000

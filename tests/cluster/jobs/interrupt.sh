@@ -62,11 +62,7 @@ held() {
 head_frozen() {
     on "$(q where "$1" -1)" sh -c 'cd /sys/fs/cgroup/rmd-capsules/"j$1.h."* && grep -qx 1 payload/cgroup.freeze' sh "$(job "$1")"
 }
-for node in $(nodes); do
-    bed_do stop-rmd "$node"
-    start_rmd_with_faults "$node"
-done
-must "the nodes do not join again" until_true 20 all_joined
+all_rmds_with_faults
 for what in USR1 INT cancel; do
     [[ $what == cancel ]] || want=$(plain "$what" "$programs/spin" --seconds=20)
     start "held-$what" n1 --group-size 2 -n 3 "$programs/spin" --seconds=60

@@ -10,11 +10,7 @@ scores() {
     # shellcheck disable=SC2016 # the node's shell expands it
     on "$1" sh -c 'for p in $(pgrep -x "$1"); do cat /proc/$p/oom_score_adj; done 2>/dev/null' sh "$2" | sort -u | paste -sd ' '
 }
-for node in n1 n2; do
-    bed_do stop-rmd "$node"
-    start_rmd_with_faults "$node"
-done
-must "not both join again" until_true 20 all_joined
+all_rmds_with_faults
 for node in n1 n2; do
     # shellcheck disable=SC2016 # the node's shell expands it
     on "$node" sh -c 'echo 300 >/proc/$(cat /run/testbed-rmd.pid)/oom_score_adj'

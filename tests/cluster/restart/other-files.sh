@@ -103,11 +103,7 @@ bed_do power-on "$victim" >/dev/null
 must "$victim is not back" until_true 60 all_joined
 
 # What may pass is tried again, and counts as no attempt; but not for ever.
-for node in $(nodes); do
-    bed_do stop-rmd "$node"
-    start_rmd_with_faults "$node"
-done
-must "the nodes do not join again" until_true 30 all_joined
+all_rmds_with_faults
 lines again '>>'
 saved again --stop
 must "again does not stop" q state again PENDING 30 >/dev/null
