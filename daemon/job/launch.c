@@ -215,6 +215,16 @@ static char *preload_setting(const Rm__JobSpec *spec, unsigned preload) {
         return xasprintf("LD_PRELOAD=%s%s%s", ft, between, yield);
 }
 
+/* A program of -fsanitize=address ends at once when another library comes before that of the sanitizer. */
+static char *sanitizer_setting(const Rm__JobSpec *spec) {
+        static const char name[] = "ASAN_OPTIONS=";
+
+        for (size_t i = 0; i < spec->n_env; i++)
+                if (strncmp(spec->env[i], name, strlen(name)) == 0)
+                        return xasprintf("%sverify_asan_link_order=0:%s", name, spec->env[i] + strlen(name));
+        return xasprintf("%sverify_asan_link_order=0", name);
+}
+
 static bool is_ours(const char *assignment, const Rm__JobSpec *spec, unsigned preload) {
         static const char *const names[] = { "RM_JOB_ID=",         "RM_ATTEMPT=",     "RM_ACTIVE_RANKS=", "RM_ON_RANK_LOSS=",
                                              "RM_CRITICAL_RANKS=", "RM_SPARE_RANKS=", "RM_LOSS_WAIT=" };
@@ -224,7 +234,7 @@ static bool is_ours(const char *assignment, const Rm__JobSpec *spec, unsigned pr
                         return true;
         if (launch_goes_on(spec) && strncmp(assignment, "OMPI_MCA_coll=", 14) == 0)
                 return true;
-        return preload && strncmp(assignment, "LD_PRELOAD=", 11) == 0;
+        return preload && (strncmp(assignment, "LD_PRELOAD=", 11) == 0 || strncmp(assignment, "ASAN_OPTIONS=", 13) == 0);
 }
 
 /* The job's environment, and of ours what it does not set itself. */
@@ -241,6 +251,9 @@ static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, unsigned pr
                 /* MPIX_Comm_revoke() asks for the address of a rank that it has not spoken to before, and waits for ever for that of a dead one. */
                 launch_goes_on(spec) ? "OMPI_MCA_mpi_preconnect_mpi=1" : "OMPI_MCA_mpi_preconnect_mpi=0",
                 "PRTE_MCA_prte_if_include=eth0",
+                /* Where rm-mpirun itself was started by another launcher, that one is asked neither for nodes nor to start anything. */
+                "PRTE_MCA_plm=ssh",
+                "PRTE_MCA_ras=^slurm,tm,pbs,pals,lsf,gridengine,flux",
                 ("PRTE_MCA_plm_ssh_agent=" LAUNCH_AGENT),
                 "PRTE_MCA_plm_ssh_no_tree_spawn=1",
                 ("PRTE_MCA_prte_default_hostfile=" LAUNCH_HOSTFILE),
@@ -270,8 +283,10 @@ static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, unsigned pr
                 env[n++] = xasprintf("RM_CRITICAL_RANKS=%s", spec->critical_ranks);
                 env[n++] = xasprintf("RM_SPARE_RANKS=%u", spec->spare_ranks);
         }
-        if (preload)
+        if (preload) {
                 env[n++] = preload_setting(spec, preload);
+                env[n++] = sanitizer_setting(spec);
+        }
         return env;
 }
 

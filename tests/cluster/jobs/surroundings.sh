@@ -1,6 +1,7 @@
 #!/bin/bash
 # Ranks find what they would find under mpirun: user, groups, folder, umask, limits, environment, no more privileges.
-# limit: 60
+# Another launcher that has started rm-mpirun is not asked for nodes, and programs of any kind start.
+# limit: 90
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 
 # In a shell of alice's with a folder, umask, limits and variables of her own.
@@ -22,3 +23,21 @@ grep -q ' 1 RM_ATTEMPT=[0-9]' "$work/all" || fail "RM_ATTEMPT is not there"
 # The folder is the user's, not the front end's.
 as alice n1 rm-mpirun -n 1 sh -c 'echo x >made-by-a-rank'
 same "a file that a rank has made" "$(on n2 stat -c '%U %a' /home/alice/made-by-a-rank)" "alice 644"
+
+# started BY VARIABLE=VALUE...: the first one is seen by both ranks, one on each node.
+started() {
+    said=$(as alice n1 env "${@:2}" timeout 20 rm-mpirun --group-size 1 -n 2 sh -c "echo \$${2%%=*}" 2>"$work/started") || fail "started by $1: exit $?: $(<"$work/started")"
+    same "what ranks see of $1" "$(sort <<<"$said" | paste -sd ' ')" "${2#*=} ${2#*=}"
+}
+started Slurm SLURM_JOBID=30 SLURM_JOB_ID=30 SLURM_NODELIST=n9 SLURM_JOB_NODELIST=n9 SLURM_NNODES=1 SLURM_TASKS_PER_NODE=2 SLURM_JOB_CPUS_PER_NODE=2
+started PBS PBS_JOBID=31 PBS_ENVIRONMENT=PBS_BATCH PBS_NODEFILE=/home/alice/none
+started LSF LSB_JOBID=32 LSF_ENVDIR=/etc LSB_DJOB_HOSTFILE=/home/alice/none LSB_HOSTS=n9
+started "Grid Engine" JOB_ID=33 SGE_ROOT=/opt/none ARC=lx PE_HOSTFILE=/home/alice/none
+started Flux FLUX_URI=local:///none FLUX_JOB_ID=34 FLUX_JOB_SIZE=2
+
+# A library that rmd preloads would come before that of the sanitizer.
+as alice n1 sh -c 'printf "#include <mpi.h>\n#include <stdio.h>\nint main(void) { MPI_Init(NULL, NULL); puts(\"checked\"); MPI_Finalize(); return 0; }\n" >checked.c &&
+    mpicc -fsanitize=address -o checked checked.c' >"$work/compiled" 2>&1 || fail "a program with a sanitizer is not compiled: $(<"$work/compiled")"
+for options in detect_leaks=0 detect_leaks=0:abort_on_error=1; do
+    same "what it says with $options" "$(as alice n1 env ASAN_OPTIONS=$options rm-mpirun -n 1 ./checked 2>&1)" checked
+done

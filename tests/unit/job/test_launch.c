@@ -351,9 +351,27 @@ static void test_preload(void **state) {
                         assert_null(env_value(&head, "LD_PRELOAD"));
                 assert_string_equal(env_value(&group, "OMPI_MCA_mpi_yield_when_idle"), "1");
                 assert_string_equal(env_value(&head, "OMPI_MCA_mpi_yield_when_idle"), "1");
+                assert_string_equal(env_value(&group, "ASAN_OPTIONS"), "verify_asan_link_order=0");
+                assert_null(env_value(&head, "ASAN_OPTIONS"));
                 launch_command_finish(&group);
                 launch_command_finish(&head);
         }
+}
+
+/* What the user says of the sanitizer comes later, and counts. */
+static void test_sanitizer(void **state) {
+        static const char *const env[] = { "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=1", NULL };
+        struct launch_command command;
+        struct job j;
+
+        job_init(&j, env);
+        launch_group_command(&command, &j.job, j.job.spec, "exec prted", LAUNCH_WITH_YIELD);
+        assert_string_equal(env_value(&command, "ASAN_OPTIONS"),
+                            "verify_asan_link_order=0:detect_leaks=0:verify_asan_link_order=1");
+        launch_command_finish(&command);
+        launch_group_command(&command, &j.job, j.job.spec, "exec prted", 0);
+        assert_string_equal(env_value(&command, "ASAN_OPTIONS"), "detect_leaks=0:verify_asan_link_order=1");
+        launch_command_finish(&command);
 }
 
 static size_t count_words(const struct launch_command *command, const char *word) {
@@ -540,6 +558,7 @@ int main(void) {
                 cmocka_unit_test(test_head_command),
                 cmocka_unit_test(test_group_command),
                 cmocka_unit_test(test_preload),
+                cmocka_unit_test(test_sanitizer),
                 cmocka_unit_test(test_goes_on_without_ranks),
                 cmocka_unit_test(test_job_says_how_it_waits),
                 cmocka_unit_test(test_env_defaults),
