@@ -345,7 +345,7 @@ int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t s
 int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages, uint64_t timeout_usec, capsule_done_fn done,
                     void *arg);
 /* The same of a checkpoint, after which the processes had gone on (in a rehearsal: are going on, and their files stay as they are): files that they had open for writing are cut back first to what they were. Done with error 0: `text`
- * names files, a space between them, that are written in place and may differ from what they were. -ENOENT, -ERANGE, -ESTALE: as rollback_files(); `other_files`: as there. */
+ * names files, a space between them, that are written in place and may differ from what they were. Errors: as of rollback_files(); `other_files`: as there. */
 int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, bool other_files, uint64_t timeout_usec,
                          capsule_done_fn done, void *arg);
 

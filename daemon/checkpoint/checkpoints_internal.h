@@ -118,7 +118,9 @@ struct restore {
         uint64_t took_usec;
         char error[512];
         int code; /* of the capsule's error; 0: it was another one */
-        bool unread; /* what was sent was no good, from whichever node */
+        bool said; /* that it fails: by who sends it, or what came does */
+        bool unread; /* what was sent last was no good */
+        uint64_t told_usec; /* when the leader was told that it has failed */
         LIST_ENTRY(restore) entry;
 };
 

@@ -19,6 +19,7 @@
 
 #define PREPARE_USEC (30U * UINT64_C(1000000))
 #define SILENCE_USEC (60U * UINT64_C(1000000))
+#define TELL_AGAIN_USEC (15U * UINT64_C(1000000)) /* longer than a proposal waits for a leader */
 
 /* An operation of a capsule under way; survives the restore. */
 struct restore_op {
@@ -136,12 +137,9 @@ static void restore_fail(struct restore *restore, const char *fmt, ...) {
                 free(restore->tried);
                 restore->tried = tried;
         }
-        if (sending && restore->from && choose_holder(restore)) {
-                (void) restore_event(restore, RESTORE_EV_RETRY);
-        } else {
-                restore->unread = sending && restore->from;
-                (void) restore_event(restore, RESTORE_EV_FAILED);
-        }
+        restore->unread = sending && restore->said;
+        restore->said = false;
+        (void) restore_event(restore, sending && restore->from && choose_holder(restore) ? RESTORE_EV_RETRY : RESTORE_EV_FAILED);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg) {
@@ -200,6 +198,7 @@ void restores_on_carry(struct checkpoints *c, const char *node, const Rm__Restor
         if (!restore || restore->state != RESTORE_TRANSFER || !restore->from || strcmp(restore->from, node) != 0)
                 return;
         if (carry->error[0]) {
+                restore->said = true;
                 restore_fail(restore, "%s: %s", node, carry->error);
                 return;
         }
@@ -228,6 +227,7 @@ static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
                 maybe_received(restore);
                 break;
         case RM__MOVER_EVENT__BODY_FAILED:
+                restore->said = event->failed->by_peer || event->failed->code == -EBADMSG;
                 restore_fail(restore, "%s", event->failed->text);
                 break;
         default:
@@ -310,10 +310,9 @@ static void on_restored(struct capsule *capsule, int error, const char *text, vo
 
 /* ---- the states ---- */
 
-/* Whatever the files and the images are, they are the same next time. */
+/* Files and images are the same next time; only a node that lacks a file system may be another one then. */
 static bool is_passing(int error) {
-        return error != -ESTALE && error != -ENOENT && error != -ENODATA && error != -EACCES && error != -EPERM &&
-               error != -ERANGE && error != -EBADMSG;
+        return error != -EEXIST && error != -ENODATA && error != -EPERM && error != -ERANGE && error != -EBADMSG;
 }
 
 static void give_up(struct restore *restore) {
@@ -331,6 +330,8 @@ static void give_up(struct restore *restore) {
         }
         if (!job || job->restored_from != restore->checkpoint)
                 return;
+        restore->told_usec = now_usec();
+        checkpoints_retry(restore->c); /* it may not reach the log, as without a leader */
         if (state->level >= STATE_LEVEL_UNRESTORED) {
                 unrestored = command_checkpoint_unrestored(&cmd, job->id, restore->checkpoint, checkpoints_self(restore->c),
                                                            restore->error);
@@ -525,6 +526,10 @@ void restores_wake(struct checkpoints *c) {
                         continue; /* drills_wake() */
                 if (!capsule || capsule->incarnation != restore->incarnation || job->state != RM__JOB_STATE__JOB_STARTING)
                         restore_free(restore);
+                else if (restore->state == RESTORE_FAILED && now_usec() - restore->told_usec > TELL_AGAIN_USEC)
+                        give_up(restore);
+                else if (restore->state == RESTORE_FAILED)
+                        checkpoints_retry(c);
         }
         see_placed(c);
 }

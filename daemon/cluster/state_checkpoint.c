@@ -87,6 +87,13 @@ static Rm__Checkpoint *newest_whole(const Rm__State *state, const Rm__Job *job, 
         return NULL;
 }
 
+bool job_has_unreadable(const Rm__Job *job) {
+        for (size_t i = 0; i < job->n_checkpoints; i++)
+                if (is_done(job->checkpoints[i], true) && job->checkpoints[i]->unreadable)
+                        return true;
+        return false;
+}
+
 Rm__Checkpoint *job_newest_checkpoint(const Rm__State *state, const Rm__Job *job) {
         return job->own_state ? NULL : newest_whole(state, job, false);
 }
@@ -192,7 +199,7 @@ static void keep_drill(Rm__Job *job, const Rm__Checkpoint *drill, uint64_t time_
 void job_restores_forget(Rm__Job *job) {
         for (size_t i = 0; i < job->n_checkpoints; i++) {
                 job->checkpoints[i]->restore_failures = 0;
-                job->checkpoints[i]->unreadable = false;
+                job->checkpoints[i]->other_files = false;
         }
 }
 
@@ -433,10 +440,12 @@ static void prune(Rm__Job *job, uint32_t keep) {
         size_t done = 0;
 
         for (size_t i = job->n_checkpoints; keep > 0 && i > 0; i--) {
-                if (job->checkpoints[i - 1]->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
-                        continue;
-                if (++done > keep)
+                const Rm__Checkpoint *checkpoint = job->checkpoints[i - 1];
+
+                if (checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE && done >= keep)
                         remove_at(job, i - 1);
+                else
+                        done += is_done(checkpoint, false);
         }
 }
 
@@ -512,6 +521,19 @@ int apply_checkpoint_uncopied(struct apply *a) {
         return 0;
 }
 
+/* It does not begin anew by itself, which would be the end of those that no node could send. */
+static void hold_if_unreadable(struct apply *a, Rm__Job *job) {
+        cleanup_free char *reason = NULL;
+        const char *node;
+
+        if (job->state != RM__JOB_STATE__JOB_PENDING || job->held || job->own_state || newest_whole(a->state, job, false) ||
+            job_awaited_checkpoint(a->state, job, &node) || !job_has_unreadable(job))
+                return;
+        job->held = true;
+        reason = xasprintf("no node could send its checkpoints; 'rmctl restart-job %" PRIu64 "' tries again", job->id);
+        message_set_string(&job->reason, reason);
+}
+
 int apply_checkpoint_copy_lost(struct apply *a) {
         const Rm__CmdCheckpointCopyLost *in = a->command->checkpoint_copy_lost;
         Rm__Checkpoint *checkpoint;
@@ -529,6 +551,7 @@ int apply_checkpoint_copy_lost(struct apply *a) {
         if (part->n_stored == 0 ||
             (checkpoint->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE && strcmp(in->node, part->node) == 0))
                 fail(a, job, checkpoint, "no good copy of one of its parts is left");
+        hold_if_unreadable(a, job);
         return 0;
 }
 
@@ -689,8 +712,10 @@ int apply_job_release(struct apply *a) {
                 return r;
         remove_newer(job, in->checkpoint);
         job_restores_forget(job);
-        for (size_t i = 0; in->other_files && i < job->n_checkpoints; i++)
-                job->checkpoints[i]->other_files = true;
+        for (size_t i = 0; i < job->n_checkpoints; i++) {
+                job->checkpoints[i]->unreadable = false;
+                job->checkpoints[i]->other_files = in->other_files;
+        }
         if (job_ended(job))
                 revive(a, job);
         job->held = job->own_state = false; /* what is saved there says so again */

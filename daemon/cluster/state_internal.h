@@ -131,7 +131,7 @@ void jobs_finish(struct apply *a);
 void job_checkpoints_interrupt(struct apply *a, Rm__Job *job, const char *why);
 /* The same without a word, since the job has ended. */
 void job_checkpoints_drop(Rm__Job *job);
-/* Restores that have failed do not count any more. */
+/* Restores that have failed do not count any more, nor does what was said for them. */
 void job_restores_forget(Rm__Job *job);
 /* Nobody will go on from any of them. */
 void job_checkpoints_forget(Rm__Job *job);
@@ -143,6 +143,8 @@ void job_restart(struct apply *a, Rm__Job *job, const char *reason);
 void job_fail(struct apply *a, Rm__Job *job, const char *reason);
 /* It leaves its nodes, and is PENDING, to go on from its newest checkpoint; `held`: when somebody says so. */
 void job_requeue(struct apply *a, Rm__Job *job, bool held, const char *reason);
+/* Has it a checkpoint that no node could send? */
+bool job_has_unreadable(const Rm__Job *job);
 /* Its capsules are placed to go on from a checkpoint, and nothing runs in them yet. */
 bool job_is_restored(const Rm__Job *job);
 struct unrestored {

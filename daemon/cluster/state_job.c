@@ -520,8 +520,9 @@ void job_fail(struct apply *a, Rm__Job *job, const char *reason) {
         complete(a, job);
 }
 
-static bool is_loss(Rm__JobState final_state) {
-        return final_state == RM__JOB_STATE__JOB_NODE_FAIL || final_state == RM__JOB_STATE__JOB_FAILED;
+static bool is_loss(const Rm__CmdJobExit *in) {
+        return in->final_state == RM__JOB_STATE__JOB_NODE_FAIL || in->final_state == RM__JOB_STATE__JOB_FAILED ||
+               (in->final_state == RM__JOB_STATE__JOB_PENDING && in->exit_code != 0);
 }
 
 int apply_job_exit(struct apply *a) {
@@ -534,7 +535,7 @@ int apply_job_exit(struct apply *a) {
                 return apply_refuse(a, -EALREADY, "job-exit: job %" PRIu64 " does not run", job->id);
         if (in->final_state != RM__JOB_STATE__JOB_PENDING && !state_is_final(in->final_state))
                 return apply_refuse(a, -EINVAL, "job-exit: %d is not a final state", (int) in->final_state);
-        if (a->state->level >= STATE_LEVEL_UNRESTORED && job_is_restored(job) && is_loss(in->final_state)) {
+        if (a->state->level >= STATE_LEVEL_UNRESTORED && job_is_restored(job) && is_loss(in)) {
                 job_unrestored(a, job, &(struct unrestored) { .text = in->reason, .passing = true });
                 return 0;
         }

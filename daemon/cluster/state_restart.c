@@ -127,16 +127,19 @@ bool job_is_restored(const Rm__Job *job) {
 void job_unrestored(struct apply *a, Rm__Job *job, const struct unrestored *why) {
         Rm__Checkpoint *checkpoint = job_checkpoint(job, job->restored_from);
         cleanup_free char *reason = NULL;
-        bool again = !checkpoint; /* no node has a good copy any more: it goes on from another one */
+        const char *node;
+        bool again;
         char name[48];
 
         if (checkpoint) {
                 checkpoint->restore_failures++;
                 again = why->passing && checkpoint->restore_failures < STATE_RESTORES_MAX;
                 checkpoint->unreadable = why->unread && !again;
-                if (checkpoint->unreadable)
-                        again = job_newest_checkpoint(a->state, job) != NULL;
         }
+        /* There may be one before, or, where no node has a good copy of any, the beginning. */
+        if (!checkpoint || checkpoint->unreadable)
+                again = job_newest_checkpoint(a->state, job) || job_awaited_checkpoint(a->state, job, &node) ||
+                        !job_has_unreadable(job);
         (void) checkpoint_name(job->id, job->restored_from, name);
         reason = again ? xasprintf("checkpoint %s was not restored: %s", name, why->text)
                        : xasprintf("checkpoint %s was not restored: %s; 'rmctl restart-job %" PRIu64 "' tries again", name,
@@ -210,7 +213,9 @@ int apply_job_restart(struct apply *a) {
         r = under_way ? 0 : check_restart(a, in, job);
         if (r < 0)
                 return r;
-        if (!under_way)
+        if (!under_way && a->state->level >= STATE_LEVEL_UNRESTORED && job_is_restored(job))
+                job_unrestored(a, job, &(struct unrestored) { .text = in->reason, .passing = true });
+        else if (!under_way)
                 begin_recovery(a, in, job);
         if (in->down)
                 leave_behind(a, job, in->node);

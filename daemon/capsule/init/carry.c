@@ -73,12 +73,14 @@ Capsule__Carry *carry_copy(const Capsule__Carry *carry) {
         return capsule__carry__unpack(NULL, size, data);
 }
 
-int carry_verify(const struct init *init, const Capsule__Carry *carry, struct rm_error *error) {
+int carry_verify(const struct init *init, const Capsule__Carry *carry, bool moved, struct rm_error *error) {
         Capsule__Inventory *now = NULL;
         int r = inventory_take(init->node.cgroup_payload, init->spec, &now, error);
 
         if (r == 0)
                 r = inventory_compare(carry->inventory, now, error);
+        if (r == 0 && moved)
+                r = inventory_compare_written(carry->inventory, now, error);
         if (r == 0)
                 r = inventory_reach(now, init->spec, error);
         if (now)

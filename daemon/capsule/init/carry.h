@@ -3,6 +3,8 @@
 #ifndef RM_DAEMON_CAPSULE_INIT_CARRY_H
 #define RM_DAEMON_CAPSULE_INIT_CARRY_H
 
+#include <stdbool.h>
+
 #include "daemon/capsule/init/ctl.h"
 #include "proto/capsule.pb-c.h"
 
@@ -18,7 +20,7 @@ int carry_set(struct init *init, const Capsule__Carry *carry, struct rm_error *e
 /* A copy; free with capsule__carry__free_unpacked(). */
 Capsule__Carry *carry_copy(const Capsule__Carry *carry);
 
-/* Are the restored, frozen processes what `carry` says of the dumped ones, and may their owner open what they have open? 0 or -EPERM. */
-int carry_verify(const struct init *init, const Capsule__Carry *carry, struct rm_error *error);
+/* Are the restored, frozen processes what `carry` says of the dumped ones, and may their owner open what they have open? `moved`: and do they write to the same files? 0, -EPERM or -EXDEV. */
+int carry_verify(const struct init *init, const Capsule__Carry *carry, bool moved, struct rm_error *error);
 
 #endif

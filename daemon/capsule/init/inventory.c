@@ -29,7 +29,6 @@ enum {
         INVENTORY_MAX_BYTES = 3 * 1024 * 1024, /* of a frame's 4 MiB between rm-capsule and rmd */
         STATUS_BYTES = 16384,                  /* 1,024 groups and the rest */
         FDINFO_BYTES = 512,                    /* the flags are in the second line */
-        PROTECTION_SHARED = 8,
         FLAGS_COMPARED = O_ACCMODE | O_APPEND | O_PATH,
 };
 
@@ -64,6 +63,16 @@ enum { FILE_BYTES = 6, DESCRIPTOR_BYTES = 4, MAPPING_BYTES = 8, THREAD_BYTES = 4
 static int grow(struct taking *taking, size_t bytes) {
         taking->bytes += bytes;
         return taking->bytes > INVENTORY_MAX_BYTES ? -EFBIG : 0;
+}
+
+void inventory_identity(const Capsule__InventoryFile *file, struct file_identity *ret) {
+        *ret = (struct file_identity) {
+                .inode = file->inode, .birth_nsec = file->birth_nsec, .type = file->handle_type, .bytes = file->handle.len
+        };
+        if (ret->bytes > sizeof(ret->handle))
+                *ret = (struct file_identity) { 0 };
+        else if (ret->bytes > 0)
+                memcpy(ret->handle, file->handle.data, ret->bytes);
 }
 
 int64_t inventory_mtime_nsec(const struct stat *st) {
@@ -175,8 +184,11 @@ static int look_at(struct taking *taking, int dir_fd, const char *link, uint32_t
                 if (S_ISREG(ret_stat->st_mode)) {
                         file.size_bytes = (uint64_t) ret_stat->st_size;
                         file.mtime_nsec = inventory_mtime_nsec(ret_stat);
+                }
+                if (S_ISREG(ret_stat->st_mode) || S_ISFIFO(ret_stat->st_mode)) {
                         file_identity_take(dir_fd, link, ret_stat, &identity);
                         file.inode = identity.inode;
+                        file.birth_nsec = identity.birth_nsec;
                         file.handle_type = identity.type;
                         file.handle.data = identity.handle;
                         file.handle.len = identity.bytes;
@@ -328,7 +340,7 @@ static int mapped_file(struct taking *taking, int task_fd, const struct map_line
 static uint32_t protection_of(const struct map_line *map) {
         return (map->protection[0] == 'r' ? (uint32_t) PROT_READ : 0) | (map->protection[1] == 'w' ? (uint32_t) PROT_WRITE : 0) |
                (map->protection[2] == 'x' ? (uint32_t) PROT_EXEC : 0) |
-               (map->protection[3] == 's' ? (uint32_t) PROTECTION_SHARED : 0);
+               (map->protection[3] == 's' ? (uint32_t) INVENTORY_SHARED : 0);
 }
 
 /* Whether the kernel keeps two neighbours apart depends on how each came to be, so here they are one. */

@@ -9,7 +9,10 @@
 
 #include "proto/capsule.pb-c.h"
 
+struct file_identity;
 struct rm_error;
+
+enum { INVENTORY_SHARED = 8 }; /* in InventoryMapping.protection */
 
 /* Of all tasks in the control group that `cgroup_fd` names, which must be frozen. Every thread must be the owner of `spec`, with no
  * capability that he does not have at login: -EPERM names the one that is not. -EFBIG: it would not fit beside the image. Free with
@@ -18,6 +21,9 @@ int inventory_take(int cgroup_fd, const Capsule__Spec *spec, Capsule__Inventory 
 
 /* Is `now` what `before` was? 0, or -EPERM with the first difference. */
 int inventory_compare(const Capsule__Inventory *before, const Capsule__Inventory *now, struct rm_error *error);
+/* Of two of which that says 0, on two nodes: files that are open for writing, or mapped so, are the same ones, and not what a disk of the node has under that name. -EXDEV: one is
+ * not. */
+int inventory_compare_written(const Capsule__Inventory *before, const Capsule__Inventory *now, struct rm_error *error);
 
 /* Can the owner reach each file of `inventory` himself, by its path and as it is open, and is it the same file? -EPERM names one
  * that he cannot. */
@@ -28,6 +34,9 @@ bool inventory_has_path(const Capsule__InventoryFile *file);
 
 /* Is a file of this path in a file system of the capsule's own, which is restored with it? */
 bool inventory_is_carried(const char *path);
+
+/* Which file it was, for file_identity_same(). */
+void inventory_identity(const Capsule__InventoryFile *file, struct file_identity *ret);
 
 /* As InventoryFile.mtime_nsec. */
 int64_t inventory_mtime_nsec(const struct stat *st);

@@ -3,12 +3,14 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/error.h"
 #include "common/util.h"
+#include "daemon/capsule/init/file_identity.h"
 #include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/inventory.h"
 
@@ -141,6 +143,42 @@ int inventory_compare(const Capsule__Inventory *before, const Capsule__Inventory
                 if (before->tasks[i]->pid != pair.pid)
                         return error_set(error, -EPERM, "process %" PRIu32 " did not exist before", pair.pid);
                 r = compare_task(&pair, before->tasks[i], now->tasks[i], error);
+        }
+        return r;
+}
+
+/* ---- the same files? ---- */
+
+static int compare_written(const struct pair *pair, uint32_t before, uint32_t now, struct rm_error *error) {
+        const Capsule__InventoryFile *a = file_of(pair->before, before);
+        const Capsule__InventoryFile *b = file_of(pair->now, now);
+        struct file_identity was, is;
+
+        if (!a || !b || !S_ISREG(a->mode) || !inventory_has_path(a) || inventory_is_carried(a->name))
+                return 0;
+        inventory_identity(a, &was);
+        inventory_identity(b, &is);
+        if (file_identity_same(&was, &is))
+                return 0;
+        error_set(error, -EXDEV, "process %" PRIu32 " writes to %.350s, which is another file on this node", pair->pid, a->name);
+        error_clean(error);
+        return -EXDEV;
+}
+
+int inventory_compare_written(const Capsule__Inventory *before, const Capsule__Inventory *now, struct rm_error *error) {
+        struct pair pair = { .before = before, .now = now };
+        int r = 0;
+
+        for (size_t t = 0; t < before->n_tasks && t < now->n_tasks; t++) {
+                const Capsule__InventoryTask *a = before->tasks[t], *b = now->tasks[t];
+
+                pair.pid = b->pid;
+                for (size_t i = 0; i < a->n_descriptors && i < b->n_descriptors && r == 0; i++)
+                        if (!(a->descriptors[i]->flags & O_PATH) && (a->descriptors[i]->flags & O_ACCMODE) != O_RDONLY)
+                                r = compare_written(&pair, a->descriptors[i]->file, b->descriptors[i]->file, error);
+                for (size_t i = 0; i < a->n_mappings && i < b->n_mappings && r == 0; i++)
+                        if ((a->mappings[i]->protection & INVENTORY_SHARED) && (a->mappings[i]->protection & PROT_WRITE))
+                                r = compare_written(&pair, a->mappings[i]->file, b->mappings[i]->file, error);
         }
         return r;
 }

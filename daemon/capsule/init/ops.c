@@ -330,7 +330,7 @@ static void on_restored(struct init *init, int code, const char *text) {
         code = r;
         if (code == 0) {
                 /* The restored processes are frozen and cut off: the last moment at which they can be discarded. */
-                code = carry_verify(init, ops->carry, &error);
+                code = carry_verify(init, ops->carry, !ops->back, &error);
                 text = code < 0 ? error_text(&error) : "";
         }
         close_images(ops, code, text);

@@ -19,7 +19,6 @@
 #include "daemon/capsule/init/inventory.h"
 
 enum {
-        PROTECTION_SHARED = 8, /* as InventoryMapping.protection */
         DOUBTS_MAX_BYTES = 1024,
         BLOCK_BYTES = 1 << 20,
         COPY_USEC = 600000000, /* for all of it */
@@ -40,7 +39,7 @@ struct verdict {
 };
 
 static bool is_regarded(const Capsule__InventoryFile *file) {
-        return inventory_has_path(file) && S_ISREG(file->mode) && !inventory_is_carried(file->name);
+        return inventory_has_path(file) && (S_ISREG(file->mode) || S_ISFIFO(file->mode)) && !inventory_is_carried(file->name);
 }
 
 static void see_descriptors(const Capsule__Inventory *inventory, const Capsule__InventoryTask *task, struct use *uses) {
@@ -68,7 +67,7 @@ static struct use *uses_of(const Capsule__Inventory *inventory) {
                 for (size_t i = 0; i < task->n_mappings; i++) {
                         const Capsule__InventoryMapping *m = task->mappings[i];
 
-                        if (m->file < inventory->n_files && (m->protection & PROTECTION_SHARED) && (m->protection & PROT_WRITE))
+                        if (m->file < inventory->n_files && (m->protection & INVENTORY_SHARED) && (m->protection & PROT_WRITE))
                                 uses[m->file] = (struct use) { .written = true, .in_place = true, .anywhere = true };
                 }
         }
@@ -88,13 +87,11 @@ struct task {
 /* As where a program that writes logs anew has moved the one that the job had open. */
 static bool is_other(const struct task *task, const Capsule__InventoryFile *file, int dir_fd, const char *path,
                      const struct stat *st) {
-        struct file_identity was = { .inode = file->inode, .type = file->handle_type, .bytes = file->handle.len };
-        struct file_identity now;
+        struct file_identity was, now;
 
-        if (task->other_files || was.bytes > sizeof(was.handle))
+        if (task->other_files)
                 return false;
-        if (was.bytes > 0)
-                memcpy(was.handle, file->handle.data, was.bytes);
+        inventory_identity(file, &was);
         file_identity_take(dir_fd, path, st, &now);
         return !file_identity_same(&was, &now);
 }
@@ -103,7 +100,7 @@ static int check_open(const struct task *task, const Capsule__InventoryFile *fil
         if (fd < 0 || fstat(fd, ret_stat) < 0)
                 return -errno;
         if (!S_ISREG(ret_stat->st_mode) || ret_stat->st_uid != file->uid || is_other(task, file, fd, "", ret_stat))
-                return -ESTALE;
+                return ROLLBACK_OTHER_FILE;
         return 0;
 }
 
@@ -116,9 +113,20 @@ static int cut_back(const struct task *task, const Capsule__InventoryFile *file,
         if (r < 0)
                 return r;
         if ((uint64_t) st.st_size < file->size_bytes)
-                return -ERANGE;
+                return task->other_files ? 0 : -ERANGE;
+        if (task->look)
+                return 0;
         *ret_written = inventory_mtime_nsec(&st) != file->mtime_nsec;
         return (uint64_t) st.st_size > file->size_bytes && ftruncate(fd, (off_t) file->size_bytes) < 0 ? -errno : 0;
+}
+
+/* What was saved of a pipe would be read by whoever reads from the one that has its name. */
+static int check_pipe(const struct task *task, const Capsule__InventoryFile *file) {
+        struct stat st;
+
+        if (stat(file->name, &st) < 0)
+                return -errno;
+        return !S_ISFIFO(st.st_mode) || is_other(task, file, AT_FDCWD, file->name, &st) ? ROLLBACK_OTHER_FILE : 0;
 }
 
 /* What the owner does not write, such as programs and libraries, is the same on all nodes. What is his may have been written to by others of his programs, and is another
@@ -131,7 +139,7 @@ static int check_unwritten(const struct task *task, const Capsule__InventoryFile
                 return -errno;
         if ((!own || is_other(task, file, AT_FDCWD, file->name, &st)) &&
             ((uint64_t) st.st_size != file->size_bytes || (own && inventory_mtime_nsec(&st) != file->mtime_nsec)))
-                return -ESTALE;
+                return ROLLBACK_OTHER_FILE;
         return 0;
 }
 
@@ -160,7 +168,7 @@ static int make_copy(const struct task *task, uint32_t f) {
                 ssize_t n = sendfile(to, from, &at, file->size_bytes - (uint64_t) at);
 
                 if (n <= 0)
-                        return n < 0 ? -errno : -ESTALE;
+                        return n < 0 ? -errno : -ERANGE;
         }
         return 0;
 }
@@ -249,55 +257,72 @@ static bool is_same(int from, int to) {
         return true;
 }
 
+/* A name that nobody has taken meanwhile. */
+static int give_name(const char *made, const char *name) {
+        if (link(made, name) == 0)
+                return 0;
+        if (errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK) /* it has no links */
+                return renameat2(AT_FDCWD, made, AT_FDCWD, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
+        return -errno;
+}
+
+/* Under its name it is whole: other capsules of the job may look for it at the same time, and this may end at any time. */
+static int make_anew(int from, const Capsule__InventoryFile *file) {
+        const char *base = strrchr(file->name, '/');
+        cleanup_free char *made = xasprintf("%.*s/.rmd-XXXXXX", (int) (base - file->name), file->name);
+        cleanup_close int to = mkostemp(made, O_CLOEXEC);
+        int r = to < 0 || fchmod(to, file->mode & 07777) < 0 ? -errno : 0;
+
+        if (to < 0)
+                return r;
+        if (r == 0)
+                r = copy_back(from, to);
+        if (r == 0)
+                r = give_name(made, file->name);
+        (void) unlink(made);
+        return r;
+}
+
+/* May be written only, where the owner may not read it. */
+static int open_copied(const char *name) {
+        int fd = open(name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+        return fd < 0 && errno == EACCES ? open(name, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : fd;
+}
+
 static int put_back(const struct task *task, uint32_t f) {
         const Capsule__InventoryFile *file = task->inventory->files[f];
-        cleanup_close int from = -1, to = open(file->name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        bool anew = false;
+        cleanup_close int from = -1, to = open_copied(file->name);
+        bool gone = to < 0 && errno == ENOENT;
+        struct stat st = { 0 };
         char name[16];
-        struct stat st;
         int r;
 
         copy_name(f, name);
         from = task->copies_fd < 0 ? -1 : openat(task->copies_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
         if (from < 0)
                 return -ENODATA;
-        if (to < 0 && errno == EACCES)
-                to = open(file->name, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        else if (to < 0 && errno == ENOENT)
-                anew = (to = open(file->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, file->mode & 07777)) >= 0;
-        r = anew ? 0 : check_open(task, file, to, &st);
-        if (r == -ESTALE && S_ISREG(st.st_mode) && is_same(from, to))
+        if (gone) {
+                r = task->look ? 0 : make_anew(from, file);
+                if (r != -EEXIST)
+                        return r;
+                to = open_copied(file->name);
+        }
+        r = check_open(task, file, to, &st);
+        if (r == ROLLBACK_OTHER_FILE && S_ISREG(st.st_mode) && is_same(from, to))
                 return 0;
-        return r < 0 ? r : copy_back(from, to);
+        return r < 0 || task->look ? r : copy_back(from, to);
 }
 
 /* ---- all of them ---- */
-
-/* As far as that can be told without doing it. */
-static int look_at(const struct task *task, uint32_t f, const struct use *use) {
-        const Capsule__InventoryFile *file = task->inventory->files[f];
-        char name[16];
-        struct stat st;
-
-        if (!use->written)
-                return check_unwritten(task, file);
-        copy_name(f, name);
-        if (file->copied && (task->copies_fd < 0 || faccessat(task->copies_fd, name, R_OK, AT_EACCESS) < 0))
-                return -ENODATA;
-        if (stat(file->name, &st) < 0 || faccessat(AT_FDCWD, file->name, W_OK, AT_EACCESS) < 0)
-                return -errno;
-        if (!S_ISREG(st.st_mode) || st.st_uid != file->uid || is_other(task, file, AT_FDCWD, file->name, &st))
-                return -ESTALE; /* also if its contents are those of the copy, which are not read for that */
-        return !file->copied && (uint64_t) st.st_size < file->size_bytes ? -ERANGE : 0;
-}
 
 static int roll_back(const struct task *task, uint32_t f, const struct use *use, bool *ret_doubt) {
         const Capsule__InventoryFile *file = task->inventory->files[f];
         bool written = false;
         int r;
 
-        if (task->look)
-                return look_at(task, f, use);
+        if (S_ISFIFO(file->mode))
+                return check_pipe(task, file);
         if (use->written && file->copied)
                 return put_back(task, f);
         r = use->written ? cut_back(task, file, &written) : check_unwritten(task, file);
@@ -305,23 +330,35 @@ static int roll_back(const struct task *task, uint32_t f, const struct use *use,
         return r;
 }
 
-static void roll_back_as_owner(int error, int report_fd, const void *arg) {
-        const struct task *task = arg;
+static void roll_all_back(const struct task *task, const struct use *uses, struct verdict *verdict, uint32_t *doubts) {
         const Capsule__Inventory *inventory = task->inventory;
-        cleanup_free uint32_t *doubts = xcalloc(inventory->n_files + 1, sizeof(*doubts));
-        cleanup_free struct use *uses = uses_of(inventory);
-        struct verdict verdict = { .error = error };
 
-        for (uint32_t f = 0; f < inventory->n_files && verdict.error == 0; f++) {
+        for (uint32_t f = 0; f < inventory->n_files && verdict->error == 0; f++) {
                 bool doubt = false;
 
                 if (!is_regarded(inventory->files[f]))
                         continue;
-                verdict.error = roll_back(task, f, &uses[f], &doubt);
-                verdict.file = f;
+                verdict->error = roll_back(task, f, &uses[f], &doubt);
+                verdict->file = f;
                 if (doubt)
-                        doubts[verdict.doubts++] = f;
+                        doubts[verdict->doubts++] = f;
         }
+}
+
+/* Nothing is changed where something stands in the way. */
+static void roll_back_as_owner(int error, int report_fd, const void *arg) {
+        struct task task = *(const struct task *) arg;
+        const Capsule__Inventory *inventory = task.inventory;
+        cleanup_free uint32_t *doubts = xcalloc(inventory->n_files + 1, sizeof(*doubts));
+        cleanup_free struct use *uses = uses_of(inventory);
+        struct verdict verdict = { .error = error };
+        bool look = task.look;
+
+        task.look = true;
+        roll_all_back(&task, uses, &verdict, doubts);
+        task.look = look;
+        if (!look)
+                roll_all_back(&task, uses, &verdict, doubts);
         (void) write_all(report_fd, &verdict, sizeof(verdict));
         (void) write_all(report_fd, doubts, verdict.doubts * sizeof(*doubts));
 }
@@ -348,11 +385,11 @@ static char *names_of(const Capsule__Inventory *inventory, const bool *doubtful)
 static int explain(const Capsule__Inventory *inventory, const struct verdict *verdict, struct rm_error *error) {
         error_set(error, verdict->error, "%.400s: %s",
                   verdict->file < inventory->n_files ? inventory->files[verdict->file]->name : "its files",
-                  verdict->error == -ESTALE    ? "it is another file than the one that the job had open when it was saved"
-                  : verdict->error == -ERANGE  ? "it was made shorter since the job was saved"
-                  : verdict->error == -ENODATA ? "its copy is not there"
-                  : verdict->error == -EFBIG   ? "this and other files that are written in place are too large to be copied"
-                                               : strerror(-verdict->error));
+                  verdict->error == ROLLBACK_OTHER_FILE ? "it is another file than the one that the job had open when it was saved"
+                  : verdict->error == -ERANGE           ? "it was made shorter since the job was saved"
+                  : verdict->error == -ENODATA          ? "its copy is not there"
+                  : verdict->error == -EFBIG ? "this and other files that are written in place are too large to be copied"
+                                             : strerror(-verdict->error));
         error_clean(error);
         return verdict->error;
 }
@@ -385,7 +422,8 @@ int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int 
         int r;
 
         for (size_t f = 0; f < inventory->n_files; f++) {
-                inventory->files[f]->copied = uses[f].anywhere && is_regarded(inventory->files[f]);
+                inventory->files[f]->copied =
+                        uses[f].anywhere && S_ISREG(inventory->files[f]->mode) && is_regarded(inventory->files[f]);
                 any |= inventory->files[f]->copied;
         }
         r = any ? as_owner(copy_as_owner, &task, unread, error) : 0;

@@ -3,11 +3,14 @@
 #ifndef RM_DAEMON_CAPSULE_INIT_ROLLBACK_H
 #define RM_DAEMON_CAPSULE_INIT_ROLLBACK_H
 
+#include <errno.h>
 #include <stdbool.h>
 
 #include "proto/capsule.pb-c.h"
 
 struct rm_error;
+
+#define ROLLBACK_OTHER_FILE (-EEXIST) /* another file stands under a name of one of the job's */
 
 /* While the processes of `inventory` stand still: copies those of its files that are open for writing, and not only at their end, to the directory `dir_fd`, each under its
  * index, and marks them. The directory becomes the owner's, with whose rights a child reads them; one that he may not read is not
@@ -17,7 +20,7 @@ int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int 
 
 /* Of the files that had a path when the processes of `inventory` were saved. One that was open for writing is cut back to its size of then, by a child with the owner's
  * rights; one that was copied gets its contents of then again, from the directory `copies_fd` (-1: there is none), and is made anew if it is gone; one of others must have that size. What stands under its name must be that file (file_identity.h), unless `other_files` are taken for those of the job.
- * -ENOENT: a file is gone; -ERANGE: shorter than it was; -ESTALE: another one, which stays as it is; the text names it. `ret_doubts`: names of files, a space between them, that
+ * -ENOENT: a file is gone; -ERANGE: shorter than it was, unless `other_files`; ROLLBACK_OTHER_FILE: another one; the text names it, and then nothing was changed. `ret_doubts`: names of files, a space between them, that
  * may differ from what they were, since they are written in place, and were written to since; "" if there are none; malloc'ed. */
 int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, bool other_files,
                    char **ret_doubts, struct rm_error *error);

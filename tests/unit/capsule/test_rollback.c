@@ -295,6 +295,7 @@ static void save(struct scene *s) {
         assert_int_equal(stat(s->path, &st), 0);
         file_identity_take(AT_FDCWD, s->path, &st, &s->identity);
         s->file.inode = st.st_ino;
+        s->file.birth_nsec = s->identity.birth_nsec;
         s->file.size_bytes = (uint64_t) st.st_size;
         s->file.mtime_nsec = inventory_mtime_nsec(&st);
         s->file.handle_type = s->identity.type;
@@ -310,6 +311,73 @@ static void replace(struct scene *s, char c, size_t bytes) {
         fill(s, c, bytes);
 }
 
+/* One log is another than it was, and with it the other one stays too. */
+static void test_all_or_nothing(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *second = xasprintf("%s/second", s->dir);
+        Capsule__InventoryFile file = s->file, *files[] = { &s->file, &file };
+        Capsule__InventoryDescriptor descriptor = s->descriptor, *descriptors[] = { &s->descriptor, &descriptor };
+
+        descriptor.file = 1;
+        file.name = second;
+        s->inventory.files = files;
+        s->task.descriptors = descriptors;
+        s->inventory.n_files = s->task.n_descriptors = 2;
+        put_file(s->path, OWNER, 0600, NOW_BYTES);
+        put_file(second, OWNER, 0600, SAVED_BYTES - 1);
+        assert_int_equal(roll_back(s), -ERANGE);
+        assert_non_null(strstr(s->error.text, second));
+        assert_int_equal(size_of(s->path), NOW_BYTES);
+        s->other_files = true; /* it is shorter, says the user */
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(s->path), SAVED_BYTES);
+        assert_int_equal(size_of(second), SAVED_BYTES - 1);
+}
+
+/* Somebody else's pipe would get what was in the job's. */
+static void test_pipe(void **state) {
+        struct scene *s = *state;
+        struct stat st;
+
+        assert_int_equal(mkfifo(s->path, 0600), 0);
+        assert_int_equal(stat(s->path, &st), 0);
+        file_identity_take(AT_FDCWD, s->path, &st, &s->identity);
+        s->file.mode = S_IFIFO | 0600;
+        s->file.inode = st.st_ino;
+        s->file.handle_type = s->identity.type;
+        s->file.handle.data = s->identity.handle;
+        s->file.handle.len = s->identity.bytes;
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(unlink(s->path), 0);
+        assert_int_equal(roll_back(s), -ENOENT);
+        assert_int_equal(mkfifo(s->path, 0600), 0);
+        assert_int_equal(stat(s->path, &st), 0);
+        s->file.inode = st.st_ino + 1; /* or it may have got its number, without a handle of its own */
+        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
+}
+
+/* As the handles and numbers of file systems are. */
+static void test_identity(void **state) {
+        const struct file_identity ext4 = { .inode = 7, .birth_nsec = 5, .type = 1, .bytes = 2, .handle = { 7, 1 } };
+        const struct file_identity again = { .inode = 7, .birth_nsec = 6, .type = 1, .bytes = 2, .handle = { 7, 2 } };
+        const struct file_identity nfs = { .inode = 7, .type = 9, .bytes = 8, .handle = { 1, 2, 3 } };
+        const struct file_identity nfs_again = { .inode = 7, .type = 9, .bytes = 8, .handle = { 1, 2, 4 } };
+        const struct file_identity fuse = { .inode = 7, .type = 0x81, .bytes = 3, .handle = { 1 } };
+        const struct file_identity fuse_there = { .inode = 7, .type = 0x81, .bytes = 3, .handle = { 2 } };
+        const struct file_identity fuse_other = { .inode = 8, .type = 0x81, .bytes = 3, .handle = { 3 } };
+        const struct file_identity none = { .inode = 7 }, unknown = { 0 };
+
+        (void) state;
+        assert_true(file_identity_same(&ext4, &ext4));
+        assert_false(file_identity_same(&ext4, &again));
+        assert_true(file_identity_same(&ext4, &nfs)); /* its server and a client */
+        assert_false(file_identity_same(&nfs, &nfs_again));
+        assert_true(file_identity_same(&fuse, &fuse_there));
+        assert_false(file_identity_same(&fuse, &fuse_other));
+        assert_true(file_identity_same(&ext4, &none));
+        assert_true(file_identity_same(&ext4, &unknown));
+}
+
 /* Its name is its only one, and what has it next may get its number. */
 static void remove_and_make(struct scene *s, char c, size_t bytes) {
         assert_int_equal(unlink(s->path), 0);
@@ -322,9 +390,9 @@ static void is_left_alone(struct scene *s, void (*change)(struct scene *s, char 
         save(s);
         assert_int_equal(roll_back(s), 0);
         change(s, 'b', NOW_BYTES);
-        assert_int_equal(roll_back(s), -ESTALE);
+        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
         assert_non_null(strstr(s->error.text, s->path));
-        assert_int_equal(rollback_look(&s->inventory, &s->spec, s->copies_fd, &s->error), -ESTALE);
+        assert_int_equal(rollback_look(&s->inventory, &s->spec, s->copies_fd, &s->error), ROLLBACK_OTHER_FILE);
         contents_are(s, 'b', NOW_BYTES);
         s->other_files = true;
         assert_int_equal(roll_back(s), 0);
@@ -380,7 +448,7 @@ static void test_copy_on_another_node(void **state) {
         save(s);
         s->descriptor.flags = O_RDONLY;
         replace(s, 'a', SAVED_BYTES);
-        assert_int_equal(roll_back(s), -ESTALE);
+        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
         times[0] = times[1] = (struct timespec) { s->file.mtime_nsec / 1000000000, s->file.mtime_nsec % 1000000000 };
         assert_int_equal(utimensat(AT_FDCWD, s->path, times, 0), 0);
         assert_int_equal(roll_back(s), 0);
@@ -395,7 +463,7 @@ static void test_other_file_than_copied(void **state) {
         s->descriptor.flags = O_RDWR;
         assert_int_equal(copy(s, SAVED_BYTES), 0);
         replace(s, 'b', NOW_BYTES);
-        assert_int_equal(roll_back(s), -ESTALE);
+        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
         contents_are(s, 'b', NOW_BYTES);
         assert_int_equal(unlink(s->path), 0);
         assert_int_equal(roll_back(s), 0);
@@ -424,7 +492,7 @@ static void test_another_program(void **state) {
         s->task.n_descriptors = 0;
         assert_int_equal(roll_back(s), 0);
         assert_int_equal(truncate(s->path, NOW_BYTES), 0);
-        assert_int_equal(roll_back(s), -ESTALE);
+        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
         assert_non_null(strstr(s->error.text, s->path));
 }
 
@@ -474,7 +542,7 @@ static void test_file_of_another(void **state) {
         put_file(shared, 0, 0666, NOW_BYTES);
         assert_int_equal(chmod(shared, 0666), 0); /* whatever the umask is */
         assert_int_equal(symlink(shared, s->path), 0);
-        assert_int_equal(roll_back(s), -ESTALE);
+        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
         assert_int_equal(size_of(shared), NOW_BYTES);
 }
 
@@ -529,6 +597,9 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_copy_of_anothers, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_other_file, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_all_or_nothing, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_pipe, setup, teardown),
+                cmocka_unit_test(test_identity),
                 cmocka_unit_test_setup_teardown(test_linked_file, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_copy_on_another_node, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_other_file_than_copied, setup, teardown),

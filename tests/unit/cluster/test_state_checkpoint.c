@@ -618,6 +618,7 @@ static void test_stands_in_the_way(void **state) {
                 assert_int_equal(ready(w, job, i, "n4"), 0);
         assert_int_equal(running(w, job), 0);
         assert_int_equal(unrestored(w, job, false, false), -EALREADY); /* the word of another group comes too late */
+        assert_false(job_checkpoint(job_of(w, job), 2)->other_files); /* that was said for this time */
         assert_int_equal(job_of(w, job)->state, RM__JOB_STATE__JOB_RUNNING);
 }
 
@@ -665,6 +666,63 @@ static void test_unreadable(void **state) {
         assert_int_equal(newest(w, job), 2);
 }
 
+/* It has gone on from the one before, so that the other is of a past that did not happen; it does not count for those that are kept. */
+static void test_passed_over(void **state) {
+        struct world *w = *state;
+        uint64_t job = restored_job(w, 2);
+
+        for (unsigned i = 1; i <= STATE_RESTORES_MAX; i++) {
+                fail_to_restore(w, job, true, true);
+                assert_int_equal(place_again(w, job, newest(w, job), "n4"), 0);
+        }
+        assert_int_equal(job_of(w, job)->restored_from, 1);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(ready(w, job, i, "n4"), 0);
+        assert_int_equal(running(w, job), 0);
+        assert_int_equal(newest(w, job), 1);
+        assert_int_equal(begin(w, job, 2, false), 0);
+        assert_int_equal(captured(w, job, 3), 0);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(stored(w, job, 3, i, "n4"), 0);
+        assert_int_equal(newest(w, job), 3);
+        assert_int_equal(job_of(w, job)->n_checkpoints, 3);
+        assert_non_null(job_checkpoint(job_of(w, job), 1));
+}
+
+/* Both copies of a part are no good, and another checkpoint could not be sent: it does not begin anew. */
+static void test_last_is_damaged(void **state) {
+        struct world *w = *state;
+        uint64_t job = restored_job(w, 2);
+
+        for (unsigned i = 1; i <= STATE_RESTORES_MAX; i++) {
+                fail_to_restore(w, job, true, true);
+                if (i < STATE_RESTORES_MAX)
+                        assert_int_equal(place_again(w, job, 2, "n4"), 0);
+        }
+        assert_int_equal(newest(w, job), 1);
+        assert_int_equal(lost(w, job, 1, 1, "n2"), 0);
+        assert_false(job_of(w, job)->held);
+        assert_int_equal(lost(w, job, 1, 1, "n3"), 0);
+        assert_true(job_of(w, job)->held);
+        assert_int_equal(job_of(w, job)->n_checkpoints, 1);
+        assert_int_equal(release(w, job, false), 0);
+        assert_int_equal(newest(w, job), 2);
+}
+
+/* A node that is lost meanwhile costs no attempt. */
+static void test_restarted_in_restore(void **state) {
+        struct world *w = *state;
+        uint64_t job = restored_job(w, 1);
+        uint32_t counted = job_counted_attempts(job_of(w, job));
+
+        assert_int_equal(restart(w, job, 3, "n4", false), 0);
+        assert_int_equal(health(w, "n4", DOWN), 0);
+        assert_int_equal(restart(w, job, 3, "n4", true), 0); /* said again */
+        assert_int_equal(job_of(w, job)->state, RM__JOB_STATE__JOB_PENDING);
+        assert_int_equal(job_counted_attempts(job_of(w, job)), counted);
+        assert_int_equal(job_checkpoint(job_of(w, job), 1)->restore_failures, 1);
+}
+
 /* A node or mpirun that is lost before the job runs is no end of it either, also where it may not start again by itself. */
 static void test_lost_in_restore(void **state) {
         struct world *w = *state;
@@ -676,8 +734,9 @@ static void test_lost_in_restore(void **state) {
         assert_int_equal(job_of(w, job)->state, RM__JOB_STATE__JOB_PENDING);
         assert_false(job_of(w, job)->held);
         assert_int_equal(place_again(w, job, 1, "n4"), 0);
-        assert_int_equal(ends(w, job, 255, RM__JOB_STATE__JOB_FAILED, "mpirun is lost"), 0);
+        assert_int_equal(ends(w, job, 137, RM__JOB_STATE__JOB_PENDING, ""), 0); /* mpirun was killed */
         leave(w, job);
+        assert_int_equal(release(w, job, false), -EBUSY);
         assert_int_equal(place_again(w, job, 1, "n4"), 0);
         assert_int_equal(cancel(w, job, 15, false), 0);
         assert_int_equal(ends(w, job, 143, RM__JOB_STATE__JOB_CANCELLED, ""), 0);
@@ -795,6 +854,9 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_stands_in_the_way, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_may_pass, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_unreadable, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_passed_over, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_last_is_damaged, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_restarted_in_restore, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_lost_in_restore, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_drill, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_drill_given_up, set_up, world_tear_down),
