@@ -87,9 +87,9 @@ static Rm__Checkpoint *newest_whole(const Rm__State *state, const Rm__Job *job, 
         return NULL;
 }
 
-bool job_has_unreadable(const Rm__Job *job) {
+static bool has_unreadable(const Rm__Job *job) {
         for (size_t i = 0; i < job->n_checkpoints; i++)
-                if (is_done(job->checkpoints[i], true) && job->checkpoints[i]->unreadable)
+                if (job->checkpoints[i]->unreadable)
                         return true;
         return false;
 }
@@ -125,6 +125,12 @@ const Rm__Checkpoint *job_awaited_checkpoint(const Rm__State *state, const Rm__J
                         return checkpoint;
         }
         return NULL;
+}
+
+bool job_goes_on_by_itself(const Rm__State *state, const Rm__Job *job) {
+        const char *node;
+
+        return job_newest_checkpoint(state, job) || job_awaited_checkpoint(state, job, &node) || !has_unreadable(job);
 }
 
 const char *checkpoint_name(uint64_t job, uint64_t checkpoint, char *buf) {
@@ -524,10 +530,8 @@ int apply_checkpoint_uncopied(struct apply *a) {
 /* It does not begin anew by itself, which would be the end of those that no node could send. */
 static void hold_if_unreadable(struct apply *a, Rm__Job *job) {
         cleanup_free char *reason = NULL;
-        const char *node;
 
-        if (job->state != RM__JOB_STATE__JOB_PENDING || job->held || job->own_state || newest_whole(a->state, job, false) ||
-            job_awaited_checkpoint(a->state, job, &node) || !job_has_unreadable(job))
+        if (job->state != RM__JOB_STATE__JOB_PENDING || job->held || job->own_state || job_goes_on_by_itself(a->state, job))
                 return;
         job->held = true;
         reason = xasprintf("no node could send its checkpoints; 'rmctl restart-job %" PRIu64 "' tries again", job->id);

@@ -143,8 +143,8 @@ void job_restart(struct apply *a, Rm__Job *job, const char *reason);
 void job_fail(struct apply *a, Rm__Job *job, const char *reason);
 /* It leaves its nodes, and is PENDING, to go on from its newest checkpoint; `held`: when somebody says so. */
 void job_requeue(struct apply *a, Rm__Job *job, bool held, const char *reason);
-/* Has it a checkpoint that no node could send? */
-bool job_has_unreadable(const Rm__Job *job);
+/* A job that waits goes on from a checkpoint, now or when a node is back, or begins anew without losing one that no node could send. */
+bool job_goes_on_by_itself(const Rm__State *state, const Rm__Job *job);
 /* Its capsules are placed to go on from a checkpoint, and nothing runs in them yet. */
 bool job_is_restored(const Rm__Job *job);
 struct unrestored {

@@ -127,7 +127,6 @@ bool job_is_restored(const Rm__Job *job) {
 void job_unrestored(struct apply *a, Rm__Job *job, const struct unrestored *why) {
         Rm__Checkpoint *checkpoint = job_checkpoint(job, job->restored_from);
         cleanup_free char *reason = NULL;
-        const char *node;
         bool again;
         char name[48];
 
@@ -138,8 +137,7 @@ void job_unrestored(struct apply *a, Rm__Job *job, const struct unrestored *why)
         }
         /* There may be one before, or, where no node has a good copy of any, the beginning. */
         if (!checkpoint || checkpoint->unreadable)
-                again = job_newest_checkpoint(a->state, job) || job_awaited_checkpoint(a->state, job, &node) ||
-                        !job_has_unreadable(job);
+                again = job_goes_on_by_itself(a->state, job);
         (void) checkpoint_name(job->id, job->restored_from, name);
         reason = again ? xasprintf("checkpoint %s was not restored: %s", name, why->text)
                        : xasprintf("checkpoint %s was not restored: %s; 'rmctl restart-job %" PRIu64 "' tries again", name,

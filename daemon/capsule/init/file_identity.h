@@ -19,7 +19,7 @@ struct file_identity {
         uint8_t handle[FILE_HANDLE_MAX];
 };
 
-/* Of the file that `path` below `dir_fd` names, links followed; "": of `dir_fd` itself. `st` is the file's. */
+/* Takes the identity of the file that `path` below `dir_fd` names, links followed, or with "" of `dir_fd` itself. `st` is the file's. */
 void file_identity_take(int dir_fd, const char *path, const struct stat *st, struct file_identity *ret);
 
 /* Equal handles, or inode numbers and times of birth. A number that is used again has another handle or birth; handles differ for one file on the server of a file system and its

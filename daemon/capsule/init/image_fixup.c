@@ -330,7 +330,7 @@ static int mend_core(const struct mending *mending, int fd, uint8_t *image, size
         return pwrite(fd, lifted, n, 0) != (ssize_t) n || ftruncate(fd, (off_t) n) < 0 ? -EIO : 0;
 }
 
-/* What is mapped, and is executed or not the owner's: a node may have another version of it. */
+/* Names the mapped files that are executed or not the owner's: a node may have other versions of them. */
 static const char **programs_of(const struct image_identity_scope *scope, size_t *ret_n) {
         const Capsule__Inventory *inventory = scope->inventory;
         const char **names = xcalloc(inventory->n_files + 1, sizeof(*names));

@@ -21,7 +21,7 @@ int inventory_take(int cgroup_fd, const Capsule__Spec *spec, Capsule__Inventory 
 
 /* Is `now` what `before` was? 0, or -EPERM with the first difference. */
 int inventory_compare(const Capsule__Inventory *before, const Capsule__Inventory *now, struct rm_error *error);
-/* Of two of which that says 0, on two nodes: files that are open for writing, or mapped so, are the same ones, and not what a disk of the node has under that name. -EXDEV: one is
+/* The files that are open for writing, or mapped so, are the same ones in two inventories that do not differ, and not what a disk of the node has under that name. -EXDEV: one is
  * not. */
 int inventory_compare_written(const Capsule__Inventory *before, const Capsule__Inventory *now, struct rm_error *error);
 

@@ -74,7 +74,7 @@ static struct use *uses_of(const Capsule__Inventory *inventory) {
         return uses;
 }
 
-/* What the child is given. */
+/* The child is given this. */
 struct task {
         const Capsule__Inventory *inventory;
         const Capsule__Spec *spec;
