@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/capabilities.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/pages/passing.h"
@@ -34,29 +36,36 @@ static int enter(const char *group_dir) {
         return *group_dir ? write_text(path, "0") : 0;
 }
 
-static void answer_one(int fd, int proc_fd, const struct procs_budget *budget, int entered) {
-        struct answer answer = { .code = entered, .budget = *budget };
+static void answer_one(int fd, int proc_fd, const struct procs_budget *budget, int prepared) {
+        struct answer answer = { .code = prepared, .budget = *budget };
 
-        if (entered == 0)
+        if (prepared == 0)
                 answer.code = procs_reads_direct(proc_fd, &answer.budget, answer.path);
         (void) passing_send(fd, &answer, sizeof(answer), -1);
+}
+
+/* Then it may only look at processes of others, and open what they have: all that a look takes. */
+static int prepare(const char *group_dir) {
+        int r = enter(group_dir);
+
+        if (r < 0)
+                log_warn("cannot enter %s: %s", group_dir, strerror(-r));
+        return r < 0 ? r : capabilities_keep(CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_DAC_READ_SEARCH));
 }
 
 /* It has nothing of rm-mover's open but `fd`, which is all that may keep it. */
 static _Noreturn void run(int fd, const char *group_dir) {
         struct procs_budget budget;
-        int proc_fd, entered;
+        int proc_fd, prepared;
 
-        (void) prctl(PR_SET_NAME, "rm-mover-look");
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (dup2(fd, STDERR_FILENO + 1) < 0 || close_range(STDERR_FILENO + 2, ~0U, 0) < 0)
                 _exit(1);
         fd = STDERR_FILENO + 1;
-        entered = enter(group_dir);
-        if (entered < 0)
-                log_warn("cannot enter %s: %s", group_dir, strerror(-entered));
+        prepared = prepare(group_dir);
+        (void) prctl(PR_SET_NAME, "rm-mover-look"); /* now it is what rmd(8) says of it */
         while (passing_receive(fd, &budget, sizeof(budget), &proc_fd) == 0) {
-                answer_one(fd, proc_fd, &budget, entered);
+                answer_one(fd, proc_fd, &budget, prepared);
                 cleanup_close_fd(&proc_fd);
         }
         _exit(0);

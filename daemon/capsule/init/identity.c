@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/capabilities.h"
 #include "common/error.h"
 #include "common/util.h"
 
@@ -24,29 +25,19 @@ enum { CAPABILITIES_MAX = 64, END_MSEC = 1000 };
 /* Less than any core has, and by core(5) what keeps one from a program that takes cores as well. */
 enum { NO_CORE_BYTES = 1 };
 
-static uint64_t bit(unsigned capability) {
-        return UINT64_C(1) << capability;
-}
-
 uint64_t identity_criu_capabilities(enum identity_work work) {
-        uint64_t both = bit(CAP_SYS_ADMIN) | bit(CAP_SYS_PTRACE) | bit(CAP_NET_ADMIN);
+        uint64_t both = CAPABILITY(CAP_SYS_ADMIN) | CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_NET_ADMIN);
 
-        return work == IDENTITY_RESTORE ? both | bit(CAP_NET_RAW) : both;
+        return work == IDENTITY_RESTORE ? both | CAPABILITY(CAP_NET_RAW) : both;
 }
 
 static int set_capabilities(uint64_t capabilities) {
-        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-        struct __user_cap_data_struct data[2];
+        int r = capabilities_keep(capabilities);
 
-        for (unsigned i = 0; i < ARRAY_SIZE(data); i++) {
-                uint32_t half = (uint32_t) (capabilities >> (32 * i));
-
-                data[i] = (struct __user_cap_data_struct) { .effective = half, .permitted = half, .inheritable = half };
-        }
-        if (syscall(SYS_capset, &header, data) < 0)
-                return -errno;
+        if (r < 0)
+                return r;
         for (unsigned c = 0; c < CAPABILITIES_MAX; c++)
-                if ((capabilities & bit(c)) && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, c, 0, 0) < 0)
+                if ((capabilities & CAPABILITY(c)) && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, c, 0, 0) < 0)
                         return -errno;
         return 0;
 }

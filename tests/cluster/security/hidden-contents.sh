@@ -98,7 +98,7 @@ ends frames
 
 # Children of rmd and of PID 1 can do what rmd(8) says, and no more, while a group is saved and moved.
 declare -A may=()
-declare -A bits=([none]=0 [all]=$((~0)) [net_admin]=$((1 << 12)) [net_raw]=$((1 << 13)) [sys_ptrace]=$((1 << 19)) [sys_admin]=$((1 << 21)))
+declare -A bits=([none]=0 [all]=$((~0)) [dac_read_search]=$((1 << 2)) [net_admin]=$((1 << 12)) [net_raw]=$((1 << 13)) [sys_ptrace]=$((1 << 19)) [sys_admin]=$((1 << 21)))
 while read -r process who names; do
     may["$process $who"]=0
     for name in $names; do
