@@ -78,6 +78,16 @@ static void correct_refusal(struct raft_message *message) {
                 result->last_log_index = result->rejected - 1;
 }
 
+/* libraft 0.22.1 refuses a pre-vote of an earlier term with the term that it was asked for, so that who asks never learns of the later one. Where he alone has all that was
+ * committed, and too few others are of his term, nobody is ever elected. He takes the later term when he is told of it, and is heard the next time. */
+static void correct_pre_vote(const struct raftlog *log, struct raft_message *message) {
+        struct raft_request_vote_result *result = &message->request_vote_result;
+
+        if (message->type == RAFT_REQUEST_VOTE_RESULT && result->pre_vote && !result->vote_granted &&
+            result->term < raft_current_term(&log->raft))
+                result->term = raft_current_term(&log->raft);
+}
+
 /* The node that `message` is for, or NULL if it is no member any more. While libraft 0.22.1 reads the snapshot for a message, its address goes
  * when the configuration changes. */
 static const char *receiver_of(struct raftlog *log, const struct raft_message *message) {
@@ -127,6 +137,7 @@ static int send_message(struct raft_io *io, struct raft_io_send *req, const stru
 
         correct_snapshot(log, message);
         correct_refusal(message);
+        correct_pre_vote(log, message);
         note_told(log, message);
         if (!log->closing && log->ops.send && receiver && raft_message_pack(message, &data, &size_bytes) == 0) {
                 part.log = log->log_id;

@@ -3,6 +3,7 @@
 #include "cluster_test.h"
 
 #include "daemon/cluster/commands.h"
+#include "daemon/cluster/raft_message.h"
 #include "daemon/cluster/raftlog.h"
 
 #define VOTERS 3
@@ -461,6 +462,39 @@ static void test_terms_alone(void **state) {
         assert_true(raftlog_term(v->list[0].log) > term);
 }
 
+/* One voter has more in its log, the other one is in a later term, as after an election that came to nothing, and the third is down. */
+static void test_longer_log_in_earlier_term(void **state) {
+        struct servers *v = *state;
+        struct server *first = &v->list[0], *second = &v->list[1];
+        struct raft_message vote = { .type = RAFT_REQUEST_VOTE };
+        uint64_t third = raftlog_voter_id(v->list[2].log);
+        Rm__RaftPart part = RM__RAFT_PART__INIT;
+        cleanup_free uint8_t *data = NULL;
+        struct done done = { 0 };
+        size_t size_bytes;
+
+        EXPECT(v, leader_of(v) == first, 3000);
+        close_log(&v->list[2]);
+        v->cut = true;
+        assert_int_equal(propose(first, &done), 0);
+        EXPECT(v, done.calls == 1 && !raftlog_leading(first->log), 3000);
+        vote.request_vote.version = 2;
+        vote.request_vote.term = raftlog_term(first->log) + 10;
+        vote.request_vote.candidate_id = third;
+        vote.request_vote.disrupt_leader = true;
+        assert_int_equal(raft_message_pack(&vote, &data, &size_bytes), 0);
+        part.log = raftlog_id(second->log);
+        part.from = third;
+        part.to = raftlog_voter_id(second->log);
+        part.total_bytes = part.data.len = size_bytes;
+        part.data.data = data;
+        raftlog_receive(second->log, v->list[2].address, &part);
+        EXPECT(v, raftlog_term(second->log) == vote.request_vote.term, 1000);
+        v->cut = false;
+        EXPECT(v, leader_of(v), 5000);
+        assert_ptr_equal(leader_of(v), first);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_one_leads, set_up, tear_down),
@@ -469,6 +503,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_hands_over_amid_entries, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_hands_over, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_longer_log_in_earlier_term, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_older_rmd_refuses, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_change_refused, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_promotion_lost, set_up_two, tear_down),
