@@ -518,6 +518,9 @@ int apply_checkpoint_uncopied(struct apply *a) {
 
         if (!part)
                 return a->result->error.code;
+        /* Who sends it hears nothing more of one that has told the log of its copy before it told him. */
+        if (a->state->level >= STATE_LEVEL_UNRESTORED && names_have(part->stored, part->n_stored, in->node))
+                return apply_refuse(a, -EALREADY, "checkpoint-uncopied: '%s' has its copy", in->node);
         if (!take_name(part->partners, &part->n_partners, in->node))
                 return apply_refuse(a, -ESRCH, "checkpoint-uncopied: '%s' is to have no copy", in->node);
         checkpoint->copy_error_usec = a->time_usec;

@@ -154,6 +154,10 @@ static void test_copies(void **state) {
         part = checkpoint_part(job_checkpoint(job_of(w, job), 2), 1);
         assert_int_equal(wanted(w, job, 2, 1, "n3"), -EALREADY);
         assert_int_equal(wanted(w, job, 2, 1, "n9"), -ESRCH);
+        /* Its connection was closed before it had told who sent it. */
+        assert_int_equal(uncopied(w, job, 2, 1, "n3"), -EALREADY);
+        assert_int_equal(part->n_partners, 1);
+        assert_int_equal(job_checkpoint(job_of(w, job), 2)->copy_error_usec, 0);
         assert_int_equal(lost(w, job, 2, 1, "n4"), -ESRCH);
         assert_int_equal(lost(w, job, 2, 1, "n2"), 0);
         assert_non_null(strstr(w->events, "checkpoint-copy-lost"));
