@@ -258,10 +258,14 @@ start() {
     front_pid[$name]=$!
 }
 
-# The program's first line is out, so all its ranks have passed MPI_Init.
+begun_or_over() {
+    grep -qs ': running' "$work/$1.out" || { [[ ${front_pid[$1]:-} ]] && ! kill -0 "${front_pid[$1]}" 2>/dev/null; }
+}
+
+# The program's first line is out, so all its ranks have passed MPI_Init. A job that has ended without it is not waited for.
 running() {
     local name=$1
-    until_true "${2:-20}" grep -qs ': running' "$work/$name.out" ||
+    until_true "${2:-20}" begun_or_over "$name" && grep -qs ': running' "$work/$name.out" ||
         fail "job $name does not run: $(tail -n 3 "$work/$name.err" "$work/$name.out" 2>&1 | tr '\n' '|')"
 }
 
