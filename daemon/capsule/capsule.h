@@ -288,7 +288,7 @@ int capsule_announce(struct capsule *capsule, enum capsule_capture capture, uint
 int capsule_announce_over(struct capsule *capsule, enum capsule_capture capture);
 
 /* Starts CRIU so that it only waits for its order: takes its start-up out of the freeze. Optional, any time before. Where it runs:
- * -EOPNOTSUPP with a text for people when it holds what no move can carry. */
+ * -EOPNOTSUPP with a text for people when it holds what no move can carry, -EBUSY with one while a process waits where nothing stops it. */
 int capsule_criu_preload(struct capsule *capsule, capsule_done_fn done, void *arg);
 
 /* Dumps the frozen payload into `images_dir` (path on the node, which only root may enter). With `stream` CRIU writes

@@ -26,9 +26,24 @@ static void prepend(char *text, size_t size, const char *line) {
                 memcpy(text + length, "; ", separator);
 }
 
+/* Without the time stamp and the pid before the word. */
+static void take_lines(char *lines, const char *word, char *text, size_t size) {
+        for (;;) {
+                char *newline = strrchr(lines, '\n');
+                char *found = strstr(newline ? newline + 1 : lines, word);
+
+                if (found)
+                        prepend(text, size, found);
+                if (!newline)
+                        return;
+                *newline = '\0';
+        }
+}
+
 void log_tail_errors(const char *path, char *text, size_t size) {
+        static const char *const words[] = { "Error (", "Warn  (" };
         cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-        char tail[TAIL_BYTES + 1];
+        char tail[TAIL_BYTES + 1], lines[TAIL_BYTES + 1];
         struct stat st;
         ssize_t n;
 
@@ -39,15 +54,8 @@ void log_tail_errors(const char *path, char *text, size_t size) {
         if (n <= 0)
                 return;
         tail[n] = '\0';
-        for (;;) {
-                char *newline = strrchr(tail, '\n');
-                /* Without the time stamp and the pid before it. */
-                char *error = strstr(newline ? newline + 1 : tail, "Error (");
-
-                if (error)
-                        prepend(text, size, error);
-                if (!newline)
-                        return;
-                *newline = '\0';
+        for (size_t i = 0; i < ARRAY_SIZE(words) && text[0] == '\0'; i++) {
+                memcpy(lines, tail, (size_t) n + 1);
+                take_lines(lines, words[i], text, size);
         }
 }

@@ -386,7 +386,7 @@ static int start_mover(struct save *save, const Rm__Job *job, struct rm_error *e
 static void on_preloaded(struct capsule *capsule, int error, const char *text, void *arg) {
         struct save *save = op_done(arg, error);
 
-        if (save && error == -EOPNOTSUPP && save->state < SAVE_CUT)
+        if (save && (error == -EOPNOTSUPP || error == -EBUSY) && save->state < SAVE_CUT)
                 save_fail(save, "%s", text);
 }
 

@@ -344,7 +344,7 @@ static void measure_need(const struct resident *resident, Rm__MovePrepare *prepa
 static void on_preloaded(struct capsule *capsule, int error, const char *text, void *arg) {
         struct move *move = move_op_done(arg, error);
 
-        if (move && error == -EOPNOTSUPP && move->state < MOVE_CUT)
+        if (move && (error == -EOPNOTSUPP || error == -EBUSY) && move->state < MOVE_CUT)
                 move_fail(move, "%s", text);
 }
 

@@ -7,6 +7,7 @@
  *                mqueue eventfd io_uring userfaultfd secret userns
  *                traced                            a child that it traces
  *                program                           a child that runs --program
+ *                vfork clonevm                     a child that has its memory, and runs no program
  *   --drop-file  when this appears, rank 0 lets go of it and says "holds: dropped"
  * Says "holds: running" when it has it, and in the end "holds: good", unless it was not as rank 0 had left it. */
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <linux/userfaultfd.h>
 #include <mpi.h>
 #include <mqueue.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -39,7 +41,7 @@ struct kind {
         void (*drop)(void);
 };
 
-static const char *file, *program;
+static const char *file, *program, *dropped_at;
 static int fd = -1;
 static int id = -1;
 static int with_key = -1;
@@ -258,6 +260,42 @@ static bool program_start(void) {
         return start_child(NULL, program);
 }
 
+/* It must not touch what it shares with its parent but its own stack. */
+static int stay_with_memory(void *arg) {
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (access(dropped_at, F_OK) != 0)
+                (void) syscall(SYS_poll, NULL, 0, 20);
+        _exit(0);
+}
+
+static bool clone_child(int flags) {
+        static char stack[65536] __attribute__((aligned(16)));
+
+        child = clone(stay_with_memory, stack + sizeof(stack), CLONE_VM | SIGCHLD | flags, NULL);
+        return child > 0;
+}
+
+static bool clonevm_start(void) {
+        return clone_child(0);
+}
+
+/* The thread waits until the child has ended. */
+static void *wait_in_vfork(void *arg) {
+        (void) clone_child(CLONE_VFORK);
+        return NULL;
+}
+
+static bool vfork_start(void) {
+        pthread_t thread;
+
+        return pthread_create(&thread, NULL, wait_in_vfork, NULL) == 0;
+}
+
+/* The child sees the file as well. */
+static void await_child(void) {
+        (void) wait(NULL);
+}
+
 static bool traced_start(void) {
         return start_child(NULL, NULL) && ptrace(PTRACE_SEIZE, child, NULL, NULL) == 0;
 }
@@ -275,6 +313,7 @@ static const struct kind kinds[] = {
         { "io_uring", io_uring_start, NULL, drop_fd },       { "userfaultfd", userfaultfd_start, NULL, drop_fd },
         { "secret", secret_start, NULL, drop_fd },           { "userns", userns_start, child_step, drop_child },
         { "traced", traced_start, child_step, drop_child },  { "program", program_start, child_step, drop_child },
+        { "vfork", vfork_start, NULL, await_child },         { "clonevm", clonevm_start, NULL, await_child },
 };
 
 static const struct kind *find_kind(const char *name) {
@@ -317,6 +356,7 @@ int main(int argc, char **argv) {
 
         file = option_text(argc, argv, "file", "/nonexistent");
         program = option_text(argc, argv, "program", "/nonexistent");
+        dropped_at = drop_file;
         MPI_Init(&argc, &argv);
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         if (rank == 0 && !kind->start()) {

@@ -19,6 +19,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/clocks.h"
@@ -48,7 +49,7 @@ enum {
         REQ_RESTORE = 2,
         REQ_NOTIFY = 6,
         NETWORK_LOCK_SKIP = 3,
-        LOG_LEVEL = 1, /* errors only: writing much of a log is part of the freeze */
+        LOG_LEVEL = 2, /* errors and warnings: writing much of a log is part of the freeze */
         GATE_WAIT_USEC = 5000000,
         FROZEN_WAIT_USEC = 1000000,
         TIMEOUT_USEC = 600 * 1000000,
@@ -100,7 +101,17 @@ static int lend_images(struct criu *criu, int images_fd, const struct clocks *cl
         return 0;
 }
 
-static void finish(struct criu *criu, int error, const char *log) {
+static void say_end(int wait_status, char *text, size_t size) {
+        if (WIFSIGNALED(wait_status))
+                (void) text_format(text, size, "CRIU was killed by signal %d (%s)", WTERMSIG(wait_status),
+                                   strsignal(WTERMSIG(wait_status)));
+        else
+                (void) text_format(text, size, "CRIU failed without an error message, with exit status %d",
+                                   WEXITSTATUS(wait_status));
+}
+
+/* `wait_status`: as CRIU has ended; 0: it has not. */
+static void finish(struct criu *criu, int error, const char *log, int wait_status) {
         criu_done_fn done = criu->done;
         char text[TEXT_BYTES] = "";
 
@@ -108,10 +119,12 @@ static void finish(struct criu *criu, int error, const char *log) {
                 log_tail_errors(log, text, sizeof(text));
         if (error < 0 && criu->expired)
                 snprintf(text, sizeof(text), "CRIU took too long and was killed");
+        else if (error < 0 && (!*text || WIFSIGNALED(wait_status)))
+                say_end(wait_status, text, sizeof(text));
         criu->done = NULL;
         criu->deadline = UINT64_MAX;
         end_lender(criu);
-        done(criu->init, error, error < 0 && !*text ? "CRIU failed without an error message" : text);
+        done(criu->init, error, text);
 }
 
 uint64_t criu_deadline(const struct criu *criu) {
@@ -396,7 +409,7 @@ static void on_restored(struct criu *criu, const Criu__Resp *response) {
         }
         close_rpc(criu);
         if (criu->done)
-                finish(criu, r, CRIU_WORK_DIR RESTORE_LOG);
+                finish(criu, r, CRIU_WORK_DIR RESTORE_LOG, 0);
 }
 
 static void on_rpc(struct source *source, uint32_t events) {
@@ -618,7 +631,7 @@ bool criu_reaped(struct criu *criu, pid_t pid, int status) {
                         change_links(criu, link_remap_show);
                 else if (dump)
                         criu_forget_dump(criu);
-                finish(criu, status == 0 && dump ? 0 : -EIO, dump ? CRIU_WORK_DIR DUMP_LOG : CRIU_WORK_DIR RESTORE_LOG);
+                finish(criu, status == 0 && dump ? 0 : -EIO, dump ? CRIU_WORK_DIR DUMP_LOG : CRIU_WORK_DIR RESTORE_LOG, status);
         }
         return true;
 }

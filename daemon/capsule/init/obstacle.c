@@ -36,6 +36,10 @@ static const struct {
         [OBSTACLE_SEM_UNDO] = { "may have to undo operations on System V semaphores (SEM_UNDO)", false },
         [OBSTACLE_TOO_MANY] = { "has more than a move can look at (%s)", false },
         [OBSTACLE_NO_FILE] = { "runs a program from memory (memfd_create)", false },
+        [OBSTACLE_VFORK] = { "shares its memory with process %s, which runs no program of its own yet (vfork)", true },
+        [OBSTACLE_SHARED_MEMORY] = { "shares its memory with process %s (clone with CLONE_VM)", false },
+        [OBSTACLE_STUCK] = { "waits in the kernel where it cannot be stopped (state D), as for a file server that does not answer",
+                             true },
         [OBSTACLE_REPLACED] = { "uses %s, which was replaced or removed on this node since", false },
         [OBSTACLE_SHM] = { "there is System V shared memory (segment %s)", false },
         [OBSTACLE_SYSV_SIZE] = { "System V semaphores and message queues hold more than a move can carry (%s)", false },
@@ -45,6 +49,14 @@ static const struct {
 
 bool obstacle_is_transient(enum obstacle_kind kind) {
         return kind < OBSTACLE_KINDS && kinds[kind].transient;
+}
+
+bool obstacle_is_still(const struct obstacle *earlier, const struct obstacle *later) {
+        if (earlier->kind != later->kind)
+                return false;
+        if (later->kind != OBSTACLE_STUCK && later->kind != OBSTACLE_VFORK)
+                return true;
+        return earlier->pid == later->pid && earlier->switches == later->switches && strcmp(earlier->detail, later->detail) == 0;
 }
 
 static void make_printable(char *text) {

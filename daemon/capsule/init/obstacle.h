@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum obstacle_kind {
@@ -36,6 +37,9 @@ enum obstacle_kind {
         OBSTACLE_SEM_UNDO,
         OBSTACLE_TOO_MANY, /* things to look at; detail: of what there are how many, and how many there may be */
         OBSTACLE_NO_FILE, /* its program has none: it lies in memory */
+        OBSTACLE_VFORK,         /* it waits for a child that has its memory; detail: the child */
+        OBSTACLE_SHARED_MEMORY, /* another process has the same memory; detail: which */
+        OBSTACLE_STUCK, /* it waits in the kernel where nothing stops it, as for a file server; not seen of what is frozen */
         OBSTACLE_REPLACED, /* an installed file that it runs or has mapped is no longer there; detail: its path */
         /* Of the capsule. */
         OBSTACLE_SHM,
@@ -49,13 +53,16 @@ enum { OBSTACLE_NAME_BYTES = 16, OBSTACLE_DETAIL_BYTES = 160, OBSTACLE_TEXT_BYTE
 
 struct obstacle {
         enum obstacle_kind kind;
-        pid_t pid;                           /* in the capsule; 0: of the capsule as a whole */
-        char name[OBSTACLE_NAME_BYTES];      /* of the program, as it calls itself */
-        char detail[OBSTACLE_DETAIL_BYTES];  /* as text_format() makes it fit */
+        pid_t pid; /* in the capsule; 0: of the capsule as a whole */
+        char name[OBSTACLE_NAME_BYTES]; /* of the program, as it calls itself */
+        char detail[OBSTACLE_DETAIL_BYTES]; /* as text_format() makes it fit */
+        uint64_t switches; /* of a stuck thread: how often it has left its processor since it began */
 };
 
 /* Most are gone within moments (locks): worth another try. */
 bool obstacle_is_transient(enum obstacle_kind kind);
+/* Whether what was found later is what was found before: for a wait, the same one and not another of its kind. */
+bool obstacle_is_still(const struct obstacle *earlier, const struct obstacle *later);
 
 /* One line of printable ASCII without "cannot be moved", whatever names and details hold. `text`
  * gets OBSTACLE_TEXT_BYTES, which are enough for every detail. */

@@ -27,6 +27,7 @@
 #include "daemon/capsule/init/link_remap.h"
 #include "daemon/capsule/init/mounts.h"
 #include "daemon/capsule/init/pids.h"
+#include "daemon/capsule/init/shared_memory.h"
 #include "daemon/capsule/init/sysv.h"
 
 enum {
@@ -36,6 +37,7 @@ enum {
         LINE_BYTES = 8192,
         LOOKS_PER_CLOCK = 16, /* the clock takes the kernel as long as some of them do */
         SUSPECTS_STEP = 64,
+        STUCK_USEC = 300000, /* a disk that works has answered by then */
         SUSPECTS_USEC = 5000000,
         DUMPABLE_LOOKS = 3,
         DUMPABLE_PAUSE_USEC = 500,
@@ -144,6 +146,32 @@ static void look_at_numbers(struct look *look, const pid_t *pids, size_t n) {
 
 /* ---- threads ---- */
 
+static void look_at_shared_memory(struct look *look, const pid_t *pids, size_t n) {
+        struct shared_memory shared;
+        char detail[16];
+
+        if (done(look) || !shared_memory_find(look->scope->proc, pids, n, &shared))
+                return;
+        (void) snprintf(detail, sizeof(detail), "%d", (int) shared.other);
+        look->pid = shared.pid;
+        note(look, shared.passes ? OBSTACLE_VFORK : OBSTACLE_SHARED_MEMORY, detail);
+}
+
+static uint64_t count_of(const char *status, const char *name) {
+        const char *text = identity_field(status, name);
+
+        return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static void look_at_wait(struct look *look, const char *status) {
+        const char *state = identity_field(status, "State");
+
+        if (!look->scope->waits || look->found->kind != OBSTACLE_NONE || !state || strchr(state, 'D') != state + 1)
+                return;
+        note(look, OBSTACLE_STUCK, NULL);
+        look->found->switches = count_of(status, "voluntary_ctxt_switches") + count_of(status, "nonvoluntary_ctxt_switches");
+}
+
 static void look_at_identity(struct look *look, const char *status) {
         struct rm_error error = { 0 };
         struct identity identity;
@@ -168,6 +196,7 @@ static void look_at_status(struct look *look, const char *status) {
         if (tracer && strtol(tracer, NULL, 10) != 0)
                 note(look, OBSTACLE_TRACED, NULL);
         look_at_identity(look, status);
+        look_at_wait(look, status);
 }
 
 static void look_at_threads(struct look *look) {
@@ -615,6 +644,7 @@ void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pi
                 *ret_needs = (struct obstacles_needs) { 0 };
         *ret = (struct obstacle) { .kind = OBSTACLE_NONE };
         look_at_numbers(&look, pids, n);
+        look_at_shared_memory(&look, pids, n);
         read_mounts(&look);
         for (size_t i = 0; i < n && !done(&look); i++) {
                 look.pid = pids[i];
@@ -657,6 +687,7 @@ static void look(const struct init *init, bool frozen, struct obstacle *ret, str
                 .own = own,
                 .n_own = own_file_systems(own, ARRAY_SIZE(own)),
                 .mappings = frozen,
+                .waits = !frozen && !init->spec->cgroup_v1,
                 .budget = frozen ? SIZE_MAX : OBSTACLES_BUDGET,
                 .cpu_usec = frozen ? OBSTACLES_FROZEN_CPU_USEC : OBSTACLES_CPU_USEC,
         };
@@ -684,7 +715,7 @@ static int refuse(const struct obstacle *obstacle, struct rm_error *error) {
         if (obstacle->kind == OBSTACLE_NONE)
                 return 0;
         obstacle_text(obstacle, text);
-        return obstacle_is_transient(obstacle->kind) ? error_set(error, -EAGAIN, "%s: cannot be moved until it releases it", text)
+        return obstacle_is_transient(obstacle->kind) ? error_set(error, -EAGAIN, "%s: cannot be moved as long as that is so", text)
                                                      : error_set(error, -EOPNOTSUPP, "%s: cannot be moved", text);
 }
 
@@ -696,8 +727,15 @@ int obstacles_refuse(const struct init *init, struct obstacles_needs *ret_needs,
 }
 
 int obstacles_warn(const struct init *init, struct rm_error *error) {
-        struct obstacle obstacle;
+        struct obstacle obstacle, later;
 
         look(init, false, &obstacle, NULL);
+        if (obstacle.kind == OBSTACLE_STUCK) {
+                (void) usleep(STUCK_USEC);
+                look(init, false, &later, NULL);
+                if (obstacle_is_still(&obstacle, &later) && refuse(&later, error) < 0)
+                        return -EBUSY;
+                obstacle = later;
+        }
         return obstacle_is_transient(obstacle.kind) ? 0 : refuse(&obstacle, error);
 }

@@ -21,6 +21,7 @@ struct obstacles_scope {
         const dev_t *own;       /* file systems that no other node sees: a lock there is nobody else's */
         size_t n_own;
         bool mappings;          /* in memory maps as well: while the processes run, that holds them up */
+        bool waits;             /* also for threads that cannot be frozen now; in cgroup v1 frozen ones look the same */
         size_t budget;          /* of threads and descriptors: looks at no more */
         uint64_t cpu_usec;      /* of a processor; what takes longer is an obstacle */
 };
@@ -51,7 +52,8 @@ void obstacles_look(const struct init *init, struct obstacle *ret);
 /* While the payload is frozen: 0 when it may be dumped, with what that needs, else with the text -EOPNOTSUPP, or -EAGAIN when that may
  * soon be otherwise. */
 int obstacles_refuse(const struct init *init, struct obstacles_needs *ret_needs, struct rm_error *error);
-/* The same for one that runs, of what will not pass only; what it says may change. 0 or -EOPNOTSUPP. */
+/* The same for one that runs, of what will not pass, and of processes that could not be frozen for a third of a second; what it says may change.
+ * 0, -EOPNOTSUPP or, of the latter, -EBUSY. */
 int obstacles_warn(const struct init *init, struct rm_error *error);
 
 #endif

@@ -18,7 +18,7 @@ struct watch {
         uint64_t deadline;
         uint64_t
                 pause_usec; /* until the next look: longer each time that there was something new, as each is an entry in the log */
-        enum obstacle_kind last; /* what the last look found */
+        struct obstacle last; /* what the last look found */
         char text[OBSTACLE_TEXT_BYTES]; /* what rmd was told */
 };
 
@@ -66,9 +66,9 @@ void watch_timeout(struct watch *watch) {
 
         obstacles_look(watch->init, &obstacle);
         /* What passes is told when it is there twice in a row. */
-        if (obstacle.kind != OBSTACLE_NONE && (!obstacle_is_transient(obstacle.kind) || obstacle.kind == watch->last))
+        if (obstacle.kind != OBSTACLE_NONE && (!obstacle_is_transient(obstacle.kind) || obstacle_is_still(&watch->last, &obstacle)))
                 obstacle_text(&obstacle, text);
-        watch->last = obstacle.kind;
+        watch->last = obstacle;
         tell(watch, text);
         watch->deadline = now_usec() + watch->pause_usec;
 }

@@ -602,6 +602,9 @@ static void test_log_tail(void **state) {
         assert_string_equal(text, "Error (criu/b.c:2): first; Error (criu/c.c:3): again; Error (criu/d.c:4): last");
         log_tail_errors(path, small, sizeof(small));
         assert_string_equal(small, "Error (criu/d.c:4): last");
+        assert_int_equal(write_file_atomic(path, log, (size_t) (strchr(log, '\n') - log), 0600, false), 0);
+        log_tail_errors(path, text, sizeof(text));
+        assert_string_equal(text, "Warn  (criu/a.c:1): fine");
         assert_int_equal(remove_tree(folder), 0);
         log_tail_errors(path, text, sizeof(text));
         assert_string_equal(text, "");

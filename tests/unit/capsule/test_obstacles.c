@@ -885,6 +885,27 @@ static void read_as_owner(int error, int report_fd, const void *arg) {
         (void) write_all(report_fd, &error, sizeof(error));
 }
 
+/* It is seen where it runs, as the freezer would wait for it, and is the same thing later. */
+static void look_at_stuck(pid_t pid) {
+        Capsule__Spec spec = CAPSULE__SPEC__INIT;
+        struct obstacles_scope scope = all_of(&spec, 60000000);
+        struct obstacle obstacle, later;
+
+        obstacles_of_processes(&scope, &pid, 1, &obstacle, NULL);
+        assert_int_equal(obstacle.kind, OBSTACLE_NONE);
+        scope.waits = true;
+        for (int i = 0; i < 1000 && obstacle.kind == OBSTACLE_NONE; i++) { /* until SIGKILL has reached it */
+                usleep(10000);
+                obstacles_of_processes(&scope, &pid, 1, &obstacle, NULL);
+        }
+        assert_int_equal(obstacle.kind, OBSTACLE_STUCK);
+        obstacles_of_processes(&scope, &pid, 1, &later, NULL);
+        assert_true(obstacle_is_still(&obstacle, &later));
+        later.switches++;
+        assert_false(obstacle_is_still(&obstacle, &later));
+        (void) close(scope.proc);
+}
+
 /* What a server of FUSE has taken and does not answer keeps the reader in the kernel, and SIGKILL does not help before it does. */
 static void test_child_in_a_file_system(void **state) {
         char dir[] = "/dev/shm/rmd-test-fuse.XXXXXX";
@@ -909,6 +930,7 @@ static void test_child_in_a_file_system(void **state) {
         (void) alarm(0);
         assert_true(now_usec() - began_usec < 10000000);
         assert_int_equal(waitpid(pid, NULL, WNOHANG), 0); /* it is in the kernel still */
+        look_at_stuck(pid);
         fuse_file_answer(&file, 0, 1);
         assert_int_equal(waitpid(pid, NULL, 0), pid);
         fuse_file_end(&file);
