@@ -76,3 +76,53 @@ bool criu_image_open(uint8_t *image, size_t size_bytes, uint32_t magic, struct c
         *ret = (struct criu_cursor) { image + CRIU_IMAGE_MAGIC_BYTES, image + size_bytes };
         return found == magic;
 }
+
+static uint8_t *put_bytes(uint8_t *to, const uint8_t *begin, const uint8_t *end) {
+        memcpy(to, begin, (size_t) (end - begin));
+        return to + (end - begin);
+}
+
+/* The bytes of the message lie behind `to` already, with room for its number and length before them. */
+static uint8_t *put_message(uint8_t *to, unsigned number, const uint8_t *begin, const uint8_t *end) {
+        uint8_t *at = criu_put_varint(criu_put_varint(to, (uint64_t) number << 3 | CRIU_WIRE_BYTES), (uint64_t) (end - begin));
+
+        memmove(at, begin, (size_t) (end - begin));
+        return at + (end - begin);
+}
+
+uint8_t *criu_put_without(uint8_t *to, struct criu_cursor message, unsigned number) {
+        struct criu_field f;
+
+        while (criu_next_field(&message, &f))
+                if (f.number != number)
+                        to = put_bytes(to, f.key, message.at);
+        return to;
+}
+
+uint8_t *criu_put_with(uint8_t *to, struct criu_cursor message, unsigned number, criu_put_fn put, const void *arg) {
+        struct criu_field f;
+
+        while (criu_next_field(&message, &f)) {
+                uint8_t *inner = to + CRIU_VARINT_BYTES;
+
+                if (f.number == number && !f.varint)
+                        to = put_message(to, number, inner, put(inner, f.bytes, arg));
+                else
+                        to = put_bytes(to, f.key, message.at);
+        }
+        return to;
+}
+
+size_t criu_put_image(uint8_t *ret, uint8_t *image, size_t size_bytes, uint32_t magic, unsigned number, criu_put_fn put,
+                      const void *arg) {
+        uint8_t *begin = ret + CRIU_IMAGE_MAGIC_BYTES + sizeof(uint32_t);
+        struct criu_cursor entries, entry;
+        uint32_t length;
+
+        if (!criu_image_open(image, size_bytes, magic, &entries) || !criu_next_entry(&entries, &entry))
+                return 0;
+        length = (uint32_t) (criu_put_with(begin, entry, number, put, arg) - begin);
+        memcpy(ret, image, CRIU_IMAGE_MAGIC_BYTES);
+        memcpy(ret + CRIU_IMAGE_MAGIC_BYTES, &length, sizeof(length));
+        return CRIU_IMAGE_MAGIC_BYTES + sizeof(length) + length;
+}

@@ -44,6 +44,15 @@ bool criu_next_entry(struct criu_cursor *c, struct criu_cursor *ret);
 bool criu_next_field(struct criu_cursor *c, struct criu_field *ret);
 /* Writes a varint, of at most CRIU_VARINT_BYTES, to `to`; returns where it ends. */
 uint8_t *criu_put_varint(uint8_t *to, uint64_t value);
+
+/* These write a message anew, and return where it ends: without the fields of a number, or with what `put` makes of those of a number, which are messages themselves. What follows
+ * `to` needs room for CRIU_VARINT_BYTES more than what is written. */
+typedef uint8_t *(*criu_put_fn)(uint8_t *to, struct criu_cursor inner, const void *arg);
+uint8_t *criu_put_without(uint8_t *to, struct criu_cursor message, unsigned number);
+uint8_t *criu_put_with(uint8_t *to, struct criu_cursor message, unsigned number, criu_put_fn put, const void *arg);
+/* Likewise the first entry of an image. Returns the size in bytes of what is in `ret`; 0: the image is of another kind, or has none. */
+size_t criu_put_image(uint8_t *ret, uint8_t *image, size_t size_bytes, uint32_t magic, unsigned number, criu_put_fn put,
+                      const void *arg);
 static inline bool criu_all_read(const struct criu_cursor *c) {
         return c->at == c->end;
 }

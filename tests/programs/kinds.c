@@ -12,6 +12,8 @@
 
 #include "common.h"
 
+#define RESERVED_BYTES (UINT64_C(300) << 30)
+
 enum {
         PAGE = 4096,
         HUGE_PAGES = 512,
@@ -141,6 +143,30 @@ static void begin_heap(struct area *a) {
         a->base = (unsigned char *) ((old + PAGE - 1) / PAGE * PAGE);
 }
 
+/* Far more address space than there is memory, as runtimes of languages reserve it; some pages in its midst are used. */
+static void begin_reserved(struct area *a) {
+        unsigned char *base = mmap(NULL, RESERVED_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        need(base != MAP_FAILED, "mmap of a reservation");
+        a->base = base + RESERVED_BYTES / 2;
+        need(mprotect(a->base, a->pages * PAGE, PROT_READ | PROT_WRITE) == 0, "mprotect");
+}
+
+static void begin_overcommitted(struct area *a) {
+        unsigned char *base =
+                mmap(NULL, RESERVED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+        need(base != MAP_FAILED, "mmap without reservation");
+        a->base = base + RESERVED_BYTES / 2;
+}
+
+/* All of it is of one kind again, with pages in it. */
+static void step_give_up_access(struct area *a) {
+        need(mprotect(a->base, a->pages * PAGE, PROT_NONE) == 0, "mprotect");
+        pause_usec(2000);
+        need(mprotect(a->base, a->pages * PAGE, PROT_READ | PROT_WRITE) == 0, "mprotect");
+}
+
 static void step_move(struct area *a) {
         unsigned char *place = map(NULL, a->pages, MAP_PRIVATE | MAP_ANONYMOUS);
 
@@ -240,6 +266,9 @@ static const struct kind {
         { "unmapped", begin_private, step_map_anew },
         { "kernel writes", begin_private, step_read },
         { "copied by fork", begin_private, step_fork },
+        { "in a reservation", begin_reserved, NULL },
+        { "quiet reservation", begin_reserved, step_give_up_access },
+        { "over-committed", begin_overcommitted, NULL },
 };
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 

@@ -9,11 +9,13 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "common/error.h"
 #include "common/util.h"
 #include "daemon/capsule/init/image_identity.h"
+#include "daemon/capsule/init/image_memory.h"
 #include "daemon/criu_images/fields.h"
 #include "daemon/pages/interrupted.h"
 
@@ -27,6 +29,7 @@ enum {
         FILE_UNIX = 16,    /* file_entry.usk */
         UNIX_NAME = 11,    /* unix_sk_entry */
         UNIX_NAME_DIR = 14, /* where a relative one is */
+        UNIX_DELETED = 15,
         FILE_TIMERFD = 12, /* file_entry.tfd */
         TIMERFD_VALUE_SEC = 7,
         TIMERFD_VALUE_NSEC = 8,
@@ -139,19 +142,22 @@ struct sockets {
         void *arg;
 };
 
-/* Unnamed ones have no bytes there, abstract ones begin with a NUL. */
+/* Unnamed ones have no bytes there, abstract ones begin with a NUL. One that has lost its name gets none: what has it now is put aside meanwhile. */
 static bool see_socket(struct criu_cursor entry, void *arg) {
         const struct sockets *sockets = arg;
         cleanup_free char *name = NULL, *dir = NULL, *path = NULL;
+        bool deleted = false;
         struct criu_field f;
 
         while (criu_next_field(&entry, &f)) {
+                if (f.varint && f.number == UNIX_DELETED)
+                        deleted = f.value != 0;
                 if (f.varint || (f.number != UNIX_NAME && f.number != UNIX_NAME_DIR))
                         continue;
                 free(f.number == UNIX_NAME ? name : dir);
                 *(f.number == UNIX_NAME ? &name : &dir) = text_of(&f);
         }
-        if (!name || !*name)
+        if (!name || !*name || deleted)
                 return false;
         path = *name == '/' ? xstrdup(name) : xasprintf("%s/%s", dir ? dir : "", name);
         sockets->fn(sockets->arg, path);
@@ -316,6 +322,10 @@ struct mending {
         bool all_sizes;
 };
 
+static int rewrite(int fd, const uint8_t *bytes, size_t n) {
+        return pwrite(fd, bytes, n, 0) != (ssize_t) n || ftruncate(fd, (off_t) n) < 0 ? -EIO : 0;
+}
+
 static int mend_core(const struct mending *mending, int fd, uint8_t *image, size_t size_bytes, pid_t tid, struct rm_error *error) {
         cleanup_free uint8_t *lifted = xcalloc(1, image_identity_lifted_bytes(size_bytes));
         int r = image_identity_check(mending->scope, image, size_bytes, tid, error);
@@ -327,7 +337,7 @@ static int mend_core(const struct mending *mending, int fd, uint8_t *image, size
         if (mending->scope->spec->uid == 0) /* CRIU has all that it wants */
                 return 0;
         n = image_identity_lift_bounding(image, size_bytes, lifted);
-        return pwrite(fd, lifted, n, 0) != (ssize_t) n || ftruncate(fd, (off_t) n) < 0 ? -EIO : 0;
+        return rewrite(fd, lifted, n);
 }
 
 /* Names the mapped files that are executed or not the owner's: a node may have other versions of them. */
@@ -376,14 +386,28 @@ static bool is_mended(const char *name) {
         return strcmp(name, "files.img") == 0 || has_number(name, "core", &number) || has_number(name, "mm", &number);
 }
 
+/* The kernel refuses a mapping of more than all memory and swap (heuristic overcommit, proc_sys_vm(5)), unless it is not to be accounted for. */
+static int mend_memory(int fd, uint8_t *image, size_t size_bytes, struct rm_error *error) {
+        cleanup_free uint8_t *changed = xcalloc(1, image_memory_bytes(size_bytes));
+        int r = image_identity_check_memory(image, size_bytes, error);
+        struct sysinfo info;
+        size_t n;
+
+        if (r < 0)
+                return r;
+        if (sysinfo(&info) < 0)
+                return -errno;
+        n = image_memory_unreserve(image, size_bytes, (info.totalram + info.totalswap) * info.mem_unit, changed);
+        return n == size_bytes && memcmp(changed, image, n) == 0 ? 0 : rewrite(fd, changed, n);
+}
+
 static int mend_image(const struct mending *mending, const char *name, int fd, uint8_t *image, size_t size_bytes,
                       struct rm_error *error) {
         int number;
 
         if (has_number(name, "core", &number))
                 return mend_core(mending, fd, image, size_bytes, (pid_t) number, error);
-        return has_number(name, "mm", &number) ? image_identity_check_memory(image, size_bytes, error)
-                                               : mend_files(mending, image, size_bytes);
+        return has_number(name, "mm", &number) ? mend_memory(fd, image, size_bytes, error) : mend_files(mending, image, size_bytes);
 }
 
 static int mend_file(const struct mending *mending, int images_fd, const char *name, struct rm_error *error) {

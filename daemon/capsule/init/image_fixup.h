@@ -17,7 +17,7 @@ unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes);
 /* CRIU refuses files whose size is another than when they were dumped, as of a log to which others write meanwhile: the sizes go, but those of the `n_kept` files of these names. As above. */
 unsigned image_fixup_sizes(uint8_t *image, size_t size_bytes, const char *const *kept, size_t n_kept);
 
-/* Not corrected, but looked at: the paths that Unix sockets are bound to, which CRIU makes anew; the image stays as it is. As above. */
+/* Not corrected, but looked at: the paths that Unix sockets are bound to, and that they still have, which CRIU makes anew; the image stays as it is. As above. */
 typedef void (*image_fixup_socket_fn)(void *arg, const char *path);
 unsigned image_fixup_sockets(uint8_t *image, size_t size_bytes, image_fixup_socket_fn fn, void *arg);
 

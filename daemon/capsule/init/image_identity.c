@@ -214,59 +214,17 @@ size_t image_identity_lifted_bytes(size_t size_bytes) {
         return size_bytes + 2 * ALL_BITS_BYTES + 2 * CRIU_VARINT_BYTES;
 }
 
-static uint8_t *put_bytes(uint8_t *to, const uint8_t *begin, const uint8_t *end) {
-        memcpy(to, begin, (size_t) (end - begin));
-        return to + (end - begin);
-}
-
-/* Writes a message of the given bytes; they lie at the end of the room that `to` begins. */
-static uint8_t *put_message(uint8_t *to, unsigned number, const uint8_t *begin, const uint8_t *end) {
-        uint8_t *at = criu_put_varint(criu_put_varint(to, (uint64_t) number << 3 | CRIU_WIRE_BYTES), (uint64_t) (end - begin));
-
-        memmove(at, begin, (size_t) (end - begin));
-        return at + (end - begin);
-}
-
-static uint8_t *put_credentials(uint8_t *to, struct criu_cursor creds) {
-        struct criu_field f;
-
-        while (criu_next_field(&creds, &f))
-                if (f.number != CREDS_BOUNDING)
-                        to = put_bytes(to, f.key, creds.at);
+static uint8_t *put_credentials(uint8_t *to, struct criu_cursor creds, const void *arg) {
+        to = criu_put_without(to, creds, CREDS_BOUNDING);
         for (int i = 0; i < 2; i++)
                 to = criu_put_varint(criu_put_varint(to, CREDS_BOUNDING << 3 | CRIU_WIRE_VARINT), UINT32_MAX);
         return to;
 }
 
-/* All fields of a message as they are, but for one, which `put` writes. A number and a length come before it, so it is first written behind room for these. */
-static uint8_t *put_with(uint8_t *to, struct criu_cursor message, unsigned number,
-                         uint8_t *(*put)(uint8_t *to, struct criu_cursor inner)) {
-        struct criu_field f;
-
-        while (criu_next_field(&message, &f)) {
-                uint8_t *inner = to + CRIU_VARINT_BYTES;
-
-                if (f.number == number)
-                        to = put_message(to, number, inner, put(inner, f.bytes));
-                else
-                        to = put_bytes(to, f.key, message.at);
-        }
-        return to;
-}
-
-static uint8_t *put_thread(uint8_t *to, struct criu_cursor thread) {
-        return put_with(to, thread, THREAD_CREDS, put_credentials);
+static uint8_t *put_thread(uint8_t *to, struct criu_cursor thread, const void *arg) {
+        return criu_put_with(to, thread, THREAD_CREDS, put_credentials, arg);
 }
 
 size_t image_identity_lift_bounding(uint8_t *image, size_t size_bytes, uint8_t *ret) {
-        struct criu_cursor entries, core;
-        uint8_t *begin = ret + CRIU_IMAGE_MAGIC_BYTES + sizeof(uint32_t);
-        uint32_t length;
-
-        if (!criu_image_open(image, size_bytes, CRIU_IMAGE_MAGIC_CORE, &entries) || !criu_next_entry(&entries, &core))
-                return 0;
-        length = (uint32_t) (put_with(begin, core, CORE_THREAD, put_thread) - begin);
-        memcpy(ret, image, CRIU_IMAGE_MAGIC_BYTES);
-        memcpy(ret + CRIU_IMAGE_MAGIC_BYTES, &length, sizeof(length));
-        return CRIU_IMAGE_MAGIC_BYTES + sizeof(length) + length;
+        return criu_put_image(ret, image, size_bytes, CRIU_IMAGE_MAGIC_CORE, CORE_THREAD, put_thread, NULL);
 }

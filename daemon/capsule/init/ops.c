@@ -25,6 +25,7 @@
 #include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/flows.h"
 #include "daemon/capsule/init/freezer.h"
+#include "daemon/capsule/init/image_sockets.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/mounts.h"
 #include "daemon/capsule/init/obstacles.h"
@@ -354,12 +355,25 @@ static int start_filler(struct ops *ops, struct rm_error *error) {
         return r < 0 ? r : fill_start(init->fill, ops->images_fd, criu_restore_pid(init->criu), error);
 }
 
-static int see_to_files(struct ops *ops, bool other_files, struct rm_error *error) {
+static int roll_back(struct ops *ops, const struct image_sockets *sockets, bool other_files, struct rm_error *error) {
         cleanup_close int copies_fd = openat(ops->images_fd, CAPSULE_FILES_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
         if (ops->init->spec->rehearsal)
-                return rehearsal_check(ops->carry->inventory, ops->init->spec, ops->images_fd, copies_fd, error);
+                return rehearsal_check(ops->carry->inventory, ops->init->spec, sockets, copies_fd, error);
         return rollback_files(ops->carry->inventory, ops->init->spec, copies_fd, other_files, &ops->doubts, error);
+}
+
+/* Nothing is changed before all was looked at. */
+static int see_to_files(struct ops *ops, const Capsule__Restore *restore, struct rm_error *error) {
+        struct image_sockets sockets;
+        int r = image_sockets_read(ops->images_fd, &sockets, error);
+
+        if (r == 0 && !ops->init->spec->rehearsal)
+                r = image_sockets_check(&sockets, ops->init->spec, error);
+        if (r == 0 && restore->rollback)
+                r = roll_back(ops, &sockets, restore->other_files, error);
+        image_sockets_finish(&sockets);
+        return r;
 }
 
 static int op_restore(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
@@ -371,8 +385,8 @@ static int op_restore(struct ops *ops, const Capsule__Request *request, struct t
         free(take_ptr(ops->doubts));
         if (r == 0)
                 r = open_images(ops, request->restore->images_dir, error);
-        if (r == 0 && request->restore->rollback)
-                r = see_to_files(ops, request->restore->other_files, error);
+        if (r == 0)
+                r = see_to_files(ops, request->restore, error);
         if (r == 0)
                 r = request->restore->pages ? start_filler(ops, error) : 0;
         if (r == 0)

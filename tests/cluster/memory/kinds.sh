@@ -1,6 +1,6 @@
 #!/bin/bash
 # A program that uses memory of every kind (huge pages, shared, locked, of files, moved and resized, protected, given back, written by the kernel,
-# copied by fork, of threads, read and written by its neighbour) verifies each page while its groups are moved again and again, tracked.
+# copied by fork, of threads, in reserved address space, read and written by its neighbour) verifies each page while its groups are moved again and again, tracked.
 # limit: 900
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 

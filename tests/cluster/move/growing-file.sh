@@ -49,3 +49,33 @@ ended_well apart good
 same "the other file" "$(as alice "$to" sh -c 'seq 1000 | cmp - /var/tmp/out && echo same')" same
 (($(as alice "$from" grep -c more /var/tmp/out) > 2)) || fail "it has not gone on where it was"
 for node in n1 n2; do as alice "$node" rm /var/tmp/out; done
+
+# Nor where something else has the name of one of its sockets, which would be removed. A name that the socket has lost is nobody's.
+start named n1 --group-size 1 -n 1 python3 -u -c 'import os, socket, sys, time
+bound, shared, lost = (socket.socket(socket.AF_UNIX) for i in range(3))
+bound.bind("/var/tmp/bound")
+shared.bind("/home/alice/shared")
+lost.bind("/home/alice/lost")
+os.unlink("/home/alice/lost")
+open("/home/alice/lost", "w").write("kept")
+print("run: running")
+while not os.path.exists(sys.argv[1]): time.sleep(0.05)
+print("good")' "$(stop_file named)"
+running named
+from=$(q where named 0)
+to=$(a_node_but "$from")
+as alice "$to" sh -c 'echo other >/var/tmp/bound'
+for mode in live stop; do
+    migrate named 0 "$to" --mode "$mode" --wait --timeout 40 >"$work/said" 2>&1 && fail "$mode: it has moved over a file of that name"
+    grep -q '/var/tmp/bound: a file stands where the job had a socket' "$work/said" || fail "$mode: why it does not move: $(<"$work/said")"
+    same "$mode: the file" "$(as alice "$to" cat /var/tmp/bound)" other
+done
+as alice "$to" rm /var/tmp/bound
+move named 0 "$to"
+must "its socket has no name on the other node" as alice "$to" test -S /var/tmp/bound
+move named 0 "$from"
+same "the file with a name that its socket has lost" "$(as alice n1 cat /home/alice/lost)" kept
+release named
+finish named
+ended_well named good
+for node in n1 n2; do as alice "$node" rm -f /var/tmp/bound; done

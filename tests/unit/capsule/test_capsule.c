@@ -561,7 +561,7 @@ static void add_path(void *arg, const char *path) {
 }
 
 static void test_find_sockets(void **state) {
-        /* Magic numbers; then by their length: a timer, sockets with a path, without a name, with an abstract and with a relative one, and one cut short. */
+        /* Magic numbers; then by their length: a timer, sockets with a path, without a name, with an abstract and with a relative one, one that has lost its path, and one cut short. */
         static const uint8_t image[] = {
                 0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56, /* */
                 12,   0,    0,    0,    8,    17,   16,   1,    98,  6, 8,  1, 16, 0,  64, 100, /* */
@@ -569,6 +569,7 @@ static void test_find_sockets(void **state) {
                 11,   0,    0,    0,    8,    5,    16,   3,    130, 1, 4,  8, 3,  90, 0, /* */
                 13,   0,    0,    0,    8,    5,    16,   4,    130, 1, 6,  8, 4,  90, 2,  0,   'x', /* */
                 18,   0,    0,    0,    8,    5,    16,   5,    130, 1, 11, 8, 5,  90, 1,  's', 114, 4,   '/', 'h', '/', 'u', /* */
+                16,   0,    0,    0,    8,    5,    16,   7,    130, 1, 9,  8, 7,  90, 3,  '/', 'd', 'e', 120, 1, /* */
                 14,   0,    0,    0,    8,    5,    16,   6,    130, 1, 7,  8, 6,  90, 3,  '/', 'z',
         };
         cleanup_free char *paths = NULL;

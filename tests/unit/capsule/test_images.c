@@ -9,10 +9,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/error.h"
 #include "common/util.h"
 #include "daemon/capsule/init/image_identity.h"
+#include "daemon/capsule/init/image_memory.h"
+#include "daemon/criu_images/fields.h"
 #include "daemon/criu_images/open_files.h"
 
 /* A message of CRIU's, or an image. */
@@ -423,6 +426,76 @@ static void test_damaged_files(void **state) {
                     open_files_needs("pages-1.img") == 0);
 }
 
+/* ---- reserved address space ---- */
+
+enum { MM_DUMPABLE = 11, MM_MAPPING = 14, MAPPING_BEGIN = 1, MAPPING_END = 2, MAPPING_FLAGS = 6 };
+
+static struct message image_of_mapping(uint64_t bytes, uint64_t flags) {
+        struct message image = begin_image(0x57492820), mm = { .size = 0 }, mapping = { .size = 0 };
+
+        put_number(&mapping, MAPPING_BEGIN, 0x7f0000000000);
+        put_number(&mapping, MAPPING_END, 0x7f0000000000 + bytes);
+        put_number(&mapping, 5, 0);
+        put_number(&mapping, MAPPING_FLAGS, flags);
+        put_bytes(&mapping, 12, "unknown", 7);
+        put_number(&mm, MM_DUMPABLE, 1);
+        put_message(&mm, MM_MAPPING, &mapping);
+        put_bytes(&mm, 20, "last", 4);
+        put_entry(&image, &mm);
+        return image;
+}
+
+/* What the flags of the only mapping have become. */
+static uint64_t flags_after(struct message *image, uint64_t most_bytes) {
+        uint8_t *copy = malloc(image_memory_bytes(image->size)); /* its end is watched by the sanitizer */
+        struct criu_cursor entries, mm, mapping;
+        size_t n = image_memory_unreserve(image->bytes, image->size, most_bytes, copy);
+        uint64_t flags = 0;
+        struct criu_field f, inner;
+        size_t fields = 0;
+
+        assert_non_null(copy);
+        assert_true(criu_image_open(copy, n, CRIU_IMAGE_MAGIC_MM, &entries) && criu_next_entry(&entries, &mm));
+        assert_true(criu_all_read(&entries));
+        for (; criu_next_field(&mm, &f); fields++)
+                for (mapping = f.bytes; f.number == MM_MAPPING && criu_next_field(&mapping, &inner); fields++)
+                        if (inner.number == MAPPING_FLAGS)
+                                flags = inner.value;
+        assert_int_equal(fields, 8);
+        free(copy);
+        return flags;
+}
+
+static void test_reserved(void **state) {
+        static const struct {
+                uint64_t bytes, flags;
+                bool changes;
+        } cases[] = {
+                { 4097, MAP_PRIVATE | MAP_ANONYMOUS, true },
+                { UINT64_C(1) << 46, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, true },
+                { 4096, MAP_PRIVATE | MAP_ANONYMOUS, false },
+                { 8192, MAP_PRIVATE, false },
+                { 8192, MAP_SHARED | MAP_ANONYMOUS, false },
+                { 8192, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, false },
+                { 8192, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, false },
+        };
+        struct message image;
+        uint8_t copy[4096];
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                image = image_of_mapping(cases[i].bytes, cases[i].flags);
+                assert_int_equal(flags_after(&image, 4096), cases[i].flags | (cases[i].changes ? MAP_NORESERVE : 0));
+                assert_true(cases[i].changes || (image_memory_unreserve(image.bytes, image.size, 4096, copy) == image.size &&
+                                                 memcmp(copy, image.bytes, image.size) == 0));
+        }
+        image = image_of_mapping(UINT64_C(1) << 46, MAP_PRIVATE | MAP_ANONYMOUS);
+        for (size_t n = 0; n < image.size; n++)
+                assert_true(image_memory_unreserve(image.bytes, n, 4096, copy) <= image_memory_bytes(n));
+        image.bytes[4] = 0;
+        assert_int_equal(image_memory_unreserve(image.bytes, image.size, 4096, copy), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_rights_from_memory),
@@ -432,6 +505,7 @@ int main(void) {
                 cmocka_unit_test(test_dumpable),
                 cmocka_unit_test(test_unknown_files),
                 cmocka_unit_test(test_damaged_files),
+                cmocka_unit_test(test_reserved),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
