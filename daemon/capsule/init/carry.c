@@ -12,6 +12,7 @@
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/sysv.h"
 #include "daemon/capsule/init/waiting.h"
+#include "daemon/capsule/init/written.h"
 
 int carry_send(struct init *init, struct ticket ticket, int files_fd, uint64_t files_max_bytes, struct rm_error *error) {
         Capsule__Carry carry = CAPSULE__CARRY__INIT;
@@ -25,6 +26,7 @@ int carry_send(struct init *init, struct ticket ticket, int files_fd, uint64_t f
                         capsule__inventory__free_unpacked(carry.inventory, NULL);
                 return r;
         }
+        written_report(init->written, carry.inventory);
         carry.n_output_end = ARRAY_SIZE(ends);
         carry.output_end = ends;
         stdio_get_carry(init->stdio, &carry);
@@ -58,6 +60,8 @@ int carry_set(struct init *init, const Capsule__Carry *carry, struct rm_error *e
                 return r;
         waiting_set_carry(init->waiting, carry);
         door_set_carry(init->door, carry);
+        if (carry->inventory)
+                written_load(init->written, carry->inventory);
         if (carry->parking)
                 park_set_carry(init->park, carry->parking);
         if (carry->rank_watch)

@@ -22,6 +22,7 @@ struct park;
 struct rank_watch;
 struct stdio;
 struct waiting;
+struct written;
 struct watch;
 
 enum { LIMIT_GROUPS_MAX = 3 }; /* hierarchies with a controller that are not the freezer's */
@@ -65,6 +66,7 @@ struct init {
         struct rank_watch *rank_watch;
         struct waiting *waiting;
         struct watch *watch;
+        struct written *written;
 };
 
 #endif

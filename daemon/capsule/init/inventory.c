@@ -75,6 +75,14 @@ void inventory_identity(const Capsule__InventoryFile *file, struct file_identity
                 memcpy(ret->handle, file->handle.data, ret->bytes);
 }
 
+void inventory_set_identity(Capsule__InventoryFile *file, struct file_identity *identity) {
+        file->inode = identity->inode;
+        file->birth_nsec = identity->birth_nsec;
+        file->handle_type = identity->type;
+        file->handle.data = identity->handle;
+        file->handle.len = identity->bytes;
+}
+
 int64_t inventory_mtime_nsec(const struct stat *st) {
         return (int64_t) st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }
@@ -187,11 +195,7 @@ static int look_at(struct taking *taking, int dir_fd, const char *link, uint32_t
                 }
                 if (S_ISREG(ret_stat->st_mode) || S_ISFIFO(ret_stat->st_mode)) {
                         file_identity_take(dir_fd, link, ret_stat, &identity);
-                        file.inode = identity.inode;
-                        file.birth_nsec = identity.birth_nsec;
-                        file.handle_type = identity.type;
-                        file.handle.data = identity.handle;
-                        file.handle.len = identity.bytes;
+                        inventory_set_identity(&file, &identity);
                 }
         } else if (strcmp(name, "deleted") == 0) {
                 file.uid = ret_stat->st_uid;

@@ -38,6 +38,9 @@ bool inventory_is_carried(const char *path);
 /* Which file it was, for file_identity_same(). */
 void inventory_identity(const Capsule__InventoryFile *file, struct file_identity *ret);
 
+/* The other way round; `identity` lends its handle. */
+void inventory_set_identity(Capsule__InventoryFile *file, struct file_identity *identity);
+
 /* As InventoryFile.mtime_nsec. */
 int64_t inventory_mtime_nsec(const struct stat *st);
 

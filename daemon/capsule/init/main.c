@@ -33,6 +33,7 @@
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/waiting.h"
 #include "daemon/capsule/init/watch.h"
+#include "daemon/capsule/init/written.h"
 
 enum { REPORT_FD = 3, LOG_FILE_BYTES = 256 * 1024 };
 
@@ -118,6 +119,8 @@ static int start(struct init *init, struct rm_error *error) {
         init->fill = fill_create(init);
         init->waiting = waiting_create();
         init->watch = watch_create(init);
+        init->written = written_create(init);
+        written_watch(init->written);
         r = fencing_create(init, &init->fencing, error);
         if (r < 0)
                 return r;
@@ -131,7 +134,7 @@ static int timeout_msec(const struct init *init) {
                 watch_deadline(init->watch),   fill_deadline(init->fill),
                 door_deadline(init->door),     announce_deadline(init->announce),
                 park_deadline(init->park),     rank_watch_deadline(init->rank_watch),
-                agents_deadline(init->agents),
+                agents_deadline(init->agents), written_deadline(init->written),
         };
         uint64_t next = UINT64_MAX, now = now_usec();
 
@@ -167,6 +170,8 @@ static void run_loop(struct init *init) {
                         rank_watch_timeout(init->rank_watch);
                 if (watch_deadline(init->watch) <= now)
                         watch_timeout(init->watch);
+                if (written_deadline(init->written) <= now)
+                        written_timeout(init->written);
         }
 }
 

@@ -71,27 +71,24 @@ static int find_writable(const Capsule__Spec *spec, char **ret_paths, struct rm_
         return 0;
 }
 
-static bool stays_writable(const char *path, char *const *writable, size_t n) {
+static bool is_own(const char *path) {
         for (size_t i = 0; i < ARRAY_SIZE(own); i++)
                 if (path_is_below(path, own[i]))
                         return true;
+        return false;
+}
+
+static bool is_writable(const char *path, char *const *writable, size_t n) {
         for (size_t i = 0; i < n; i++)
                 if (writable[i] && path_is_below(path, writable[i]))
                         return true;
         return false;
 }
 
-static int protect_mount(const char *path, struct rm_error *error) {
-        struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
+typedef int (*mount_fn)(const char *path, void *arg, struct rm_error *error);
 
-        /* One that is gone, or hidden below another, is out of reach. */
-        if (mount_setattr(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, &attributes, sizeof(attributes)) == 0 ||
-            errno == ENOENT || errno == EINVAL)
-                return 0;
-        return error_sys(error, -errno, "cannot make %s read-only", path);
-}
-
-static int protect_all(char *const *writable, size_t n, struct rm_error *error) {
+/* Until `fn` fails. */
+static int for_each_mount(mount_fn fn, void *arg, struct rm_error *error) {
         cleanup_file FILE *f = fopen("/proc/self/mountinfo", "re");
         cleanup_free char *line = NULL;
         size_t size = 0;
@@ -105,19 +102,66 @@ static int protect_all(char *const *writable, size_t n, struct rm_error *error) 
                 if (sscanf(line, "%*s %*s %*s %*s %4095s", path) != 1)
                         continue;
                 mounts_unescape(path);
-                if (!stays_writable(path, writable, n))
-                        r = protect_mount(path, error);
+                r = fn(path, arg, error);
         }
         return r;
 }
 
+struct directories {
+        char **paths;
+        size_t n;
+};
+
+static int protect_mount(const char *path, void *arg, struct rm_error *error) {
+        struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
+        const struct directories *writable = arg;
+
+        if (is_own(path) || is_writable(path, writable->paths, writable->n))
+                return 0;
+        /* One that is gone, or hidden below another, is out of reach. */
+        if (mount_setattr(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, &attributes, sizeof(attributes)) == 0 ||
+            errno == ENOENT || errno == EINVAL)
+                return 0;
+        return error_sys(error, -errno, "cannot make %s read-only", path);
+}
+
 int mounts_protect(const Capsule__Spec *spec, struct rm_error *error) {
-        cleanup_free char **writable = xcalloc(spec->n_writable + 1, sizeof(*writable));
-        int r = find_writable(spec, writable, error);
+        cleanup_free char **paths = xcalloc(spec->n_writable + 1, sizeof(*paths));
+        struct directories writable = { paths, spec->n_writable };
+        int r = find_writable(spec, paths, error);
 
         if (r == 0)
-                r = protect_all(writable, spec->n_writable, error);
+                r = for_each_mount(protect_mount, &writable, error);
         for (size_t i = 0; i < spec->n_writable; i++)
-                free(writable[i]);
+                free(paths[i]);
         return r;
+}
+
+struct listing {
+        struct directories writable, found;
+};
+
+static int list_mount(const char *path, void *arg, struct rm_error *error) {
+        struct listing *listing = arg;
+        struct directories *found = &listing->found;
+
+        (void) error;
+        if (is_own(path) || !is_writable(path, listing->writable.paths, listing->writable.n))
+                return 0;
+        found->paths = xrealloc(found->paths, (found->n + 1) * sizeof(*found->paths));
+        found->paths[found->n++] = xstrdup(path);
+        return 0;
+}
+
+size_t mounts_list_writable(const Capsule__Spec *spec, char ***ret) {
+        cleanup_free char **paths = xcalloc(spec->n_writable + 1, sizeof(*paths));
+        struct listing listing = { .writable = { paths, spec->n_writable } };
+
+        for (size_t i = 0; i < spec->n_writable; i++)
+                paths[i] = realpath(spec->writable[i], NULL);
+        (void) for_each_mount(list_mount, &listing, NULL);
+        for (size_t i = 0; i < spec->n_writable; i++)
+                free(paths[i]);
+        *ret = listing.found.paths;
+        return listing.found.n;
 }

@@ -13,6 +13,9 @@ struct rm_error;
  * that the node makes later (an automounter) arrives with the node's flags, so it is called again before a restore. */
 int mounts_protect(const Capsule__Spec *spec, struct rm_error *error);
 
+/* The paths of the mounts below directories of spec->writable that others see too, malloc'ed as the list is. Returns how many. */
+size_t mounts_list_writable(const Capsule__Spec *spec, char ***ret);
+
 /* Is `path` the directory or below it? */
 bool path_is_below(const char *path, const char *directory);
 /* Decodes the octal escapes of /proc/self/mountinfo in place. */

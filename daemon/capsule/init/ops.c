@@ -37,6 +37,7 @@
 #include "daemon/capsule/init/rollback.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/watch.h"
+#include "daemon/capsule/init/written.h"
 
 enum {
         FREEZE_TIMEOUT_USEC = 5000000,
@@ -382,6 +383,7 @@ static int op_restore(struct ops *ops, const Capsule__Request *request, struct t
         if (!ops->carry || !ops->carry->inventory)
                 return error_set(error, -EPROTO, "no inventory came with the image: the restore cannot be verified");
         r = mounts_protect(ops->init->spec, error);
+        written_watch(ops->init->written);
         free(take_ptr(ops->doubts));
         if (r == 0)
                 r = open_images(ops, request->restore->images_dir, error);

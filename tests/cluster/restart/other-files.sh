@@ -9,12 +9,12 @@ must "there are no three voters" until_true 30 voters_up
 must "no job may be saved" until_true 20 as alice n1 rm-mpirun --checkpoint 1h -n 1 true
 log=/home/alice/log
 alice() { as alice n1 "$@"; }
-# lines NAME: a job that adds a numbered line to $log ten times a second; it has $log open, or opened it in another way.
+# lines NAME: a job that adds a numbered line to $log ten times a second, which it has open, or opened in another way, and to $log.closed, which it opens for each.
 # shellcheck disable=SC2016 # the job's shell expands it
 lines() {
-    alice rm -f "$log" "$log.1"
+    alice rm -f "$log" "$log.1" "$log.closed"
     start "$1" n1 --on-node-loss restart --checkpoint 1h --group-size 1 -n 1 sh -c 'exec 3'"$2$log"'; echo run: running; n=0
-        while [ ! -e '"$(stop_file "$1")"' ]; do n=$((n + 1)); echo line $n >&3; sleep 0.1; done; echo good'
+        while [ ! -e '"$(stop_file "$1")"' ]; do n=$((n + 1)); echo line $n >&3; echo line $n >>'"$log.closed"'; sleep 0.1; done; echo good'
     running "$1"
     must "$1 writes nothing" until_true 20 written 5
 }
@@ -43,7 +43,9 @@ ends() {
     release "$1"
     finish "$1"
     ended_well "$1" '^good$'
-    alice sh -c "awk '\$2 != NR { print; exit 1 }' $log" >"$work/wrong" || fail "$1: a line is lost or twice: $(<"$work/wrong")"
+    for file in "$log" "$log.closed"; do
+        alice sh -c "awk '\$2 != NR { print; exit 1 }' $file" >"$work/wrong" || fail "$1: a line of $file is lost or twice: $(<"$work/wrong")"
+    done
 }
 rotate() {
     alice sh -c "mv $log $log.1; seq 3000 >$log"

@@ -19,6 +19,7 @@
 #include "daemon/capsule/init/file_identity.h"
 #include "daemon/capsule/init/inventory.h"
 #include "daemon/capsule/init/rollback.h"
+#include "daemon/capsule/init/written.h"
 
 enum { OWNER = 4242, SAVED_BYTES = 100, NOW_BYTES = 150, SHARED = 8 };
 
@@ -587,6 +588,85 @@ static void test_only_looked_at(void **state) {
         assert_int_equal(size_of(s->path), NOW_BYTES);
 }
 
+/* ---- files that were closed ---- */
+
+static void add(const struct scene *s, char c, size_t bytes) {
+        cleanup_free char *data = xcalloc(1, bytes + 1);
+        cleanup_close int fd = open(s->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+        memset(data, c, bytes);
+        assert_true(fd >= 0);
+        assert_int_equal(write_all(fd, data, bytes), 0);
+}
+
+/* The file was closed when it was saved, and has `bytes` of an 'a'. */
+static void save_closed(struct scene *s, Capsule__ClosedFile *closed, size_t bytes) {
+        static Capsule__ClosedFile *list[1];
+        cleanup_close int fd = -1;
+
+        fill(s, 'a', bytes);
+        save(s);
+        fd = open(s->path, O_RDONLY | O_CLOEXEC);
+        capsule__closed_file__init(closed);
+        closed->file = &s->file;
+        closed->tail_hash = written_tail_hash(fd, bytes);
+        list[0] = closed;
+        s->inventory.n_files = s->inventory.n_tasks = 0;
+        s->inventory.closed_files = list;
+        s->inventory.n_closed_files = 1;
+}
+
+static void test_closed(void **state) {
+        static const size_t sizes[] = { 0, 1, SAVED_BYTES, WRITTEN_TAIL_BYTES, 3 * WRITTEN_TAIL_BYTES + 7 };
+        struct scene *s = *state;
+        Capsule__ClosedFile closed;
+
+        for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+                save_closed(s, &closed, sizes[i]);
+                assert_int_equal(roll_back(s), 0);
+                add(s, 'b', NOW_BYTES);
+                assert_int_equal(rollback_look(&s->inventory, &s->spec, -1, &s->error), 0);
+                assert_int_equal(size_of(s->path), sizes[i] + NOW_BYTES);
+                assert_int_equal(roll_back(s), 0);
+                contents_are(s, 'a', sizes[i]);
+                assert_string_equal(s->doubts, "");
+        }
+}
+
+/* What is no longer what it was, but longer, is left alone. */
+static void test_closed_and_changed(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *theirs = xasprintf("%s/theirs", s->dir);
+        Capsule__ClosedFile closed;
+
+        save_closed(s, &closed, SAVED_BYTES);
+        fill(s, 'b', NOW_BYTES); /* written anew */
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'b', NOW_BYTES);
+        assert_string_equal(s->doubts, s->path);
+        fill(s, 'b', SAVED_BYTES - 1); /* shorter */
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'b', SAVED_BYTES - 1);
+        assert_string_equal(s->doubts, "");
+        fill(s, 'a', NOW_BYTES);
+        assert_int_equal(chmod(s->path, 0), 0); /* not to be opened */
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(s->path), NOW_BYTES);
+        replace(s, 'a', NOW_BYTES); /* another one */
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', NOW_BYTES);
+        assert_int_equal(chown(s->path, OWNER + 1, OWNER), 0); /* another owner */
+        s->file.inode = 0;
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(s->path), NOW_BYTES);
+        assert_int_equal(rename(s->path, theirs), 0); /* gone */
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(symlink(theirs, s->path), 0);
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(theirs), NOW_BYTES);
+        assert_string_equal(s->doubts, "");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_appended, setup, teardown),
@@ -610,6 +690,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_file_of_another, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_own_file_systems, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_only_looked_at, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_closed, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_closed_and_changed, setup, teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
