@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/move/mover.h"
 #include "tests/unit/mover/mover_pair.h"
 
 #define RUNS_MAX 101
@@ -200,7 +201,6 @@ static void dump_fake(const struct options *o, char *memory) {
 }
 
 static void say_receive(struct pair *p, const struct options *o, Rm__MoverTree **trees, const char *token) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverReceive m = RM__MOVER_RECEIVE__INIT;
 
         m.address = (char *) "127.0.0.1";
@@ -210,13 +210,10 @@ static void say_receive(struct pair *p, const struct options *o, Rm__MoverTree *
         m.images_dir = (char *) o->out_dir;
         m.trees = trees;
         m.n_trees = o->n_trees;
-        command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
-        command.receive = &m;
-        pair_say(p, PAIR_RECEIVE, &command);
+        pair_say(p, PAIR_RECEIVE, &MOVER_COMMAND(&m));
 }
 
 static void say_send(struct pair *p, const struct options *o, uint32_t port, const char *token, Rm__MoverCodec codec) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverSend m = RM__MOVER_SEND__INIT;
 
         m.host = (char *) "127.0.0.1";
@@ -226,20 +223,15 @@ static void say_send(struct pair *p, const struct options *o, uint32_t port, con
         m.cluster = (char *) "bench";
         m.images_dir = (char *) o->images_dir;
         m.codec = codec;
-        command.body_case = RM__MOVER_COMMAND__BODY_SEND;
-        command.send = &m;
-        pair_say(p, PAIR_SEND, &command);
+        pair_say(p, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
 static void say_done(struct pair *p, Rm__MoverTree **trees, size_t n_trees) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverDumpDone m = RM__MOVER_DUMP_DONE__INIT;
 
         m.trees = trees;
         m.n_trees = n_trees;
-        command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
-        command.dump_done = &m;
-        pair_say(p, PAIR_SEND, &command);
+        pair_say(p, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
 static void expect(struct pair *p, int side, Rm__MoverEvent__BodyCase kind, const char *what, Rm__MoverEvent **ret) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/move/mover.h"
 #include "tests/unit/mover/mover_pair.h"
 
 #define TOKEN "0123456789abcdef"
@@ -125,7 +126,6 @@ static void procs_write(const struct options *o, const pid_t *pids) {
 /* ---- a move ---- */
 
 static void say_receive(struct pair *p, const struct options *o) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverReceive m = RM__MOVER_RECEIVE__INIT;
 
         m.address = (char *) "127.0.0.1";
@@ -133,13 +133,10 @@ static void say_receive(struct pair *p, const struct options *o) {
         m.key_file = o->key_file;
         m.cluster = (char *) "bench";
         m.images_dir = o->out_dir;
-        command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
-        command.receive = &m;
-        pair_say(p, PAIR_RECEIVE, &command);
+        pair_say(p, PAIR_RECEIVE, &MOVER_COMMAND(&m));
 }
 
 static void say_send(struct pair *p, const struct options *o, uint32_t port) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverSend m = RM__MOVER_SEND__INIT;
 
         m.host = (char *) "127.0.0.1";
@@ -149,30 +146,22 @@ static void say_send(struct pair *p, const struct options *o, uint32_t port) {
         m.cluster = (char *) "bench";
         m.images_dir = o->base;
         m.codec = RM__MOVER_CODEC__MOVER_CODEC_NONE;
-        command.body_case = RM__MOVER_COMMAND__BODY_SEND;
-        command.send = &m;
-        pair_say(p, PAIR_SEND, &command);
+        pair_say(p, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
 static void say_precopy(struct pair *p, const struct options *o) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy m = RM__MOVER_PRECOPY__INIT;
 
         m.procs_file = o->procs_file;
         m.bytes_per_sec = o->rate;
         m.pages = true;
-        command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
-        command.precopy = &m;
-        pair_say(p, PAIR_SEND, &command);
+        pair_say(p, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
 static void say_done(struct pair *p) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverDumpDone m = RM__MOVER_DUMP_DONE__INIT;
 
-        command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
-        command.dump_done = &m;
-        pair_say(p, PAIR_SEND, &command);
+        pair_say(p, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
 static Rm__MoverEvent *await(struct pair *p, int side, Rm__MoverEvent__BodyCase kind, const char *what) {

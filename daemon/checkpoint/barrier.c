@@ -10,6 +10,7 @@
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/cluster/leave_by.h"
+#include "daemon/cluster/peer_message.h"
 
 static struct barrier *find(struct checkpoints *c, uint64_t job, uint64_t checkpoint) {
         struct barrier *barrier;
@@ -52,12 +53,10 @@ static bool is_meant(const struct barrier *barrier, size_t part, Rm__CheckpointP
 /* To each node with a capsule of the job that is meant, once. */
 static void tell_nodes(struct checkpoints *c, const struct barrier *barrier, const Rm__Checkpoint *checkpoint,
                        Rm__CheckpointGo *go) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
+        const Rm__PeerMessage message = PEER_MESSAGE(go);
 
         go->job = barrier->job;
         go->checkpoint = barrier->checkpoint;
-        message.body_case = RM__PEER_MESSAGE__BODY_CHECKPOINT_GO;
-        message.checkpoint_go = go;
         for (size_t i = 0; i < checkpoint->n_parts; i++) {
                 bool told = !is_meant(barrier, i, go->phase);
 

@@ -21,7 +21,7 @@ const char *checkpoints_self(const struct checkpoints *c) {
         return cluster_self(c->rmd->cluster);
 }
 
-int checkpoints_send(struct checkpoints *c, const char *node, Rm__PeerMessage *message) {
+int checkpoints_send(struct checkpoints *c, const char *node, const Rm__PeerMessage *message) {
         return cluster_send(c->rmd->cluster, node, message);
 }
 

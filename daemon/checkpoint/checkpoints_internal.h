@@ -212,7 +212,7 @@ const Rm__State *checkpoints_state(const struct checkpoints *c);
 const char *checkpoints_self(const struct checkpoints *c);
 /* Look again in a moment. */
 void checkpoints_retry(struct checkpoints *c);
-int checkpoints_send(struct checkpoints *c, const char *node, Rm__PeerMessage *message);
+int checkpoints_send(struct checkpoints *c, const char *node, const Rm__PeerMessage *message);
 /* NULL: the state has no such job, or checkpoint. */
 const Rm__Checkpoint *checkpoints_record(const struct checkpoints *c, uint64_t job, uint64_t checkpoint);
 /* Proposed once; whether it holds, the state shows. */

@@ -105,7 +105,6 @@ static const struct mover_ops ops = { on_event, on_gone };
 static int start(struct check *check, struct rm_error *err) {
         const struct config *config = check->c->rmd->config;
         cleanup_free char *dir = stores_dir(check->c, check->job, check->index);
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverVerify body = RM__MOVER_VERIFY__INIT;
         Rm__MoverStore store;
         int r = stores_describe(check->c, check->job, check->index, dir, &store, err);
@@ -116,10 +115,8 @@ static int start(struct check *check, struct rm_error *err) {
                 return r;
         body.store = &store;
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
-        command.body_case = RM__MOVER_COMMAND__BODY_VERIFY;
-        command.verify = &body;
         timer_arm(check->deadline, SILENCE_USEC);
-        r = mover_command(check->mover, &command);
+        r = mover_command(check->mover, &MOVER_COMMAND(&body));
         return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
 }
 

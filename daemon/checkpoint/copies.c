@@ -14,6 +14,7 @@
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/move/mover_setup.h"
 #include "daemon/store/directory.h"
 
@@ -119,7 +120,6 @@ static uint64_t file_bytes(const char *dir, const char *name) {
 
 static void offer(struct checkpoints *c, uint64_t job, uint64_t checkpoint, int32_t index, const char *node) {
         cleanup_free char *dir = stores_dir(c, job, index);
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__CopyOffer body = RM__COPY_OFFER__INIT;
         struct copy *copy = create(c, job, checkpoint, index, node, false);
         int r = stores_files(dir, checkpoint, true, &body.files, &body.n_files);
@@ -133,11 +133,9 @@ static void offer(struct checkpoints *c, uint64_t job, uint64_t checkpoint, int3
         body.job = job;
         body.checkpoint = checkpoint;
         body.capsule = index;
-        message.body_case = RM__PEER_MESSAGE__BODY_COPY_OFFER;
-        message.copy_offer = &body;
         if (r < 0)
                 copy_fail(copy, strerror(-r));
-        else if (checkpoints_send(c, node, &message) < 0)
+        else if (checkpoints_send(c, node, &PEER_MESSAGE(&body)) < 0)
                 copy_fail(copy, "it cannot be reached");
         if (r == 0)
                 stores_files_free(body.files, body.n_files);
@@ -197,7 +195,6 @@ void copies_offer(struct checkpoints *c, const Rm__Checkpoint *checkpoint, uint6
 static int start_out(struct copy *copy, const Rm__CopyAccept *accept, const Rm__Node *to, struct rm_error *err) {
         const struct config *config = copy->c->rmd->config;
         cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverLoad body;
         Rm__MoverStore store;
         int r = stores_describe(copy->c, copy->job, copy->index, dir, &store, err);
@@ -214,9 +211,7 @@ static int start_out(struct copy *copy, const Rm__CopyAccept *accept, const Rm__
         body.files_only = true;
         body.have = accept->have;
         body.n_have = accept->n_have;
-        command.body_case = RM__MOVER_COMMAND__BODY_LOAD;
-        command.load = &body;
-        r = mover_command(copy->mover, &command);
+        r = mover_command(copy->mover, &MOVER_COMMAND(&body));
         return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
 }
 
@@ -242,11 +237,7 @@ void copies_on_accept(struct checkpoints *c, const char *node, const Rm__CopyAcc
 /* ---- the end that gets it ---- */
 
 static void send_accept(struct checkpoints *c, const char *node, Rm__CopyAccept *body) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
-
-        message.body_case = RM__PEER_MESSAGE__BODY_COPY_ACCEPT;
-        message.copy_accept = body;
-        (void) checkpoints_send(c, node, &message);
+        (void) checkpoints_send(c, node, &PEER_MESSAGE(body));
 }
 
 static void tell(const struct copy *copy, uint32_t port, char **have, size_t n_have, const char *error) {
@@ -357,7 +348,6 @@ static int start_in(struct copy *copy, struct rm_error *err) {
         cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
         cleanup_free Rm__MoverFile *files = xcalloc(copy->n_files + 1, sizeof(*files));
         cleanup_free Rm__MoverFile **list = xcalloc(copy->n_files + 1, sizeof(*list));
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverReceive body;
         int r = mkdir_p(dir, 0700);
 
@@ -377,9 +367,7 @@ static int start_in(struct copy *copy, struct rm_error *err) {
         body.files = list;
         body.n_files = copy->n_files;
         body.sync = true;
-        command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
-        command.receive = &body;
-        r = mover_command(copy->mover, &command);
+        r = mover_command(copy->mover, &MOVER_COMMAND(&body));
         for (size_t i = 0; i < copy->n_files; i++)
                 free(files[i].path);
         return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;

@@ -54,7 +54,6 @@ static int check_head(const struct exchange *exchange, const Rm__ExportHead *hea
 }
 
 void import_head(struct exchange *exchange, const ProtobufCBinaryData *packed) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverProceed body = RM__MOVER_PROCEED__INIT;
         struct rm_error err = { 0 };
 
@@ -68,9 +67,7 @@ void import_head(struct exchange *exchange, const ProtobufCBinaryData *packed) {
         exchange->job = exchange->head->job->id;
         exchange->checkpoint = exchange->head->job->checkpoints[0]->id;
         body.space_bytes = space_left_of_user(exchange->c, exchange->head->job->spec->uid);
-        command.body_case = RM__MOVER_COMMAND__BODY_PROCEED;
-        command.proceed = &body;
-        if (mover_command(exchange->mover, &command) < 0)
+        if (mover_command(exchange->mover, &MOVER_COMMAND(&body)) < 0)
                 exchange_fail(exchange, -EIO, "rm-mover cannot be reached");
 }
 

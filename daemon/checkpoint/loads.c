@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/move/mover_setup.h"
 
 bool loads_use(const struct checkpoints *c, uint64_t job, int32_t index) {
@@ -25,11 +26,7 @@ static void load_free(struct load *load) {
 }
 
 static void answer(struct checkpoints *c, const char *node, const Rm__RestoreCarry *carry) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
-
-        message.body_case = RM__PEER_MESSAGE__BODY_RESTORE_CARRY;
-        message.restore_carry = (Rm__RestoreCarry *) carry;
-        (void) checkpoints_send(c, node, &message);
+        (void) checkpoints_send(c, node, &PEER_MESSAGE(carry));
 }
 
 static void tell(const struct load *load, const ProtobufCBinaryData *carry, const char *error) {
@@ -82,7 +79,6 @@ static const struct mover_ops ops = { on_event, on_gone };
 static int start(struct load *load, const Rm__RestoreAsk *ask, const Rm__Node *to, struct rm_error *err) {
         const struct config *config = load->c->rmd->config;
         cleanup_free char *dir = stores_dir(load->c, load->job, load->index);
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverLoad body;
         Rm__MoverStore store;
         int r = stores_describe(load->c, load->job, load->index, dir, &store, err);
@@ -95,9 +91,7 @@ static int start(struct load *load, const Rm__RestoreAsk *ask, const Rm__Node *t
         mover_load_init(&body, &store, to->address, ask->port, &ask->token);
         body.checkpoint = load->checkpoint;
         body.codec = (Rm__MoverCodec) config->move_codec;
-        command.body_case = RM__MOVER_COMMAND__BODY_LOAD;
-        command.load = &body;
-        r = mover_command(load->mover, &command);
+        r = mover_command(load->mover, &MOVER_COMMAND(&body));
         return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
 }
 

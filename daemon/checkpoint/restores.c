@@ -13,6 +13,7 @@
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/move/images.h"
 #include "daemon/move/mover_setup.h"
 #include "daemon/move/trees.h"
@@ -150,7 +151,6 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg) {
 
 static void ask(struct restore *restore) {
         const Rm__Node *holder = choose_holder(restore);
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__RestoreAsk body = RM__RESTORE_ASK__INIT;
 
         free(restore->from);
@@ -162,12 +162,10 @@ static void ask(struct restore *restore) {
         body.port = restore->port;
         body.token.data = restore->token;
         body.token.len = sizeof(restore->token);
-        message.body_case = RM__PEER_MESSAGE__BODY_RESTORE_ASK;
-        message.restore_ask = &body;
         set_deadline(restore, SILENCE_USEC);
         if (!holder)
                 restore_fail(restore, "no node that is up has it");
-        else if (checkpoints_send(restore->c, holder->name, &message) < 0)
+        else if (checkpoints_send(restore->c, holder->name, &PEER_MESSAGE(&body)) < 0)
                 restore_fail(restore, "%s cannot be reached", holder->name);
 }
 
@@ -254,7 +252,6 @@ static int start_mover(struct restore *restore, struct resident *resident, struc
         const struct config *config = restore->c->rmd->config;
         const Rm__Job *job = state_job(checkpoints_state(restore->c), restore->job);
         bool copies = job && job->spec->checkpoint_files;
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverReceive body;
         struct move_trees trees;
         int r;
@@ -276,9 +273,7 @@ static int start_mover(struct restore *restore, struct resident *resident, struc
                 move_trees_add_files(&trees, restore->dir);
         body.trees = trees.list;
         body.n_trees = trees.n;
-        command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
-        command.receive = &body;
-        r = mover_command(restore->mover, &command);
+        r = mover_command(restore->mover, &MOVER_COMMAND(&body));
         move_trees_finish(&trees);
         return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
 }

@@ -12,6 +12,7 @@
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/cluster/leave_by.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/move/images.h"
 #include "daemon/move/trees.h"
@@ -163,7 +164,6 @@ static uint32_t places_of(const struct save *save) {
 static int tell_round(const struct save *save, Rm__CheckpointPhase phase, uint32_t round) {
         const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
         const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__CheckpointAt at = RM__CHECKPOINT_AT__INIT;
 
         at.job = save->job;
@@ -176,9 +176,7 @@ static int tell_round(const struct save *save, Rm__CheckpointPhase phase, uint32
         at.places = phase == RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED ? places_of(save) : 0;
         at.round = round;
         at.n_output_end = save->index == STATE_HEAD ? ARRAY_SIZE(save->output_end) : 0;
-        message.body_case = RM__PEER_MESSAGE__BODY_CHECKPOINT_AT;
-        message.checkpoint_at = &at;
-        return head ? checkpoints_send(save->c, head->node, &message) : -ENOENT;
+        return head ? checkpoints_send(save->c, head->node, &PEER_MESSAGE(&at)) : -ENOENT;
 }
 
 static int tell(const struct save *save, Rm__CheckpointPhase phase) {
@@ -238,14 +236,11 @@ void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go) {
 /* The ranks have done what they wanted to do before, or their time is over. */
 static void on_announced(struct capsule *capsule, int error, const char *text, void *arg) {
         struct save *save = op_done(arg, error);
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverGoOn body = RM__MOVER_GO_ON__INIT;
 
         if (!save || save->state != SAVE_PRECOPY)
                 return;
-        command.body_case = RM__MOVER_COMMAND__BODY_GO_ON;
-        command.go_on = &body;
-        if (!save->mover || mover_command(save->mover, &command) < 0)
+        if (!save->mover || mover_command(save->mover, &MOVER_COMMAND(&body)) < 0)
                 save_fail(save, "cannot send to rm-mover");
 }
 
@@ -355,7 +350,6 @@ static uint64_t buffer_bytes(const struct checkpoints *c) {
 static int start_mover(struct save *save, const Rm__Job *job, struct rm_error *err) {
         const struct config *config = save->c->rmd->config;
         cleanup_free char *dir = stores_dir(save->c, save->job, save->index);
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverSave body = RM__MOVER_SAVE__INIT;
         Rm__MoverStore store;
         int r = stores_describe(save->c, save->job, save->index, dir, &store, err);
@@ -375,9 +369,7 @@ static int start_mover(struct save *save, const Rm__Job *job, struct rm_error *e
         body.criu_uid = job->spec->uid;
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
         body.codec = (Rm__MoverCodec) config->checkpoint_codec;
-        command.body_case = RM__MOVER_COMMAND__BODY_SAVE;
-        command.save = &body;
-        r = mover_command(save->mover, &command);
+        r = mover_command(save->mover, &MOVER_COMMAND(&body));
         return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
 }
 
@@ -448,7 +440,6 @@ static void send_ahead(struct save *save, const struct resident *resident) {
         cleanup_free char *procs_file = xasprintf("%s/cgroup.procs", cgroup);
         cleanup_free char *look_dir = capsule_init_cgroup(resident->capsule);
         cleanup_free uint64_t *keep = xcalloc((job ? job->n_checkpoints : 0) + 1u, sizeof(*keep));
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
         struct move_trees trees;
 
@@ -467,9 +458,7 @@ static void send_ahead(struct save *save, const struct resident *resident) {
         move_trees_init(&trees, save->c->rmd->config, resident);
         body.trees = trees.list;
         body.n_trees = MOVE_TREES_AHEAD;
-        command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
-        command.precopy = &body;
-        if (!save->mover || mover_command(save->mover, &command) < 0)
+        if (!save->mover || mover_command(save->mover, &MOVER_COMMAND(&body)) < 0)
                 save_fail(save, "cannot send to rm-mover");
         move_trees_finish(&trees);
 }
@@ -569,7 +558,6 @@ static char *copies_dir(const struct save *save) {
 
 static void send_trees(struct save *save, struct resident *resident) {
         Rm__MoverDumpDone done = RM__MOVER_DUMP_DONE__INIT;
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         struct move_trees trees;
 
         move_trees_init(&trees, save->c->rmd->config, resident);
@@ -579,9 +567,7 @@ static void send_trees(struct save *save, struct resident *resident) {
         done.n_trees = trees.n;
         done.carry.data = save->carry;
         done.carry.len = save->carry_bytes;
-        command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
-        command.dump_done = &done;
-        if (!save->mover || mover_command(save->mover, &command) < 0)
+        if (!save->mover || mover_command(save->mover, &MOVER_COMMAND(&done)) < 0)
                 save_fail(save, "cannot send to rm-mover");
         move_trees_finish(&trees);
 }
@@ -623,7 +609,7 @@ static int get_carry(struct save *save, struct resident *resident) {
 
         save->copies = job && job->spec->checkpoint_files;
         if (!save->copies)
-                return capsule_get_carry(resident->capsule, on_carry, make_op(save));
+                return capsule_get_carry_and_files(resident->capsule, "", 0, on_carry, make_op(save));
         r = images_directory(save->c->remover, dir, &err);
         return r < 0 ? r : capsule_get_carry_and_files(resident->capsule, dir, buffer_bytes(save->c), on_carry, make_op(save));
 }
@@ -631,13 +617,10 @@ static int get_carry(struct save *save, struct resident *resident) {
 static void enter_dump(struct save *save, struct resident *resident) {
         uint64_t timeout_usec = save->c->rmd->config->move_timeout_usec;
         Rm__MoverStart start = RM__MOVER_START__INIT;
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
 
         limit_freeze(save);
         note_output(save, resident);
-        command.body_case = RM__MOVER_COMMAND__BODY_START;
-        command.start = &start;
-        if (!save->mover || mover_command(save->mover, &command) < 0 || get_carry(save, resident) < 0 ||
+        if (!save->mover || mover_command(save->mover, &MOVER_COMMAND(&start)) < 0 || get_carry(save, resident) < 0 ||
             capsule_dump(resident->capsule, save->dir, true, save->pages, timeout_usec, on_dumped, make_op(save)) < 0)
                 save_fail(save, "cannot start the dump");
 }
@@ -874,7 +857,6 @@ static void see_capsule(struct save *save) {
         const Rm__Capsule *capsule = job && job_running(job) ? job_capsule(job, save->index) : NULL;
         bool gone = !capsule || capsule->incarnation != save->incarnation;
         bool moves = !gone && state_capsule_move(cluster_index(save->c->rmd->cluster), save->job, save->index);
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverRelease body = RM__MOVER_RELEASE__INIT;
 
         if (!gone && !moves)
@@ -886,9 +868,7 @@ static void see_capsule(struct save *save) {
         if (save->state < SAVE_STORE || save->released || !save->mover)
                 return;
         save->released = true;
-        command.body_case = RM__MOVER_COMMAND__BODY_RELEASE;
-        command.release = &body;
-        (void) mover_command(save->mover, &command);
+        (void) mover_command(save->mover, &MOVER_COMMAND(&body));
 }
 
 static void see_save(struct save *save) {

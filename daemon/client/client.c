@@ -10,6 +10,7 @@
 #include "daemon/client/account.h"
 #include "daemon/client/users.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/cluster/peer_message.h"
 
 struct client *client_create(struct rmd *rmd, uid_t uid, gid_t gid) {
         struct client *client = xcalloc(1, sizeof(*client));
@@ -70,7 +71,6 @@ void client_leave(struct client *client) {
 /* 0, or a negative errno; -ENOTCONN when it has gone. */
 static int send_reply(struct client *client, Rm__LocalReply *reply) {
         Rm__ForwardReply forwarded = RM__FORWARD_REPLY__INIT;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         if (client->conn)
                 return conn_send(client->conn, &reply->base);
@@ -78,9 +78,7 @@ static int send_reply(struct client *client, Rm__LocalReply *reply) {
                 return -ENOTCONN;
         forwarded.channel = client->channel;
         forwarded.reply = reply;
-        message.body_case = RM__PEER_MESSAGE__BODY_FORWARD_REPLY;
-        message.forward_reply = &forwarded;
-        return cluster_send(client->rmd->cluster, client->node, &message);
+        return cluster_send(client->rmd->cluster, client->node, &PEER_MESSAGE(&forwarded));
 }
 
 void client_reply(struct client *client, uint32_t request_id, Rm__LocalReply *reply) {

@@ -7,6 +7,7 @@
 #include "daemon/client/account.h"
 #include "daemon/client/users.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/cluster/peer_message.h"
 
 /* Users' requests that wait on the way to one node: what the log and moves send there has to have room as well. */
 #define PENDING_MAX_BYTES (16U << 20)
@@ -119,7 +120,6 @@ uint32_t forwarding_open(struct forwarding *forwarding, const char *node, const 
 int forwarding_send(struct forwarding *forwarding, uint32_t id, const Rm__LocalRequest *request) {
         struct channel *channel = find_channel(forwarding, id);
         Rm__ForwardRequest forwarded = RM__FORWARD_REQUEST__INIT;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         int r;
 
@@ -138,9 +138,7 @@ int forwarding_send(struct forwarding *forwarding, uint32_t id, const Rm__LocalR
                 forwarded.groups = channel->user.groups;
                 forwarded.n_groups = channel->user.n_groups;
         }
-        message.body_case = RM__PEER_MESSAGE__BODY_FORWARD_REQUEST;
-        message.forward_request = &forwarded;
-        r = cluster_send(forwarding->rmd->cluster, channel->node, &message);
+        r = cluster_send(forwarding->rmd->cluster, channel->node, &PEER_MESSAGE(&forwarded));
         if (r == 0)
                 channel->identified = false;
         return r;
@@ -149,14 +147,11 @@ int forwarding_send(struct forwarding *forwarding, uint32_t id, const Rm__LocalR
 void forwarding_close(struct forwarding *forwarding, uint32_t id) {
         struct channel *channel = unlink_channel(forwarding, id);
         Rm__ForwardClose closed = RM__FORWARD_CLOSE__INIT;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         if (!channel)
                 return;
         closed.channel = id;
-        message.body_case = RM__PEER_MESSAGE__BODY_FORWARD_CLOSE;
-        message.forward_close = &closed;
-        (void) cluster_send(forwarding->rmd->cluster, channel->node, &message);
+        (void) cluster_send(forwarding->rmd->cluster, channel->node, &PEER_MESSAGE(&closed));
         channel_free(channel);
 }
 

@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/loopback.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/cluster/state.h"
 
 #define NODE_TIMEOUT_USEC UINT64_C(5000000)
@@ -164,15 +165,12 @@ static void on_drained(void *userdata, const char *node) {
 }
 
 static void refuse_proposal(struct cluster *c, const char *node, uint32_t id) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__ProposeReply reply = RM__PROPOSE_REPLY__INIT;
 
         reply.id = id;
         reply.code = -EHOSTUNREACH;
         reply.text = (char *) "this node does not lead";
-        message.body_case = RM__PEER_MESSAGE__BODY_PROPOSE_REPLY;
-        message.propose_reply = &reply;
-        (void) peers_send(c->peers, node, &message);
+        (void) peers_send(c->peers, node, &PEER_MESSAGE(&reply));
 }
 
 static void on_message(void *userdata, const char *node, Rm__PeerMessage *message) {

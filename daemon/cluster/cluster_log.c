@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/cluster/state.h"
 
 /* Waiting to be sent to one voter: more is dropped, raft sends again. */
@@ -168,14 +169,11 @@ void log_see_member(evutil_socket_t fd, short what, void *userdata) {
 static int open_voter(struct cluster *c, uint64_t join_log, struct rm_error *err);
 
 static void send_ready(struct cluster *c, const char *node) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__VoterReady ready = RM__VOTER_READY__INIT;
 
         ready.log = voter_log_id(c->voter);
         ready.voter = voter_id(c->voter);
-        message.body_case = RM__PEER_MESSAGE__BODY_VOTER_READY;
-        message.voter_ready = &ready;
-        (void) peers_send(c->peers, node, &message);
+        (void) peers_send(c->peers, node, &PEER_MESSAGE(&ready));
 }
 
 void log_take_invite(struct cluster *c, const char *node, const Rm__VoterInvite *invite) {
@@ -211,16 +209,13 @@ void log_take_retire(struct cluster *c, const char *node, const Rm__VoterRetire 
 /* Of those who were removed while they were away no voter takes notice, and they would wait for a leader of their own for ever. The leader
  * answers with VoterRetire, or with what is passed over. */
 void log_ask_membership(struct cluster *c, const char *node) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__Follow follow = RM__FOLLOW__INIT;
 
         follow.index = c->state->index;
         follow.log = voter_log_id(c->voter);
         follow.voter = true;
         follow.number = voter_id(c->voter);
-        message.body_case = RM__PEER_MESSAGE__BODY_FOLLOW;
-        message.follow = &follow;
-        (void) peers_send(c->peers, node, &message);
+        (void) peers_send(c->peers, node, &PEER_MESSAGE(&follow));
 }
 
 /* ---- a new cluster ---- */

@@ -12,6 +12,7 @@
 #include "common/frame.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/cluster/peers_internal.h"
 #include "daemon/cluster/state.h"
 
@@ -132,13 +133,10 @@ void demand_tell(struct peers *peers, uint64_t now) {
 /* ---- the end of what is idle ---- */
 
 static void send_idle(struct link *link, bool keep) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__PeerIdle idle = RM__PEER_IDLE__INIT;
 
         idle.keep = keep;
-        message.body_case = RM__PEER_MESSAGE__BODY_IDLE;
-        message.idle = &idle;
-        (void) link_send(link, &message);
+        (void) link_send(link, &PEER_MESSAGE(&idle));
 }
 
 void demand_close_idle(struct peers *peers, uint64_t now) {
@@ -181,13 +179,10 @@ struct link *demand_leader(const struct peers *peers) {
 }
 
 static void send_leader(struct link *link, const struct peer *leader) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__PeerLeader body = RM__PEER_LEADER__INIT;
 
         body.node = leader->node;
-        message.body_case = RM__PEER_MESSAGE__BODY_LEADER;
-        message.leader = &body;
-        (void) link_send(link, &message);
+        (void) link_send(link, &PEER_MESSAGE(&body));
 }
 
 void demand_tell_leader(struct link *link) {

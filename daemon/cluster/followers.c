@@ -13,6 +13,7 @@
 #include "common/util.h"
 #include "daemon/cluster/leading_internal.h"
 #include "daemon/cluster/parts.h"
+#include "daemon/cluster/peer_message.h"
 
 /* Queued to one follower at most, and one part or command beyond it: what a slow link of 100 Mbit/s carries in a tenth of a second, so that a
  * heartbeat behind it is in time. More goes when this has drained. */
@@ -136,7 +137,6 @@ static int install_begin(struct followers *fs, struct follower *follower) {
 static int send_part(struct followers *fs, struct follower *follower) {
         const struct image *image = follower->image;
         size_t size_bytes = image->size_bytes - follower->sent_bytes;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__InstallPart part = RM__INSTALL_PART__INIT;
         int r;
 
@@ -148,9 +148,7 @@ static int send_part(struct followers *fs, struct follower *follower) {
         part.offset = follower->sent_bytes;
         part.data.data = image->data + follower->sent_bytes;
         part.data.len = size_bytes;
-        message.body_case = RM__PEER_MESSAGE__BODY_INSTALL_PART;
-        message.install_part = &part;
-        r = send_to(fs, follower->name, &message);
+        r = send_to(fs, follower->name, &PEER_MESSAGE(&part));
         if (r < 0)
                 return r;
         follower->sent_bytes += size_bytes;
@@ -164,16 +162,13 @@ static int send_part(struct followers *fs, struct follower *follower) {
 /* ---- commands ---- */
 
 static int send_append(struct followers *fs, struct follower *follower, uint64_t index, const Rm__Command *command) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__Append append = RM__APPEND__INIT;
         int r;
 
         append.index = index;
         append.after = follower->index;
         append.command = (Rm__Command *) command;
-        message.body_case = RM__PEER_MESSAGE__BODY_APPEND;
-        message.append = &append;
-        r = send_to(fs, follower->name, &message);
+        r = send_to(fs, follower->name, &PEER_MESSAGE(&append));
         if (r == 0)
                 follower->index = index;
         return r;
@@ -193,14 +188,11 @@ static int send_next(struct followers *fs, struct follower *follower) {
 }
 
 static int send_followed(struct followers *fs, const char *node) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__Followed followed = RM__FOLLOWED__INIT;
 
         followed.index = leading_state(fs->leading)->index;
         followed.log = fs->leading->log_id;
-        message.body_case = RM__PEER_MESSAGE__BODY_FOLLOWED;
-        message.followed = &followed;
-        return send_to(fs, node, &message);
+        return send_to(fs, node, &PEER_MESSAGE(&followed));
 }
 
 /* ---- as fast as it goes ---- */

@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/parts.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/cluster/state.h"
 #include "daemon/cluster/state_cache.h"
 #include "daemon/wire/unknown.h"
@@ -50,7 +51,6 @@ static void fail(struct following *f, const struct rm_error *why) {
 /* ---- asking ---- */
 
 static void ask(struct following *f) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__Follow follow = RM__FOLLOW__INIT;
 
         parts_reset(&f->install);
@@ -61,9 +61,7 @@ static void ask(struct following *f) {
         follow.log = f->log_id;
         follow.voter = f->voter;
         follow.number = f->ops.get_number(f->userdata);
-        message.body_case = RM__PEER_MESSAGE__BODY_FOLLOW;
-        message.follow = &follow;
-        (void) f->ops.send(f->userdata, &message);
+        (void) f->ops.send(f->userdata, &PEER_MESSAGE(&follow));
 }
 
 /* What comes is not what was asked for: following_beat() asks again, so that neither side is busy with a fault that stays. */

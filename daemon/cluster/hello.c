@@ -12,20 +12,18 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/cluster/peers_internal.h"
 #include "daemon/cluster/state.h"
 
 static void send_refuse(struct link *link, int code, const char *text) {
         const struct link *leader = demand_leader(link->peers);
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__PeerRefuse refuse = RM__PEER_REFUSE__INIT;
 
         refuse.code = -code;
         refuse.text = (char *) text;
         refuse.leader = leader ? leader->peer->node : NULL;
-        message.body_case = RM__PEER_MESSAGE__BODY_REFUSE;
-        message.refuse = &refuse;
-        (void) link_send(link, &message);
+        (void) link_send(link, &PEER_MESSAGE(&refuse));
 }
 
 /* Say why, and close. */
@@ -42,7 +40,6 @@ static void refuse(struct link *link, int code, const char *text) {
 
 void hello_say(struct link *link, bool reply) {
         struct peers *peers = link->peers;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__PeerHello hello = RM__PEER_HELLO__INIT;
 
         hello.version = PEERS_VERSION;
@@ -55,9 +52,7 @@ void hello_say(struct link *link, bool reply) {
         hello.leader = peers->leading;
         hello.term = peers->leading_term;
         hello.reply = reply;
-        message.body_case = RM__PEER_MESSAGE__BODY_HELLO;
-        message.hello = &hello;
-        (void) link_send(link, &message);
+        (void) link_send(link, &PEER_MESSAGE(&hello));
 }
 
 /* ---- may this node be who it says? ---- */

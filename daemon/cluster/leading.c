@@ -8,6 +8,7 @@
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/cluster/feature_level.h"
+#include "daemon/cluster/peer_message.h"
 
 /* Given to the log, which may answer it after the leadership is lost: that answer is dropped. */
 struct asked {
@@ -93,7 +94,6 @@ static void answer_all(struct leading *l, int code) {
 /* ---- others' proposals ---- */
 
 static void send_reply(struct leading *l, const char *node, uint32_t id, const struct raftlog_outcome *outcome) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__ProposeReply reply = RM__PROPOSE_REPLY__INIT;
 
         reply.id = id;
@@ -101,9 +101,7 @@ static void send_reply(struct leading *l, const char *node, uint32_t id, const s
         reply.text = outcome->error.code < 0 ? (char *) error_text(&outcome->error) : (char *) protobuf_c_empty_string;
         reply.index = outcome->index;
         reply.created = outcome->created;
-        message.body_case = RM__PEER_MESSAGE__BODY_PROPOSE_REPLY;
-        message.propose_reply = &reply;
-        (void) l->mesh_ops->send(l->mesh, node, &message);
+        (void) l->mesh_ops->send(l->mesh, node, &PEER_MESSAGE(&reply));
 }
 
 /* It is this node that stops, not the one that asked: that one will see the connection end. */

@@ -8,6 +8,7 @@
 #include "daemon/cluster/commands.h"
 #include "daemon/cluster/leading_internal.h"
 #include "daemon/cluster/members.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/cluster/state_index.h"
 
 /* What did not work, or has no answer yet, is tried again after this. */
@@ -170,26 +171,20 @@ static void send_to(struct members *m, const char *node, const Rm__PeerMessage *
 }
 
 static void invite(struct members *m, const char *node) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__VoterInvite body = RM__VOTER_INVITE__INIT;
 
         body.log = m->leading->log_id;
-        message.body_case = RM__PEER_MESSAGE__BODY_VOTER_INVITE;
-        message.voter_invite = &body;
-        send_to(m, node, &message);
+        send_to(m, node, &PEER_MESSAGE(&body));
         m->next_usec = now_usec() + AGAIN_USEC;
 }
 
 void members_retire(struct members *m, const char *node, uint64_t id) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__VoterRetire body = RM__VOTER_RETIRE__INIT;
 
         body.log = m->leading->log_id;
         body.voter = id;
         body.term = raftlog_term(m->leading->log);
-        message.body_case = RM__PEER_MESSAGE__BODY_VOTER_RETIRE;
-        message.voter_retire = &body;
-        send_to(m, node, &message);
+        send_to(m, node, &PEER_MESSAGE(&body));
 }
 
 static void on_changed(void *userdata, int code) {

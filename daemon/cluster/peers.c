@@ -11,6 +11,7 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/lease.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/cluster/peers_internal.h"
 #include "daemon/cluster/state.h"
 
@@ -150,7 +151,6 @@ static void fill_other(const struct link *link, Rm__Heartbeat *heartbeat) {
 }
 
 static void send_heartbeat(struct link *link, bool reply, const struct given *given) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__Heartbeat heartbeat = RM__HEARTBEAT__INIT;
 
         heartbeat.sequence = link->peers->beats;
@@ -161,9 +161,7 @@ static void send_heartbeat(struct link *link, bool reply, const struct given *gi
                 fill_leader(link, given, &heartbeat);
         else
                 fill_other(link, &heartbeat);
-        message.body_case = RM__PEER_MESSAGE__BODY_HEARTBEAT;
-        message.heartbeat = &heartbeat;
-        (void) link_send(link, &message);
+        (void) link_send(link, &PEER_MESSAGE(&heartbeat));
 }
 
 void link_send_heartbeat(struct link *link, bool reply) {

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "common/util.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/cluster/state.h"
 #include "daemon/cluster/state_session.h"
 
@@ -232,15 +233,12 @@ static void flush_to_log(struct proposal *proposal) {
 
 static void flush_to_leader(struct proposal *proposal) {
         struct proposals *p = proposal->proposals;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__Propose propose = RM__PROPOSE__INIT;
         int r;
 
         propose.id = proposal->id;
         propose.command = proposal->command;
-        message.body_case = RM__PEER_MESSAGE__BODY_PROPOSE;
-        message.propose = &propose;
-        r = p->ops.send(p->userdata, &message);
+        r = p->ops.send(p->userdata, &PEER_MESSAGE(&propose));
         if (r == -ENOTCONN) /* has failed, and is about to say so */
                 r = -EHOSTUNREACH;
         release_command(proposal);

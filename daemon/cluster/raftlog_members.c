@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/cluster/raft_message.h"
 #include "daemon/cluster/raftlog_internal.h"
 
@@ -57,11 +58,7 @@ static struct raft_server *find_server(struct raftlog *log, raft_id id) {
 /* ---- messages ---- */
 
 static int send_part(struct raftlog *log, const char *node, Rm__RaftPart *part) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
-
-        message.body_case = RM__PEER_MESSAGE__BODY_RAFT_PART;
-        message.raft_part = part;
-        return log->ops.send(log->userdata, node, &message);
+        return log->ops.send(log->userdata, node, &PEER_MESSAGE(part));
 }
 
 /* libraft 0.22.1 may have chosen an older snapshot than the one that it then reads: it corrects the index in the message, but not the term. */

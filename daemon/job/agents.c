@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/runner_internal.h"
@@ -43,7 +44,6 @@ static void send_request(struct runner *runner, struct agent_request *request) {
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), request->job);
         const Rm__Capsule *target = job ? job_capsule(job, request->to) : NULL;
         Rm__AgentRun run = RM__AGENT_RUN__INIT;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         if (!target || !runner_current(runner, request->job, STATE_HEAD))
                 return;
@@ -54,10 +54,8 @@ static void send_request(struct runner *runner, struct agent_request *request) {
         run.agent = request->id;
         run.command = request->command;
         request->asked = target->incarnation;
-        message.body_case = RM__PEER_MESSAGE__BODY_AGENT_RUN;
-        message.agent_run = &run;
         /* Not delivered, or not answered: the retry timer sends it again; the target takes it once. */
-        (void) cluster_send(runner->rmd->cluster, target->node, &message);
+        (void) cluster_send(runner->rmd->cluster, target->node, &PEER_MESSAGE(&run));
         runner_retry(runner);
 }
 
@@ -101,15 +99,12 @@ void agents_on_gone(struct runner *runner, struct resident *resident, const char
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident->job);
         const Rm__Capsule *target = job && request ? job_capsule(job, request->to) : NULL;
         Rm__AgentKill kill = RM__AGENT_KILL__INIT;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         if (target && runner_current(runner, resident->job, STATE_HEAD) == resident) {
                 kill.job = resident->job;
                 kill.attempt = job->attempt;
                 kill.to_capsule = request->to;
-                message.body_case = RM__PEER_MESSAGE__BODY_AGENT_KILL;
-                message.agent_kill = &kill;
-                (void) cluster_send(runner->rmd->cluster, target->node, &message);
+                (void) cluster_send(runner->rmd->cluster, target->node, &PEER_MESSAGE(&kill));
         }
         if (request)
                 forget_request(runner, request);
@@ -151,7 +146,6 @@ static void tell_head(struct runner *runner, const struct resident *group, bool 
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), group->job);
         const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
         Rm__AgentDone done = RM__AGENT_DONE__INIT;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         if (!head || !group->agent)
                 return;
@@ -160,9 +154,7 @@ static void tell_head(struct runner *runner, const struct resident *group, bool 
         done.agent = group->agent;
         done.running = running;
         done.status = status;
-        message.body_case = RM__PEER_MESSAGE__BODY_AGENT_DONE;
-        message.agent_done = &done;
-        if (cluster_send(runner->rmd->cluster, head->node, &message) < 0)
+        if (cluster_send(runner->rmd->cluster, head->node, &PEER_MESSAGE(&done)) < 0)
                 runner_retry(runner);
 }
 

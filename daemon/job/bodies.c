@@ -10,6 +10,7 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/parts.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/config/config.h"
 #include "daemon/job/body.h"
 #include "daemon/job/body_store.h"
@@ -293,15 +294,12 @@ static bool is_down(const struct bodies *bodies, const char *name) {
 }
 
 static int ask(struct bodies *bodies, struct fetch *fetch) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__BodyGet get = RM__BODY_GET__INIT;
 
         get.digest = (ProtobufCBinaryData) { .len = STATE_DIGEST_BYTES, .data = fetch->digest };
         get.offset = fetch->parts.received_bytes;
-        message.body_case = RM__PEER_MESSAGE__BODY_BODY_GET;
-        message.body_get = &get;
         fetch->due_usec = now_usec() + ANSWER_USEC;
-        return cluster_send(bodies->rmd->cluster, fetch->source, &message);
+        return cluster_send(bodies->rmd->cluster, fetch->source, &PEER_MESSAGE(&get));
 }
 
 /* A round is over when all were asked: either nobody has it, or some could not be asked, and then it begins again. */
@@ -402,7 +400,6 @@ static void on_part(struct bodies *bodies, const char *node, const Rm__BodyPart 
 
 /* Somebody else's. */
 static void on_get(struct bodies *bodies, const char *node, const Rm__BodyGet *get) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__BodyPart part = RM__BODY_PART__INIT;
         cleanup_free uint8_t *data = NULL;
         size_t size_bytes = 0;
@@ -416,9 +413,7 @@ static void on_get(struct bodies *bodies, const char *node, const Rm__BodyGet *g
                 part.data.data = data + get->offset;
                 part.data.len = size_bytes - get->offset < PART_BYTES ? size_bytes - (size_t) get->offset : PART_BYTES;
         }
-        message.body_case = RM__PEER_MESSAGE__BODY_BODY_PART;
-        message.body_part = &part;
-        (void) cluster_send(bodies->rmd->cluster, node, &message);
+        (void) cluster_send(bodies->rmd->cluster, node, &PEER_MESSAGE(&part));
 }
 
 bool bodies_on_message(struct bodies *bodies, const char *node, const Rm__PeerMessage *message) {

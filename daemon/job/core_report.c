@@ -4,6 +4,7 @@
 
 #include "common/timer.h"
 #include "common/util.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/job/runner_internal.h"
 
 #define REPORT_USEC 2000000U
@@ -22,7 +23,6 @@ static void send_report(const struct runner *runner, const struct resident *resi
         const struct core_report_last *last = &resident->core_last;
         const char *leader = cluster_leader(runner->rmd->cluster);
         Rm__CoreShare share = RM__CORE_SHARE__INIT;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         /* One of its processes has ended: what it used is in the sums no more. */
         if (!leader || now->ran_usec < last->time.ran_usec || now->waited_usec < last->time.waited_usec)
@@ -32,9 +32,7 @@ static void send_report(const struct runner *runner, const struct resident *resi
         share.usec = now_usec() - last->at_usec;
         share.ran_usec = now->ran_usec - last->time.ran_usec;
         share.waited_usec = now->waited_usec - last->time.waited_usec;
-        message.body_case = RM__PEER_MESSAGE__BODY_CORE_SHARE;
-        message.core_share = &share;
-        (void) cluster_send(runner->rmd->cluster, leader, &message); /* lost: the next one follows */
+        (void) cluster_send(runner->rmd->cluster, leader, &PEER_MESSAGE(&share)); /* lost: the next one follows */
 }
 
 static void report(const struct runner *runner, struct resident *resident, size_t most) {

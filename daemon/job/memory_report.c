@@ -5,6 +5,7 @@
 
 #include "common/timer.h"
 #include "common/util.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/job/limits.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/job/runner_internal.h"
@@ -55,14 +56,11 @@ bool memory_report_due(const struct memory_report_told *told, const char *leader
 static void send_report(struct runner *runner, Rm__NodeMemory *report) {
         const char *leader = cluster_leader(runner->rmd->cluster);
         struct memory_report_told *told = &runner->memory_told;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         uint64_t now = now_usec();
 
         if (!leader || !memory_report_due(told, leader, report, now))
                 return;
-        message.body_case = RM__PEER_MESSAGE__BODY_NODE_MEMORY;
-        message.node_memory = report;
-        (void) cluster_send(runner->rmd->cluster, leader, &message); /* lost: the next one follows */
+        (void) cluster_send(runner->rmd->cluster, leader, &PEER_MESSAGE(report)); /* lost: the next one follows */
         free(told->leader);
         *told = (struct memory_report_told) { xstrdup(leader), report->capacity_bytes, now, report->n_groups > 0, report->pages };
 }

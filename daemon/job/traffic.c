@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/job/runner_internal.h"
 #include "daemon/job/traffic_delta.h"
 
@@ -46,7 +47,6 @@ static void report(struct runner *runner, const struct resident *resident, const
         cleanup_free Rm__TrafficTo *to = xcalloc(n + 1, sizeof(*to));
         cleanup_free Rm__TrafficTo **pointers = xcalloc(n + 1, sizeof(*pointers));
         Rm__Traffic traffic = RM__TRAFFIC__INIT;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         if (job)
                 traffic.n_to = traffic_delta(runner->rmd->config, job, resident->sent->flows, resident->sent->n, flows, n, sent);
@@ -60,10 +60,9 @@ static void report(struct runner *runner, const struct resident *resident, const
         traffic.capsule = resident->index;
         traffic.usec = now_usec() - resident->sent->at_usec;
         traffic.to = pointers;
-        message.body_case = RM__PEER_MESSAGE__BODY_TRAFFIC;
-        message.traffic = &traffic;
         if (leader && traffic.usec > 0)
-                (void) cluster_send(runner->rmd->cluster, leader, &message); /* lost: the next look tells of later bytes */
+                (void) cluster_send(runner->rmd->cluster, leader,
+                                    &PEER_MESSAGE(&traffic)); /* lost: the next look tells of later bytes */
 }
 
 static void on_flows(struct capsule *capsule, int error, const char *text, const struct capsule_flow *flows, size_t n, void *arg) {

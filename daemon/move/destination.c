@@ -7,6 +7,7 @@
 #include "common/text.h"
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/job/limits.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/move/capacity.h"
@@ -18,7 +19,6 @@
 
 static void tell_prepared(struct move *move, uint32_t port, const char *error) {
         Rm__MovePrepared prepared = RM__MOVE_PREPARED__INIT;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         const char *why;
 
         prepared.move = move->id;
@@ -27,20 +27,15 @@ static void tell_prepared(struct move *move, uint32_t port, const char *error) {
         prepared.postcopy = true;
         prepared.pages_only = move->pages_only;
         prepared.error = (char *) error;
-        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_PREPARED;
-        message.move_prepared = &prepared;
-        (void) move_send(move, &message);
+        (void) move_send(move, &PEER_MESSAGE(&prepared));
 }
 
 static void tell_failed(struct move *move) {
         Rm__MoveFailed failed = RM__MOVE_FAILED__INIT;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         failed.move = move->id;
         failed.error = move->error;
-        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_FAILED;
-        message.move_failed = &failed;
-        (void) move_send(move, &message);
+        (void) move_send(move, &PEER_MESSAGE(&failed));
 }
 
 /* ---- restore, when all three are there: image, counters, filter ---- */
@@ -143,7 +138,6 @@ static void start_mover(struct move *move, struct resident *resident) {
         const struct config *config = move->moves->rmd->config;
         struct move_trees trees;
         Rm__MoverReceive body;
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         struct rm_error err = { 0 };
 
         if (move_make_dir(move, &err) < 0 || mover_start(move->moves->rmd, "receive", &mover_ops, move, &move->mover, &err) < 0) {
@@ -156,9 +150,7 @@ static void start_mover(struct move *move, struct resident *resident) {
         move_trees_init(&trees, move->moves->rmd->config, resident);
         body.trees = trees.list;
         body.n_trees = trees.n;
-        command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
-        command.receive = &body;
-        if (mover_command(move->mover, &command) < 0)
+        if (mover_command(move->mover, &MOVER_COMMAND(&body)) < 0)
                 move_fail(move, "cannot send to rm-mover");
         move_trees_finish(&trees);
 }
@@ -167,13 +159,10 @@ static void start_mover(struct move *move, struct resident *resident) {
 
 static void refuse(struct moves *moves, const char *node, uint64_t move, const char *why) {
         Rm__MovePrepared prepared = RM__MOVE_PREPARED__INIT;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         prepared.move = move;
         prepared.error = (char *) why;
-        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_PREPARED;
-        message.move_prepared = &prepared;
-        (void) cluster_send(moves->rmd->cluster, node, &message);
+        (void) cluster_send(moves->rmd->cluster, node, &PEER_MESSAGE(&prepared));
 }
 
 static void keep_pending_prepare(struct moves *moves, const char *node, const Rm__MovePrepare *prepare) {
@@ -306,14 +295,11 @@ static void propose_commit(struct move *move) {
 
 static void tell_opened(struct move *move) {
         Rm__MoveOpened opened = RM__MOVE_OPENED__INIT;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         opened.move = move->id;
         opened.restore_usec = move->restored_usec - move->received_usec;
         opened.commit_usec = move->committed_usec - move->restored_usec;
-        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_OPENED;
-        message.move_opened = &opened;
-        (void) move_send(move, &message);
+        (void) move_send(move, &PEER_MESSAGE(&opened));
 }
 
 static void on_opened(struct capsule *capsule, int error, const char *text, void *arg) {

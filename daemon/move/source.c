@@ -11,6 +11,7 @@
 #include "common/util.h"
 #include "daemon/cluster/commands.h"
 #include "daemon/cluster/leave_by.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/job/memory_report.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/move/moves_internal.h"
@@ -105,7 +106,6 @@ static void on_wants_slow(struct move *move, const Rm__MoverWantsSlow *wants) {
         const Rm__Job *job = state_job(cluster_state(move->moves->rmd->cluster), move->job);
         const Rm__Capsule *capsule = job ? job_capsule(job, move->index) : NULL;
         cleanup_free char *group = resident && resident->ready ? capsule_slow_begin(resident->capsule) : NULL;
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverSlow body = RM__MOVER_SLOW__INIT;
 
         move->slowed = group != NULL;
@@ -114,9 +114,7 @@ static void on_wants_slow(struct move *move, const Rm__MoverWantsSlow *wants) {
                  group ? "it is slowed down" : "it is frozen for so long, as this host cannot slow it down");
         body.group_dir = group ? group : (char *) "";
         body.cores = capsule && capsule->ranks > 0 ? capsule->ranks : 1;
-        command.body_case = RM__MOVER_COMMAND__BODY_SLOW;
-        command.slow = &body;
-        if (mover_command(move->mover, &command) < 0)
+        if (mover_command(move->mover, &MOVER_COMMAND(&body)) < 0)
                 move_fail(move, "cannot send to rm-mover");
 }
 
@@ -157,7 +155,6 @@ static bool is_awaited(const struct move *move, const struct resident *resident)
 /* They have done what they wanted to do before, or their time is over: rm-mover sends what is to go ahead last, or there is none at work. */
 static void on_announced(struct capsule *capsule, int error, const char *text, void *arg) {
         struct move *move = move_op_done(arg, error);
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverGoOn body = RM__MOVER_GO_ON__INIT;
 
         if (!move || move->state != MOVE_PRECOPY)
@@ -166,9 +163,7 @@ static void on_announced(struct capsule *capsule, int error, const char *text, v
                 move_event(move, MOVE_EV_COPIED);
                 return;
         }
-        command.body_case = RM__MOVER_COMMAND__BODY_GO_ON;
-        command.go_on = &body;
-        if (mover_command(move->mover, &command) < 0)
+        if (mover_command(move->mover, &MOVER_COMMAND(&body)) < 0)
                 move_fail(move, "cannot send to rm-mover");
 }
 
@@ -285,7 +280,6 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
         const Rm__Move *record = state_move(state, move->id);
         const Rm__Job *job = record ? state_job(state, record->job) : NULL;
         Rm__MoverSend body = RM__MOVER_SEND__INIT;
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         struct rm_error err = { 0 };
 
         if (move->state != MOVE_PREPARE || move->mover)
@@ -314,9 +308,7 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
         body.images_dir = move->dir;
         body.criu_uid = job->spec->uid;
         body.codec = (Rm__MoverCodec) move->moves->rmd->config->move_codec;
-        command.body_case = RM__MOVER_COMMAND__BODY_SEND;
-        command.send = &body;
-        if (mover_command(move->mover, &command) < 0)
+        if (mover_command(move->mover, &MOVER_COMMAND(&body)) < 0)
                 move_fail(move, "cannot send to rm-mover");
 }
 
@@ -390,7 +382,6 @@ static bool awaits_test(struct move *move) {
 static void enter_prepare(struct move *move) {
         struct resident *resident = move_resident(move);
         Rm__MovePrepare prepare = RM__MOVE_PREPARE__INIT;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         if (!resident || !resident->ready || resident->exited) {
                 move_fail(move, "the capsule does not run here");
@@ -413,9 +404,7 @@ static void enter_prepare(struct move *move) {
         move->memory_bytes = prepare.memory_bytes;
         move->precopy_usec =
                 precopy_time_usec(prepare.memory_bytes + prepare.files_bytes, move->moves->rmd->config->move_rate_bytes_per_sec);
-        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_PREPARE;
-        message.move_prepare = &prepare;
-        if (move_send(move, &message) < 0)
+        if (move_send(move, &PEER_MESSAGE(&prepare)) < 0)
                 move_fail(move, "%s cannot be reached", move->other);
 }
 
@@ -461,20 +450,16 @@ static uint64_t take_deadline(struct move *move) {
 
 void source_hurry(struct move *move) {
         uint64_t told_usec = move->leave_by_usec, left_usec = take_deadline(move);
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverHurry body = RM__MOVER_HURRY__INIT;
 
         if (move->leave_by_usec == told_usec)
                 return;
         body.deadline_usec = left_usec;
-        command.body_case = RM__MOVER_COMMAND__BODY_HURRY;
-        command.hurry = &body;
-        if (mover_command(move->mover, &command) < 0)
+        if (mover_command(move->mover, &MOVER_COMMAND(&body)) < 0)
                 move_fail(move, "cannot send to rm-mover");
 }
 
 static void send_ahead(struct move *move, struct resident *resident) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
         cleanup_free char *procs_file = procs_file_of(resident);
         cleanup_free char *look_dir = capsule_init_cgroup(resident->capsule);
@@ -490,14 +475,12 @@ static void send_ahead(struct move *move, struct resident *resident) {
         body.deadline_usec = take_deadline(move);
         if (!body.postcopy && move->moves->rmd->config->move_last != CONFIG_LAST_FREEZE)
                 body.slow_usec = move->moves->rmd->config->move_slow_usec;
-        command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
-        command.precopy = &body;
         move_deadline(move, PRECOPY_USEC);
         move->precopy_end_usec = now_usec() + move->precopy_usec;
         move_trees_init(&trees, move->moves->rmd->config, resident);
         body.trees = trees.list;
         body.n_trees = MOVE_TREES_AHEAD;
-        if (mover_command(move->mover, &command) < 0)
+        if (mover_command(move->mover, &MOVER_COMMAND(&body)) < 0)
                 move_fail(move, "cannot send to rm-mover");
         move_trees_finish(&trees);
 }
@@ -591,7 +574,6 @@ static void reopen_briefly(struct move *move, struct capsule *capsule, unsigned 
 static void on_carry(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg) {
         struct move *move = move_op_done(arg, error);
         Rm__MoveImageSent sent = RM__MOVE_IMAGE_SENT__INIT;
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
 
         if (!move)
                 return;
@@ -602,9 +584,7 @@ static void on_carry(struct capsule *capsule, int error, const char *text, const
         sent.move = move->id;
         sent.carry.data = (uint8_t *) carry;
         sent.carry.len = size;
-        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_IMAGE_SENT;
-        message.move_image_sent = &sent;
-        if (move_send(move, &message) < 0)
+        if (move_send(move, &PEER_MESSAGE(&sent)) < 0)
                 move_fail(move, "%s cannot be reached", move->other);
 }
 
@@ -612,15 +592,12 @@ static void on_carry(struct capsule *capsule, int error, const char *text, const
 static void send_trees(struct move *move, struct resident *resident) {
         struct move_trees trees;
         Rm__MoverDumpDone done = RM__MOVER_DUMP_DONE__INIT;
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
 
         move_trees_init(&trees, move->moves->rmd->config, resident);
         done.trees = trees.list;
         done.n_trees = trees.n;
-        command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
-        command.dump_done = &done;
         move->dump_done = true;
-        if (mover_command(move->mover, &command) < 0)
+        if (mover_command(move->mover, &MOVER_COMMAND(&done)) < 0)
                 move_fail(move, "cannot send to rm-mover");
         move_trees_finish(&trees);
 }
@@ -652,13 +629,11 @@ static void limit_freeze(struct move *move) {
 
 static void enter_transfer(struct move *move, struct resident *resident) {
         Rm__MoverStart start = RM__MOVER_START__INIT;
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
 
         limit_freeze(move);
         move->dump_usec = now_usec();
-        command.body_case = RM__MOVER_COMMAND__BODY_START;
-        command.start = &start;
-        if (mover_command(move->mover, &command) < 0 || capsule_get_carry(resident->capsule, on_carry, move_op(move)) < 0 ||
+        if (mover_command(move->mover, &MOVER_COMMAND(&start)) < 0 ||
+            capsule_get_carry(resident->capsule, on_carry, move_op(move)) < 0 ||
             capsule_dump(resident->capsule, move->dir, true, move->pages, move->moves->rmd->config->move_timeout_usec, on_dumped,
                          move_op(move)) < 0)
                 move_fail(move, "cannot start the dump");

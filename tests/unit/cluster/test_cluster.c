@@ -1,6 +1,7 @@
 /* A few nodes that share a state: joining, proposing from anywhere, catching up, losing the leader. */
 #include "cluster_test.h"
 
+#include "daemon/cluster/peer_message.h"
 #include "daemon/cluster/peers.h"
 
 static void start(struct world *w, int n) {
@@ -271,13 +272,10 @@ static void test_description_changes(void **state) {
 }
 
 static void send_opened(struct tnode *from, const char *to, uint64_t sequence, int expected) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__MoveOpened opened = RM__MOVE_OPENED__INIT;
 
         opened.move = sequence;
-        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_OPENED;
-        message.move_opened = &opened;
-        assert_int_equal(cluster_send(from->cluster, to, &message), expected);
+        assert_int_equal(cluster_send(from->cluster, to, &PEER_MESSAGE(&opened)), expected);
 }
 
 static void test_messages(void **state) {
@@ -416,7 +414,6 @@ struct bad_leader {
 };
 
 static void send_part(struct bad_leader *bad, uint64_t total, uint64_t offset) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__InstallPart part = RM__INSTALL_PART__INIT;
         uint8_t bytes[10] = { 0 };
 
@@ -425,9 +422,7 @@ static void send_part(struct bad_leader *bad, uint64_t total, uint64_t offset) {
         part.total_bytes = total;
         part.offset = offset;
         part.data = (ProtobufCBinaryData) { .len = sizeof(bytes), .data = bytes };
-        message.body_case = RM__PEER_MESSAGE__BODY_INSTALL_PART;
-        message.install_part = &part;
-        assert_int_equal(peers_send(bad->peers, "n2", &message), 0);
+        assert_int_equal(peers_send(bad->peers, "n2", &PEER_MESSAGE(&part)), 0);
 }
 
 static void bad_on_message(void *userdata, const char *name, Rm__PeerMessage *message) {
@@ -555,7 +550,6 @@ static void test_broken_install_is_no_loop(void **state) {
 
 /* A follower to whom a leader of a later version sends what it does not understand: it stops there, and says so once. */
 static void test_unknown_command_at_a_follower(void **state) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__Append append = RM__APPEND__INIT;
         Rm__Command command = RM__COMMAND__INIT;
         struct answer answer = { 0 };
@@ -573,9 +567,7 @@ static void test_unknown_command_at_a_follower(void **state) {
         append.index = index + 1;
         append.after = index;
         append.command = &command;
-        message.body_case = RM__PEER_MESSAGE__BODY_APPEND;
-        message.append = &append;
-        assert_int_equal(cluster_send(n1->cluster, "n2", &message), 0);
+        assert_int_equal(cluster_send(n1->cluster, "n2", &PEER_MESSAGE(&append)), 0);
         EXPECT(&w, n2->failed == 1, 1000);
         assert_non_null(strstr(n2->why_failed, "node n1"));
         assert_non_null(strstr(n2->why_failed, "does not know the command"));

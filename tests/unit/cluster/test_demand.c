@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "daemon/cluster/peer_message.h"
 #include "daemon/cluster/peers_internal.h"
 
 /* ---- two nodes that both follow ---- */
@@ -70,13 +71,10 @@ static void end_stop(struct end *end) {
 }
 
 static int post(struct end *from, const struct end *to, uint64_t sequence) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__MoveOpened opened = RM__MOVE_OPENED__INIT;
 
         opened.move = sequence;
-        message.body_case = RM__PEER_MESSAGE__BODY_MOVE_OPENED;
-        message.move_opened = &opened;
-        return peers_post(from->peers, to->name, &message);
+        return peers_post(from->peers, to->name, &PEER_MESSAGE(&opened));
 }
 
 static void start_two(struct world *w, struct end *a, struct end *b, uint64_t idle_usec) {

@@ -2,6 +2,7 @@
 #include "cluster_test.h"
 
 #include "daemon/cluster/following.h"
+#include "daemon/cluster/peer_message.h"
 #include "daemon/cluster/state_cache.h"
 
 #define LOG 7U
@@ -80,14 +81,11 @@ static void fake_finish(struct fake *fake) {
 }
 
 static void take_followed(struct fake *fake, uint64_t log, uint64_t index) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__Followed followed = RM__FOLLOWED__INIT;
 
         followed.log = log;
         followed.index = index;
-        message.body_case = RM__PEER_MESSAGE__BODY_FOLLOWED;
-        message.followed = &followed;
-        following_take(fake->following, &message);
+        following_take(fake->following, &PEER_MESSAGE(&followed));
 }
 
 /* What the node's own log has applied. */

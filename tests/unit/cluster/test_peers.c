@@ -8,6 +8,7 @@
 static void start(struct world *w, int n) {
         world_init(w);
         for (int i = 0; i < n; i++)
+#include "daemon/cluster/peer_message.h"
                 (void) tnode_start(w, i, 0);
         EXPECT(w, joined(w, n), 5000);
 }
@@ -99,7 +100,6 @@ static void test_name_of_the_one_asked(void **state) {
 }
 
 static void say_hello(struct tnode *from, const char *to, const char *node, const char *self_name) {
-        Rm__PeerMessage message = RM__PEER_MESSAGE__INIT;
         Rm__PeerHello hello = RM__PEER_HELLO__INIT;
         Rm__Node self = RM__NODE__INIT;
 
@@ -109,9 +109,7 @@ static void say_hello(struct tnode *from, const char *to, const char *node, cons
         self.level = STATE_LEVEL;
         hello.node = (char *) node;
         hello.self = self_name ? &self : NULL;
-        message.body_case = RM__PEER_MESSAGE__BODY_HELLO;
-        message.hello = &hello;
-        assert_int_equal(cluster_send(from->cluster, to, &message), 0);
+        assert_int_equal(cluster_send(from->cluster, to, &PEER_MESSAGE(&hello)), 0);
 }
 
 /* Who is connected may describe itself anew, but not as somebody else. */

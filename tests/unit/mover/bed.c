@@ -15,6 +15,7 @@
 
 #include "../pages/child.h"
 #include "common/util.h"
+#include "daemon/move/mover.h"
 
 static char *place(const struct bed *b, const char *name) {
         char *path = xasprintf("%s/%s", b->base, name);
@@ -63,7 +64,6 @@ static ProtobufCBinaryData bytes(const char *text) {
 }
 
 uint32_t say_receive(struct bed *b, const char *key_file, const char *token) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverReceive m = RM__MOVER_RECEIVE__INIT;
         Rm__MoverTree tree = RM__MOVER_TREE__INIT;
         Rm__MoverTree *trees[] = { &tree };
@@ -82,9 +82,7 @@ uint32_t say_receive(struct bed *b, const char *key_file, const char *token) {
         m.n_trees = 1;
         m.accept_timeout_msec = b->accept_timeout_msec;
         m.max_bytes = b->max_bytes;
-        command.body_case = RM__MOVER_COMMAND__BODY_RECEIVE;
-        command.receive = &m;
-        pair_say(&b->pair, PAIR_RECEIVE, &command);
+        pair_say(&b->pair, PAIR_RECEIVE, &MOVER_COMMAND(&m));
         e = pair_hear(&b->pair, PAIR_RECEIVE);
         if (!e || e->body_case != RM__MOVER_EVENT__BODY_LISTENING) {
                 if (e)
@@ -97,7 +95,6 @@ uint32_t say_receive(struct bed *b, const char *key_file, const char *token) {
 }
 
 void say_send(struct bed *b, const char *key_file, const char *token, uint32_t port) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverSend m = RM__MOVER_SEND__INIT;
 
         m.host = (char *) "127.0.0.1";
@@ -107,13 +104,10 @@ void say_send(struct bed *b, const char *key_file, const char *token, uint32_t p
         m.cluster = (char *) "test";
         m.images_dir = b->images;
         m.codec = b->codec;
-        command.body_case = RM__MOVER_COMMAND__BODY_SEND;
-        command.send = &m;
-        pair_say(&b->pair, PAIR_SEND, &command);
+        pair_say(&b->pair, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
 void say_done(struct bed *b) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverDumpDone m = RM__MOVER_DUMP_DONE__INIT;
         Rm__MoverTree tree = RM__MOVER_TREE__INIT;
         Rm__MoverTree *trees[] = { &tree };
@@ -122,9 +116,7 @@ void say_done(struct bed *b) {
         tree.path = b->tree_from;
         m.trees = trees;
         m.n_trees = 1;
-        command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
-        command.dump_done = &m;
-        pair_say(&b->pair, PAIR_SEND, &command);
+        pair_say(&b->pair, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
 void procs_write(const struct bed *b, const char *procs) {
@@ -132,7 +124,6 @@ void procs_write(const struct bed *b, const char *procs) {
 }
 
 void say_precopy(struct bed *b, const char *procs, bool pages, uint64_t bytes_per_sec) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy m = RM__MOVER_PRECOPY__INIT;
 
         procs_write(b, procs);
@@ -141,19 +132,14 @@ void say_precopy(struct bed *b, const char *procs, bool pages, uint64_t bytes_pe
         m.pages = pages;
         m.postcopy = b->postcopy;
         m.deadline_usec = b->deadline_usec;
-        command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
-        command.precopy = &m;
-        pair_say(&b->pair, PAIR_SEND, &command);
+        pair_say(&b->pair, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
 void say_hurry(struct bed *b, uint64_t deadline_usec) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverHurry m = RM__MOVER_HURRY__INIT;
 
         m.deadline_usec = deadline_usec;
-        command.body_case = RM__MOVER_COMMAND__BODY_HURRY;
-        command.hurry = &m;
-        pair_say(&b->pair, PAIR_SEND, &command);
+        pair_say(&b->pair, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
 void expect(struct bed *b, int side, Rm__MoverEvent__BodyCase kind) {

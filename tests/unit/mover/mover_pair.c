@@ -15,6 +15,7 @@
 #include "common/frame.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/move/mover.h"
 #include "daemon/mover/mover.h"
 
 #define HEAR_MSEC 60000
@@ -129,22 +130,16 @@ Rm__MoverEvent *pair_expect(struct pair *p, int side, Rm__MoverEvent__BodyCase k
 }
 
 void pair_say_start(struct pair *p) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverStart start = RM__MOVER_START__INIT;
 
-        command.body_case = RM__MOVER_COMMAND__BODY_START;
-        command.start = &start;
-        pair_say(p, PAIR_SEND, &command);
+        pair_say(p, PAIR_SEND, &MOVER_COMMAND(&start));
 }
 
 void pair_say_abort(struct pair *p, int side, const char *reason) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverAbort m = RM__MOVER_ABORT__INIT;
 
         m.reason = (char *) reason;
-        command.body_case = RM__MOVER_COMMAND__BODY_ABORT;
-        command.abort = &m;
-        pair_say(p, side, &command);
+        pair_say(p, side, &MOVER_COMMAND(&m));
 }
 
 int fake_criu_connect(const char *images_dir) {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/move/mover.h"
 #include "daemon/mover/mover.h"
 #include "daemon/mover/store_stream.h"
 #include "group.h"
@@ -58,7 +59,6 @@ void store_fill(const struct saved *s, Rm__MoverStore *ret) {
 /* ---- saving ---- */
 
 void save_begin(struct saved *s, const char *environment) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverSave m = RM__MOVER_SAVE__INIT;
         Rm__MoverStore store;
 
@@ -67,14 +67,11 @@ void save_begin(struct saved *s, const char *environment) {
         m.store = &store;
         m.images_dir = s->bed->images;
         m.bytes_per_sec = s->bytes_per_sec;
-        command.body_case = RM__MOVER_COMMAND__BODY_SAVE;
-        command.save = &m;
-        pair_say(&s->pair, PAIR_SEND, &command);
+        pair_say(&s->pair, PAIR_SEND, &MOVER_COMMAND(&m));
         save_expect(s, RM__MOVER_EVENT__BODY_READY);
 }
 
 void say_checkpoint(struct saved *s, uint64_t number, const pid_t *pids, size_t n) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy m = RM__MOVER_PRECOPY__INIT;
         cleanup_free uint64_t *keep = xcalloc(number + 1, sizeof(*keep));
         Rm__MoverTree tree = RM__MOVER_TREE__INIT;
@@ -94,14 +91,11 @@ void say_checkpoint(struct saved *s, uint64_t number, const pid_t *pids, size_t 
         for (uint64_t i = 1; i < number; i++)
                 keep[m.n_keep++] = i;
         m.keep = keep;
-        command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
-        command.precopy = &m;
-        pair_say(&s->pair, PAIR_SEND, &command);
+        pair_say(&s->pair, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
 /* The dump is done. */
 void say_captured(struct saved *s) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverDumpDone m = RM__MOVER_DUMP_DONE__INIT;
         Rm__MoverTree tree = RM__MOVER_TREE__INIT;
         Rm__MoverTree *trees[] = { &tree };
@@ -111,18 +105,13 @@ void say_captured(struct saved *s) {
         m.trees = trees;
         m.n_trees = 1;
         m.carry = (ProtobufCBinaryData) { .data = (uint8_t *) (uintptr_t) CARRY, .len = CARRY_BYTES };
-        command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
-        command.dump_done = &m;
-        pair_say(&s->pair, PAIR_SEND, &command);
+        pair_say(&s->pair, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
 void say_release(struct saved *s) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverRelease m = RM__MOVER_RELEASE__INIT;
 
-        command.body_case = RM__MOVER_COMMAND__BODY_RELEASE;
-        command.release = &m;
-        pair_say(&s->pair, PAIR_SEND, &command);
+        pair_say(&s->pair, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
 Rm__MoverEvent *save_hear(struct saved *s, Rm__MoverEvent__BodyCase kind) {
@@ -188,7 +177,6 @@ Rm__MoverEvent *checkpoint_make(struct saved *s, uint64_t number, const pid_t *p
 
 void load_begin(struct saved *s, uint64_t number) {
         static const char token[] = TOKEN;
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverLoad m = RM__MOVER_LOAD__INIT;
         Rm__MoverStore store;
         cleanup_free char *before = xasprintf("%s/pages", s->bed->out);
@@ -201,9 +189,7 @@ void load_begin(struct saved *s, uint64_t number) {
         m.checkpoint = number;
         m.host = (char *) "127.0.0.1";
         m.token = (ProtobufCBinaryData) { .data = (uint8_t *) (uintptr_t) token, .len = sizeof(token) - 1 };
-        command.body_case = RM__MOVER_COMMAND__BODY_LOAD;
-        command.load = &m;
-        pair_say(&s->bed->pair, PAIR_SEND, &command);
+        pair_say(&s->bed->pair, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
 void load_make(struct saved *s, uint64_t number) {

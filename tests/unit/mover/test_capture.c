@@ -11,6 +11,7 @@
 
 #include "common/frame.h"
 #include "common/util.h"
+#include "daemon/move/mover.h"
 #include "daemon/mover/capture.h"
 #include "mover_pair.h"
 #include "tests/unit/image/memory.h"
@@ -79,11 +80,8 @@ static void criu_dumps(const struct scene *s, const char *text) {
 
 static void say_done(const struct scene *s) {
         Rm__MoverDumpDone done = RM__MOVER_DUMP_DONE__INIT;
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
 
-        command.body_case = RM__MOVER_COMMAND__BODY_DUMP_DONE;
-        command.dump_done = &done;
-        assert_int_equal(frame_send(s->rmd_fd, FRAME_MAGIC_MOVER, &command.base), 0);
+        assert_int_equal(frame_send(s->rmd_fd, FRAME_MAGIC_MOVER, &MOVER_COMMAND(&done).base), 0);
 }
 
 static void on_progress(void *ctx, const char *name) {

@@ -23,6 +23,7 @@
 #include "common/frame.h"
 #include "common/util.h"
 #include "daemon/image/place.h"
+#include "daemon/move/mover.h"
 #include "daemon/mover/mover.h"
 
 #define PAGES_BYTES (3U << 20)
@@ -451,14 +452,11 @@ static void test_shared_memory_goes_ahead(void **state) {
 static void test_nothing_goes_ahead(void **state) {
         struct bed *b = *state;
         cleanup_free char *pages = pages_make();
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverPrecopy m = RM__MOVER_PRECOPY__INIT;
 
         m.procs_file = (char *) "/nonexistent/cgroup.procs";
-        command.body_case = RM__MOVER_COMMAND__BODY_PRECOPY;
-        command.precopy = &m;
         connect_unstarted(b, NULL);
-        pair_say(&b->pair, PAIR_SEND, &command);
+        pair_say(&b->pair, PAIR_SEND, &MOVER_COMMAND(&m));
         expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_PRECOPIED);
         pair_say_start(&b->pair);
         dump(b, pages);

@@ -16,6 +16,7 @@
 #include "../pages/child.h"
 #include "../pages/programs.h"
 #include "common/util.h"
+#include "daemon/move/mover.h"
 #include "daemon/mover/mover.h"
 #include "group.h"
 #include "saved.h"
@@ -49,7 +50,6 @@ static void make_two(struct saved *s) {
 
 /* What comes after progress; caller frees. */
 static Rm__MoverEvent *verify(struct saved *s, const char *environment, Rm__MoverEvent__BodyCase kind) {
-        Rm__MoverCommand command = RM__MOVER_COMMAND__INIT;
         Rm__MoverVerify m = RM__MOVER_VERIFY__INIT;
         Rm__MoverStore store;
         Rm__MoverEvent *e;
@@ -57,9 +57,7 @@ static Rm__MoverEvent *verify(struct saved *s, const char *environment, Rm__Move
         pair_start_as(&s->bed->pair, mover_verify, true, environment);
         store_fill(s, &store);
         m.store = &store;
-        command.body_case = RM__MOVER_COMMAND__BODY_VERIFY;
-        command.verify = &m;
-        pair_say(&s->bed->pair, PAIR_SEND, &command);
+        pair_say(&s->bed->pair, PAIR_SEND, &MOVER_COMMAND(&m));
         e = pair_expect(&s->bed->pair, PAIR_SEND, kind);
         assert_non_null(e);
         pair_finish(&s->bed->pair, s->bed->codes);
