@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/fault.h"
 #include "common/util.h"
 #include "daemon/pages/maps.h"
 #include "daemon/pages/passing.h"
@@ -30,9 +31,26 @@ struct answer {
         struct rm_error error; /* code 0: the descriptor comes with it */
         uint64_t stopped_usec;
         bool unreachable; /* a thread was in the kernel all the time */
+        bool late;        /* the helper goes on until the process runs again */
+};
+
+struct helper {
+        int answer_fd;
+        bool answered;
 };
 
 /* ---- in the helper process ---- */
+
+static void answer_late(struct helper *helper, int64_t descriptor) {
+        struct answer answer = { .late = true, .unreachable = true };
+
+        if (helper->answered)
+                return;
+        helper->answered = true;
+        error_set(&answer.error, -ETIMEDOUT, "somebody has frozen the process, which keeps descriptor %d until it runs again",
+                  (int) descriptor);
+        (void) passing_send(helper->answer_fd, &answer, sizeof(answer), -1);
+}
 
 /* The program may have changed what is there, but only its own threads could be hurt by that. Read while they stand still. */
 static int find_instruction(int proc_fd, int memory_fd, uint64_t *ret, struct rm_error *err) {
@@ -58,22 +76,28 @@ static int find_instruction(int proc_fd, int memory_fd, uint64_t *ret, struct rm
         return r == 0 ? 0 : error_set(err, r, "there is no system call instruction in a vdso");
 }
 
-/* It must not keep it, whatever the time is: who finds it there, as a dump does, refuses the process. */
-static int close_there(struct threads *threads, uint64_t instruction, int64_t descriptor, struct rm_error *err) {
+/* The process must not keep the descriptor: who finds it there, as a dump does, refuses the process.
+ * Where somebody has frozen the process just now, rm-mover gets its answer, and the descriptor is
+ * closed when the process runs again. Until then its threads stay traced. */
+static int close_there(struct helper *helper, struct threads *threads, uint64_t instruction, int64_t descriptor,
+                       struct rm_error *err) {
         const struct threads_call call = { .instruction = instruction, .number = SYS_close, .argument = (uint64_t) descriptor };
         int64_t result = -1;
         int r = threads_call(threads, &call, now_usec() + CLOSE_USEC, &result, NULL);
 
+        while (r == -ETIMEDOUT) {
+                answer_late(helper, descriptor);
+                r = threads_call(threads, &call, now_usec() + CLOSE_USEC, &result, NULL);
+        }
         if (r == 0)
                 r = (int) result;
         if (r < 0)
-                return error_sys(err, -EUCLEAN, "the process keeps descriptor %d, which cannot be closed there (%s)",
-                                 (int) descriptor, strerror(-r));
+                return error_sys(err, r, "close descriptor %d in the process", (int) descriptor);
         return 0;
 }
 
-static int make_and_take(struct threads *threads, int pidfd, uint64_t instruction, uint64_t deadline_usec, int *ret_fd,
-                         struct rm_error *err) {
+static int make_and_take(struct helper *helper, struct threads *threads, int pidfd, uint64_t instruction, uint64_t deadline_usec,
+                         int *ret_fd, struct rm_error *err) {
         const struct threads_call call = { .instruction = instruction,
                                            .number = SYS_userfaultfd,
                                            .argument = UFFD_USER_MODE_ONLY | O_CLOEXEC | O_NONBLOCK };
@@ -86,9 +110,12 @@ static int make_and_take(struct threads *threads, int pidfd, uint64_t instructio
                 return r;
         if (theirs < 0)
                 return error_sys(err, (int) theirs, "userfaultfd() in the process");
+        r = fault_wait("mover.track.made", err);
+        if (r < 0)
+                return r;
         fd = (int) syscall(SYS_pidfd_getfd, pidfd, (int) theirs, 0);
         error = errno;
-        r = close_there(threads, instruction, theirs, err);
+        r = close_there(helper, threads, instruction, theirs, err);
         if (r < 0)
                 return r;
         if (fd < 0)
@@ -97,7 +124,8 @@ static int make_and_take(struct threads *threads, int pidfd, uint64_t instructio
         return 0;
 }
 
-static int take_once(int pidfd, int proc_fd, uint64_t deadline_usec, int *ret_fd, bool *ret_unreachable, struct rm_error *err) {
+static int take_once(struct helper *helper, int pidfd, int proc_fd, uint64_t deadline_usec, int *ret_fd, bool *ret_unreachable,
+                     struct rm_error *err) {
         struct threads *threads = NULL;
         uint64_t instruction = 0;
         int r = threads_stop(proc_fd, deadline_usec, &threads, err);
@@ -111,7 +139,7 @@ static int take_once(int pidfd, int proc_fd, uint64_t deadline_usec, int *ret_fd
         if (r == 0)
                 r = find_instruction(proc_fd, memory_fd, &instruction, err);
         if (r == 0)
-                r = make_and_take(threads, pidfd, instruction, deadline_usec, ret_fd, err);
+                r = make_and_take(helper, threads, pidfd, instruction, deadline_usec, ret_fd, err);
         *ret_unreachable = r == -ETIMEDOUT && threads_unreachable(threads);
         threads_release(threads);
         return r;
@@ -127,7 +155,8 @@ static void guard(void) {
         (void) setpgid(0, 0);
 }
 
-static _Noreturn void helper(int pidfd, int proc_fd, uint64_t limit_usec, int answer_fd) {
+static _Noreturn void help(int pidfd, int proc_fd, uint64_t limit_usec, int answer_fd) {
+        struct helper helper = { .answer_fd = answer_fd };
         struct answer answer = { 0 };
         int fd = -1, r = -EAGAIN;
 
@@ -139,10 +168,11 @@ static _Noreturn void helper(int pidfd, int proc_fd, uint64_t limit_usec, int an
                         (void) usleep(TRY_AGAIN_USEC);
                 error_clear(&answer.error);
                 begin_usec = now_usec();
-                r = take_once(pidfd, proc_fd, begin_usec + limit_usec, &fd, &answer.unreachable, &answer.error);
+                r = take_once(&helper, pidfd, proc_fd, begin_usec + limit_usec, &fd, &answer.unreachable, &answer.error);
                 answer.stopped_usec = now_usec() - begin_usec;
         }
-        (void) passing_send(answer_fd, &answer, sizeof(answer), fd);
+        if (!helper.answered)
+                (void) passing_send(answer_fd, &answer, sizeof(answer), fd);
         _exit(0);
 }
 
@@ -156,7 +186,7 @@ static int start_helper(int pidfd, int proc_fd, uint64_t limit_usec, pid_t *ret_
                 return -errno;
         pid = fork();
         if (pid == 0)
-                helper(pidfd, proc_fd, limit_usec, ends[1]);
+                help(pidfd, proc_fd, limit_usec, ends[1]);
         (void) close(ends[1]);
         if (pid < 0) {
                 (void) close(ends[0]);
@@ -179,7 +209,7 @@ static int take_by_helper(int pidfd, int proc_fd, uint64_t limit_usec, int *ret_
         if (r < 0)
                 return error_sys(err, r, "start a process that traces");
         r = passing_receive(from_helper, &answer, sizeof(answer), &fd);
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        while (!(r == 0 && answer.late) && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
                 ;
         if (r < 0)
                 return error_sys(err, r, "hear of the process that traces");
@@ -199,7 +229,7 @@ int remote_userfaultfd(int pidfd, int proc_fd, uint64_t limit_usec, int *ret_fd,
         struct answer answer = { 0 };
         int most = LATE_TRIES_MAX, r = -ETIMEDOUT;
 
-        for (int i = 0; i < most && r == -ETIMEDOUT && now_usec() + answer.stopped_usec < end_usec; i++) {
+        for (int i = 0; i < most && r == -ETIMEDOUT && !answer.late && now_usec() + answer.stopped_usec < end_usec; i++) {
                 (void) usleep((useconds_t) answer.stopped_usec); /* the program runs at least half of the time */
                 error_clear(err);
                 r = take_by_helper(pidfd, proc_fd, limit_usec, ret_fd, &answer, err);

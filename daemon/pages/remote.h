@@ -11,8 +11,8 @@
  * registers. `*ret_stopped_usec` NULL ok. 0, or, the process being as before:
  * -EBUSY: it is traced; -EOPNOTSUPP: its system calls are filtered or dispatched, it has no vdso or no 64 bit code; -EAGAIN, -ETIMEDOUT:
  * it does not stop, or not where it can be used, perhaps later; -EMFILE: it has no descriptor left; -ESRCH: it has ended.
- * One error leaves something behind, -EUCLEAN: somebody froze the process between the two system calls, for seconds, and it keeps an
- * unused userfaultfd. So nobody may freeze its control group meanwhile. */
+ * Where somebody froze the process between the two system calls, for seconds, it is -ETIMEDOUT as well; the process then keeps an unused userfaultfd, and is traced, until
+ * it runs again. So nobody should freeze its control group meanwhile. */
 int remote_userfaultfd(int pidfd, int proc_fd, uint64_t limit_usec, int *ret_fd, uint64_t *ret_stopped_usec, struct rm_error *err);
 
 #endif

@@ -37,7 +37,7 @@ enum {
         LINE_BYTES = 8192,
         LOOKS_PER_CLOCK = 16, /* the clock takes the kernel as long as some of them do */
         SUSPECTS_STEP = 64,
-        STUCK_USEC = 300000, /* a disk that works has answered by then */
+        STUCK_USEC = 3000000, /* a disk that works has answered by then */
         SUSPECTS_USEC = 5000000,
         DUMPABLE_LOOKS = 3,
         DUMPABLE_PAUSE_USEC = 500,
@@ -150,7 +150,7 @@ static void look_at_shared_memory(struct look *look, const pid_t *pids, size_t n
         struct shared_memory shared;
         char detail[16];
 
-        if (done(look) || !shared_memory_find(look->scope->proc, pids, n, &shared))
+        if (!look->scope->frozen || done(look) || !shared_memory_find(look->scope->proc, pids, n, &shared))
                 return;
         (void) snprintf(detail, sizeof(detail), "%d", (int) shared.other);
         look->pid = shared.pid;
@@ -373,7 +373,7 @@ static void look_at_device(struct look *look, int fds, const char *number, const
 
 /* What the last process has written to a terminal before it closed it, as a rank that ends does. */
 static void look_at_master(struct look *look, const char *number) {
-        cleanup_close int pidfd = (int) syscall(SYS_pidfd_open, look->pid, 0);
+        cleanup_close int pidfd = look->scope->frozen ? (int) syscall(SYS_pidfd_open, look->pid, 0) : -1;
         cleanup_close int fd = pidfd < 0 ? -1 : (int) syscall(SYS_pidfd_getfd, pidfd, atoi(number), 0);
         struct pollfd state = { .fd = fd, .events = POLLIN };
 
@@ -381,13 +381,25 @@ static void look_at_master(struct look *look, const char *number) {
                 note(look, OBSTACLE_UNREAD_TERMINAL, NULL);
 }
 
+/* A userfaultfd is of no use before UFFDIO_API, which the kernel notes among its features. */
+static bool is_initialised(struct look *look, const char *number) {
+        const char *text;
+        unsigned long long features;
+
+        (void) read_proc(look, look->text, FDINFO_BYTES, "%d/fdinfo/%.10s", (int) look->pid, number);
+        text = strstr(look->text, "API:");
+        return !text || sscanf(text, "API: %*x:%llx", &features) != 1 || features != 0;
+}
+
 /* rm-mover makes a userfaultfd in a process that it has stopped, takes it out, and closes it there before
  * the process goes on (daemon/pages/remote.c). Until then it is seen here: the process is traced by nobody
- * in this pid namespace, or the descriptor is gone by now. */
+ * in this pid namespace, or makes the call, where it runs, or the descriptor is gone by now. */
 static bool is_of_tracker(struct look *look, int fds, const char *number) {
         const char *state, *tracer;
         char link[PATH_MAX];
 
+        if (!look->scope->frozen && !is_initialised(look, number))
+                return true;
         if (read_proc(look, look->text, STATUS_BYTES, "%d/status", (int) look->pid) == 0)
                 return true;
         state = identity_field(look->text, "State");
@@ -503,7 +515,8 @@ static void look_at_mappings(struct look *look) {
 
 /* Only that there is a list to undo can be seen, not whether it is empty, and a process of several threads always has one. */
 static void look_at_undo(struct look *look) {
-        if (look->threads == 1 && sysv_semaphores_exist() && syscall(SYS_kcmp, getpid(), look->pid, KCMP_SYSVSEM, 0, 0) > 0)
+        if (look->scope->frozen && look->threads == 1 && sysv_semaphores_exist() &&
+            syscall(SYS_kcmp, getpid(), look->pid, KCMP_SYSVSEM, 0, 0) > 0)
                 note(look, OBSTACLE_SEM_UNDO, NULL);
 }
 
@@ -550,7 +563,7 @@ static void look_at_process(struct look *look) {
                 look_at_dumpable(look);
         if (!done(look))
                 look_at_descriptors(look);
-        if (!done(look) && look->scope->mappings)
+        if (!done(look) && look->scope->frozen)
                 look_at_mappings(look);
         if (!done(look))
                 look_at_undo(look);
@@ -686,7 +699,7 @@ static void look(const struct init *init, bool frozen, struct obstacle *ret, str
                 .spec = init->spec,
                 .own = own,
                 .n_own = own_file_systems(own, ARRAY_SIZE(own)),
-                .mappings = frozen,
+                .frozen = frozen,
                 .waits = !frozen && !init->spec->cgroup_v1,
                 .budget = frozen ? SIZE_MAX : OBSTACLES_BUDGET,
                 .cpu_usec = frozen ? OBSTACLES_FROZEN_CPU_USEC : OBSTACLES_CPU_USEC,
@@ -726,16 +739,12 @@ int obstacles_refuse(const struct init *init, struct obstacles_needs *ret_needs,
         return refuse(&obstacle, error);
 }
 
-int obstacles_warn(const struct init *init, struct rm_error *error) {
-        struct obstacle obstacle, later;
+int obstacles_warn(const struct init *init, const struct obstacle *earlier, uint64_t earlier_usec, struct rm_error *error) {
+        struct obstacle obstacle;
 
         look(init, false, &obstacle, NULL);
-        if (obstacle.kind == OBSTACLE_STUCK) {
-                (void) usleep(STUCK_USEC);
-                look(init, false, &later, NULL);
-                if (obstacle_is_still(&obstacle, &later) && refuse(&later, error) < 0)
-                        return -EBUSY;
-                obstacle = later;
-        }
+        if (obstacle.kind == OBSTACLE_STUCK && earlier_usec >= STUCK_USEC && obstacle_is_still(earlier, &obstacle) &&
+            refuse(&obstacle, error) < 0)
+                return -EBUSY;
         return obstacle_is_transient(obstacle.kind) ? 0 : refuse(&obstacle, error);
 }

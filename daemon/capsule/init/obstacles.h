@@ -20,16 +20,18 @@ struct obstacles_scope {
         const Capsule__Spec *spec;
         const dev_t *own;       /* file systems that no other node sees: a lock there is nobody else's */
         size_t n_own;
-        bool mappings;          /* in memory maps as well: while the processes run, that holds them up */
-        bool waits;             /* also for threads that cannot be frozen now; in cgroup v1 frozen ones look the same */
-        size_t budget;          /* of threads and descriptors: looks at no more */
-        uint64_t cpu_usec;      /* of a processor; what takes longer is an obstacle */
+        /* They stand still. Else memory maps are not read, which would hold up the processes, nor what waits for an exec(2) that a user's file
+         * system may keep for ever: kcmp(2), pidfd_getfd(2). */
+        bool frozen;
+        bool waits; /* also for threads that cannot be frozen now; in cgroup v1 frozen ones look the same */
+        size_t budget; /* of threads and descriptors: looks at no more */
+        uint64_t cpu_usec; /* of a processor; what takes longer is an obstacle */
 };
 
 /* Files that the processes have open make CRIU need these; none of it is an obstacle. */
 struct obstacles_needs {
         struct watches watches;
-        bool remap;  /* a file has lost the name that it was opened by, but has others: LINK_REMAP_OPTION (link_remap.h) */
+        bool remap; /* a file has lost the name that it was opened by, but has others: LINK_REMAP_OPTION (link_remap.h) */
 };
 
 /* The first obstacle that stays, or else the first that will pass, of these processes; kind OBSTACLE_NONE without any. What ends
@@ -52,8 +54,8 @@ void obstacles_look(const struct init *init, struct obstacle *ret);
 /* While the payload is frozen: 0 when it may be dumped, with what that needs, else with the text -EOPNOTSUPP, or -EAGAIN when that may
  * soon be otherwise. */
 int obstacles_refuse(const struct init *init, struct obstacles_needs *ret_needs, struct rm_error *error);
-/* The same for one that runs, of what will not pass, and of processes that could not be frozen for a third of a second; what it says may change.
- * 0, -EOPNOTSUPP or, of the latter, -EBUSY. */
-int obstacles_warn(const struct init *init, struct rm_error *error);
+/* The same for one that runs, of what will not pass; what it says may change. -EBUSY: of what could not be frozen for some seconds, in the same wait that
+ * was found `earlier_usec` ago. 0 or -EOPNOTSUPP otherwise. */
+int obstacles_warn(const struct init *init, const struct obstacle *earlier, uint64_t earlier_usec, struct rm_error *error);
 
 #endif

@@ -520,9 +520,10 @@ static int op_preload(struct ops *ops, const Capsule__Request *request, struct t
         if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return criu_preload_restore(ops->init->criu, ops->free_pid, error);
         /* In vain, most often before anything has to stand still; and the kernel then has at hand what the look in the freeze reads. */
+        park_rest(ops->init->park);
         r = fill_refuse(ops->init->fill, error);
         if (r == 0)
-                r = obstacles_warn(ops->init, error);
+                r = watch_warn(ops->init->watch, error);
         return r < 0 ? r : criu_preload_dump(ops->init->criu, error);
 }
 

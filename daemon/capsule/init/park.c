@@ -19,6 +19,8 @@ enum {
         LOOK_USEC = 1000000,
         /* So long it runs first: the ranks read that they were heard, and what a move restored comes to rest. Also when there is something for it to do. */
         STIR_USEC = 1500000,
+        /* Tracking begins within a second, and within some on a machine that is busy. */
+        TRACK_USEC = 10000000,
         /* From one time that something has come for it to the next, longer each time: who keeps sending would have a core that the group does not ask for. */
         CALL_USEC = 2000000,
         CALL_MOST_USEC = 64000000,
@@ -200,6 +202,13 @@ void park_stir(struct park *park) {
         park->rest_usec = now_usec() + STIR_USEC;
         if (park->frozen && may_touch(park))
                 thaw(park);
+        set_deadline(park);
+}
+
+void park_rest(struct park *park) {
+        if (park->frozen)
+                return;
+        park->rest_usec = now_usec() + TRACK_USEC;
         set_deadline(park);
 }
 

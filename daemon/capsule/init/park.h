@@ -26,6 +26,9 @@ void park_greet(const struct park *park);
 bool park_holds(const struct park *park);
 /* It has something to do: a parked one runs for a while. */
 void park_stir(struct park *park);
+/* A move or a checkpoint begins to track its memory, for which it must run: one that does is not frozen
+ * for some seconds. */
+void park_rest(struct park *park);
 /* The payload was stopped otherwise, and runs again. */
 void park_look(struct park *park);
 /* It is no more. */

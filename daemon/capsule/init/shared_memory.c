@@ -12,6 +12,11 @@
 
 #include "common/util.h"
 
+enum {
+        PAIRS_MAX = 64,      /* what has more of them is refused for one of these */
+        THREADS_MAX = 16384, /* are looked at together */
+};
+
 static size_t read_proc(int proc, const char *path, char *text, size_t size) {
         cleanup_close int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
         ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
@@ -40,7 +45,8 @@ static bool may_be_in_vfork(int proc, pid_t pid, const char *tid) {
         return strncmp(text, "running", 7) == 0 || number == SYS_vfork || number == SYS_clone || number == SYS_clone3;
 }
 
-static bool waits_in_vfork(int proc, pid_t pid) {
+/* A process whose threads are too many to be looked at may be waiting. */
+static bool waits_in_vfork(int proc, pid_t pid, unsigned *threads) {
         char path[32];
         struct dirent *entry;
         bool waits = false;
@@ -53,7 +59,8 @@ static bool waits_in_vfork(int proc, pid_t pid) {
         if (!dir && fd >= 0)
                 (void) close(fd);
         while (dir && !waits && (entry = readdir(dir)))
-                waits = isdigit((unsigned char) entry->d_name[0]) && may_be_in_vfork(proc, pid, entry->d_name);
+                waits = isdigit((unsigned char) entry->d_name[0]) &&
+                        (++*threads > THREADS_MAX || may_be_in_vfork(proc, pid, entry->d_name));
         if (dir)
                 (void) closedir(dir);
         return waits;
@@ -63,8 +70,8 @@ static long compare(pid_t a, pid_t b) {
         return syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0);
 }
 
-/* kcmp(2) orders processes by their memory: 1 is less, 2 is greater. Returns the place of the process among the `n` ordered ones; `ret_same`
- * says whether the one there has the same memory. */
+/* kcmp(2) orders processes by their memory: 1 is less, 2 is greater. Returns the place of the
+ * process among the `n` ordered ones; `ret_same` says whether the one there has the same memory. */
 static size_t place_of(pid_t pid, const pid_t *ordered, size_t n, bool *ret_same) {
         size_t low = 0, high = n;
 
@@ -87,10 +94,11 @@ static size_t place_of(pid_t pid, const pid_t *ordered, size_t n, bool *ret_same
 
 bool shared_memory_find(int proc, const pid_t *pids, size_t n, struct shared_memory *ret) {
         cleanup_free pid_t *ordered = xcalloc(n + 1, sizeof(*ordered));
-        size_t n_ordered = 0;
+        size_t n_ordered = 0, pairs = 0;
+        unsigned threads = 0;
         bool found = false;
 
-        for (size_t i = 0; i < n && (!found || ret->passes); i++) {
+        for (size_t i = 0; i < n && pairs < PAIRS_MAX && (!found || ret->passes); i++) {
                 bool same;
                 size_t at = place_of(pids[i], ordered, n_ordered, &same);
 
@@ -102,7 +110,8 @@ bool shared_memory_find(int proc, const pid_t *pids, size_t n, struct shared_mem
                 if (!has_memory(proc, pids[i]))
                         continue;
                 *ret = (struct shared_memory) { .pid = ordered[at], .other = pids[i] };
-                ret->passes = waits_in_vfork(proc, ret->pid) || waits_in_vfork(proc, ret->other);
+                pairs++;
+                ret->passes = waits_in_vfork(proc, ret->pid, &threads) || waits_in_vfork(proc, ret->other, &threads);
                 /* A child of vfork(2) may have run its program since. */
                 found = found || ret->passes || compare(ret->pid, ret->other) == 0;
         }

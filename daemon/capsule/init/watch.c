@@ -18,7 +18,8 @@ struct watch {
         uint64_t deadline;
         uint64_t
                 pause_usec; /* until the next look: longer each time that there was something new, as each is an entry in the log */
-        struct obstacle last; /* what the last look found */
+        struct obstacle last; /* what the last look found, and when */
+        uint64_t last_usec;
         char text[OBSTACLE_TEXT_BYTES]; /* what rmd was told */
 };
 
@@ -69,6 +70,11 @@ void watch_timeout(struct watch *watch) {
         if (obstacle.kind != OBSTACLE_NONE && (!obstacle_is_transient(obstacle.kind) || obstacle_is_still(&watch->last, &obstacle)))
                 obstacle_text(&obstacle, text);
         watch->last = obstacle;
+        watch->last_usec = now_usec();
         tell(watch, text);
         watch->deadline = now_usec() + watch->pause_usec;
+}
+
+int watch_warn(const struct watch *watch, struct rm_error *error) {
+        return obstacles_warn(watch->init, &watch->last, now_usec() - watch->last_usec, error);
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 struct init;
+struct rm_error;
 struct watch;
 
 /* Lives as long as the process. */
@@ -16,5 +17,7 @@ void watch_timeout(struct watch *watch);
 void watch_greet(const struct watch *watch);
 /* The payload runs, here, from now on. */
 void watch_restart(struct watch *watch);
+/* As obstacles_warn(), with what the last look found. */
+int watch_warn(const struct watch *watch, struct rm_error *error);
 
 #endif

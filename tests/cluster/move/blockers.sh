@@ -52,7 +52,6 @@ refused userns 'namespace of its own'
 refused traced 'is traced'
 refused vfork 'process [0-9]+ \(holds\) shares its memory with process [0-9]+, which runs no program of its own yet'
 refused clonevm 'shares its memory with process [0-9]+ \(clone with CLONE_VM\)'
-must "show-job says nothing of vfork" until_true 40 says vfork 'shares its memory'
 for kind in io_uring program eventfd shm mqueue userfaultfd userns traced vfork clonevm; do
     then_moves "$kind"
 done
