@@ -302,7 +302,8 @@ int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, b
 enum { CAPSULE_CARRY_MAX = 7 * 512 * 1024 };
 typedef void (*capsule_carry_fn)(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg);
 int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg);
-/* Files that are written in place, of `max_bytes` together at most, are copied to `files_dir` (as `images_dir` above), which then travels too, as CAPSULE_FILES_DIR beside the
+/* The same for a checkpoint. Files that are written in place, of `max_bytes` together at most, are copied to
+ * `files_dir` (as `images_dir` above; "": they are not), which then travels too, as CAPSULE_FILES_DIR beside the
  * images. -EFBIG: they are larger. */
 #define CAPSULE_FILES_DIR "files"
 int capsule_get_carry_and_files(struct capsule *capsule, const char *files_dir, uint64_t max_bytes, capsule_carry_fn done,

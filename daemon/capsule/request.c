@@ -161,20 +161,28 @@ int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, b
         return submit(capsule, &request, done, arg);
 }
 
+static int get_carry(struct capsule *capsule, Capsule__GetCarry *body, capsule_carry_fn done, void *arg) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+
+        request.op_case = CAPSULE__REQUEST__OP_GET_CARRY;
+        request.get_carry = body;
+        return submit_for(capsule, &request, (struct answer) { .carry = done, .arg = arg });
+}
+
 int capsule_get_carry_and_files(struct capsule *capsule, const char *files_dir, uint64_t max_bytes, capsule_carry_fn done,
                                 void *arg) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__GetCarry body = CAPSULE__GET_CARRY__INIT;
 
         body.files_dir = (char *) files_dir;
         body.max_bytes = max_bytes;
-        request.op_case = CAPSULE__REQUEST__OP_GET_CARRY;
-        request.get_carry = &body;
-        return submit_for(capsule, &request, (struct answer) { .carry = done, .arg = arg });
+        body.checkpoint = true;
+        return get_carry(capsule, &body, done, arg);
 }
 
 int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg) {
-        return capsule_get_carry_and_files(capsule, "", 0, done, arg);
+        Capsule__GetCarry body = CAPSULE__GET_CARRY__INIT;
+
+        return get_carry(capsule, &body, done, arg);
 }
 
 int capsule_get_flows(struct capsule *capsule, capsule_flows_fn done, void *arg) {

@@ -14,7 +14,8 @@
 #include "daemon/capsule/init/waiting.h"
 #include "daemon/capsule/init/written.h"
 
-int carry_send(struct init *init, struct ticket ticket, int files_fd, uint64_t files_max_bytes, struct rm_error *error) {
+int carry_send(struct init *init, struct ticket ticket, bool checkpoint, int files_fd, uint64_t files_max_bytes,
+               struct rm_error *error) {
         Capsule__Carry carry = CAPSULE__CARRY__INIT;
         uint64_t ends[2] = { 0 };
         int r = inventory_take(init->node.cgroup_payload, init->spec, &carry.inventory, error);
@@ -26,7 +27,7 @@ int carry_send(struct init *init, struct ticket ticket, int files_fd, uint64_t f
                         capsule__inventory__free_unpacked(carry.inventory, NULL);
                 return r;
         }
-        written_report(init->written, carry.inventory);
+        written_report(init->written, checkpoint, carry.inventory);
         carry.n_output_end = ARRAY_SIZE(ends);
         carry.output_end = ends;
         stdio_get_carry(init->stdio, &carry);

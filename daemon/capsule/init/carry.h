@@ -11,8 +11,11 @@
 struct init;
 struct rm_error;
 
-/* Reads it and sends it as the reply of `ticket`; files that are written in place are copied to the directory `files_fd` (-1: not), see rollback_copy(). 0, or negative, and then there was no reply. */
-int carry_send(struct init *init, struct ticket ticket, int files_fd, uint64_t files_max_bytes, struct rm_error *error);
+/* Reads it and sends it as the reply of `ticket`. For a `checkpoint` it tells how files are, and files that are
+ * written in place are copied to the directory `files_fd` (-1: not), see rollback_copy(). 0, or negative, and
+ * then there was no reply. */
+int carry_send(struct init *init, struct ticket ticket, bool checkpoint, int files_fd, uint64_t files_max_bytes,
+               struct rm_error *error);
 
 /* Sets output, System V objects, interrupted calls and which ranks listen. -EBADMSG and others: the data is damaged. */
 int carry_set(struct init *init, const Capsule__Carry *carry, struct rm_error *error);

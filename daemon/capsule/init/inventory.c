@@ -83,6 +83,22 @@ void inventory_set_identity(Capsule__InventoryFile *file, struct file_identity *
         file->handle.len = identity->bytes;
 }
 
+bool *inventory_find_written(const Capsule__Inventory *inventory) {
+        bool *written = xcalloc(inventory->n_files + 1, sizeof(*written));
+
+        for (size_t t = 0; t < inventory->n_tasks; t++) {
+                const Capsule__InventoryTask *task = inventory->tasks[t];
+
+                for (size_t i = 0; i < task->n_descriptors; i++)
+                        if (task->descriptors[i]->file < inventory->n_files)
+                                written[task->descriptors[i]->file] |= inventory_opens_for_writing(task->descriptors[i]);
+                for (size_t i = 0; i < task->n_mappings; i++)
+                        if (task->mappings[i]->file < inventory->n_files)
+                                written[task->mappings[i]->file] |= inventory_maps_for_writing(task->mappings[i]);
+        }
+        return written;
+}
+
 int64_t inventory_mtime_nsec(const struct stat *st) {
         return (int64_t) st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
 }

@@ -4,7 +4,9 @@
 #ifndef RM_DAEMON_CAPSULE_INIT_INVENTORY_H
 #define RM_DAEMON_CAPSULE_INIT_INVENTORY_H
 
+#include <fcntl.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "proto/capsule.pb-c.h"
@@ -13,6 +15,14 @@ struct file_identity;
 struct rm_error;
 
 enum { INVENTORY_SHARED = 8 }; /* in InventoryMapping.protection */
+
+static inline bool inventory_opens_for_writing(const Capsule__InventoryDescriptor *d) {
+        return !(d->flags & O_PATH) && (d->flags & O_ACCMODE) != O_RDONLY;
+}
+
+static inline bool inventory_maps_for_writing(const Capsule__InventoryMapping *m) {
+        return (m->protection & INVENTORY_SHARED) && (m->protection & PROT_WRITE);
+}
 
 /* Of all tasks in the control group that `cgroup_fd` names, which must be frozen. Every thread must be the owner of `spec`, with no
  * capability that he does not have at login: -EPERM names the one that is not. -EFBIG: it would not fit beside the image. Free with
@@ -34,6 +44,9 @@ bool inventory_has_path(const Capsule__InventoryFile *file);
 
 /* Is a file of this path in a file system of the capsule's own, which is restored with it? */
 bool inventory_is_carried(const char *path);
+
+/* Tells for each of its files whether a task has it open for writing, or mapped so; malloc'ed. */
+bool *inventory_find_written(const Capsule__Inventory *inventory);
 
 /* Which file it was, for file_identity_same(). */
 void inventory_identity(const Capsule__InventoryFile *file, struct file_identity *ret);

@@ -174,10 +174,10 @@ int inventory_compare_written(const Capsule__Inventory *before, const Capsule__I
 
                 pair.pid = b->pid;
                 for (size_t i = 0; i < a->n_descriptors && i < b->n_descriptors && r == 0; i++)
-                        if (!(a->descriptors[i]->flags & O_PATH) && (a->descriptors[i]->flags & O_ACCMODE) != O_RDONLY)
+                        if (inventory_opens_for_writing(a->descriptors[i]))
                                 r = compare_written(&pair, a->descriptors[i]->file, b->descriptors[i]->file, error);
                 for (size_t i = 0; i < a->n_mappings && i < b->n_mappings && r == 0; i++)
-                        if ((a->mappings[i]->protection & INVENTORY_SHARED) && (a->mappings[i]->protection & PROT_WRITE))
+                        if (inventory_maps_for_writing(a->mappings[i]))
                                 r = compare_written(&pair, a->mappings[i]->file, b->mappings[i]->file, error);
         }
         return r;

@@ -35,6 +35,7 @@
 #include "daemon/capsule/init/rank_watch.h"
 #include "daemon/capsule/init/rehearsal.h"
 #include "daemon/capsule/init/rollback.h"
+#include "daemon/capsule/init/rollback_closed.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/watch.h"
 #include "daemon/capsule/init/written.h"
@@ -336,6 +337,7 @@ static void on_restored(struct init *init, int code, const char *text) {
                 text = code < 0 ? error_text(&error) : "";
         }
         close_images(ops, code, text);
+        written_forget_events(init->written);
         if (code < 0) {
                 (void) cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1);
                 (void) freezer_set(init, false, NULL);
@@ -356,12 +358,25 @@ static int start_filler(struct ops *ops, struct rm_error *error) {
         return r < 0 ? r : fill_start(init->fill, ops->images_fd, criu_restore_pid(init->criu), error);
 }
 
+/* `names` are the callee's to free. */
+static void add_doubts(struct ops *ops, char *names) {
+        char *all = xasprintf("%s%s%s", ops->doubts, *ops->doubts && *names ? " " : "", names);
+
+        free(names);
+        free(ops->doubts);
+        ops->doubts = all;
+}
+
 static int roll_back(struct ops *ops, const struct image_sockets *sockets, bool other_files, struct rm_error *error) {
         cleanup_close int copies_fd = openat(ops->images_fd, CAPSULE_FILES_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int r;
 
         if (ops->init->spec->rehearsal)
                 return rehearsal_check(ops->carry->inventory, ops->init->spec, sockets, copies_fd, error);
-        return rollback_files(ops->carry->inventory, ops->init->spec, copies_fd, other_files, &ops->doubts, error);
+        r = rollback_files(ops->carry->inventory, ops->init->spec, copies_fd, other_files, &ops->doubts, error);
+        if (r == 0)
+                add_doubts(ops, rollback_closed(ops->carry->inventory, ops->init->spec));
+        return r;
 }
 
 /* Nothing is changed before all was looked at. */
@@ -533,7 +548,7 @@ static int op_get_carry(struct ops *ops, const Capsule__Request *request, struct
         int r = *body->files_dir ? open_directory(ops, body->files_dir, &files_fd, error) : 0;
 
         if (r == 0)
-                r = carry_send(ops->init, ticket, files_fd, body->max_bytes, error);
+                r = carry_send(ops->init, ticket, body->checkpoint, files_fd, body->max_bytes, error);
         return r < 0 ? r : STARTED;
 }
 

@@ -17,7 +17,6 @@
 #include "daemon/capsule/init/file_identity.h"
 #include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/inventory.h"
-#include "daemon/capsule/init/written.h"
 
 enum {
         DOUBTS_MAX_BYTES = 1024,
@@ -47,7 +46,7 @@ static void see_descriptors(const Capsule__Inventory *inventory, const Capsule__
         for (size_t i = 0; i < task->n_descriptors; i++) {
                 const Capsule__InventoryDescriptor *d = task->descriptors[i];
 
-                if (d->file >= inventory->n_files || (d->flags & O_PATH) || (d->flags & O_ACCMODE) == O_RDONLY)
+                if (d->file >= inventory->n_files || !inventory_opens_for_writing(d))
                         continue;
                 uses[d->file].written = true;
                 if (d->flags & O_APPEND)
@@ -68,7 +67,7 @@ static struct use *uses_of(const Capsule__Inventory *inventory) {
                 for (size_t i = 0; i < task->n_mappings; i++) {
                         const Capsule__InventoryMapping *m = task->mappings[i];
 
-                        if (m->file < inventory->n_files && (m->protection & INVENTORY_SHARED) && (m->protection & PROT_WRITE))
+                        if (m->file < inventory->n_files && inventory_maps_for_writing(m))
                                 uses[m->file] = (struct use) { .written = true, .in_place = true, .anywhere = true };
                 }
         }
@@ -315,24 +314,6 @@ static int put_back(const struct task *task, uint32_t f) {
         return r < 0 || task->look ? r : copy_back(from, to);
 }
 
-/* ---- files that were closed ---- */
-
-/* What it had then is there still, if its end is. One that is not what it was, or was written anew, is left alone. */
-static bool cut_back_closed(const Capsule__ClosedFile *closed) {
-        const Capsule__InventoryFile *file = closed->file;
-        cleanup_close int fd = open(file->name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        struct file_identity was, now;
-        struct stat st;
-
-        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != file->uid)
-                return false;
-        inventory_identity(file, &was);
-        file_identity_take(fd, "", &st, &now);
-        if (!file_identity_same(&was, &now) || (uint64_t) st.st_size <= file->size_bytes)
-                return false;
-        return written_tail_hash(fd, file->size_bytes) != closed->tail_hash || ftruncate(fd, (off_t) file->size_bytes) < 0;
-}
-
 /* ---- all of them ---- */
 
 static int roll_back(const struct task *task, uint32_t f, const struct use *use, bool *ret_doubt) {
@@ -364,20 +345,11 @@ static void roll_all_back(const struct task *task, const struct use *uses, struc
         }
 }
 
-/* Doubts about files that were closed are counted on behind those that were open. */
-static size_t all_files(const Capsule__Inventory *inventory) {
-        return inventory->n_files + inventory->n_closed_files;
-}
-
-static const char *name_of(const Capsule__Inventory *inventory, size_t f) {
-        return f < inventory->n_files ? inventory->files[f]->name : inventory->closed_files[f - inventory->n_files]->file->name;
-}
-
 /* Nothing is changed where something stands in the way. */
 static void roll_back_as_owner(int error, int report_fd, const void *arg) {
         struct task task = *(const struct task *) arg;
         const Capsule__Inventory *inventory = task.inventory;
-        cleanup_free uint32_t *doubts = xcalloc(all_files(inventory) + 1, sizeof(*doubts));
+        cleanup_free uint32_t *doubts = xcalloc(inventory->n_files + 1, sizeof(*doubts));
         cleanup_free struct use *uses = uses_of(inventory);
         struct verdict verdict = { .error = error };
         bool look = task.look;
@@ -387,9 +359,6 @@ static void roll_back_as_owner(int error, int report_fd, const void *arg) {
         task.look = look;
         if (!look)
                 roll_all_back(&task, uses, &verdict, doubts);
-        for (size_t i = 0; i < inventory->n_closed_files && verdict.error == 0 && !look; i++)
-                if (cut_back_closed(inventory->closed_files[i]))
-                        doubts[verdict.doubts++] = (uint32_t) (inventory->n_files + i);
         (void) write_all(report_fd, &verdict, sizeof(verdict));
         (void) write_all(report_fd, doubts, verdict.doubts * sizeof(*doubts));
 }
@@ -397,12 +366,12 @@ static void roll_back_as_owner(int error, int report_fd, const void *arg) {
 static char *names_of(const Capsule__Inventory *inventory, const bool *doubtful) {
         char *text = xstrdup("");
 
-        for (size_t f = 0; f < all_files(inventory); f++) {
+        for (size_t f = 0; f < inventory->n_files; f++) {
                 char *longer;
 
                 if (!doubtful[f])
                         continue;
-                longer = xasprintf("%s%s%s", text, *text ? " " : "", name_of(inventory, f));
+                longer = xasprintf("%s%s%s", text, *text ? " " : "", inventory->files[f]->name);
                 free(text);
                 text = longer;
                 if (strlen(text) > DOUBTS_MAX_BYTES) {
@@ -438,8 +407,7 @@ static int as_owner(identity_child_fn fn, const struct task *task, bool *ret_dou
         if (r < 0)
                 return error_sys(error, r, "cannot start a process of the owner's");
         if (identity_await(fd, COPY_USEC) == 0 && read_all(fd, &verdict, sizeof(verdict)) == 0 && verdict.error == 0)
-                for (uint32_t i = 0, f; i < verdict.doubts && read_all(fd, &f, sizeof(f)) == 0 && f < all_files(task->inventory);
-                     i++)
+                for (uint32_t i = 0, f; i < verdict.doubts && read_all(fd, &f, sizeof(f)) == 0 && f < task->inventory->n_files; i++)
                         ret_doubts[f] = true;
         identity_child_end(pid, fd);
         return verdict.error == 0 ? 0 : explain(task->inventory, &verdict, error);
@@ -448,7 +416,7 @@ static int as_owner(identity_child_fn fn, const struct task *task, bool *ret_dou
 int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int dir_fd, uint64_t max_bytes,
                   struct rm_error *error) {
         const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = dir_fd, .max_bytes = max_bytes };
-        cleanup_free bool *unread = xcalloc(all_files(inventory) + 1, sizeof(*unread));
+        cleanup_free bool *unread = xcalloc(inventory->n_files + 1, sizeof(*unread));
         cleanup_free struct use *uses = uses_of(inventory);
         bool any = false;
         int r;
@@ -467,7 +435,7 @@ int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int 
 int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, bool other_files,
                    char **ret_doubts, struct rm_error *error) {
         const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = copies_fd, .other_files = other_files };
-        cleanup_free bool *doubtful = xcalloc(all_files(inventory) + 1, sizeof(*doubtful));
+        cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
         int r = as_owner(roll_back_as_owner, &task, doubtful, error);
 
         if (r == 0)
@@ -477,7 +445,7 @@ int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spe
 
 int rollback_look(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, struct rm_error *error) {
         const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = copies_fd, .look = true };
-        cleanup_free bool *doubtful = xcalloc(all_files(inventory) + 1, sizeof(*doubtful));
+        cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
 
         return as_owner(roll_back_as_owner, &task, doubtful, error);
 }

@@ -18,9 +18,7 @@ struct rm_error;
  * are left there. */
 int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int dir_fd, uint64_t max_bytes, struct rm_error *error);
 
-/* Files that were closed are cut back to their size of then, if they are the same and only grew (written.h); others of these are left alone, and no error.
- *
- * Of the files that had a path when the processes of `inventory` were saved. One that was open for writing is cut back to its size of then, by a child with the owner's
+/* Of the files that had a path when the processes of `inventory` were saved. One that was open for writing is cut back to its size of then, by a child with the owner's
  * rights; one that was copied gets its contents of then again, from the directory `copies_fd` (-1: there is none), and is made anew if it is gone; one of others must have that size. What stands under its name must be that file (file_identity.h), unless `other_files` are taken for those of the job.
  * -ENOENT: a file is gone; -ERANGE: shorter than it was, unless `other_files`; ROLLBACK_OTHER_FILE: another one; the text names it, and then nothing was changed. `ret_doubts`: names of files, a space between them, that
  * may differ from what they were, since they are written in place, and were written to since; "" if there are none; malloc'ed. */

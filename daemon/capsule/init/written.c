@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,23 +21,25 @@
 #include "daemon/capsule/init/written_internal.h"
 
 enum {
-        PAUSE_USEC = 200000, /* between two looks: the kernel puts equal events together meanwhile */
-        EVENTS_BYTES = 65536,
+        PAUSE_USEC = 200000,  /* the kernel joins equal events between two looks */
+        EVENTS_BYTES = 65536, /* some 500 events */
+        READS_MAX = 4,        /* a program that writes for ever is not waited for */
         MOUNTS_MAX = 64,
-        REPORT_BYTES = 256 * 1024, /* of names */
-        MOUNTINFO_BYTES = 4 * 1024 * 1024,
+        REPORT_BYTES = 256 * 1024, /* a report has so much of names and handles */
         WATCH_USEC = 300000,
 };
 
 struct written {
         struct init *init;
-        struct source source; /* of fanotify(7); fd -1: none */
+        struct source events; /* fd -1: nothing is noticed */
+        struct source mountinfo;
         uint64_t deadline;
-        int64_t begin_nsec; /* what was made since, the payload has probably made */
-        struct written_file *files; /* those that were written last come last */
+        int64_t begin_nsec; /* a file that was made since, the payload has made */
+        struct written_file *files; /* in the order in which they were written */
         struct written_mount mounts[MOUNTS_MAX];
         size_t n_mounts;
-        char *mountinfo; /* as it was then */
+        bool all_watched;
+        int stuck_fd;
 };
 
 /* ---- the table ---- */
@@ -49,7 +50,7 @@ static void file_free(struct written *written, struct written_file *file) {
         free(file);
 }
 
-/* The file is the last in the table then. */
+/* Returns the file, which is the last of the table then. */
 static struct written_file *touch(struct written *written, const struct written_handle *key) {
         struct written_file *file;
 
@@ -75,7 +76,7 @@ static uint64_t number_of(const void *fsid) {
         return number;
 }
 
-/* The record of an event: a file system, a handle, and a name behind it where there is one. */
+/* A record has a file system, a handle, and, where it is one of a directory, a name behind it. */
 static bool take_handle(const struct fanotify_event_info_fid *info, struct written_handle *ret, const char **ret_name) {
         const struct file_handle *handle = (const void *) info->handle;
 
@@ -89,12 +90,20 @@ static bool take_handle(const struct fanotify_event_info_fid *info, struct writt
         return true;
 }
 
+/* Whether somebody else has written is not known after events were lost. */
+static void forget_reports(struct written *written) {
+        for (struct written_file *file = written->files; file; file = file->hh.next)
+                file->told = false;
+}
+
 static void take_event(struct written *written, const struct fanotify_event_metadata *event) {
         const uint8_t *at = (const uint8_t *) event + event->metadata_len, *end = (const uint8_t *) event + event->event_len;
         struct written_handle key, directory;
         const char *name = NULL, *none;
         bool has_key = false;
 
+        if (event->mask & FAN_Q_OVERFLOW)
+                forget_reports(written);
         while (at < end) {
                 const struct fanotify_event_info_fid *info = (const void *) at;
 
@@ -114,14 +123,16 @@ static void take_event(struct written *written, const struct fanotify_event_meta
         }
 }
 
-static void take_events(struct written *written) {
+static void take_events(struct written *written, bool forget) {
         cleanup_free char *events = xcalloc(1, EVENTS_BYTES);
-        ssize_t n;
 
-        while ((n = read(written->source.fd, events, EVENTS_BYTES)) > 0) {
+        for (int reads = 0; reads < READS_MAX; reads++) {
                 const struct fanotify_event_metadata *event = (const void *) events;
+                ssize_t n = read(written->events.fd, events, EVENTS_BYTES);
 
-                while (FAN_EVENT_OK(event, n)) {
+                if (n <= 0)
+                        return;
+                while (!forget && FAN_EVENT_OK(event, n)) {
                         take_event(written, event);
                         n -= event->event_len;
                         event = (const void *) ((const char *) event + event->event_len);
@@ -134,7 +145,7 @@ static void on_events(struct source *source, uint32_t events) {
         struct written *written = source->data;
 
         (void) events;
-        take_events(written);
+        take_events(written, false);
         source_modify(written->init->epoll_fd, source, 0);
         written->deadline = now_usec() + PAUSE_USEC;
 }
@@ -145,49 +156,30 @@ uint64_t written_deadline(const struct written *written) {
 
 void written_timeout(struct written *written) {
         written->deadline = UINT64_MAX;
-        source_modify(written->init->epoll_fd, &written->source, EPOLLIN);
+        source_modify(written->init->epoll_fd, &written->events, EPOLLIN);
 }
 
-struct written *written_create(struct init *init) {
-        struct written *written = xcalloc(1, sizeof(*written));
-        struct timespec now;
-
-        (void) clock_gettime(CLOCK_REALTIME_COARSE, &now); /* as of file systems */
-        written->init = init;
-        written->deadline = UINT64_MAX;
-        written->begin_nsec = (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
-        written->source = (struct source) { .fn = on_events, .data = written };
-        written->source.fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID | FAN_REPORT_DFID_NAME, 0);
-        if (written->source.fd < 0 || source_add(init->epoll_fd, &written->source, EPOLLIN) < 0) {
-                log_info("what programs write is not noticed: %s", strerror(errno));
-                written->source.fd = -1;
-        }
-        return written;
+void written_forget_events(struct written *written) {
+        if (written->events.fd >= 0)
+                take_events(written, true);
 }
 
 /* ---- mounts ---- */
 
-/* What a child tells of a mount that is watched now. */
+/* A child tells of each mount that is watched now; one without a path is the last. */
 struct watched {
         uint64_t file_system;
         char path[PATH_MAX];
 };
-
-static bool is_watched(const struct written *written, const char *path) {
-        for (size_t i = 0; i < written->n_mounts; i++)
-                if (strcmp(written->mounts[i].path, path) == 0)
-                        return true;
-        return false;
-}
 
 /* A server that does not answer may keep the child here. */
 static void watch(const struct written *written, const char *path, int report_fd) {
         struct watched watched = { 0 };
         struct statfs st;
 
-        if (is_watched(written, path) || statfs(path, &st) < 0)
+        if (statfs(path, &st) < 0)
                 return;
-        if (fanotify_mark(written->source.fd, FAN_MARK_ADD | FAN_MARK_MOUNT, FAN_CLOSE_WRITE, AT_FDCWD, path) < 0) {
+        if (fanotify_mark(written->events.fd, FAN_MARK_ADD | FAN_MARK_MOUNT, FAN_CLOSE_WRITE, AT_FDCWD, path) < 0) {
                 log_info("what programs write to %s is not noticed: %s", path, strerror(errno));
                 return;
         }
@@ -197,101 +189,195 @@ static void watch(const struct written *written, const char *path, int report_fd
 }
 
 static void watch_all(int error, int report_fd, const void *arg) {
+        const struct watched last = { 0 };
         const struct written *written = arg;
         char **paths = NULL;
         size_t n = error < 0 ? 0 : mounts_list_writable(written->init->spec, &paths);
 
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n && i < MOUNTS_MAX; i++)
                 watch(written, paths[i], report_fd);
+        (void) write_all(report_fd, &last, sizeof(last));
 }
 
 static void take_watched(struct written *written, int fd) {
         uint64_t end_usec = now_usec() + WATCH_USEC;
         struct watched watched;
 
-        while (written->n_mounts < MOUNTS_MAX && now_usec() < end_usec && identity_await(fd, end_usec - now_usec()) == 0 &&
+        while (now_usec() < end_usec && identity_await(fd, end_usec - now_usec()) == 0 &&
                read_all(fd, &watched, sizeof(watched)) == 0) {
+                if (!*watched.path) {
+                        written->all_watched = true;
+                        return;
+                }
+                if (written->n_mounts == MOUNTS_MAX)
+                        continue;
                 watched.path[sizeof(watched.path) - 1] = '\0';
                 written->mounts[written->n_mounts++] = (struct written_mount) { xstrdup(watched.path), watched.file_system };
         }
 }
 
-void written_watch(struct written *written) {
-        cleanup_free char *seen = NULL;
-        size_t size;
+/* A mark that there is already is not made twice, so all mounts are marked again. */
+static void watch_mounts(struct written *written) {
         pid_t pid;
         int fd;
 
-        if (written->source.fd < 0 || read_file("/proc/self/mountinfo", MOUNTINFO_BYTES, &seen, &size) < 0 ||
-            (written->mountinfo && strcmp(written->mountinfo, seen) == 0))
-                return;
-        free(written->mountinfo);
-        written->mountinfo = take_ptr(seen);
+        written->all_watched = false;
+        for (; written->n_mounts > 0; written->n_mounts--)
+                free(written->mounts[written->n_mounts - 1].path);
         if (identity_child(NULL, 0, watch_all, written, &pid, &fd) < 0)
                 return;
         take_watched(written, fd);
         identity_child_end(pid, fd);
 }
 
+/* The kernel says that the mounts have changed, as by an automounter, and does not say it twice. */
+static void on_mountinfo(struct source *source, uint32_t events) {
+        (void) events;
+        watch_mounts(source->data);
+}
+
+void written_watch(struct written *written) {
+        if (written->events.fd >= 0 && !written->all_watched)
+                watch_mounts(written);
+}
+
+struct written *written_create(struct init *init) {
+        struct written *written = xcalloc(1, sizeof(*written));
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_REALTIME_COARSE, &now); /* as file systems have it */
+        written->init = init;
+        written->deadline = UINT64_MAX;
+        written->stuck_fd = -1;
+        written->begin_nsec = (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
+        written->events = (struct source) { .fn = on_events, .data = written };
+        written->mountinfo = (struct source) { .fn = on_mountinfo, .data = written };
+        written->events.fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID | FAN_REPORT_DFID_NAME, 0);
+        if (written->events.fd < 0 || source_add(init->epoll_fd, &written->events, EPOLLIN) < 0) {
+                log_info("what programs write is not noticed: %s", strerror(errno));
+                written->events.fd = -1;
+                return written;
+        }
+        written->mountinfo.fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+        if (written->mountinfo.fd >= 0)
+                (void) source_add(init->epoll_fd, &written->mountinfo, EPOLLPRI);
+        return written;
+}
+
 /* ---- reports ---- */
 
-static bool is_open(const Capsule__Inventory *inventory, const char *name) {
-        for (size_t i = 0; i < inventory->n_files; i++)
-                if (strcmp(inventory->files[i]->name, name) == 0)
+struct report {
+        struct written *written;
+        struct written_file **files;
+        Capsule__Inventory *inventory;
+        bool *open; /* for writing, by the index in the inventory */
+        size_t bytes;
+};
+
+static bool is_open(const struct report *report, const char *name) {
+        for (size_t i = 0; i < report->inventory->n_files; i++)
+                if (report->open[i] && strcmp(report->inventory->files[i]->name, name) == 0)
                         return true;
         return false;
 }
 
-/* One that has changed although nobody here has written to it since the last report belongs to others, too. */
-static void note_others(struct written_file *file, const Capsule__ClosedFile *found) {
+static void add(struct report *report, Capsule__ClosedFile *closed) {
+        Capsule__Inventory *inventory = report->inventory;
+
+        report->bytes += capsule__closed_file__get_packed_size(closed);
+        if (report->bytes > REPORT_BYTES)
+                capsule__closed_file__free_unpacked(closed, NULL);
+        else
+                inventory->closed_files[inventory->n_closed_files++] = closed;
+}
+
+/* A file that has changed although the payload has not written to it since the last report is
+ * written by others too. One that is open has not been told by an event yet. */
+static void note_others(struct written_file *file, const Capsule__InventoryFile *found) {
         if (file->told && file->writes == file->told_writes &&
-            (file->told_size_bytes != found->file->size_bytes || file->told_mtime_nsec != found->file->mtime_nsec))
+            (file->told_size_bytes != found->size_bytes || file->told_mtime_nsec != found->mtime_nsec))
                 file->others = true;
         file->told = true;
         file->told_writes = file->writes;
-        file->told_size_bytes = found->file->size_bytes;
-        file->told_mtime_nsec = found->file->mtime_nsec;
+        file->told_size_bytes = found->size_bytes;
+        file->told_mtime_nsec = found->mtime_nsec;
 }
 
-static bool is_wanted(const struct written *written, const struct written_file *file, const Capsule__ClosedFile *found,
-                      const Capsule__Inventory *inventory) {
-        return !file->others && (file->writes > 1 || found->file->birth_nsec >= written->begin_nsec) &&
-               !is_open(inventory, found->file->name);
-}
+static void on_found(void *arg, size_t i, Capsule__ClosedFile *found) {
+        struct report *report = arg;
+        struct written_file *file = report->files[i];
 
-void written_report(struct written *written, Capsule__Inventory *inventory) {
-        struct written_look look = { .spec = written->init->spec, .mounts = written->mounts, .n_mounts = written->n_mounts };
-        Capsule__Inventory *found;
-        struct written_file *file, *next;
-        size_t i = 0, bytes = 0;
-
-        if (written->source.fd >= 0)
-                take_events(written);
-        look.files = written->files;
-        found = written->files ? written_look(&look) : NULL;
-        if (!found)
+        if (is_open(report, found->file->name)) {
+                file->told = false;
+                capsule__closed_file__free_unpacked(found, NULL);
                 return;
-        inventory->closed_files =
-                xcalloc(found->n_closed_files + 1, sizeof(*inventory->closed_files)); /* NOLINT(bugprone-sizeof-expression) */
-        HASH_ITER (hh, written->files, file, next) {
-                Capsule__ClosedFile *closed = found->closed_files[i++];
-
-                if (!*closed->file->name) {
-                        file_free(written, file);
-                        continue;
-                }
-                note_others(file, closed);
-                bytes += strlen(closed->file->name);
-                if (bytes > REPORT_BYTES || !is_wanted(written, file, closed, inventory))
-                        continue;
-                closed->writes = file->writes;
-                inventory->closed_files[inventory->n_closed_files++] = closed;
-                found->closed_files[i - 1] = NULL;
         }
-        capsule__inventory__free_unpacked(found, NULL);
+        note_others(file, found->file);
+        found->writes = file->writes;
+        found->others = file->others;
+        add(report, found);
 }
 
-/* Of the mount that the path lies in. */
+static void copy_bytes(const struct written_handle *handle, ProtobufCBinaryData *ret) {
+        ret->len = handle->bytes;
+        ret->data = xcalloc(1, handle->bytes + 1);
+        memcpy(ret->data, handle->handle, handle->bytes);
+}
+
+/* The other node finds the file by its handles, if it is there. */
+static Capsule__ClosedFile *name_file(const struct written_file *file) {
+        Capsule__ClosedFile *closed = xcalloc(1, sizeof(*closed));
+
+        capsule__closed_file__init(closed);
+        closed->file = xcalloc(1, sizeof(*closed->file));
+        capsule__inventory_file__init(closed->file);
+        closed->file->name = xstrdup(file->name);
+        closed->file->handle_type = file->key.type;
+        copy_bytes(&file->key, &closed->file->handle);
+        closed->file_system = file->key.file_system;
+        closed->directory_type = file->directory.type;
+        copy_bytes(&file->directory, &closed->directory);
+        closed->writes = file->writes;
+        closed->others = file->others;
+        return closed;
+}
+
+static void look_at_files(struct report *report, size_t n) {
+        struct written *written = report->written;
+        struct written_look look = { .spec = written->init->spec,
+                                     .mounts = written->mounts,
+                                     .n_mounts = written->n_mounts,
+                                     .files = report->files,
+                                     .n = n,
+                                     .stuck_fd = written->stuck_fd };
+
+        written_look(&look, on_found, report);
+        written->stuck_fd = look.stuck_fd;
+}
+
+void written_report(struct written *written, bool look, Capsule__Inventory *inventory) {
+        size_t n = 0, all = HASH_COUNT(written->files);
+        cleanup_free bool *open = inventory_find_written(inventory);
+        cleanup_free struct written_file **files = NULL;
+        struct report report = { .written = written, .inventory = inventory, .open = open };
+
+        inventory->made_since_nsec = written->begin_nsec;
+        if (written->events.fd >= 0)
+                take_events(written, false);
+        all = HASH_COUNT(written->files);
+        if (all == 0)
+                return;
+        report.files = files = xcalloc(all, sizeof(struct written_file *));
+        inventory->closed_files = xcalloc(all, sizeof(Capsule__ClosedFile *));
+        for (struct written_file *file = written->files; file; file = file->hh.next)
+                files[all - ++n] = file;
+        if (look)
+                look_at_files(&report, all);
+        for (size_t i = 0; i < all && !look; i++)
+                add(&report, name_file(files[i]));
+}
+
+/* Returns the file system of the mount that the path lies in. */
 static uint64_t file_system_of(const struct written *written, const char *path) {
         const struct written_mount *of = NULL;
 
@@ -301,19 +387,37 @@ static uint64_t file_system_of(const struct written *written, const char *path) 
         return of ? of->file_system : 0;
 }
 
-void written_load(struct written *written, const Capsule__Inventory *inventory) {
-        for (size_t i = 0; i < inventory->n_closed_files; i++) {
-                const Capsule__ClosedFile *closed = inventory->closed_files[i];
-                struct written_handle key = { .type = closed->file->handle_type, .bytes = (uint32_t) closed->file->handle.len };
-                struct written_file *file;
+static bool set_handle(struct written_handle *handle, uint64_t file_system, int32_t type, const ProtobufCBinaryData *bytes) {
+        *handle = (struct written_handle) { .file_system = file_system, .type = type };
+        if (bytes->len > sizeof(handle->handle))
+                return false;
+        handle->bytes = (uint32_t) bytes->len;
+        if (bytes->len > 0)
+                memcpy(handle->handle, bytes->data, bytes->len);
+        return true;
+}
 
-                if (key.bytes == 0 || key.bytes > sizeof(key.handle))
-                        continue;
-                memcpy(key.handle, closed->file->handle.data, key.bytes);
-                key.file_system = file_system_of(written, closed->file->name);
-                file = touch(written, &key);
-                free(file->name);
-                file->name = xstrdup(closed->file->name);
-                file->writes = closed->writes > 1 ? closed->writes : 2; /* it was reported, so it counts from now on */
-        }
+static void load_file(struct written *written, const Capsule__ClosedFile *closed) {
+        bool by_handle = closed->directory.len > 0;
+        uint64_t file_system = by_handle ? closed->file_system : file_system_of(written, closed->file->name);
+        struct written_handle key, directory;
+        struct written_file *file;
+
+        if (closed->file->handle.len == 0 || !set_handle(&key, file_system, closed->file->handle_type, &closed->file->handle) ||
+            !set_handle(&directory, file_system, closed->directory_type, &closed->directory))
+                return;
+        file = touch(written, &key);
+        free(file->name);
+        file->name = xstrdup(closed->file->name);
+        file->directory = directory;
+        file->writes = closed->writes;
+        file->others = closed->others;
+}
+
+/* They come with the ones that were written last first. */
+void written_load(struct written *written, const Capsule__Inventory *inventory) {
+        if (inventory->made_since_nsec > 0 && inventory->made_since_nsec < written->begin_nsec)
+                written->begin_nsec = inventory->made_since_nsec;
+        for (size_t i = inventory->n_closed_files; i > 0; i--)
+                load_file(written, inventory->closed_files[i - 1]);
 }

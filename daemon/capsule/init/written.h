@@ -1,8 +1,10 @@
-/* Which files the payload has written and closed again, as a program does that adds to a file in each of its steps. They are no part of an image, but a restart takes back what was
- * added to them since (rollback.h). */
+/* Which files the payload has written and closed again, as a program does that adds to a file in
+ * each of its steps. These files are no part of an image, but a restart takes back what was added
+ * to them since the checkpoint (rollback.h). */
 #ifndef RM_DAEMON_CAPSULE_INIT_WRITTEN_H
 #define RM_DAEMON_CAPSULE_INIT_WRITTEN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/capsule.pb-c.h"
@@ -11,26 +13,33 @@ struct init;
 struct written;
 
 enum {
-        WRITTEN_FILES_MAX = 256, /* the ones that were written last */
-        WRITTEN_TAIL_BYTES = 4096, /* how much of a file's end ClosedFile.tail_hash is of */
+        WRITTEN_FILES_MAX = 256,   /* the files that were written last are known */
+        WRITTEN_PART_BYTES = 4096, /* a hash is of so much of a file's begin, and of its end */
 };
 
-/* Never fails; lives as long as the process. A kernel or a file system that cannot tell what is written is left out. */
+/* Creation never fails; the result lives as long as the process. Without fanotify(7), or on a file
+ * system whose files it cannot name, nothing is noticed, and the log of the capsule says so. */
 struct written *written_create(struct init *init);
-/* Watches all mounts that the payload may write to and others see; what was watched before stays so. */
+/* Watches all mounts that the payload may write to and that others see too; a change of the mounts
+ * is noticed later, but a restore calls this to be sure. */
 void written_watch(struct written *written);
 
-/* As of other parts of the loop: UINT64_MAX without one. */
+/* The time of the next look at events, as of other parts of the loop; UINT64_MAX without one. */
 uint64_t written_deadline(const struct written *written);
 void written_timeout(struct written *written);
 
-/* While the payload stands still: adds to `inventory` the files that it alone has written more than once, or made, and has not open. A child looks at them with the rights of the
- * owner; what it cannot do in a third of a second is left out. */
-void written_report(struct written *written, Capsule__Inventory *inventory);
-/* What is restored has written these. */
+/* Adds what is known to `inventory`, while the payload stands still. With `look`, as a checkpoint
+ * needs it, a child with the owner's rights finds the files and tells their sizes; what it has not
+ * told within a third of a second is left out. Without it the files are only named for the other
+ * end. */
+void written_report(struct written *written, bool look, Capsule__Inventory *inventory);
+/* The files of `inventory` were written by what is being restored. */
 void written_load(struct written *written, const Capsule__Inventory *inventory);
+/* Forgets events up to now: rmd's own processes have caused them in a restore. */
+void written_forget_events(struct written *written);
 
-/* Of the end of the file `fd`, up to its byte `size_bytes`. 0: it cannot be read, or is shorter. Pure but for the file. */
-uint64_t written_tail_hash(int fd, uint64_t size_bytes);
+/* Hashes the begin and the end of a file's first `size_bytes`. Returns 0 when they cannot be read,
+ * or are none. Pure but for the file. */
+uint64_t written_hash(int fd, uint64_t size_bytes);
 
 #endif

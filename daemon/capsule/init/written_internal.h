@@ -21,14 +21,14 @@ struct written_handle {
 struct written_file {
         UT_hash_handle hh;
         struct written_handle key;
-        struct written_handle directory;
-        char *name;     /* in the directory, or a whole path if that has no handle */
-        unsigned writes; /* how often it was closed by who could write */
-        bool told;      /* with the next three, in a report */
+        struct written_handle directory; /* without bytes: `name` is a whole path */
+        char *name;
+        unsigned writes; /* how often somebody who could write has closed it */
+        bool told;       /* the next three are of the last report */
         unsigned told_writes;
         uint64_t told_size_bytes;
         int64_t told_mtime_nsec;
-        bool others; /* write to it, too */
+        bool others; /* somebody else writes to it too, so that it is never cut back */
 };
 
 struct written_mount {
@@ -36,16 +36,18 @@ struct written_mount {
         uint64_t file_system;
 };
 
-/* What a look needs to find files by their handles. */
 struct written_look {
         const Capsule__Spec *spec;
         const struct written_mount *mounts;
         size_t n_mounts;
-        const struct written_file *files; /* in the order of the table */
+        struct written_file *const *files; /* the ones that were written last come first */
+        size_t n;
+        int stuck_fd; /* of the child of an earlier look that a file system keeps; -1: none */
 };
 
-/* What is known of each file, in the same order; a name of "" where it was not found. NULL: it takes too long, or cannot be looked at. Free it with
- * capsule__inventory__free_unpacked(). */
-Capsule__Inventory *written_look(const struct written_look *look);
+/* Tells of each file that is found under its name, in the order of `files`, as soon as that is
+ * known. */
+typedef void (*written_found_fn)(void *arg, size_t i, Capsule__ClosedFile *found);
+void written_look(struct written_look *look, written_found_fn found, void *arg);
 
 #endif

@@ -2,10 +2,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -17,27 +20,35 @@
 #include "daemon/capsule/init/written.h"
 #include "daemon/capsule/init/written_internal.h"
 
-enum { LOOK_USEC = 300000, LOOK_MAX_BYTES = 4 * 1024 * 1024 };
+enum { LOOK_USEC = 300000, FOUND_MAX_BYTES = 65536 };
 
 union handle {
         struct file_handle head;
         char bytes[sizeof(struct file_handle) + FILE_HANDLE_MAX];
 };
 
-uint64_t written_tail_hash(int fd, uint64_t size_bytes) {
-        uint8_t tail[WRITTEN_TAIL_BYTES];
-        size_t bytes = size_bytes < sizeof(tail) ? (size_t) size_bytes : sizeof(tail);
+/* What goes before each file that was found. */
+struct found {
+        uint32_t index;
+        uint32_t bytes;
+};
+
+/* A file that is written in place as well as added to, as HDF5, NetCDF and SQLite do it, has
+ * another begin then. */
+uint64_t written_hash(int fd, uint64_t size_bytes) {
+        uint8_t parts[2 * WRITTEN_PART_BYTES];
+        size_t bytes = size_bytes < WRITTEN_PART_BYTES ? (size_t) size_bytes : WRITTEN_PART_BYTES;
         uint64_t hash;
 
-        if (pread(fd, tail, bytes, (off_t) (size_bytes - bytes)) != (ssize_t) bytes)
+        if (bytes == 0 || pread(fd, parts, bytes, 0) != (ssize_t) bytes ||
+            pread(fd, parts + bytes, bytes, (off_t) (size_bytes - bytes)) != (ssize_t) bytes)
                 return 0;
-        hash = XXH3_64bits(tail, bytes);
+        hash = XXH3_64bits(parts, 2 * bytes);
         return hash != 0 ? hash : 1;
 }
 
 /* ---- the child: where a file is ---- */
 
-/* The directory by this path of a mount, or -1. A server does not answer at once; the rest of them are not looked at then. */
 static int open_directory(const char *mount, const struct written_handle *directory) {
         cleanup_close int mount_fd = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         union handle handle;
@@ -78,10 +89,9 @@ static bool has_handle(const struct written_file *file, const struct file_identi
                memcmp(file->key.handle, identity->handle, identity->bytes) == 0;
 }
 
-/* False: another file has its name now, or nobody may read it. */
-static bool describe(const struct written_file *file, const char *path, Capsule__ClosedFile *ret) {
+/* Returns false when another file has its name now, or the owner may not read it. */
+static bool describe(const struct written_file *file, const char *path, struct file_identity *identity, Capsule__ClosedFile *ret) {
         cleanup_close int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        struct file_identity *identity = xcalloc(1, sizeof(*identity)); /* lent to `ret`, until the child ends */
         struct stat st;
 
         if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
@@ -89,9 +99,7 @@ static bool describe(const struct written_file *file, const char *path, Capsule_
         file_identity_take(fd, "", &st, identity);
         if (!has_handle(file, identity))
                 return false;
-        ret->tail_hash = written_tail_hash(fd, (uint64_t) st.st_size);
-        if (ret->tail_hash == 0)
-                return false;
+        ret->hash = written_hash(fd, (uint64_t) st.st_size);
         ret->file->mode = st.st_mode;
         ret->file->uid = st.st_uid;
         ret->file->gid = st.st_gid;
@@ -101,66 +109,95 @@ static bool describe(const struct written_file *file, const char *path, Capsule_
         return true;
 }
 
-static Capsule__ClosedFile *closed_file(void) {
-        Capsule__ClosedFile *closed = xcalloc(1, sizeof(*closed));
+static void tell_file(const struct written_file *file, size_t index, char *path, int report_fd) {
+        Capsule__ClosedFile closed = CAPSULE__CLOSED_FILE__INIT;
+        Capsule__InventoryFile description = CAPSULE__INVENTORY_FILE__INIT;
+        cleanup_free uint8_t *data = NULL;
+        struct file_identity identity;
+        struct found found = { .index = (uint32_t) index };
 
-        capsule__closed_file__init(closed);
-        closed->file = xcalloc(1, sizeof(*closed->file));
-        capsule__inventory_file__init(closed->file);
-        return closed;
+        closed.file = &description;
+        description.name = path;
+        if (!describe(file, path, &identity, &closed))
+                return;
+        found.bytes = (uint32_t) capsule__closed_file__get_packed_size(&closed);
+        data = xcalloc(1, found.bytes + sizeof(found));
+        memcpy(data, &found, sizeof(found));
+        (void) capsule__closed_file__pack(&closed, data + sizeof(found));
+        (void) write_all(report_fd, data, found.bytes + sizeof(found));
 }
 
-static void send_all(int report_fd, const Capsule__Inventory *found) {
-        uint64_t size = capsule__inventory__get_packed_size(found);
-        cleanup_free uint8_t *data = xcalloc(1, (size_t) size + 1);
-
-        (void) capsule__inventory__pack(found, data);
-        if (write_all(report_fd, &size, sizeof(size)) == 0)
-                (void) write_all(report_fd, data, (size_t) size);
-}
-
-/* Only to find the paths it may do more than the owner. It ends, and frees nothing. */
+/* The child may do more than the owner only to find paths. It ends afterwards, and frees
+ * nothing. */
 static void look_as_owner(int error, int report_fd, const void *arg) {
         const struct written_look *look = arg;
-        Capsule__ClosedFile *list[WRITTEN_FILES_MAX];
-        Capsule__Inventory found = CAPSULE__INVENTORY__INIT;
-        char *paths[WRITTEN_FILES_MAX];
-        const struct written_file *file;
+        char **paths = xcalloc(look->n, sizeof(*paths));
 
-        found.closed_files = list;
-        for (file = look->files; file && error == 0; file = file->hh.next) {
-                list[found.n_closed_files] = closed_file();
-                paths[found.n_closed_files++] = find_path(look, file);
-        }
+        for (size_t i = 0; i < look->n && error == 0; i++)
+                paths[i] = find_path(look, look->files[i]);
         if (error < 0 || capabilities_keep(0) < 0)
                 return;
-        file = look->files;
-        for (size_t i = 0; i < found.n_closed_files; i++, file = file->hh.next)
-                if (paths[i] && describe(file, paths[i], list[i]))
-                        list[i]->file->name = paths[i];
-        send_all(report_fd, &found);
+        for (size_t i = 0; i < look->n; i++)
+                if (paths[i])
+                        tell_file(look->files[i], i, paths[i], report_fd);
 }
 
 /* ---- PID 1 ---- */
 
-Capsule__Inventory *written_look(const struct written_look *look) {
+static bool take_found(int fd, size_t n, written_found_fn fn, void *arg) {
         cleanup_free uint8_t *data = NULL;
-        Capsule__Inventory *found = NULL;
-        uint64_t size = 0;
+        Capsule__ClosedFile *closed;
+        struct found found;
+
+        if (read_all(fd, &found, sizeof(found)) < 0 || found.index >= n || found.bytes > FOUND_MAX_BYTES)
+                return false;
+        data = xcalloc(1, found.bytes + 1);
+        if (read_all(fd, data, found.bytes) < 0)
+                return false;
+        closed = capsule__closed_file__unpack(NULL, found.bytes, data);
+        if (closed)
+                fn(arg, found.index, closed);
+        return closed;
+}
+
+static bool has_ended(int pidfd) {
+        struct pollfd process = { .fd = pidfd, .events = POLLIN };
+
+        return poll(&process, 1, 0) != 0;
+}
+
+/* A child that a file system keeps is not waited for, and no other one is sent after it. */
+static void end_child(struct written_look *look, pid_t pid, int fd, bool answered) {
+        if (answered) {
+                identity_child_end(pid, fd);
+                return;
+        }
+        (void) close(fd);
+        look->stuck_fd = (int) syscall(SYS_pidfd_open, pid, 0);
+        (void) kill(pid, SIGKILL);
+}
+
+void written_look(struct written_look *look, written_found_fn found, void *arg) {
+        uint64_t end_usec = now_usec() + LOOK_USEC;
         pid_t pid;
         int fd;
 
+        if (look->stuck_fd >= 0 && !has_ended(look->stuck_fd))
+                return;
+        if (look->stuck_fd >= 0)
+                (void) close(look->stuck_fd);
+        look->stuck_fd = -1;
         if (identity_child(look->spec, CAPABILITY(CAP_DAC_READ_SEARCH), look_as_owner, look, &pid, &fd) < 0)
-                return NULL;
-        if (identity_await(fd, LOOK_USEC) == 0 && read_all(fd, &size, sizeof(size)) == 0 && size <= LOOK_MAX_BYTES) {
-                data = xcalloc(1, (size_t) size + 1);
-                if (read_all(fd, data, (size_t) size) == 0)
-                        found = capsule__inventory__unpack(NULL, (size_t) size, data);
+                return;
+        for (;;) {
+                uint64_t now = now_usec();
+
+                if (now >= end_usec || identity_await(fd, end_usec - now) < 0) {
+                        end_child(look, pid, fd, false);
+                        return;
+                }
+                if (!take_found(fd, look->n, found, arg))
+                        break;
         }
-        identity_child_end(pid, fd);
-        if (found && found->n_closed_files != HASH_COUNT(look->files)) {
-                capsule__inventory__free_unpacked(found, NULL);
-                found = NULL;
-        }
-        return found;
+        end_child(look, pid, fd, true);
 }

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "daemon/capsule/init/file_identity.h"
 #include "daemon/capsule/init/inventory.h"
 #include "daemon/capsule/init/rollback.h"
+#include "daemon/capsule/init/rollback_closed.h"
 #include "daemon/capsule/init/written.h"
 
 enum { OWNER = 4242, SAVED_BYTES = 100, NOW_BYTES = 150, SHARED = 8 };
@@ -599,8 +601,8 @@ static void add(const struct scene *s, char c, size_t bytes) {
         assert_int_equal(write_all(fd, data, bytes), 0);
 }
 
-/* The file was closed when it was saved, and has `bytes` of an 'a'. */
-static void save_closed(struct scene *s, Capsule__ClosedFile *closed, size_t bytes) {
+/* The file was closed when it was saved, has `bytes` of an 'a', and was made by the job if that is so. */
+static void save_closed(struct scene *s, Capsule__ClosedFile *closed, size_t bytes, bool made) {
         static Capsule__ClosedFile *list[1];
         cleanup_close int fd = -1;
 
@@ -609,62 +611,125 @@ static void save_closed(struct scene *s, Capsule__ClosedFile *closed, size_t byt
         fd = open(s->path, O_RDONLY | O_CLOEXEC);
         capsule__closed_file__init(closed);
         closed->file = &s->file;
-        closed->tail_hash = written_tail_hash(fd, bytes);
+        closed->hash = written_hash(fd, bytes);
+        closed->writes = 2;
         list[0] = closed;
         s->inventory.n_files = s->inventory.n_tasks = 0;
         s->inventory.closed_files = list;
         s->inventory.n_closed_files = 1;
+        s->inventory.made_since_nsec = made ? 1 : INT64_MAX;
+}
+
+static void take_back(struct scene *s, const char *doubts) {
+        free(s->doubts);
+        s->doubts = rollback_closed(&s->inventory, &s->spec);
+        assert_string_equal(s->doubts, doubts);
 }
 
 static void test_closed(void **state) {
-        static const size_t sizes[] = { 0, 1, SAVED_BYTES, WRITTEN_TAIL_BYTES, 3 * WRITTEN_TAIL_BYTES + 7 };
+        static const size_t sizes[] = { 1, SAVED_BYTES, WRITTEN_PART_BYTES, 3 * WRITTEN_PART_BYTES + 7 };
         struct scene *s = *state;
         Capsule__ClosedFile closed;
 
         for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
-                save_closed(s, &closed, sizes[i]);
-                assert_int_equal(roll_back(s), 0);
-                add(s, 'b', NOW_BYTES);
-                assert_int_equal(rollback_look(&s->inventory, &s->spec, -1, &s->error), 0);
-                assert_int_equal(size_of(s->path), sizes[i] + NOW_BYTES);
-                assert_int_equal(roll_back(s), 0);
+                save_closed(s, &closed, sizes[i], true);
+                closed.writes = 1;
+                take_back(s, "");
                 contents_are(s, 'a', sizes[i]);
-                assert_string_equal(s->doubts, "");
+                add(s, 'b', NOW_BYTES);
+                take_back(s, "");
+                contents_are(s, 'a', sizes[i]);
         }
 }
 
-/* What is no longer what it was, but longer, is left alone. */
+/* The name of the only file in the directory beside the one that it is about, or NULL. */
+static char *other_name(const struct scene *s) {
+        DIR *dir = opendir(s->dir);
+        struct dirent *entry;
+        char *name = NULL;
+
+        assert_non_null(dir);
+        while ((entry = readdir(dir)))
+                if (entry->d_name[0] != '.' && strcmp(entry->d_name, "file") != 0)
+                        name = xstrdup(entry->d_name);
+        (void) closedir(dir);
+        return name;
+}
+
+/* What was added to it may be somebody else's. */
+static void test_closed_of_others(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *kept = NULL, *path = NULL, *found = NULL;
+        Capsule__ClosedFile closed;
+        size_t bytes;
+
+        save_closed(s, &closed, SAVED_BYTES, false);
+        closed.writes = 1; /* it need not be the job's at all */
+        add(s, 'b', 7);
+        take_back(s, s->path);
+        assert_int_equal(size_of(s->path), SAVED_BYTES + 7);
+        assert_null(other_name(s));
+        closed.writes = 2;
+        closed.others = true;
+        take_back(s, s->path);
+        assert_int_equal(size_of(s->path), SAVED_BYTES + 7);
+        closed.others = false;
+        take_back(s, s->path);
+        contents_are(s, 'a', SAVED_BYTES);
+        kept = other_name(s);
+        assert_non_null(kept);
+        assert_true(strncmp(kept, "file.cut-", 9) == 0);
+        path = xasprintf("%s/%s", s->dir, kept);
+        assert_int_equal(read_file(path, 100, &found, &bytes), 0);
+        assert_string_equal(found, "bbbbbbb");
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(truncate(s->path, SAVED_BYTES + (16 << 20) + 1), 0); /* too much to be kept */
+        take_back(s, s->path);
+        assert_int_equal(size_of(s->path), SAVED_BYTES + (16 << 20) + 1);
+        assert_null(other_name(s));
+}
+
+/* A file that is longer, but no longer what it was, is left alone. */
 static void test_closed_and_changed(void **state) {
         struct scene *s = *state;
         cleanup_free char *theirs = xasprintf("%s/theirs", s->dir);
+        cleanup_close int fd = -1;
         Capsule__ClosedFile closed;
 
-        save_closed(s, &closed, SAVED_BYTES);
+        save_closed(s, &closed, SAVED_BYTES, true);
         fill(s, 'b', NOW_BYTES); /* written anew */
-        assert_int_equal(roll_back(s), 0);
+        take_back(s, s->path);
         contents_are(s, 'b', NOW_BYTES);
-        assert_string_equal(s->doubts, s->path);
         fill(s, 'b', SAVED_BYTES - 1); /* shorter */
-        assert_int_equal(roll_back(s), 0);
+        take_back(s, "");
         contents_are(s, 'b', SAVED_BYTES - 1);
-        assert_string_equal(s->doubts, "");
+        save_closed(s, &closed, 3 * WRITTEN_PART_BYTES, true);
+        add(s, 'a', 1);
+        fd = open(s->path, O_WRONLY | O_CLOEXEC);
+        assert_int_equal(pwrite(fd, "b", 1, 5), 1); /* its begin tells how much it has, as in HDF5 */
+        take_back(s, s->path);
+        assert_int_equal(size_of(s->path), 3 * WRITTEN_PART_BYTES + 1);
+        save_closed(s, &closed, 0, true); /* nothing tells that it only grew */
+        add(s, 'a', 1);
+        take_back(s, s->path);
+        contents_are(s, 'a', 1);
+        save_closed(s, &closed, SAVED_BYTES, true);
         fill(s, 'a', NOW_BYTES);
         assert_int_equal(chmod(s->path, 0), 0); /* not to be opened */
-        assert_int_equal(roll_back(s), 0);
+        take_back(s, "");
         assert_int_equal(size_of(s->path), NOW_BYTES);
         replace(s, 'a', NOW_BYTES); /* another one */
-        assert_int_equal(roll_back(s), 0);
+        take_back(s, "");
         contents_are(s, 'a', NOW_BYTES);
         assert_int_equal(chown(s->path, OWNER + 1, OWNER), 0); /* another owner */
         s->file.inode = 0;
-        assert_int_equal(roll_back(s), 0);
+        take_back(s, "");
         assert_int_equal(size_of(s->path), NOW_BYTES);
         assert_int_equal(rename(s->path, theirs), 0); /* gone */
-        assert_int_equal(roll_back(s), 0);
+        take_back(s, "");
         assert_int_equal(symlink(theirs, s->path), 0);
-        assert_int_equal(roll_back(s), 0);
+        take_back(s, "");
         assert_int_equal(size_of(theirs), NOW_BYTES);
-        assert_string_equal(s->doubts, "");
 }
 
 int main(void) {
@@ -691,6 +756,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_own_file_systems, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_only_looked_at, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_closed, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_closed_of_others, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_closed_and_changed, setup, teardown),
         };
 
