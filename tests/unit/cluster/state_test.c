@@ -965,6 +965,24 @@ int running(struct world *w, uint64_t job) {
         return apply_command(w, &command);
 }
 
+void start_job(struct world *w, uint64_t job, const char *const *nodes, const uint32_t *ranks, size_t n) {
+        assert_int_equal(place(w, job, "n1", nodes, ranks, n), 0);
+        assert_int_equal(ready(w, job, STATE_HEAD, "n1"), 0);
+        for (size_t i = 0; i < n; i++)
+                assert_int_equal(ready(w, job, (int32_t) i, nodes[i]), 0);
+        assert_int_equal(running(w, job), 0);
+}
+
+Rm__Job *job_of(const struct world *w, uint64_t job) {
+        return state_job(w->state, job);
+}
+
+void expect_refused(struct world *w, int code, const char *text) {
+        assert_int_equal(code, -EDQUOT);
+        if (!strstr(w->error, text))
+                fail_msg("\"%s\" does not say \"%s\"", w->error, text);
+}
+
 int cancel(struct world *w, uint64_t job, uint32_t signal, bool timeout) {
         COMMAND(JobCancel, job_cancel, JOB_CANCEL);
 

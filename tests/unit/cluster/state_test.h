@@ -97,6 +97,12 @@ void let_restart(struct world *w, uint64_t job, uint32_t restarts);
 int node_fence(struct world *w, const char *node, uint64_t down_since, bool fenced, const char *text);
 int restart(struct world *w, uint64_t job, uint32_t attempt, const char *node, bool down);
 int running(struct world *w, uint64_t job);
+/* The job is placed with its head on n1 and so many ranks on these nodes, all capsules are ready, and it
+ * is RUNNING. */
+void start_job(struct world *w, uint64_t job, const char *const *nodes, const uint32_t *ranks, size_t n);
+Rm__Job *job_of(const struct world *w, uint64_t job);
+/* The last command was refused by a limit of its user, with this in its text. */
+void expect_refused(struct world *w, int code, const char *text);
 int cancel(struct world *w, uint64_t job, uint32_t signal, bool timeout);
 int ends(struct world *w, uint64_t job, int32_t exit_code, int final_state, const char *reason);
 enum end_way { BY_ITSELF, KILLED, LOST };

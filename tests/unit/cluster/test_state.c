@@ -32,10 +32,6 @@ static const Rm__Node *node_of(const struct world *w, const char *name) {
         return state_node(w->state, name);
 }
 
-static const Rm__Job *job_of(const struct world *w, uint64_t id) {
-        return state_job(w->state, id);
-}
-
 static const char *node_word(const struct world *w, const char *name) {
         return state_node_word(w->indexed, node_of(w, name));
 }
@@ -1552,11 +1548,7 @@ static uint64_t run_restartable(struct world *w, uint32_t restarts) {
         uint64_t job = (uint64_t) submit(w, 4);
 
         let_restart(w, job, restarts);
-        assert_int_equal(place(w, job, "n1", nodes, ranks, 2), 0);
-        assert_int_equal(ready(w, job, STATE_HEAD, "n1"), 0);
-        assert_int_equal(ready(w, job, 0, "n1"), 0);
-        assert_int_equal(ready(w, job, 1, "n2"), 0);
-        assert_int_equal(running(w, job), 0);
+        start_job(w, job, nodes, ranks, 2);
         return job;
 }
 

@@ -10,18 +10,9 @@ static int set_up(void **state) {
         return world_start(state, 3, 2);
 }
 
-static void expect_refused(struct world *w, int code, const char *text) {
-        assert_int_equal(code, -EDQUOT);
-        if (!strstr(w->error, text))
-                fail_msg("\"%s\" does not say \"%s\"", w->error, text);
-}
-
 /* Head and group 0 on n1, group 1 on n2. */
 static void start(struct world *w, uint64_t id) {
-        assert_int_equal(place(w, id, "n1", places, ones, 2), 0);
-        for (int32_t i = -1; i < 2; i++)
-                assert_int_equal(ready(w, id, i, i == 1 ? "n2" : "n1"), 0);
-        assert_int_equal(running(w, id), 0);
+        start_job(w, id, places, ones, 2);
 }
 
 static uint64_t running_job(struct world *w) {

@@ -21,15 +21,8 @@ static uint64_t running_job(struct world *w) {
 
         assert_true(id > 0);
         let_restart(w, (uint64_t) id, 5);
-        assert_int_equal(place(w, (uint64_t) id, "n1", nodes, ranks, 2), 0);
-        for (int32_t i = -1; i < 2; i++)
-                assert_int_equal(ready(w, (uint64_t) id, i, i == 1 ? "n2" : "n1"), 0);
-        assert_int_equal(running(w, (uint64_t) id), 0);
+        start_job(w, (uint64_t) id, nodes, ranks, 2);
         return (uint64_t) id;
-}
-
-static Rm__Job *job_of(struct world *w, uint64_t id) {
-        return state_job(w->state, id);
 }
 
 /* Copies: of n1's parts on n2, of n2's on n3. */

@@ -39,10 +39,7 @@ static uint64_t running_job(struct world *w) {
         static const uint32_t ranks[] = { 2, 2 };
         uint64_t id = (uint64_t) submit_resizable(w, 4, 2, 1);
 
-        assert_int_equal(place(w, id, "n1", nodes, ranks, 2), 0);
-        for (int32_t i = -1; i < 2; i++)
-                assert_int_equal(ready(w, id, i, i == 1 ? "n2" : "n1"), 0);
-        assert_int_equal(running(w, id), 0);
+        start_job(w, id, nodes, ranks, 2);
         assert_int_equal(resize_told(w, id, 0, 0, 0, false), 0);
         return id;
 }

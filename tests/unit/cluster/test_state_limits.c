@@ -13,22 +13,12 @@ static int set_up(void **state) {
         return world_start(state, 3, 2);
 }
 
-static Rm__Job *job_of(struct world *w, uint64_t id) {
-        return state_job(w->state, id);
-}
-
 static Rm__UserLimits limits_of(uint32_t jobs, uint64_t ranks) {
         Rm__UserLimits limits = RM__USER_LIMITS__INIT;
 
         limits.jobs = jobs;
         limits.ranks = ranks;
         return limits;
-}
-
-static void expect_refused(struct world *w, int code, const char *text) {
-        assert_int_equal(code, -EDQUOT);
-        if (!strstr(w->error, text))
-                fail_msg("\"%s\" does not say \"%s\"", w->error, text);
 }
 
 /* One of at most `max_jobs` and `max_ranks`; the number or the (negative) code. */
@@ -54,10 +44,7 @@ static int submit_within(struct world *w, uint32_t ranks, uint32_t active, uint3
 
 /* Head and group 0 on n1, group 1 on n2. */
 static void start(struct world *w, uint64_t id) {
-        assert_int_equal(place(w, id, "n1", places, ones, 2), 0);
-        for (int32_t i = -1; i < 2; i++)
-                assert_int_equal(ready(w, id, i, i == 1 ? "n2" : "n1"), 0);
-        assert_int_equal(running(w, id), 0);
+        start_job(w, id, places, ones, 2);
 }
 
 static uint64_t running_job(struct world *w) {

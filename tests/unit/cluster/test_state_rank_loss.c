@@ -10,15 +10,8 @@ static int set_up(void **state) {
         return world_start(state, 2, 4);
 }
 
-static Rm__Job *job_of(struct world *w, uint64_t id) {
-        return state_job(w->state, id);
-}
-
 static void place_all(struct world *w, uint64_t id) {
-        assert_int_equal(place(w, id, "n1", places, fours, 2), 0);
-        for (int32_t i = -1; i < 2; i++)
-                assert_int_equal(ready(w, id, i, i == 1 ? "n2" : "n1"), 0);
-        assert_int_equal(running(w, id), 0);
+        start_job(w, id, places, fours, 2);
 }
 
 /* 8 ranks, 4 on each node. */

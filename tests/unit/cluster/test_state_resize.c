@@ -10,15 +10,8 @@ static int set_up(void **state) {
 static const char *const places[] = { "n1", "n1", "n2", "n2" };
 static const uint32_t twos[] = { 2, 2, 2, 2 };
 
-static Rm__Job *job_of(struct world *w, uint64_t id) {
-        return state_job(w->state, id);
-}
-
 static void place_all(struct world *w, uint64_t id) {
-        assert_int_equal(place(w, id, "n1", places, twos, 4), 0);
-        for (int32_t i = -1; i < 4; i++)
-                assert_int_equal(ready(w, id, i, i > 1 ? "n2" : "n1"), 0);
-        assert_int_equal(running(w, id), 0);
+        start_job(w, id, places, twos, 4);
 }
 
 /* 4 of 8 ranks, at least 2, in groups of 2; those of the second node are parked. */

@@ -28,11 +28,7 @@ static inline uint64_t run_job(struct world *w, const char *a, const char *b) {
         static const uint32_t ranks[] = { 2, 2 };
         uint64_t job = (uint64_t) submit(w, 4);
 
-        assert_int_equal(place(w, job, "n1", nodes, ranks, 2), 0);
-        assert_int_equal(ready(w, job, STATE_HEAD, "n1"), 0);
-        assert_int_equal(ready(w, job, 0, a), 0);
-        assert_int_equal(ready(w, job, 1, b), 0);
-        assert_int_equal(running(w, job), 0);
+        start_job(w, job, nodes, ranks, 2);
         return job;
 }
 

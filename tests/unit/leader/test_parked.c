@@ -37,7 +37,7 @@ static int tear_down(void **state) {
         return 0;
 }
 
-static const Rm__Job *job_of(struct scene *s) {
+static const Rm__Job *scene_job(struct scene *s) {
         return state_job(s->w.state, s->job);
 }
 
@@ -63,7 +63,7 @@ static void run(struct scene *s) {
 
 /* With so many capsules allowed for each core. */
 static int32_t *place_with(struct scene *s, const struct view *view, const int32_t *active, uint32_t capsules_per_core) {
-        return parked_place(s->w.indexed, snapshot_view(view->snapshot), 0, job_of(s),
+        return parked_place(s->w.indexed, snapshot_view(view->snapshot), 0, scene_job(s),
                             &(struct parked_start) { .n_groups = 4, .group_node = active, .capsules_per_core = capsules_per_core });
 }
 
@@ -160,7 +160,7 @@ static void test_nodes_have_so_many_capsules(void **state) {
         assert_int_equal(submit_resizable(&s->w, 4, 2, 1), 2);
         s->job = 2;
         view_create(s->w.indexed, &(struct view_config) { .group_size = 2, .horizon_usec = 1, .bytes_per_cost = 1 }, &view);
-        none = parked_place(s->w.indexed, snapshot_view(view.snapshot), 1, job_of(s),
+        none = parked_place(s->w.indexed, snapshot_view(view.snapshot), 1, scene_job(s),
                             &(struct parked_start) { .n_groups = 2, .group_node = active, .head_node = 1, .capsules_per_core = 2 });
         assert_null(none); /* those of other jobs count, also where no policy sees them */
         view_finish(&view);
@@ -170,7 +170,7 @@ static size_t moves(struct scene *s, struct round_result *ret) {
         struct view view = see(s);
 
         *ret = (struct round_result) { 0 };
-        parked_moves(s->w.indexed, snapshot_view(view.snapshot), 0, job_of(s), s->capsules_per_core, ret);
+        parked_moves(s->w.indexed, snapshot_view(view.snapshot), 0, scene_job(s), s->capsules_per_core, ret);
         view_finish(&view);
         return ret->n_actions;
 }

@@ -35,11 +35,7 @@ static uint64_t running_job(struct world *w) {
         uint64_t job = (uint64_t) id;
 
         assert_true(id > 0);
-        assert_int_equal(place(w, job, "n1", nodes, ranks, 2), 0);
-        assert_int_equal(ready(w, job, STATE_HEAD, "n1"), 0);
-        assert_int_equal(ready(w, job, 0, "n1"), 0);
-        assert_int_equal(ready(w, job, 1, "n2"), 0);
-        assert_int_equal(running(w, job), 0);
+        start_job(w, job, nodes, ranks, 2);
         return job;
 }
 
