@@ -15,7 +15,7 @@
 #include "daemon/leader/view.h"
 #include "daemon/requests/jobspec.h"
 #include "daemon/requests/requests.h"
-#include "daemon/sched/host/model.h"
+#include "daemon/sched/policy_model.h"
 
 /* Checked where the job is submitted, so that a slip is told at once and not in a round of scheduling. */
 static int check_policy(const struct config *config, const char *policy, struct rm_error *err) {

@@ -12,7 +12,7 @@
 #include "common/child.h"
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/sched/host/model.h"
+#include "daemon/sched/policy_model.h"
 #include "daemon/sched/snapshot.h"
 
 enum {

@@ -3,10 +3,10 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/sched/host/load.h"
-#include "daemon/sched/host/model.h"
 #include "daemon/sched/malleable.h"
 #include "daemon/sched/move_cost.h"
+#include "daemon/sched/policy_load.h"
+#include "daemon/sched/policy_model.h"
 #include "daemon/sched/round.h"
 #include "launcher/sim/resizes.h"
 #include "launcher/sim/scheduler.h"

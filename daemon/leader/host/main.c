@@ -17,7 +17,7 @@
 #include "common/log.h"
 #include "common/text.h"
 #include "common/util.h"
-#include "daemon/sched/host/descriptor.h"
+#include "daemon/sched/plugin_descriptor.h"
 #include "rm/fence.h"
 
 #define FENCE_MIN_BYTES (offsetof(struct rm_fence_plugin, fence) + sizeof(((struct rm_fence_plugin *) 0)->fence))

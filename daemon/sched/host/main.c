@@ -22,10 +22,10 @@
 #include "common/util.h"
 #include "daemon/sched/fields.h"
 #include "daemon/sched/host/confine.h"
-#include "daemon/sched/host/load.h"
-#include "daemon/sched/host/model.h"
 #include "daemon/sched/memory_limits.h"
 #include "daemon/sched/plan.h"
+#include "daemon/sched/policy_load.h"
+#include "daemon/sched/policy_model.h"
 #include "daemon/sched/snapshot.h"
 #include "placement/cost.h"
 

@@ -24,7 +24,7 @@
 #include "common/error.h"
 #include "common/text.h"
 #include "common/util.h"
-#include "daemon/sched/host/descriptor.h"
+#include "daemon/sched/plugin_descriptor.h"
 #include "rm/sensor.h"
 
 #define SENSOR_MIN_BYTES (offsetof(struct rm_sensor_plugin, read) + sizeof(((struct rm_sensor_plugin *) 0)->read))

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/sched/host/load.h"
-#include "daemon/sched/host/model.h"
+#include "daemon/sched/policy_load.h"
+#include "daemon/sched/policy_model.h"
 #include "daemon/sched/scheduler.h"
 #include "placement/cost.h"
 #include "tests/unit/sched/sched_test.h"

@@ -1,4 +1,4 @@
-#include "daemon/sched/host/model.h"
+#include "daemon/sched/policy_model.h"
 
 #include <string.h>
 #include <unistd.h>

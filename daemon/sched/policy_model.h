@@ -1,6 +1,6 @@
 /* Policies that are texts: NAME.mod in the folder of the policies, run by the policy `mathprog`. */
-#ifndef RM_SCHED_HOST_MODEL_H
-#define RM_SCHED_HOST_MODEL_H
+#ifndef RM_SCHED_POLICY_MODEL_H
+#define RM_SCHED_POLICY_MODEL_H
 
 #include <stdbool.h>
 

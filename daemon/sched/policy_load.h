@@ -1,6 +1,6 @@
 /* Loading policies from a directory, and refusing, with the reason, what does not fit. */
-#ifndef RM_SCHED_HOST_LOAD_H
-#define RM_SCHED_HOST_LOAD_H
+#ifndef RM_SCHED_POLICY_LOAD_H
+#define RM_SCHED_POLICY_LOAD_H
 
 #include <jansson.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/sched/host/load.h"
+#include "daemon/sched/policy_load.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/sched/host/descriptor.h"
-#include "daemon/sched/host/model.h"
+#include "daemon/sched/plugin_descriptor.h"
+#include "daemon/sched/policy_model.h"
 
 /* What the first version of the descriptor held: later ones only add. */
 #define POLICY_MIN_BYTES (offsetof(struct rm_policy_plugin, place) + sizeof(((struct rm_policy_plugin *) 0)->place))

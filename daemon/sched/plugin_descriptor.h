@@ -1,6 +1,6 @@
 /* Is what a plugin exports something that this rmd knows how to call? For the processes that load plugins, of whatever kind. */
-#ifndef RM_SCHED_HOST_DESCRIPTOR_H
-#define RM_SCHED_HOST_DESCRIPTOR_H
+#ifndef RM_SCHED_PLUGIN_DESCRIPTOR_H
+#define RM_SCHED_PLUGIN_DESCRIPTOR_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "daemon/sched/host/descriptor.h"
+#include "daemon/sched/plugin_descriptor.h"
 
 #include <dlfcn.h>
 #include <string.h>
