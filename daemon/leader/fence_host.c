@@ -7,7 +7,7 @@
 #include "common/util.h"
 #include "daemon/node/child_run.h"
 
-#define HOST "rm-fence-host"
+#define HOST "rm-plugin-host"
 
 enum { ANSWER_MOST_BYTES = 4096 }; /* it says one line of at most 1 KiB */
 
@@ -30,6 +30,8 @@ static void on_run_done(void *context, const struct child_end *end) {
 static int start(struct event_base *base, struct fence_host *host, const struct fence_order *order) {
         char try_number[16], time[32];
         char *const argv[] = { (char *) HOST,
+                               (char *) "--kind",
+                               (char *) "fence",
                                (char *) "--plugin",
                                (char *) order->plugin,
                                (char *) "--dir",

@@ -22,7 +22,8 @@ enum {
         MAX_ANSWER_BYTES = 512 * 1024 * 1024,
 };
 
-#define OWN_ERROR "rm-policy-host: " /* begins the line that says why the host itself gave up */
+#define HOST "rm-plugin-host"
+#define OWN_ERROR HOST ": " /* begins the line that says why the host itself gave up */
 
 /* One of the child's streams. */
 struct stream {
@@ -56,7 +57,7 @@ struct policy_host *policy_host_create(struct event_base *base, const struct pol
         struct policy_host *host = xcalloc(1, sizeof(*host));
 
         host->base = base;
-        host->program = xstrdup(config->program ? config->program : RM_LIBEXEC_DIR "/rm-policy-host");
+        host->program = xstrdup(config->program ? config->program : RM_LIBEXEC_DIR "/" HOST);
         host->directory = xstrdup(config->directory ? config->directory : RM_POLICY_DIR);
         host->memory_bytes = config->memory_bytes;
         host->good_models = json_object();
@@ -329,7 +330,9 @@ static char *write_question(const struct rm_snapshot *snapshot, const char *mode
 static int run(struct policy_host *host, const char *policy, char *model, const struct rm_snapshot *snapshot, uint64_t budget_usec,
                policy_host_done done, void *context, struct rm_error *err) {
         char time[32], memory[32];
-        char *const argv[] = { (char *) "rm-policy-host",
+        char *const argv[] = { (char *) HOST,
+                               (char *) "--kind",
+                               (char *) "policy",
                                (char *) "--policy",
                                (char *) policy,
                                (char *) "--dir",
@@ -390,7 +393,9 @@ int policy_host_run_older(struct policy_host *host, const char *policy, const st
 }
 
 int policy_host_list(struct policy_host *host, policy_host_listed listed, void *context, struct rm_error *err) {
-        char *const argv[] = { (char *) "rm-policy-host", (char *) "--list", (char *) "--dir", host->directory, NULL };
+        char *const argv[] = {
+                (char *) HOST, (char *) "--kind", (char *) "policy", (char *) "--list", (char *) "--dir", host->directory, NULL
+        };
 
         if (host->pid > 0)
                 return error_set(err, -EBUSY, "listing policies: the policy host is busy with %s", host->what);

@@ -1,5 +1,5 @@
 /*
- * rm-policy-host as seen by the daemon: runs a policy in a child process, asynchronously, and kills it when its time is over.
+ * rm-plugin-host for policies, as seen by the daemon: runs a policy in a child process, asynchronously, and kills it when its time is over.
  * One run at a time for each host object. Uses pidfds, so it does not care who handles SIGCHLD, unless that one reaps all children.
  */
 #ifndef RM_SCHED_POLICY_HOST_H
@@ -16,7 +16,7 @@
 struct policy_host;
 
 struct policy_host_config {
-        const char *program;   /* NULL: rm-policy-host where it is installed */
+        const char *program;   /* NULL: rm-plugin-host where it is installed */
         const char *directory; /* of the policies; NULL: where they are installed */
         uint64_t memory_bytes; /* limit on address space, 0: none */
 };

@@ -1,4 +1,4 @@
-/* What a run of rm-sensor-host has told, as JSON:
+/* What a run of rm-plugin-host has told, as JSON:
  *
  *      { "readings": [ { "name": "...", "unit": "...", "value": 1.5, "low": 2, "high": 3, "flags": 0, "at_low": 1, "at_high": 3 }, ... ],
  *        "status": 0, "text": "...", "log": [ { "level": 4, "text": "..." }, ... ] }

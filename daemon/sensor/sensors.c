@@ -15,7 +15,7 @@
 #include "daemon/sensor/answer.h"
 #include "daemon/sensor/evaluator.h"
 
-#define HOST "rm-sensor-host"
+#define HOST "rm-plugin-host"
 
 enum { DOUBLED_AT_MOST = 4, FAULT_BYTES = 600, APART_USEC = 200000 };
 
@@ -126,6 +126,8 @@ static int start(struct sensor *sensor) {
         const char *user = sensor->config->user, *args = sensor->config->args;
         char time[32];
         char *const argv[] = { (char *) HOST,
+                               (char *) "--kind",
+                               (char *) "sensor",
                                (char *) "--plugin",
                                (char *) sensor->config->name,
                                (char *) "--dir",

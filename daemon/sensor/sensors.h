@@ -1,5 +1,5 @@
 /*
- * The sensors of this node: each is asked every now and then, in a process of its own (rm-sensor-host), and its status is told when it changes. A sensor
+ * The sensors of this node: each is asked every now and then, in a process of its own (rm-plugin-host), and its status is told when it changes. A sensor
  * that hangs, crashes, fails or writes too much has a fault; its status stays as it was, and it is asked less often. Nothing here blocks.
  */
 #ifndef RM_SENSOR_SENSORS_H

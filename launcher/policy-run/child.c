@@ -95,7 +95,7 @@ static const char *split_last_line(char *text) {
                 (void) fprintf(stderr, "%s\n", text);
         } else
                 line = text;
-        return strncmp(line, "rm-policy-host: ", 16) == 0 ? line + 16 : line;
+        return strncmp(line, "rm-plugin-host: ", 16) == 0 ? line + 16 : line;
 }
 
 static int judge(const char *what, int status, char *said, struct rm_error *err) {

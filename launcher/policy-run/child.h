@@ -1,4 +1,4 @@
-/* Running rm-policy-host and waiting for what it says. */
+/* Running rm-plugin-host and waiting for what it says. */
 #ifndef RM_POLICY_RUN_CHILD_H
 #define RM_POLICY_RUN_CHILD_H
 

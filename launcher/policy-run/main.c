@@ -99,6 +99,8 @@ static int run(const struct context *context, struct rm_error *err) {
         size_t snapshot_bytes;
         char time[32], what[100];
         char *const argv[] = { (char *) context->host,
+                               (char *) "--kind",
+                               (char *) "policy",
                                (char *) "--policy",
                                (char *) context->policy,
                                (char *) "--dir",
@@ -128,7 +130,7 @@ int main(int argc, char **argv) {
                 .doc = "Run a placement policy on a saved snapshot and print its plan. Changes nothing."
         };
         struct context context = {
-                .policy = "distrib", .directory = RM_POLICY_DIR, .host = RM_LIBEXEC_DIR "/rm-policy-host", .seconds = 20
+                .policy = "distrib", .directory = RM_POLICY_DIR, .host = RM_LIBEXEC_DIR "/rm-plugin-host", .seconds = 20
         };
         struct rm_error err = { 0 };
 

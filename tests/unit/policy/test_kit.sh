@@ -1,6 +1,6 @@
 #!/bin/sh
 # The policy kit as somebody outside gets it: install rmd into an empty folder, build the example with what pkg-config says, and run
-# it. Arguments: meson, build folder, example, rm-policy-run, rm-policy-host, snapshots.
+# it. Arguments: meson, build folder, example, rm-policy-run, rm-plugin-host, snapshots.
 set -u
 meson=$1 build=$2 example=$3 run=$4 host=$5 data=$6
 work=$(mktemp -d) || exit 1

@@ -129,10 +129,10 @@ static void no_host(void **state) {
         (void) state;
         begin(&world);
         policy_host_destroy(world.host);
-        world.config.program = "/nowhere/rm-policy-host";
+        world.config.program = "/nowhere/rm-plugin-host";
         world.host = policy_host_create(world.base, &world.config);
         assert_int_equal(policy_host_run(world.host, "greedy", snapshot_view(snapshot), 1000, on_answer, &world, &err), -ENOENT);
-        assert_non_null(strstr(error_text(&err), "/nowhere/rm-policy-host"));
+        assert_non_null(strstr(error_text(&err), "/nowhere/rm-plugin-host"));
         assert_int_equal(world.calls, 0);
         end(&world);
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# rm-policy-run on saved snapshots: what it prints, and how it fails. Arguments: rm-policy-run, rm-policy-host, policies, data.
+# rm-policy-run on saved snapshots: what it prints, and how it fails. Arguments: rm-policy-run, rm-plugin-host, policies, data.
 set -u
 run=$1 host=$2 policies=$3 data=$4
 work=$(mktemp -d) || exit 1
@@ -53,7 +53,7 @@ chmod 600 "$work/greedy.so"
 if [ "$(id -u)" = 0 ]; then
         mkdir -m 700 "$work/closed"
         cp "$policies/fewest-nodes.mod" "$work/closed/mine.mod"
-        "$host" --policy mine --dir "$work/closed" --standard-dir "$policies" <"$data/two-nodes.json" 2>&1 | grep -q '"cost":152' || {
+        "$host" --kind policy --policy mine --dir "$work/closed" --standard-dir "$policies" <"$data/two-nodes.json" 2>&1 | grep -q '"cost":152' || {
                 echo 'FAILED a model in a closed folder'
                 failed=1
         }
@@ -62,7 +62,7 @@ if [ "$(id -u)" = 0 ]; then
 fi
 # A model in a folder of its own.
 cp "$policies/fewest-nodes.mod" "$work/mine.mod"
-mine=$("$host" --policy mine --dir "$work" --standard-dir "$policies" <"$data/two-nodes.json" 2>&1)
+mine=$("$host" --kind policy --policy mine --dir "$work" --standard-dir "$policies" <"$data/two-nodes.json" 2>&1)
 case $mine in
 *'"method":"mine.mod, optimal","cost":152'*) ;;
 *)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# treematch through the real rm-policy-run. Arguments: rm-policy-run, rm-policy-host, policies.
+# treematch through the real rm-policy-run. Arguments: rm-policy-run, rm-plugin-host, policies.
 set -u
 run=$1 host=$2 policies=$3
 failed=0

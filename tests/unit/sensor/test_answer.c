@@ -1,4 +1,4 @@
-/* Answers of rm-sensor-host, good and broken. */
+/* Answers of rm-plugin-host about sensors, good and broken. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

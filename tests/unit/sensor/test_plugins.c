@@ -1,4 +1,4 @@
-/* What the sensors tell of recorded trees of /sys and /proc, through rm-sensor-host. */
+/* What the sensors tell of recorded trees of /sys and /proc, through rm-plugin-host. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,6 +69,8 @@ static void on_done(void *context, const struct child_end *end) {
 static void ask(struct fixture *f, const char *plugin, const char *tree, const char *args) {
         cleanup_free char *root = tree ? xasprintf("%s/sensors/%s", getenv("TEST_DATA_DIR"), tree) : xstrdup("");
         char *const argv[] = { (char *) "host",
+                               (char *) "--kind",
+                               (char *) "sensor",
                                (char *) "--plugin",
                                (char *) plugin,
                                (char *) "--dir",

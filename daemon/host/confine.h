@@ -1,6 +1,6 @@
-/* Taking away from the policy host what a policy does not need, before any code of a policy runs. */
-#ifndef RM_SCHED_HOST_CONFINE_H
-#define RM_SCHED_HOST_CONFINE_H
+/* Taking away from the host of a policy what a policy does not need, before any code of a policy runs. */
+#ifndef RM_HOST_CONFINE_H
+#define RM_HOST_CONFINE_H
 
 #include <stdint.h>
 

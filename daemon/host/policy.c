@@ -1,27 +1,30 @@
 /*
- * rm-policy-host: runs one policy on one snapshot, in a process that may crash or hang without harm.
+ * Policies: the host runs one on one snapshot.
  *
- *      rm-policy-host --policy NAME [--dir DIR] [--time-usec N] [--memory-bytes N]    snapshot on stdin, plan on stdout
- *      rm-policy-host --list [--dir DIR]                                              policies in DIR, as JSON
+ *      rm-plugin-host --kind policy --policy NAME [--dir DIR] [--time-usec N] [--memory-bytes N]   snapshot on stdin, plan on stdout
+ *      rm-plugin-host --kind policy --list [--dir DIR]                                             policies in DIR, as JSON
  *
  * --standard-dir DIR: where the policy is that runs models, if DIR has it not (default: where rmd's own policies are installed).
  *
  * NAME is NAME.so in DIR, or the model NAME.mod, which is read before this process gives up what it may do; a snapshot with the field
  * "x_model": "text" brings its own.
  *
- * Exit status: 0 done, 1 failed (one line on stderr says why), 2 usage.
+ * If the host fails, one line on stderr says why.
  */
-#include <argp.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
 
-#include "common/error.h"
 #include "common/log.h"
 #include "common/text.h"
 #include "common/util.h"
+#include "daemon/host/confine.h"
+#include "daemon/host/host.h"
 #include "daemon/sched/fields.h"
-#include "daemon/sched/host/confine.h"
 #include "daemon/sched/memory_limits.h"
 #include "daemon/sched/plan.h"
 #include "daemon/sched/policy_load.h"
@@ -30,34 +33,21 @@
 #include "placement/cost.h"
 
 struct context {
+        struct host host;
         struct policy_folders folders;
-        const char *policy;
         bool list;
-        uint64_t time_usec, memory_bytes, deadline_usec;
-        char said[512]; /* the last error the policy told of */
-        int answer_fd; /* the real stdout: a policy that prints something prints to stderr */
+        uint64_t memory_bytes;
 };
 
-enum { KEY_TIME = 256, KEY_MEMORY, KEY_LIST, KEY_STANDARD };
-
-static int parse_u64(const char *arg, uint64_t *ret_value) {
-        int64_t value;
-        int r = parse_i64(arg, 0, INT64_MAX / 2, &value);
-
-        if (r == 0)
-                *ret_value = (uint64_t) value;
-        return r;
-}
+enum { KEY_MEMORY = 256, KEY_LIST, KEY_STANDARD };
 
 static error_t parse_option(int key, char *arg, struct argp_state *state) {
         struct context *context = state->input;
+        int64_t value = 0;
 
         switch (key) {
         case 'p':
-                context->policy = arg;
-                return 0;
-        case 'd':
-                context->folders.own = arg;
+                context->host.plugin = arg;
                 return 0;
         case KEY_STANDARD:
                 context->folders.standard = arg;
@@ -65,16 +55,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
         case KEY_LIST:
                 context->list = true;
                 return 0;
-        case KEY_TIME:
-                if (parse_u64(arg, &context->time_usec) < 0)
-                        argp_error(state, "--time-usec: '%s' is no number", arg);
-                return 0;
         case KEY_MEMORY:
-                if (parse_u64(arg, &context->memory_bytes) < 0)
+                if (parse_i64(arg, 0, INT64_MAX / 2, &value) < 0)
                         argp_error(state, "--memory-bytes: '%s' is no number", arg);
+                context->memory_bytes = (uint64_t) value;
                 return 0;
         case ARGP_KEY_END:
-                if (!context->list && !context->policy)
+                if (!context->list && !context->host.plugin)
                         argp_error(state, "--policy NAME or --list is needed");
                 return 0;
         default:
@@ -84,41 +71,32 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
 
 static const struct argp_option options[] = {
         { "policy", 'p', "NAME", 0, "Policy to run", 0 },
-        { "dir", 'd', "DIR", 0, "Where policies are", 0 },
-        { "standard-dir", KEY_STANDARD, "DIR", 0, "Where the policy is that runs models, if not there", 0 },
-        { "list", KEY_LIST, NULL, 0, "List the policies in DIR as JSON", 0 },
-        { "time-usec", KEY_TIME, "N", 0, "Time budget, from the start of this program (default 5000000)", 0 },
+        { "standard-dir", KEY_STANDARD, "DIR", 0, "Where the policy is that runs models, if not in that of --dir", 0 },
+        { "list", KEY_LIST, NULL, 0, "List the policies as JSON", 0 },
         { "memory-bytes", KEY_MEMORY, "N", 0, "Limit on address space (default none)", 0 },
         { 0 },
 };
 
 #ifdef __SANITIZE_ADDRESS__
-/* Looking for leaks needs what confine() takes away. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void) {
-        return "detect_leaks=0";
+/* Looking for leaks needs what confine() takes away. The sanitizer asks this when a process of any kind
+ * ends; --kind is the first option. */
+int __lsan_is_turned_off(void) {
+        static const char kind[] = "\0--kind\0" RM_POLICY_KIND; /* with the NUL at its end */
+        cleanup_close int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+        char text[8192];
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+        const char *end = n > 0 ? memchr(text, '\0', (size_t) n) : NULL; /* of the program's name */
+
+        return end && text + n - end >= (ssize_t) sizeof(kind) && memcmp(end, kind, sizeof(kind)) == 0;
 }
 #endif
 
-/* ---- what the policy may call ---- */
+/* ---- one run ---- */
 
 static void on_log(void *data, enum rm_plugin_level level, const char *text) {
-        struct context *context = data;
-
-        if (level == RM_PLUGIN_ERROR && text)
-                (void) text_format(context->said, sizeof(context->said), "%s", text);
-        else
+        if (!host_keep_error(data, level, text))
                 log_at((int) level, "%s", text ? text : "");
 }
-
-static uint64_t on_left(void *data) {
-        const struct context *context = data;
-        uint64_t now = now_usec();
-
-        return now < context->deadline_usec ? context->deadline_usec - now : 0;
-}
-
-/* ---- one run ---- */
 
 static int read_stdin(char **ret_data, size_t *ret_size_bytes, struct rm_error *err) {
         cleanup_free char *data = NULL;
@@ -165,7 +143,7 @@ static const char *too_full(const struct rm_snapshot *snapshot, char *text, size
 static int place(struct context *context, const struct loaded_policy *policy, const struct rm_snapshot *snapshot,
                  struct plan_answer *answer, struct rm_error *err) {
         cleanup_snapshot struct snapshot *asked = snapshot_copy(snapshot, NULL);
-        struct rm_policy_run run = { .size = sizeof(run), .context = context, .left_usec = on_left };
+        struct rm_policy_run run = { .size = sizeof(run), .context = context, .left_usec = host_left };
         uint64_t begin = now_usec();
         char text[160];
         int r;
@@ -174,31 +152,31 @@ static int place(struct context *context, const struct loaded_policy *policy, co
         answer->plan = plan_create(snapshot);
         r = policy->plugin->place(policy->self, snapshot_view(asked), &run, answer->plan);
         answer->time_usec = now_usec() - begin;
-        clean_text(context->said, sizeof(context->said));
+        clean_text(context->host.said, sizeof(context->host.said));
         if (r < 0)
-                return error_set(err, r, "policy '%s': %s", context->policy,
-                                 context->said[0] ? context->said
-                                 : r == -ENOSPC   ? too_full(snapshot, text, sizeof(text))
-                                                  : strerror(-r));
-        if (context->said[0])
-                log_write(LOG_ERR, "%s", context->said);
+                return error_set(err, r, "policy '%s': %s", context->host.plugin,
+                                 context->host.said[0] ? context->host.said
+                                 : r == -ENOSPC        ? too_full(snapshot, text, sizeof(text))
+                                                       : strerror(-r));
+        if (context->host.said[0])
+                log_write(LOG_ERR, "%s", context->host.said);
         clean_text(answer->plan->method, sizeof(answer->plan->method));
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 clean_text(answer->plan->jobs[j].reason, sizeof(answer->plan->jobs[j].reason));
         if ((r = plan_validate(snapshot, answer->plan, err)) < 0) {
-                error_prefix(err, "policy '%s': invalid answer", context->policy);
+                error_prefix(err, "policy '%s': invalid answer", context->host.plugin);
                 return r;
         }
-        (void) snprintf(answer->policy, sizeof(answer->policy), "%s", context->policy);
+        (void) snprintf(answer->policy, sizeof(answer->policy), "%s", context->host.plugin);
         return cost_plan(snapshot, answer->plan, &answer->cost);
 }
 
 static int print(struct context *context, json_t *root, struct rm_error *err) {
         cleanup_free char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
-        int r = text ? write_all(context->answer_fd, text, strlen(text)) : -EINVAL;
+        int r = text ? write_all(context->host.answer_fd, text, strlen(text)) : -EINVAL;
 
         json_decref(root);
-        return r < 0 ? error_sys(err, r, "writing the answer") : write_all(context->answer_fd, "\n", 1);
+        return r < 0 ? error_sys(err, r, "writing the answer") : write_all(context->host.answer_fd, "\n", 1);
 }
 
 /* Who sends the snapshot may send the model with it. */
@@ -219,8 +197,8 @@ static int take_model(const char *data, size_t size_bytes, char **text, struct r
         return 0;
 }
 
-static int run_policy(struct context *context, struct rm_plugin_host *host, char **text, struct rm_error *err) {
-        cleanup_free char *data = NULL, *text_name = xasprintf("%s" MODEL_SUFFIX, context->policy);
+static int run_policy(struct context *context, char **text, struct rm_error *err) {
+        cleanup_free char *data = NULL, *text_name = xasprintf("%s" MODEL_SUFFIX, context->host.plugin);
         cleanup_snapshot struct snapshot *snapshot = NULL;
         struct plan_answer answer = { 0 };
         struct loaded_policy policy;
@@ -235,11 +213,11 @@ static int run_policy(struct context *context, struct rm_plugin_host *host, char
         }
         if ((r = take_model(data, size_bytes, text, err)) < 0)
                 return r;
-        host->text = *text;
-        host->text_name = *text ? text_name : NULL;
-        if ((r = policy_load(&context->folders, context->policy, host, &policy, err)) < 0) {
-                clean_text(context->said, sizeof(context->said));
-                return context->said[0] ? error_set(err, r, "policy '%s': %s", context->policy, context->said) : r;
+        context->host.offer.text = *text;
+        context->host.offer.text_name = *text ? text_name : NULL;
+        if ((r = policy_load(&context->folders, context->host.plugin, &context->host.offer, &policy, err)) < 0) {
+                clean_text(context->host.said, sizeof(context->host.said));
+                return context->host.said[0] ? error_set(err, r, "policy '%s': %s", context->host.plugin, context->host.said) : r;
         }
         r = place(context, &policy, snapshot_view(snapshot), &answer, err);
         if (r == 0)
@@ -249,37 +227,45 @@ static int run_policy(struct context *context, struct rm_plugin_host *host, char
         return r;
 }
 
-static int run_list(struct context *context, const struct rm_plugin_host *host, struct rm_error *err) {
+static int run_list(struct context *context, struct rm_error *err) {
         json_t *list;
-        int r = policy_list(&context->folders, host, confine_alone, &list, err);
+        int r = policy_list(&context->folders, &context->host.offer, confine_alone, &list, err);
 
         return r < 0 ? r : print(context, list, err);
 }
 
-int main(int argc, char **argv) {
+/* First what needs root. */
+static int run(struct context *context, struct rm_error *err) {
+        cleanup_free char *text = NULL;
+        int r;
+
+        (void) write_text("/proc/self/oom_score_adj", "0"); /* not as rmd, which can do without us */
+        if ((r = host_keep_output(&context->host, err)) < 0 ||
+            (!context->list && (r = model_read(context->folders.own, context->host.plugin, &text, err)) < 0) ||
+            (r = confine(context->host.time_usec, context->memory_bytes, err)) < 0)
+                return r;
+        if (context->list)
+                return run_list(context, err);
+        return (r = confine_alone(err)) < 0 ? r : run_policy(context, &text, err);
+}
+
+int host_run_policy(int argc, char **argv) {
         static const struct argp argp = { .options = options,
                                           .parser = parse_option,
                                           .doc = "Run one placement policy on a snapshot (stdin) and print its plan (stdout)." };
-        struct context context = { .folders = { RM_POLICY_DIR, RM_POLICY_DIR }, .time_usec = 5 * 1000 * 1000 };
-        struct rm_plugin_host host = { .size = sizeof(host), .context = &context, .log = on_log };
-        cleanup_free char *text = NULL;
+        struct context context = {
+                .host = { .directory = RM_POLICY_DIR,
+                          .time_usec = UINT64_C(5000000),
+                          .offer = { .size = sizeof(context.host.offer), .context = &context, .log = on_log } },
+                .folders.standard = RM_POLICY_DIR,
+        };
         struct rm_error err = { 0 };
         int r;
 
-        argp_err_exit_status = 2;
-        (void) argp_parse(&argp, argc, argv, 0, NULL, &context);
-        context.deadline_usec = now_usec() + context.time_usec;
-        log_setup("rm-policy-host", LOG_INFO);
-        (void) write_text("/proc/self/oom_score_adj", "0"); /* not as rmd, which can do without us */
-        context.answer_fd = dup(STDOUT_FILENO);
-        if (context.answer_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
-                r = error_sys(&err, -errno, "standard output");
-        else if (!context.list && (r = model_read(context.folders.own, context.policy, &text, &err)) < 0)
-                ; /* said below */
-        else if ((r = confine(context.time_usec, context.memory_bytes, &err)) == 0 &&
-                 (context.list || (r = confine_alone(&err)) == 0))
-                r = context.list ? run_list(&context, &host, &err) : run_policy(&context, &host, &text, &err);
+        host_parse(&context.host, &argp, argc, argv);
+        context.folders.own = context.host.directory;
+        r = run(&context, &err);
         if (r < 0)
-                (void) fprintf(stderr, "rm-policy-host: %s\n", error_text(&err));
+                (void) fprintf(stderr, "rm-plugin-host: %s\n", error_text(&err));
         return r < 0;
 }

@@ -1,13 +1,12 @@
 /*
- * rm-sensor-host: asks one sensor once, in a process that may crash, hang or write too much without harm. rmd kills it, and its process group, when
- * its time is over.
+ * Sensors: the host asks one once, and may also write too much without harm. rmd kills the host, and
+ * its process group, when its time is over.
  *
- *      rm-sensor-host --plugin NAME [--dir DIR] [--user USER] [--args TEXT] [--root DIR] [--time-usec T]
+ *      rm-plugin-host --kind sensor --plugin NAME [--dir DIR] [--user USER] [--args TEXT] [--root DIR] [--time-usec T]
  *
- * It tells on stdout, as JSON, what daemon/sensor/answer.h describes. Exit status: 0 there is an answer, 1 there is none (one line on stdout says
- * why), 2 usage. Before it loads the plugin it becomes USER, nobody by default.
+ * The host tells on stdout, as JSON, what daemon/sensor/answer.h describes, or in one line why there is
+ * no answer. Before it loads the plugin it becomes USER, nobody by default.
  */
-#include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -21,49 +20,42 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "common/error.h"
 #include "common/text.h"
 #include "common/util.h"
+#include "daemon/host/host.h"
 #include "daemon/sched/plugin_descriptor.h"
 #include "rm/sensor.h"
 
 #define SENSOR_MIN_BYTES (offsetof(struct rm_sensor_plugin, read) + sizeof(((struct rm_sensor_plugin *) 0)->read))
 #define READING_MIN_BYTES (offsetof(struct rm_sensor_reading, at_high) + sizeof(((struct rm_sensor_reading *) 0)->at_high))
 
-enum { NOBODY = 65534, LOG_LINES_MAX = 20, LOG_LINE_BYTES = 400 };
+enum { LOG_LINES_MAX = 20, LOG_LINE_BYTES = 400 };
 
 struct context {
-        const char *plugin, *directory, *user;
+        struct host host;
+        const char *user;
         struct rm_sensor_request request;
-        uint64_t time_usec, deadline_usec;
         json_t *readings, *log;
         int status; /* -1: none was told */
         char text[RM_SENSOR_TEXT_BYTES];
-        char said[LOG_LINE_BYTES]; /* the last error that the plugin told */
 };
 
-enum { KEY_DIR = 256, KEY_ROOT, KEY_TIME };
+enum { KEY_ROOT = 256 };
 
 static const struct argp_option options[] = {
         { "plugin", 'p', "NAME", 0, "Sensor to ask", 0 },
-        { "dir", KEY_DIR, "DIR", 0, "Where sensors are", 0 },
         { "user", 'u', "NAME", 0, "Become this user (default nobody)", 0 },
         { "args", 'a', "TEXT", 0, "What [sensors] NAME_args says", 0 },
         { "root", KEY_ROOT, "DIR", 0, "Read DIR/sys and DIR/proc instead of /sys and /proc", 0 },
-        { "time-usec", KEY_TIME, "N", 0, "Time budget, from the start of this program (default 10000000)", 0 },
         { 0 },
 };
 
 static error_t parse_option(int key, char *arg, struct argp_state *state) {
         struct context *context = state->input;
-        int64_t value = 0;
 
         switch (key) {
         case 'p':
-                context->plugin = arg;
-                return 0;
-        case KEY_DIR:
-                context->directory = arg;
+                context->host.plugin = arg;
                 return 0;
         case 'u':
                 context->user = arg;
@@ -74,13 +66,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
         case KEY_ROOT:
                 context->request.root = arg;
                 return 0;
-        case KEY_TIME:
-                if (parse_i64(arg, 1, INT64_MAX / 2, &value) < 0)
-                        argp_error(state, "'%s' is no number from 1 on", arg);
-                context->time_usec = (uint64_t) value;
-                return 0;
         case ARGP_KEY_END:
-                if (!context->plugin)
+                if (!context->host.plugin)
                         argp_error(state, "--plugin NAME is needed");
                 return 0;
         default:
@@ -90,21 +77,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
 
 /* ---- what the plugin may call ---- */
 
-static uint64_t on_left(void *data) {
-        const struct context *context = data;
-        uint64_t now = now_usec();
-
-        return now < context->deadline_usec ? context->deadline_usec - now : 0;
-}
-
 static void on_log(void *data, enum rm_plugin_level level, const char *text) {
         struct context *context = data;
         char line[LOG_LINE_BYTES];
 
         (void) text_escape(text ? text : "", line, sizeof(line));
-        if (level == RM_PLUGIN_ERROR)
-                (void) strcpy(context->said, line);
-        else if (json_array_size(context->log) < LOG_LINES_MAX)
+        if (!host_keep_error(&context->host, level, line) && json_array_size(context->log) < LOG_LINES_MAX)
                 (void) json_array_append_new(context->log, json_pack("{s:i, s:s}", "level", (int) level, "text", line));
 }
 
@@ -190,28 +168,34 @@ static int be_silent(struct rm_error *err) {
         return 0;
 }
 
-static int ask(struct context *context, struct rm_error *err) {
+static int load(const struct host *host, const struct rm_sensor_plugin **ret_plugin, struct rm_error *err) {
         const struct plugin_kind kind = { RM_SENSOR_KIND, RM_SENSOR_ABI, SENSOR_MIN_BYTES };
-        struct rm_plugin_host host = { .size = sizeof(host), .context = context, .log = on_log };
         const struct rm_sensor_plugin *plugin = NULL;
         const struct rm_plugin *head = NULL;
-        void *self = NULL;
-        int r = descriptor_load(context->directory, context->plugin, &kind, &head, err);
+        int r = descriptor_load(host->directory, host->plugin, &kind, &head, err);
 
         if (r < 0)
                 return r;
         plugin = (const struct rm_sensor_plugin *) (const void *) head;
         if (!plugin->read)
                 return error_set(err, -ELIBBAD, "has no read()");
-        if (head->create && (r = head->create(&host, &self)) < 0)
-                return error_set(err, r, "cannot start: %s", context->said[0] ? context->said : strerror(-r));
-        r = plugin->read(self, &context->request);
-        if (head->destroy)
-                head->destroy(self);
+        *ret_plugin = plugin;
+        return 0;
+}
+
+static int ask(struct context *context, struct rm_error *err) {
+        const struct rm_sensor_plugin *plugin = NULL;
+        void *self = NULL;
+        int r = load(&context->host, &plugin, err);
+
+        if (r == 0)
+                r = host_create_plugin(&context->host, &plugin->plugin, &self, err);
         if (r < 0)
-                return error_set(err, r, "%s", context->said[0] ? context->said : strerror(-r));
-        if (r > 0)
-                return error_set(err, -EPROTO, "read() returned %d, not 0 or a negative errno", r);
+                return r;
+        r = plugin->read(self, &context->request);
+        r = host_finish_plugin(&context->host, &plugin->plugin, self, "read", r, err);
+        if (r < 0)
+                return r;
         if (context->status == RM_SENSOR_UNKNOWN)
                 return error_set(err, -ENODATA, "%s", context->text[0] ? context->text : "unknown");
         if (context->status < 0 && json_array_size(context->readings) == 0)
@@ -250,39 +234,37 @@ static int run(struct context *context, struct rm_error *err) {
         return ask(context, err);
 }
 
-int main(int argc, char **argv) {
+int host_run_sensor(int argc, char **argv) {
         static const struct argp argp = { .options = options,
                                           .parser = parse_option,
                                           .doc = "Ask one sensor how healthy this node is." };
         struct context context = {
-                .directory = RM_SENSOR_DIR,
+                .host = { .directory = RM_SENSOR_DIR,
+                          .least_time_usec = 1,
+                          .time_usec = UINT64_C(10000000),
+                          .offer = { .size = sizeof(context.host.offer), .context = &context, .log = on_log } },
                 .user = "nobody",
                 .request = { .size = sizeof(context.request),
                              .root = "",
                              .args = "",
                              .context = &context,
-                             .left_usec = on_left,
+                             .left_usec = host_left,
                              .reading = on_reading,
                              .status = on_status },
-                .time_usec = UINT64_C(10000000),
                 .readings = json_array(),
                 .log = json_array(),
                 .status = -1,
         };
         struct rm_error err = { 0 };
-        int answer, r;
+        int r;
 
-        argp_err_exit_status = 2;
-        (void) argp_parse(&argp, argc, argv, 0, NULL, &context);
-        context.deadline_usec = now_usec() + context.time_usec;
-        answer = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-        r = answer < 0 ? error_sys(&err, -errno, "standard output") : run(&context, &err);
+        host_parse(&context.host, &argp, argc, argv);
+        r = host_keep_output(&context.host, &err);
         if (r == 0)
-                r = write_answer(&context, answer, &err);
-        error_clean(&err);
-        if (r < 0)
-                (void) write_all(answer, error_text(&err), strlen(error_text(&err)));
+                r = run(&context, &err);
+        if (r == 0)
+                r = write_answer(&context, context.host.answer_fd, &err);
         json_decref(context.readings);
         json_decref(context.log);
-        return r < 0;
+        return host_tell(&context.host, r, &err);
 }

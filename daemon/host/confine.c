@@ -1,4 +1,4 @@
-#include "daemon/sched/host/confine.h"
+#include "daemon/host/confine.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-
-enum { NOBODY = 65534 };
+#include "daemon/host/host.h"
 
 static int limit(int resource, uint64_t value, const char *name, struct rm_error *err) {
         struct rlimit now, wanted = { .rlim_cur = value, .rlim_max = value };
