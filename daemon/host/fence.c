@@ -15,10 +15,9 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/host/host.h"
-#include "daemon/sched/plugin_descriptor.h"
 #include "rm/fence.h"
 
-#define FENCE_MIN_BYTES (offsetof(struct rm_fence_plugin, fence) + sizeof(((struct rm_fence_plugin *) 0)->fence))
+static const struct plugin_kind kind = { RM_FENCE_KIND, RM_FENCE_ABI, "fence", offsetof(struct rm_fence_plugin, fence) };
 
 struct context {
         struct host host;
@@ -78,32 +77,15 @@ static void on_log(void *data, enum rm_plugin_level level, const char *text) {
                 log_at((int) level, "fence '%s', node %s: %s", context->host.plugin, context->request.node, text ? text : "");
 }
 
-static int load(const struct host *host, const struct rm_fence_plugin **ret_plugin, struct rm_error *err) {
-        const struct plugin_kind kind = { RM_FENCE_KIND, RM_FENCE_ABI, FENCE_MIN_BYTES };
-        const struct rm_fence_plugin *plugin = NULL;
-        const struct rm_plugin *head = NULL;
-        int r = descriptor_load(host->directory, host->plugin, &kind, &head, err);
-
-        if (r < 0)
-                return r;
-        plugin = (const struct rm_fence_plugin *) (const void *) head;
-        if (!plugin->fence)
-                return error_set(err, -ELIBBAD, "has no fence()");
-        *ret_plugin = plugin;
-        return 0;
-}
-
 static int ask(struct context *context, struct rm_error *err) {
-        const struct rm_fence_plugin *plugin = NULL;
+        const struct rm_plugin *head = NULL;
         void *self = NULL;
-        int r = load(&context->host, &plugin, err);
+        int r = host_load(&context->host, &kind, &head, &self, err);
 
-        if (r == 0)
-                r = host_create_plugin(&context->host, &plugin->plugin, &self, err);
         if (r < 0)
                 return r;
-        r = plugin->fence(self, &context->request);
-        return host_finish_plugin(&context->host, &plugin->plugin, self, "fence", r, err);
+        r = ((const struct rm_fence_plugin *) (const void *) head)->fence(self, &context->request);
+        return host_unload(&context->host, &kind, head, self, r, err);
 }
 
 int host_run_fence(int argc, char **argv) {

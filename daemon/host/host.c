@@ -79,21 +79,26 @@ static const char *reason(const struct host *host, int r) {
         return host->said[0] ? host->said : strerror(-r);
 }
 
-int host_create_plugin(struct host *host, const struct rm_plugin *head, void **ret_self, struct rm_error *err) {
+int host_load(struct host *host, const struct plugin_kind *kind, const struct rm_plugin **ret_head, void **ret_self,
+              struct rm_error *err) {
+        const struct rm_plugin *head = NULL;
         void *self = NULL;
-        int r = head->create ? head->create(&host->offer, &self) : 0;
+        int r = descriptor_load(host->directory, host->plugin, kind, &head, err);
 
         if (r < 0)
+                return r;
+        if (head->create && (r = head->create(&host->offer, &self)) < 0)
                 return error_set(err, r, "cannot start: %s", reason(host, r));
+        *ret_head = head;
         *ret_self = self;
         return 0;
 }
 
-int host_finish_plugin(const struct host *host, const struct rm_plugin *head, void *self, const char *call, int r,
-                       struct rm_error *err) {
+int host_unload(const struct host *host, const struct plugin_kind *kind, const struct rm_plugin *head, void *self, int r,
+                struct rm_error *err) {
         if (head->destroy)
                 head->destroy(self);
         if (r < 0)
                 return error_set(err, r, "%s", reason(host, r));
-        return r > 0 ? error_set(err, -EPROTO, "%s() returned %d, not 0 or a negative errno", call, r) : 0;
+        return r > 0 ? error_set(err, -EPROTO, "%s() returned %d, not 0 or a negative errno", kind->call, r) : 0;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "common/error.h"
+#include "daemon/sched/plugin_descriptor.h"
 #include "rm/plugin.h"
 
 enum { NOBODY = 65534 };
@@ -37,12 +38,13 @@ uint64_t host_left(void *data);
 /* Keeps what the plugin logs as an error, because that is why it fails. False: it is for the log. */
 bool host_keep_error(struct host *host, enum rm_plugin_level level, const char *text);
 
-/* Calls create() of a loaded plugin, which need not have one. */
-int host_create_plugin(struct host *host, const struct rm_plugin *head, void **ret_self, struct rm_error *err);
-/* Calls destroy(), after the function `call` of the plugin has returned `r`. 0 if `r` is 0; else an
- * error with what the plugin said. */
-int host_finish_plugin(const struct host *host, const struct rm_plugin *head, void *self, const char *call, int r,
-                       struct rm_error *err);
+/* Loads the plugin for the rest of the process, and calls its create(), which it need not have. */
+int host_load(struct host *host, const struct plugin_kind *kind, const struct rm_plugin **ret_head, void **ret_self,
+              struct rm_error *err);
+/* Calls destroy(), after the call of the plugin's kind has returned `r`. 0 if `r` is 0; else an error
+ * with what the plugin said. */
+int host_unload(const struct host *host, const struct plugin_kind *kind, const struct rm_plugin *head, void *self, int r,
+                struct rm_error *err);
 
 /* A run of each kind, from the options after --kind to the exit status. */
 int host_run_policy(int argc, char **argv);

@@ -23,11 +23,11 @@
 #include "common/text.h"
 #include "common/util.h"
 #include "daemon/host/host.h"
-#include "daemon/sched/plugin_descriptor.h"
 #include "rm/sensor.h"
 
-#define SENSOR_MIN_BYTES (offsetof(struct rm_sensor_plugin, read) + sizeof(((struct rm_sensor_plugin *) 0)->read))
 #define READING_MIN_BYTES (offsetof(struct rm_sensor_reading, at_high) + sizeof(((struct rm_sensor_reading *) 0)->at_high))
+
+static const struct plugin_kind kind = { RM_SENSOR_KIND, RM_SENSOR_ABI, "read", offsetof(struct rm_sensor_plugin, read) };
 
 enum { LOG_LINES_MAX = 20, LOG_LINE_BYTES = 400 };
 
@@ -168,32 +168,15 @@ static int be_silent(struct rm_error *err) {
         return 0;
 }
 
-static int load(const struct host *host, const struct rm_sensor_plugin **ret_plugin, struct rm_error *err) {
-        const struct plugin_kind kind = { RM_SENSOR_KIND, RM_SENSOR_ABI, SENSOR_MIN_BYTES };
-        const struct rm_sensor_plugin *plugin = NULL;
-        const struct rm_plugin *head = NULL;
-        int r = descriptor_load(host->directory, host->plugin, &kind, &head, err);
-
-        if (r < 0)
-                return r;
-        plugin = (const struct rm_sensor_plugin *) (const void *) head;
-        if (!plugin->read)
-                return error_set(err, -ELIBBAD, "has no read()");
-        *ret_plugin = plugin;
-        return 0;
-}
-
 static int ask(struct context *context, struct rm_error *err) {
-        const struct rm_sensor_plugin *plugin = NULL;
+        const struct rm_plugin *head = NULL;
         void *self = NULL;
-        int r = load(&context->host, &plugin, err);
+        int r = host_load(&context->host, &kind, &head, &self, err);
 
-        if (r == 0)
-                r = host_create_plugin(&context->host, &plugin->plugin, &self, err);
         if (r < 0)
                 return r;
-        r = plugin->read(self, &context->request);
-        r = host_finish_plugin(&context->host, &plugin->plugin, self, "read", r, err);
+        r = ((const struct rm_sensor_plugin *) (const void *) head)->read(self, &context->request);
+        r = host_unload(&context->host, &kind, head, self, r, err);
         if (r < 0)
                 return r;
         if (context->status == RM_SENSOR_UNKNOWN)

@@ -11,7 +11,8 @@
 struct plugin_kind {
         const char *name; /* RM_POLICY_KIND, ... */
         uint32_t abi;
-        size_t min_bytes; /* of the descriptor's first version */
+        const char *call; /* the function that each plugin of the kind has: the last of the descriptor's first version */
+        size_t call_offset; /* of its pointer in the descriptor */
 };
 
 /* `name`: that of its file. -ELIBBAD with "is not a policy" and the like. Looks at nothing behind a field that already fails. */

@@ -11,17 +11,7 @@
 #include "daemon/sched/plugin_descriptor.h"
 #include "daemon/sched/policy_model.h"
 
-/* What the first version of the descriptor held: later ones only add. */
-#define POLICY_MIN_BYTES (offsetof(struct rm_policy_plugin, place) + sizeof(((struct rm_policy_plugin *) 0)->place))
-
-static int check_policy(const struct rm_policy_plugin *plugin, const char *name, struct rm_error *err) {
-        int r = descriptor_check(&plugin->plugin, &(struct plugin_kind) { RM_POLICY_KIND, RM_POLICY_ABI, POLICY_MIN_BYTES }, name,
-                                 err);
-
-        if (r == 0 && !plugin->place)
-                return error_set(err, -ELIBBAD, "has no place()");
-        return r;
-}
+static const struct plugin_kind kind = { RM_POLICY_KIND, RM_POLICY_ABI, "place", offsetof(struct rm_policy_plugin, place) };
 
 static bool ends_in(const char *name, const char *suffix) {
         size_t length = strlen(name), suffix_length = strlen(suffix);
@@ -88,7 +78,7 @@ int policy_load(const struct policy_folders *folders, const char *name, const st
         policy.plugin = dlsym(policy.library, RM_PLUGIN_SYMBOL);
         if (!policy.plugin)
                 r = error_set(err, -ELIBBAD, "policy '%s': %s has no symbol '%s'", name, path, RM_PLUGIN_SYMBOL);
-        else if ((r = check_policy(policy.plugin, name, err)) < 0)
+        else if ((r = descriptor_check(&policy.plugin->plugin, &kind, name, err)) < 0)
                 error_prefix(err, "policy '%s'", name);
         else if (policy.plugin->plugin.create && (r = policy.plugin->plugin.create(host, &policy.self)) < 0)
                 error_sys(err, r, "policy '%s': cannot start", name);
