@@ -254,6 +254,8 @@ void copies_on_accept(struct checkpoints *c, const char *node, const Rm__CopyAcc
 void copies_wake(struct checkpoints *c);
 void copies_on_lost(struct checkpoints *c, const char *node);
 bool copies_use(const struct checkpoints *c, uint64_t job, int32_t index);
+/* A file that has not come as a whole has this after its name. */
+#define COPIES_PART_SUFFIX ".part"
 void copies_keep(const struct checkpoints *c);
 void copies_finish(struct checkpoints *c);
 

@@ -21,7 +21,6 @@
 #define ANSWER_USEC (20U * UINT64_C(1000000))
 #define SILENCE_USEC (60U * UINT64_C(1000000))
 #define FILES_MAX 4096U
-#define PART_SUFFIX ".part"
 
 static struct copy *find(const struct checkpoints *c, uint64_t job, uint64_t checkpoint, int32_t index, const char *node, bool in) {
         struct copy *copy;
@@ -275,7 +274,7 @@ static int settle_files(const struct copy *copy) {
         int r = dir_fd < 0 || flock(dir_fd, LOCK_SH | LOCK_NB) < 0 ? -errno : 0;
 
         for (size_t i = 0; i < copy->n_files && r == 0; i++) {
-                cleanup_free char *part = xasprintf("%s/%s" PART_SUFFIX, dir, copy->files[i]);
+                cleanup_free char *part = xasprintf("%s/%s" COPIES_PART_SUFFIX, dir, copy->files[i]);
                 cleanup_free char *name = xasprintf("%s/%s", dir, copy->files[i]);
 
                 if (rename(part, name) < 0 && (errno != ENOENT || (i + 1 == copy->n_files && access(name, F_OK) < 0)))
@@ -359,7 +358,7 @@ static int start_in(struct copy *copy, struct rm_error *err) {
         for (size_t i = 0; i < copy->n_files; i++) {
                 rm__mover_file__init(&files[i]);
                 files[i].role = copy->files[i];
-                files[i].path = xasprintf("%s/%s" PART_SUFFIX, dir, copy->files[i]);
+                files[i].path = xasprintf("%s/%s" COPIES_PART_SUFFIX, dir, copy->files[i]);
                 (void) unlink(files[i].path);
                 list[i] = &files[i];
         }

@@ -201,6 +201,13 @@ static bool is_new(const struct checkpoints *c, const char *path) {
         return true;
 }
 
+/* A copy that was given up, as its checkpoint was, leaves such files; no copy uses the store while it is tidied. */
+static bool is_half_copied(const char *name) {
+        const char *dot = strrchr(name, '.');
+
+        return dot && strcmp(dot, COPIES_PART_SUFFIX) == 0;
+}
+
 /* Manifests that the state knows no more go here, and packs that came with newer ones than those it knows, which no older one needs. Others that none needs any more go with the next
  * checkpoint, or with the directory. */
 static void tidy_files(struct checkpoints *c, const Rm__Job *job, int32_t index, const char *dir) {
@@ -215,7 +222,8 @@ static void tidy_files(struct checkpoints *c, const Rm__Job *job, int32_t index,
                 /* One that is being made elsewhere may be newer than what is known here. */
                 if (manifest > job->last_checkpoint || pack > job->last_checkpoint)
                         continue;
-                if ((manifest > 0 ? !is_needed(c, job, index, manifest) : pack > newest) && !is_new(c, path))
+                if ((is_half_copied(entry->d_name) || (manifest > 0 ? !is_needed(c, job, index, manifest) : pack > newest)) &&
+                    !is_new(c, path))
                         (void) unlink(path);
         }
         if (d)

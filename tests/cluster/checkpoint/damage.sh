@@ -86,9 +86,15 @@ if [[ $group ]]; then
     see "n1 by itself: $(rmctl events | grep checkpoint-copy-lost | tail -n 1)"
 fi
 
+# Halves of files, as of a copy that was given up with its checkpoint, go when the next one is made.
+victim=$(holders 1 "$number" | tr ' ' '\n' | grep -vx -e "$(q where live 1)" | head -n 1) halves=()
+for file in pack-1.part manifest-1.part "pack-$((number + 1)).part"; do halves+=("/var/lib/rmd/checkpoints/$(job live)/g1/$file"); done
+on "$victim" touch "${halves[@]}"
+save || fail "no other checkpoint: $(<"$work/said")"
+no_halves() { ! on "$victim" ls "${halves[@]}" >"$work/halves" 2>/dev/null && [[ ! -s $work/halves ]]; }
+must "halves of files stay on $victim: $(on "$victim" ls "/var/lib/rmd/checkpoints/$(job live)/g1" | tr '\n' ' ')" until_true 20 no_halves
 
 # No good copy of group 1 of the newest: the one before it.
-save || fail "no other checkpoint: $(<"$work/said")"
 number=$(newest)
 # At once, or n1 has it copied again from one that is still good.
 for n in $(holders 1 "$number"); do
