@@ -3,6 +3,7 @@
 #include "common/error.h"
 #include "common/util.h"
 #include "daemon/capsule/init/door.h"
+#include "daemon/capsule/init/files_sync.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/inventory.h"
 #include "daemon/capsule/init/park.h"
@@ -14,12 +15,16 @@
 #include "daemon/capsule/init/waiting.h"
 #include "daemon/capsule/init/written.h"
 
+enum { SYNC_USEC = 10000000 }; /* the group is frozen meanwhile; a move that cannot be sure of its data is none */
+
 int carry_send(struct init *init, struct ticket ticket, bool checkpoint, int files_fd, uint64_t files_max_bytes,
                struct rm_error *error) {
         Capsule__Carry carry = CAPSULE__CARRY__INIT;
         uint64_t ends[2] = { 0 };
         int r = inventory_take(init->node.cgroup_payload, init->spec, &carry.inventory, error);
 
+        if (r == 0)
+                r = files_sync(carry.inventory, init->spec, SYNC_USEC, error);
         if (r == 0 && files_fd >= 0)
                 r = rollback_copy(carry.inventory, init->spec, files_fd, files_max_bytes, error);
         if (r < 0) {

@@ -85,10 +85,7 @@ static bool is_writable(const char *path, char *const *writable, size_t n) {
         return false;
 }
 
-typedef int (*mount_fn)(const char *path, void *arg, struct rm_error *error);
-
-/* Until `fn` fails. */
-static int for_each_mount(mount_fn fn, void *arg, struct rm_error *error) {
+int mounts_each(mounts_fn fn, void *arg, struct rm_error *error) {
         cleanup_file FILE *f = fopen("/proc/self/mountinfo", "re");
         cleanup_free char *line = NULL;
         size_t size = 0;
@@ -97,12 +94,15 @@ static int for_each_mount(mount_fn fn, void *arg, struct rm_error *error) {
         if (!f)
                 return error_sys(error, -errno, "cannot read the mounts");
         while (r == 0 && getline(&line, &size, f) > 0) {
-                char path[PATH_MAX];
+                const char *behind = strstr(line, " - ");
+                char path[PATH_MAX], type[64] = "";
 
                 if (sscanf(line, "%*s %*s %*s %*s %4095s", path) != 1)
                         continue;
                 mounts_unescape(path);
-                r = fn(path, arg, error);
+                if (behind)
+                        (void) sscanf(behind, " - %63s", type);
+                r = fn(path, type, arg, error);
         }
         return r;
 }
@@ -112,10 +112,11 @@ struct directories {
         size_t n;
 };
 
-static int protect_mount(const char *path, void *arg, struct rm_error *error) {
+static int protect_mount(const char *path, const char *type, void *arg, struct rm_error *error) {
         struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
         const struct directories *writable = arg;
 
+        (void) type;
         if (is_own(path) || is_writable(path, writable->paths, writable->n))
                 return 0;
         /* One that is gone, or hidden below another, is out of reach. */
@@ -131,7 +132,7 @@ int mounts_protect(const Capsule__Spec *spec, struct rm_error *error) {
         int r = find_writable(spec, paths, error);
 
         if (r == 0)
-                r = for_each_mount(protect_mount, &writable, error);
+                r = mounts_each(protect_mount, &writable, error);
         for (size_t i = 0; i < spec->n_writable; i++)
                 free(paths[i]);
         return r;
@@ -141,10 +142,11 @@ struct listing {
         struct directories writable, found;
 };
 
-static int list_mount(const char *path, void *arg, struct rm_error *error) {
+static int list_mount(const char *path, const char *type, void *arg, struct rm_error *error) {
         struct listing *listing = arg;
         struct directories *found = &listing->found;
 
+        (void) type;
         (void) error;
         if (is_own(path) || !is_writable(path, listing->writable.paths, listing->writable.n))
                 return 0;
@@ -159,7 +161,7 @@ size_t mounts_list_writable(const Capsule__Spec *spec, char ***ret) {
 
         for (size_t i = 0; i < spec->n_writable; i++)
                 paths[i] = realpath(spec->writable[i], NULL);
-        (void) for_each_mount(list_mount, &listing, NULL);
+        (void) mounts_each(list_mount, &listing, NULL);
         for (size_t i = 0; i < spec->n_writable; i++)
                 free(paths[i]);
         *ret = listing.found.paths;

@@ -16,6 +16,10 @@ int mounts_protect(const Capsule__Spec *spec, struct rm_error *error);
 /* The paths of the mounts below directories of spec->writable that others see too, malloc'ed as the list is. Returns how many. */
 size_t mounts_list_writable(const Capsule__Spec *spec, char ***ret);
 
+/* Calls `fn` for each mount that this process sees, in the order of mountinfo (proc(5)), with its type, until one fails: 0, its error, or -errno. */
+typedef int (*mounts_fn)(const char *path, const char *type, void *arg, struct rm_error *error);
+int mounts_each(mounts_fn fn, void *arg, struct rm_error *error);
+
 /* Is `path` the directory or below it? */
 bool path_is_below(const char *path, const char *directory);
 /* Decodes the octal escapes of /proc/self/mountinfo in place. */

@@ -84,7 +84,7 @@ static void answer_by_kind(const struct fuse_file *f, const struct fuse_in_heade
         }
 }
 
-void fuse_file_await_read(struct fuse_file *f) {
+void fuse_file_await(struct fuse_file *f, uint32_t opcode) {
         union {
                 struct fuse_in_header header;
                 uint8_t bytes[REQUEST_BYTES];
@@ -93,7 +93,7 @@ void fuse_file_await_read(struct fuse_file *f) {
         for (;;) {
                 assert_true(read(f->fd, &request, sizeof(request)) >= (ssize_t) sizeof(request.header));
                 f->read_id = request.header.unique;
-                if (request.header.opcode == FUSE_READ)
+                if (request.header.opcode == opcode)
                         return;
                 answer_by_kind(f, &request.header);
         }
@@ -104,4 +104,12 @@ void fuse_file_answer(const struct fuse_file *f, uint8_t value, size_t size_byte
 
         memset(data, value, size_bytes);
         answer(f, f->read_id, 0, data, size_bytes);
+}
+
+void fuse_file_await_read(struct fuse_file *f) {
+        fuse_file_await(f, FUSE_READ);
+}
+
+void fuse_file_fail(const struct fuse_file *f, int error) {
+        answer(f, f->read_id, error, NULL, 0);
 }

@@ -10,7 +10,7 @@
 struct fuse_file {
         int fd; /* of the device */
         char *path;
-        uint64_t read_id; /* of the read that waits */
+        uint64_t read_id; /* of the request that waits */
 };
 
 /* `dir`: a directory on a file system that may have devices. False: this machine has no FUSE. */
@@ -19,8 +19,11 @@ void fuse_file_end(struct fuse_file *f);
 /* After a failure: who reads it is not killed before it has an answer. */
 void fuse_file_abort(const char *dir);
 
-/* Answers all but a read, until one comes: it waits then. */
+/* Answers all requests but those of this kind (FUSE_..., linux/fuse.h), until one comes: it waits then. */
+void fuse_file_await(struct fuse_file *f, uint32_t opcode);
 void fuse_file_await_read(struct fuse_file *f);
+/* What waits ends with this error; 0: none. */
+void fuse_file_fail(const struct fuse_file *f, int error);
 /* The read gets so many bytes of this value. */
 void fuse_file_answer(const struct fuse_file *f, uint8_t value, size_t size_bytes);
 
