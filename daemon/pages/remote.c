@@ -25,6 +25,8 @@ enum {
         LATE_TRIES_MAX = 20, /* for a machine so busy that a try takes longer than its limit */
         UNREACHABLE_TRIES_MAX = 2, /* for a thread that just waits for a disk; in vfork(2) it may wait for ever */
         CLOSE_USEC = 5000000,
+        LATE_PAUSE_USEC = 500000,
+        LATE_TRY_USEC = 20000,
 };
 
 struct answer {
@@ -36,6 +38,7 @@ struct answer {
 
 struct helper {
         int answer_fd;
+        int proc_fd;
         bool answered;
 };
 
@@ -50,6 +53,9 @@ static void answer_late(struct helper *helper, int64_t descriptor) {
         error_set(&answer.error, -ETIMEDOUT, "somebody has frozen the process, which keeps descriptor %d until it runs again",
                   (int) descriptor);
         (void) passing_send(helper->answer_fd, &answer, sizeof(answer), -1);
+        /* rm-mover may end now, and with it what it has open. */
+        (void) close_range(STDERR_FILENO + 1, (unsigned) helper->proc_fd - 1, 0);
+        (void) close_range((unsigned) helper->proc_fd + 1, ~0U, 0);
 }
 
 /* The program may have changed what is there, but only its own threads could be hurt by that. Read while they stand still. */
@@ -85,9 +91,11 @@ static int close_there(struct helper *helper, struct threads *threads, uint64_t 
         int64_t result = -1;
         int r = threads_call(threads, &call, now_usec() + CLOSE_USEC, &result, NULL);
 
-        while (r == -ETIMEDOUT) {
+        while (r == -ETIMEDOUT || r == -EAGAIN) {
                 answer_late(helper, descriptor);
-                r = threads_call(threads, &call, now_usec() + CLOSE_USEC, &result, NULL);
+                /* Who ends this process meanwhile shall find the thread with its own registers. */
+                (void) usleep(LATE_PAUSE_USEC);
+                r = threads_call(threads, &call, now_usec() + LATE_TRY_USEC, &result, NULL);
         }
         if (r == 0)
                 r = (int) result;
@@ -156,7 +164,7 @@ static void guard(void) {
 }
 
 static _Noreturn void help(int pidfd, int proc_fd, uint64_t limit_usec, int answer_fd) {
-        struct helper helper = { .answer_fd = answer_fd };
+        struct helper helper = { .answer_fd = answer_fd, .proc_fd = proc_fd };
         struct answer answer = { 0 };
         int fd = -1, r = -EAGAIN;
 

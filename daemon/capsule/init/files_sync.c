@@ -95,10 +95,13 @@ static bool choose(const Capsule__Inventory *inventory, bool *wanted) {
 
 /* ---- the child ---- */
 
-/* A file that the owner may not open any more is none that a move or a restart could open. */
+/* Reading is enough for it, and disturbs nobody. A file that the owner may not open any more is none that a
+ * move or a restart could open. */
 static int sync_one(const char *path) {
-        cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
+        if (fd < 0 && errno == EACCES)
+                fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)
                 return errno == EACCES || errno == EPERM || errno == ENOENT ? 0 : -errno;
         return fsync(fd) < 0 ? -errno : 0;

@@ -78,13 +78,21 @@ static uint64_t unread(void) {
         return flows_unread(&bytes) < 0 ? 0 : bytes;
 }
 
+/* Whoever wants the longest rest gets it. */
+static void rest(struct park *park, uint64_t usec) {
+        uint64_t until = now_usec() + usec;
+
+        if (park->rest_usec < until)
+                park->rest_usec = until;
+}
+
 static void freeze(struct park *park) {
         struct rm_error error = { 0 };
 
         park->unread_bytes = unread();
         if (freezer_set(park->init, true, &error) < 0) {
                 log_error("parked ranks: %s", error_text(&error));
-                park->rest_usec = now_usec() + STIR_USEC;
+                rest(park, STIR_USEC);
                 return;
         }
         park->frozen = true;
@@ -98,7 +106,7 @@ static void thaw(struct park *park) {
         int r;
 
         park->frozen = false;
-        park->rest_usec = now_usec() + STIR_USEC;
+        rest(park, STIR_USEC);
         if (stood)
                 freezer_note_calls(init);
         r = stood ? freezer_resume(init, &error) : freezer_set(init, false, &error);
@@ -194,21 +202,19 @@ void park_hear(struct park *park, const Door__Resize *word) {
             before.done != now->done)
                 park_greet(park);
         if (!quiet && parking_is_quiet(park->parking))
-                park->rest_usec = now_usec() + STIR_USEC;
+                rest(park, STIR_USEC);
         set_deadline(park);
 }
 
 void park_stir(struct park *park) {
-        park->rest_usec = now_usec() + STIR_USEC;
+        rest(park, STIR_USEC);
         if (park->frozen && may_touch(park))
                 thaw(park);
         set_deadline(park);
 }
 
 void park_rest(struct park *park) {
-        if (park->frozen)
-                return;
-        park->rest_usec = now_usec() + TRACK_USEC;
+        rest(park, TRACK_USEC);
         set_deadline(park);
 }
 
@@ -218,7 +224,7 @@ void park_forget(struct park *park) {
 
 void park_look(struct park *park) {
         if (!park->frozen)
-                park->rest_usec = now_usec() + STIR_USEC;
+                rest(park, STIR_USEC);
         look(park);
 }
 

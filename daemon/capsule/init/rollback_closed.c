@@ -19,7 +19,7 @@
 enum {
         KEPT_MAX_BYTES = 16 * 1024 * 1024,
         DOUBTS_MAX_BYTES = 1024,
-        CUT_USEC = 5000000,
+        CUT_USEC = 30000000,
 };
 
 /* ---- the child ---- */
@@ -70,12 +70,15 @@ static bool cut_back(const Capsule__Inventory *inventory, const Capsule__ClosedF
         return ftruncate(fd, (off_t) file->size_bytes) < 0 || !made;
 }
 
+/* The child says of each file, in their order, whether somebody should look at it. */
 static void cut_as_owner(int error, int report_fd, const void *arg) {
         const Capsule__Inventory *inventory = arg;
 
-        for (uint32_t i = 0; i < inventory->n_closed_files && error == 0; i++)
-                if (cut_back(inventory, inventory->closed_files[i]))
-                        (void) write_all(report_fd, &i, sizeof(i));
+        for (size_t i = 0; i < inventory->n_closed_files && error == 0; i++) {
+                bool doubt = cut_back(inventory, inventory->closed_files[i]);
+
+                (void) write_all(report_fd, &doubt, sizeof(doubt));
+        }
 }
 
 /* ---- PID 1 ---- */
@@ -93,17 +96,23 @@ static void add_name(char **text, const char *name) {
 char *rollback_closed(const Capsule__Inventory *inventory, const Capsule__Spec *spec) {
         uint64_t end_usec = now_usec() + CUT_USEC;
         char *doubts = xstrdup("");
-        uint32_t i;
+        size_t i = 0;
         pid_t pid;
         int fd;
 
         if (inventory->n_closed_files == 0 || identity_child(spec, 0, cut_as_owner, inventory, &pid, &fd) < 0)
                 return doubts;
-        for (uint64_t now = now_usec(); now < end_usec; now = now_usec())
-                if (identity_await(fd, end_usec - now) < 0 || read_all(fd, &i, sizeof(i)) < 0 || i >= inventory->n_closed_files)
+        for (; i < inventory->n_closed_files; i++) {
+                uint64_t now = now_usec();
+                bool doubt;
+
+                if (now >= end_usec || identity_await(fd, end_usec - now) < 0 || read_all(fd, &doubt, sizeof(doubt)) < 0)
                         break;
-                else
+                if (doubt)
                         add_name(&doubts, inventory->closed_files[i]->file->name);
+        }
         identity_child_end(pid, fd);
+        for (; i < inventory->n_closed_files; i++)
+                add_name(&doubts, inventory->closed_files[i]->file->name);
         return doubts;
 }

@@ -123,10 +123,10 @@ static void take_event(struct written *written, const struct fanotify_event_meta
         }
 }
 
-static void take_events(struct written *written, bool forget) {
+static void take_events(struct written *written, bool forget, int reads_max) {
         cleanup_free char *events = xcalloc(1, EVENTS_BYTES);
 
-        for (int reads = 0; reads < READS_MAX; reads++) {
+        for (int reads = 0; reads < reads_max; reads++) {
                 const struct fanotify_event_metadata *event = (const void *) events;
                 ssize_t n = read(written->events.fd, events, EVENTS_BYTES);
 
@@ -140,12 +140,17 @@ static void take_events(struct written *written, bool forget) {
         }
 }
 
-/* A program that writes many files costs a look five times a second. */
+/* Before the payload runs here, only processes of rmd's and CRIU write. A program that writes many files
+ * costs a look five times a second. */
 static void on_events(struct source *source, uint32_t events) {
         struct written *written = source->data;
+        Capsule__Phase phase = written->init->phase;
 
         (void) events;
-        take_events(written, false);
+        take_events(written,
+                    phase == CAPSULE__PHASE__PHASE_EMPTY || phase == CAPSULE__PHASE__PHASE_RESTORING ||
+                            phase == CAPSULE__PHASE__PHASE_RESTORED,
+                    READS_MAX);
         source_modify(written->init->epoll_fd, source, 0);
         written->deadline = now_usec() + PAUSE_USEC;
 }
@@ -161,7 +166,7 @@ void written_timeout(struct written *written) {
 
 void written_forget_events(struct written *written) {
         if (written->events.fd >= 0)
-                take_events(written, true);
+                take_events(written, true, INT_MAX);
 }
 
 /* ---- mounts ---- */
@@ -199,35 +204,52 @@ static void watch_all(int error, int report_fd, const void *arg) {
         (void) write_all(report_fd, &last, sizeof(last));
 }
 
-static void take_watched(struct written *written, int fd) {
+struct mounts {
+        struct written_mount list[MOUNTS_MAX];
+        size_t n;
+};
+
+static void mounts_free(struct written_mount *list, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                free(list[i].path);
+}
+
+/* Returns whether the child has told of all mounts. */
+static bool take_watched(struct mounts *ret, int fd) {
         uint64_t end_usec = now_usec() + WATCH_USEC;
         struct watched watched;
 
         while (now_usec() < end_usec && identity_await(fd, end_usec - now_usec()) == 0 &&
                read_all(fd, &watched, sizeof(watched)) == 0) {
-                if (!*watched.path) {
-                        written->all_watched = true;
-                        return;
-                }
-                if (written->n_mounts == MOUNTS_MAX)
+                if (!*watched.path)
+                        return true;
+                if (ret->n == MOUNTS_MAX)
                         continue;
                 watched.path[sizeof(watched.path) - 1] = '\0';
-                written->mounts[written->n_mounts++] = (struct written_mount) { xstrdup(watched.path), watched.file_system };
+                ret->list[ret->n++] = (struct written_mount) { xstrdup(watched.path), watched.file_system };
         }
+        return false;
 }
 
-/* A mark that there is already is not made twice, so all mounts are marked again. */
+/* A mark that there is already is not made twice, so all mounts are marked again. Where a server does not
+ * answer, those that were known before stay so. */
 static void watch_mounts(struct written *written) {
+        struct mounts mounts = { 0 };
         pid_t pid;
         int fd;
 
         written->all_watched = false;
-        for (; written->n_mounts > 0; written->n_mounts--)
-                free(written->mounts[written->n_mounts - 1].path);
         if (identity_child(NULL, 0, watch_all, written, &pid, &fd) < 0)
                 return;
-        take_watched(written, fd);
+        written->all_watched = take_watched(&mounts, fd);
         identity_child_end(pid, fd);
+        if (!written->all_watched && written->n_mounts >= mounts.n) {
+                mounts_free(mounts.list, mounts.n);
+                return;
+        }
+        mounts_free(written->mounts, written->n_mounts);
+        memcpy(written->mounts, mounts.list, mounts.n * sizeof(mounts.list[0]));
+        written->n_mounts = mounts.n;
 }
 
 /* The kernel says that the mounts have changed, as by an automounter, and does not say it twice. */
@@ -363,7 +385,7 @@ void written_report(struct written *written, bool look, Capsule__Inventory *inve
 
         inventory->made_since_nsec = written->begin_nsec;
         if (written->events.fd >= 0)
-                take_events(written, false);
+                take_events(written, false, INT_MAX); /* the queue has an end, as nobody writes now */
         all = HASH_COUNT(written->files);
         if (all == 0)
                 return;
