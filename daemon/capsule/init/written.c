@@ -96,8 +96,9 @@ static void forget_reports(struct written *written) {
                 file->told = false;
 }
 
-static void take_event(struct written *written, const struct fanotify_event_metadata *event) {
-        const uint8_t *at = (const uint8_t *) event + event->metadata_len, *end = (const uint8_t *) event + event->event_len;
+/* `event` is the head of what begins at `begin`, its records lie behind it. */
+static void take_event(struct written *written, const struct fanotify_event_metadata *event, const uint8_t *begin) {
+        const uint8_t *at = begin + event->metadata_len, *end = begin + event->event_len;
         struct written_handle key, directory;
         const char *name = NULL, *none;
         bool has_key = false;
@@ -124,18 +125,20 @@ static void take_event(struct written *written, const struct fanotify_event_meta
 }
 
 static void take_events(struct written *written, bool forget, int reads_max) {
-        cleanup_free char *events = xcalloc(1, EVENTS_BYTES);
+        cleanup_free uint8_t *events = xcalloc(1, EVENTS_BYTES);
 
         for (int reads = 0; reads < reads_max; reads++) {
-                const struct fanotify_event_metadata *event = (const void *) events;
                 ssize_t n = read(written->events.fd, events, EVENTS_BYTES);
+                struct fanotify_event_metadata event; /* events begin at multiples of four bytes only */
 
                 if (n <= 0)
                         return;
-                while (!forget && FAN_EVENT_OK(event, n)) {
-                        take_event(written, event);
-                        n -= event->event_len;
-                        event = (const void *) ((const char *) event + event->event_len);
+                for (const uint8_t *at = events; !forget && n >= (ssize_t) sizeof(event); at += event.event_len) {
+                        memcpy(&event, at, sizeof(event));
+                        if (!FAN_EVENT_OK(&event, n))
+                                break;
+                        take_event(written, &event, at);
+                        n -= event.event_len;
                 }
         }
 }
