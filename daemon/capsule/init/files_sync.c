@@ -14,7 +14,7 @@
 #include "daemon/capsule/init/inventory.h"
 #include "daemon/capsule/init/mounts.h"
 
-/* What a child is to do, and what it says of it. */
+/* A task is what a child is to do, and a verdict what it says of it. */
 struct task {
         const Capsule__Inventory *inventory;
         bool *wanted; /* by the index in the inventory */

@@ -13,7 +13,7 @@ enum {
         MAPPING_FLAGS = 6,
 };
 
-/* One entry of each mapping may become two bytes longer, and its length one. */
+/* The image may grow: one entry of each mapping may become two bytes longer, and its length one. */
 size_t image_memory_bytes(size_t size_bytes) {
         return 2 * size_bytes + 2 * CRIU_VARINT_BYTES;
 }

@@ -20,7 +20,7 @@ struct obstacles_scope {
         const Capsule__Spec *spec;
         const dev_t *own;       /* file systems that no other node sees: a lock there is nobody else's */
         size_t n_own;
-        /* They stand still. Else memory maps are not read, which would hold up the processes, nor what waits for an exec(2) that a user's file
+        /* The processes stand still. Else memory maps are not read, which would hold up the processes, nor what waits for an exec(2) that a user's file
          * system may keep for ever: kcmp(2), pidfd_getfd(2). */
         bool frozen;
         bool waits; /* also for threads that cannot be frozen now; in cgroup v1 frozen ones look the same */

@@ -381,7 +381,7 @@ static void look_at_files(struct report *report, size_t n) {
 }
 
 void written_report(struct written *written, bool look, Capsule__Inventory *inventory) {
-        size_t n = 0, all = HASH_COUNT(written->files);
+        size_t n = 0, all;
         cleanup_free bool *open = inventory_find_written(inventory);
         cleanup_free struct written_file **files = NULL;
         struct report report = { .written = written, .inventory = inventory, .open = open };
@@ -439,7 +439,7 @@ static void load_file(struct written *written, const Capsule__ClosedFile *closed
         file->others = closed->others;
 }
 
-/* They come with the ones that were written last first. */
+/* The files come with the ones that were written last first. */
 void written_load(struct written *written, const Capsule__Inventory *inventory) {
         if (inventory->made_since_nsec > 0 && inventory->made_since_nsec < written->begin_nsec)
                 written->begin_nsec = inventory->made_since_nsec;

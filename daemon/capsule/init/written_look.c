@@ -27,7 +27,7 @@ union handle {
         char bytes[sizeof(struct file_handle) + FILE_HANDLE_MAX];
 };
 
-/* What goes before each file that was found. */
+/* This struct goes before each file that was found. */
 struct found {
         uint32_t index;
         uint32_t bytes;
