@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/cluster/state_index.h"
 #include "daemon/config/config.h"
 #include "daemon/leader/view.h"
 #include "daemon/requests/views.h"
+#include "daemon/state/state_index.h"
 
 #define NODES 1000U
 #define JOBS 1000U

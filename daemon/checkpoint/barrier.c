@@ -8,9 +8,9 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/cluster/commands.h"
-#include "daemon/cluster/leave_by.h"
-#include "daemon/cluster/peer_message.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/state/commands.h"
+#include "daemon/state/leave_by.h"
 
 static struct barrier *find(struct checkpoints *c, uint64_t job, uint64_t checkpoint) {
         struct barrier *barrier;

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 
 #include "common/error.h"
-#include "daemon/cluster/owner.h"
 #include "daemon/context.h"
 #include "daemon/job/runner.h"
+#include "daemon/state/owner.h"
 #include "proto/local.pb-c.h"
 #include "proto/peer.pb-c.h"
 

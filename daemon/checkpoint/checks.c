@@ -9,7 +9,7 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/cluster/commands.h"
+#include "daemon/state/commands.h"
 
 #define SILENCE_USEC (UINT64_C(120) * 1000000)
 #define WAITING_MAX 4096U /* stores: what is more is not read this time */

@@ -13,9 +13,9 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/cluster/commands.h"
-#include "daemon/cluster/peer_message.h"
 #include "daemon/move/mover_setup.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/state/commands.h"
 #include "daemon/store/directory.h"
 
 #define ANSWER_USEC (20U * UINT64_C(1000000))

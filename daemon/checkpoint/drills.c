@@ -8,10 +8,10 @@
 #include "common/text.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/memory_report.h"
 #include "daemon/node/memory_use.h"
+#include "daemon/state/commands.h"
 
 bool drills_own(const struct checkpoints *c, const struct resident *resident) {
         const struct restore *restore;

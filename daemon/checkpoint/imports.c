@@ -13,9 +13,9 @@
 
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/job/user_limits.h"
 #include "daemon/move/mover_setup.h"
+#include "daemon/state/commands.h"
 #include "daemon/store/directory.h"
 
 #define IMPORT_PREFIX "import-" /* of directories beside those of jobs */

@@ -12,11 +12,11 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/cluster/commands.h"
-#include "daemon/cluster/peer_message.h"
 #include "daemon/move/images.h"
 #include "daemon/move/mover_setup.h"
 #include "daemon/move/trees.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/state/commands.h"
 
 #define PREPARE_USEC (30U * UINT64_C(1000000))
 #define SILENCE_USEC (60U * UINT64_C(1000000))

@@ -10,13 +10,13 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/cluster/commands.h"
-#include "daemon/cluster/leave_by.h"
-#include "daemon/cluster/peer_message.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/move/images.h"
 #include "daemon/move/trees.h"
 #include "daemon/node/memory_use.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/state/commands.h"
+#include "daemon/state/leave_by.h"
 
 #define PREPARE_USEC (30U * UINT64_C(1000000))
 #define PRECOPY_USEC (60U * UINT64_C(1000000)) /* from one sign of life of rm-mover to the next */

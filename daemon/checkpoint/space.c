@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/cluster/commands.h"
+#include "daemon/state/commands.h"
 #include "daemon/store/directory.h"
 #include "daemon/store/store.h"
 

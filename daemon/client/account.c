@@ -6,7 +6,7 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/client/client.h"
-#include "daemon/cluster/state.h"
+#include "daemon/state/state.h"
 
 /* Between connecting and the hello lies one message. Who has more than this at once starts many commands at the same moment; the
  * one that is closed tries again. */

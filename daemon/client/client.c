@@ -10,7 +10,7 @@
 #include "daemon/client/account.h"
 #include "daemon/client/users.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/peer_message.h"
+#include "daemon/peers/peer_message.h"
 
 struct client *client_create(struct rmd *rmd, uid_t uid, gid_t gid) {
         struct client *client = xcalloc(1, sizeof(*client));

@@ -7,7 +7,7 @@
 #include "daemon/client/account.h"
 #include "daemon/client/users.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/peer_message.h"
+#include "daemon/peers/peer_message.h"
 
 /* Users' requests that wait on the way to one node: what the log and moves send there has to have room as well. */
 #define PENDING_MAX_BYTES (16U << 20)

@@ -8,8 +8,8 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/loopback.h"
-#include "daemon/cluster/peer_message.h"
-#include "daemon/cluster/state.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/state/state.h"
 
 #define NODE_TIMEOUT_USEC UINT64_C(5000000)
 #define HEARTBEAT_USEC UINT64_C(1000000)

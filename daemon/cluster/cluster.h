@@ -9,7 +9,7 @@
 #include <event2/event.h>
 
 #include "common/error.h"
-#include "daemon/cluster/state_index.h"
+#include "daemon/state/state_index.h"
 #include "daemon/wire/tls.h"
 #include "proto/peer.pb-c.h"
 #include "proto/state.pb-c.h"

@@ -7,9 +7,9 @@
 #include "daemon/cluster/following.h"
 #include "daemon/cluster/leading.h"
 #include "daemon/cluster/lease.h"
-#include "daemon/cluster/peers.h"
 #include "daemon/cluster/propose.h"
 #include "daemon/cluster/voter.h"
+#include "daemon/peers/peers.h"
 
 /* The state and its index, who is told of them, and who of the others is there. */
 struct cluster {
@@ -71,7 +71,7 @@ uint64_t role_get_lease_end(void *userdata, uint64_t *ret_index);
 bool role_may_hold_lease(void *userdata, const char *node);
 bool role_confirms(void *userdata, const char *node, uint64_t term);
 void role_on_confirmed(void *userdata, const char *node, uint64_t sent_boot_usec);
-void role_on_lease(void *userdata, const char *node, uint64_t end_boot_usec, uint64_t index);
+void role_on_lease(void *userdata, const char *node, uint64_t sent_usec, uint64_t lease_usec, uint64_t index);
 void role_begin_leading(struct cluster *c);
 /* `state_log_id`: of the log that the state is of, where this node has kept it until now; 0: it is what the copy on the disk says. */
 void role_begin_following(struct cluster *c, uint64_t state_log_id);

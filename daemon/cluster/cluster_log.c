@@ -10,8 +10,8 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/cluster/peer_message.h"
-#include "daemon/cluster/state.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/state/state.h"
 
 /* Waiting to be sent to one voter: more is dropped, raft sends again. */
 #define RAFT_PENDING_MAX_BYTES ((size_t) 4 << 20)

@@ -7,7 +7,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/cluster/state.h"
+#include "daemon/state/state.h"
 
 /* ---- leases ---- */
 
@@ -73,12 +73,12 @@ void role_on_confirmed(void *userdata, const char *node, uint64_t sent_boot_usec
         role_tell_lease(c);
 }
 
-void role_on_lease(void *userdata, const char *node, uint64_t end_boot_usec, uint64_t index) {
+void role_on_lease(void *userdata, const char *node, uint64_t sent_usec, uint64_t lease_usec, uint64_t index) {
         struct cluster *c = userdata;
 
         if (c->leading || !cluster_is_led_by(c, node))
                 return;
-        leases_offer(c->leases, end_boot_usec, index);
+        leases_offer(c->leases, lease_end_usec(sent_usec, lease_usec), index);
         role_reach_lease(c);
 }
 

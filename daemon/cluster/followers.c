@@ -12,8 +12,8 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/leading_internal.h"
-#include "daemon/cluster/parts.h"
-#include "daemon/cluster/peer_message.h"
+#include "daemon/peers/parts.h"
+#include "daemon/peers/peer_message.h"
 
 /* Queued to one follower at most, and one part or command beyond it: what a slow link of 100 Mbit/s carries in a tenth of a second, so that a
  * heartbeat behind it is in time. More goes when this has drained. */

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/unknown.h"
 #include "common/util.h"
-#include "daemon/cluster/parts.h"
-#include "daemon/cluster/peer_message.h"
-#include "daemon/cluster/state.h"
 #include "daemon/cluster/state_cache.h"
-#include "daemon/wire/unknown.h"
+#include "daemon/peers/parts.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/state/state.h"
 
 /* A follower to whom nothing of what it lacks came for so long asks again; one to whom it came broken, later each time. */
 #define STALLED_USEC UINT64_C(30000000)

@@ -7,8 +7,8 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/cluster/leading_internal.h"
+#include "daemon/state/commands.h"
 
 #define UNKNOWN_TIMEOUTS 6U /* node timeouts until a node that may be alive without us is down all the same */
 

@@ -6,9 +6,9 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
-#include "daemon/cluster/feature_level.h"
-#include "daemon/cluster/peer_message.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/state/commands.h"
+#include "daemon/state/feature_level.h"
 
 /* Given to the log, which may answer it after the leadership is lost: that answer is dropped. */
 struct asked {

@@ -6,10 +6,10 @@
 
 #include <stdint.h>
 
-#include "daemon/cluster/feed.h"
 #include "daemon/cluster/lease.h"
-#include "daemon/cluster/mesh.h"
-#include "daemon/cluster/raftlog.h"
+#include "daemon/log/feed.h"
+#include "daemon/log/raftlog.h"
+#include "daemon/peers/mesh.h"
 #include "proto/peer.pb-c.h"
 
 struct leading;

@@ -6,7 +6,7 @@
 #include <sys/queue.h>
 
 #include "daemon/cluster/leading.h"
-#include "daemon/cluster/state.h"
+#include "daemon/state/state.h"
 
 struct asked;
 struct followers;

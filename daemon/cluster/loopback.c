@@ -5,7 +5,7 @@
 
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/cluster/state.h"
+#include "daemon/state/state.h"
 
 struct item {
         Rm__PeerMessage *message;

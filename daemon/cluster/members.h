@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/cluster/raftlog.h"
+#include "daemon/log/raftlog.h"
 
 /* At most so many voters: raft asks each of them about every entry. */
 #define MEMBERS_VOTERS_MAX 5U

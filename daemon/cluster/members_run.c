@@ -5,11 +5,11 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/cluster/leading_internal.h"
 #include "daemon/cluster/members.h"
-#include "daemon/cluster/peer_message.h"
-#include "daemon/cluster/state_index.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/state/commands.h"
+#include "daemon/state/state_index.h"
 
 /* What did not work, or has no answer yet, is tried again after this. */
 #define AGAIN_USEC UINT64_C(1000000)

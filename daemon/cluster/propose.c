@@ -7,9 +7,9 @@
 #include <sys/random.h>
 
 #include "common/util.h"
-#include "daemon/cluster/peer_message.h"
-#include "daemon/cluster/state.h"
-#include "daemon/cluster/state_session.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/state/state.h"
+#include "daemon/state/state_session.h"
 
 #define TIMEOUT_USEC UINT64_C(10000000)
 #define NO_LEADER "no leader can be reached now; running jobs go on, changes have to wait"

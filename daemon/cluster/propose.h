@@ -7,7 +7,7 @@
 
 #include <event2/event.h>
 
-#include "daemon/cluster/raftlog.h"
+#include "daemon/log/raftlog.h"
 #include "proto/peer.pb-c.h"
 
 struct proposals;

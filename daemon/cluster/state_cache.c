@@ -8,7 +8,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/cluster/state.h"
+#include "daemon/state/state.h"
 #include "proto/peer.pb-c.h"
 
 #define CACHE_MAGIC 0x524d4632U

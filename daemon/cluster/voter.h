@@ -9,8 +9,8 @@
 #include <event2/event.h>
 
 #include "common/error.h"
-#include "daemon/cluster/feed.h"
-#include "daemon/cluster/raftlog.h"
+#include "daemon/log/feed.h"
+#include "daemon/log/raftlog.h"
 
 struct voter;
 

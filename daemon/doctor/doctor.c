@@ -6,11 +6,11 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/cluster/state.h"
 #include "daemon/config/config.h"
 #include "daemon/job/limits.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/node/child_run.h"
+#include "daemon/state/state.h"
 #include "daemon/wire/tls.h"
 
 #define PROGRAM "rm-node-facts"

@@ -10,8 +10,8 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/commands.h"
-#include "daemon/cluster/state.h"
+#include "daemon/state/commands.h"
+#include "daemon/state/state.h"
 
 /* After a refusal, or when no leader was found within the time of a proposal. */
 #define AGAIN_USEC UINT64_C(10000000)

@@ -4,10 +4,10 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/cluster/peer_message.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/runner_internal.h"
+#include "daemon/peers/peer_message.h"
 
 static void request_free(struct agent_request *request) {
         free(request->id);

@@ -9,12 +9,12 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/cluster/parts.h"
-#include "daemon/cluster/peer_message.h"
 #include "daemon/config/config.h"
 #include "daemon/job/body.h"
 #include "daemon/job/body_store.h"
 #include "daemon/job/runner.h"
+#include "daemon/peers/parts.h"
+#include "daemon/peers/peer_message.h"
 
 /* What is left of a spec stays in the state of every node until the job is forgotten. */
 #define REST_MAX_BYTES 32768U

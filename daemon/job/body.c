@@ -5,8 +5,8 @@
 
 #include <openssl/evp.h>
 
+#include "common/unknown.h"
 #include "common/util.h"
-#include "daemon/wire/unknown.h"
 
 void body_digest(const uint8_t *data, size_t size_bytes, uint8_t ret[static STATE_DIGEST_BYTES]) {
         unsigned n = 0;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/cluster/state.h"
+#include "daemon/state/state.h"
 
 /* What of a command line and of a directory stays in the state, for people. */
 #define BODY_ARGV_SHOWN_BYTES 1024U

@@ -9,7 +9,7 @@
 #include <event2/event.h>
 
 #include "common/error.h"
-#include "daemon/cluster/state.h"
+#include "daemon/state/state.h"
 
 struct body_store;
 

@@ -4,8 +4,8 @@
 
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/cluster/peer_message.h"
 #include "daemon/job/runner_internal.h"
+#include "daemon/peers/peer_message.h"
 
 #define REPORT_USEC 2000000U
 /* Of all groups in one report: 20 us each, in which the loop does nothing else. */

@@ -6,9 +6,9 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/runner_internal.h"
+#include "daemon/state/commands.h"
 
 /* mpirun also kills its rm-agents at a normal end, a moment before the daemons are through with theirs. */
 #define ORPHAN_USEC (UINT64_C(2) * 1000000U)

@@ -1,6 +1,6 @@
 #include "daemon/job/fence.h"
 
-#include "daemon/cluster/state.h"
+#include "daemon/state/state.h"
 
 bool fence_applies(const Rm__JobSpec *spec) {
         return job_wants_restart(spec);

@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 
 #include "daemon/capsule/capsule.h"
-#include "daemon/cluster/state.h"
 #include "daemon/config/config.h"
+#include "daemon/state/state.h"
 
 /* Owned description of a capsule; free with launch_spec_finish(). */
 struct launch_spec {

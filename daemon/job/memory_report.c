@@ -5,12 +5,12 @@
 
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/cluster/peer_message.h"
 #include "daemon/job/limits.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/job/runner_internal.h"
 #include "daemon/node/memory_use.h"
 #include "daemon/node/topology.h"
+#include "daemon/peers/peer_message.h"
 
 /* Programs take memory in seconds, and a leader that has just been elected soon knows. */
 #define REPORT_USEC 2000000U

@@ -1,7 +1,7 @@
 /* Programs that restore themselves: what rank 0 says of that goes to the log. */
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/job/runner_internal.h"
+#include "daemon/state/commands.h"
 
 #define AGAIN_USEC UINT64_C(10000000) /* a program may change its mind as often as it likes, but the log is everybody's */
 

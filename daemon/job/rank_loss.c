@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/job/runner_internal.h"
+#include "daemon/state/commands.h"
 
 /* mpirun has ended, so all that its ranks have said is in their PID 1's door; those that have said nothing will not. */
 #define WORDS_WAIT_USEC (UINT64_C(1) * 1000000U)

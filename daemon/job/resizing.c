@@ -5,8 +5,8 @@
 
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/job/runner_internal.h"
+#include "daemon/state/commands.h"
 
 static struct capsule_resize order_of(const Rm__Job *job, const Rm__Capsule *capsule) {
         const Rm__Resize *resize = job->resize;

@@ -11,11 +11,11 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/limits.h"
 #include "daemon/job/outputs.h"
+#include "daemon/state/commands.h"
 
 #define RETRY_USEC 300000
 #define LOOK_USEC 2000000

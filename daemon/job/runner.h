@@ -9,9 +9,9 @@
 #include "common/error.h"
 #include "common/log_rate.h"
 #include "daemon/capsule/capsule.h"
-#include "daemon/cluster/state.h"
 #include "daemon/context.h"
 #include "daemon/job/core_report.h"
+#include "daemon/state/state.h"
 #include "proto/peer.pb-c.h"
 
 /* One capsule on this node; one copy, when a move is under way. Belongs to the runner. */

@@ -5,9 +5,9 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/cluster/peer_message.h"
 #include "daemon/job/runner_internal.h"
 #include "daemon/job/traffic_delta.h"
+#include "daemon/peers/peer_message.h"
 
 /* What a group had sent, by address, when it was last looked at. */
 struct sent {

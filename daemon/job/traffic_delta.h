@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "daemon/capsule/flow.h"
-#include "daemon/cluster/state.h"
 #include "daemon/config/config.h"
+#include "daemon/state/state.h"
 
 struct traffic_sent {
         int32_t to; /* group */

@@ -1,5 +1,5 @@
 /* What users may have, as rmd.conf says ([job] max_...): what is put into commands, for
- * daemon/cluster/state_limits.c. */
+ * daemon/state/state_limits.c. */
 #ifndef RM_JOB_USER_LIMITS_H
 #define RM_JOB_USER_LIMITS_H
 

@@ -7,10 +7,10 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
 #include "daemon/leader/interval.h"
 #include "daemon/leader/partners.h"
+#include "daemon/state/commands.h"
 
 #define CAPTURE_MOST_USEC (UINT64_C(1200) * 1000000) /* then something is stuck, and nodes have not said so */
 #define RETRY_USEC (UINT64_C(10) * 1000000)          /* after a checkpoint that failed, at least */

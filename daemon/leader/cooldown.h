@@ -2,7 +2,7 @@
 #ifndef RM_LEADER_COOLDOWN_H
 #define RM_LEADER_COOLDOWN_H
 
-#include "daemon/cluster/state.h"
+#include "daemon/state/state.h"
 
 /* The longest that a destination is avoided. */
 #define COOLDOWN_DESTINATION_MAX_USEC 60000000U

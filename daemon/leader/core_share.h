@@ -5,7 +5,7 @@
 #ifndef RM_LEADER_CORE_SHARE_H
 #define RM_LEADER_CORE_SHARE_H
 
-#include "daemon/cluster/state_index.h"
+#include "daemon/state/state_index.h"
 #include "proto/peer.pb-c.h"
 
 /* How long it takes until what was seen once counts for a third. */

@@ -5,8 +5,8 @@
 
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/sched/move_cost.h"
+#include "daemon/state/commands.h"
 
 /* One round's answer, and what follows from it. */
 struct answer {

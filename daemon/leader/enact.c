@@ -6,11 +6,11 @@
 #include "common/groups.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
 #include "daemon/leader/cores.h"
 #include "daemon/leader/fold_place.h"
 #include "daemon/leader/parked.h"
+#include "daemon/state/commands.h"
 
 static const Rm__State *state_of(const struct rmd *rmd) {
         return cluster_state(rmd->cluster);

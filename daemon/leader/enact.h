@@ -2,10 +2,10 @@
 #ifndef RM_LEADER_ENACT_H
 #define RM_LEADER_ENACT_H
 
-#include "daemon/cluster/state.h"
 #include "daemon/context.h"
 #include "daemon/leader/cooldown.h"
 #include "daemon/sched/round.h"
+#include "daemon/state/state.h"
 
 /* `warnings`: what was wrong with policies; empty: nothing. True: a move has to wait after failures, and is to be looked at again. */
 bool enact_round(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings);

@@ -2,7 +2,7 @@
 #ifndef RM_LEADER_EXPIRY_H
 #define RM_LEADER_EXPIRY_H
 
-#include "daemon/cluster/state_index.h"
+#include "daemon/state/state_index.h"
 
 /* The first running job that is over its time limit at `now_usec` (real time) and not being cancelled; 0: none. */
 uint64_t expiry_over_limit(const Rm__State *state, uint64_t now_usec);

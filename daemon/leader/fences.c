@@ -9,9 +9,9 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
 #include "daemon/leader/fence_host.h"
+#include "daemon/state/commands.h"
 
 enum { DOUBLED_AT_MOST = 4 };
 

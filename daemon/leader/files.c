@@ -13,10 +13,10 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
 #include "daemon/leader/leader.h"
 #include "daemon/node/availability_watch.h"
+#include "daemon/state/commands.h"
 
 /* A user may change the files of a thousand jobs all the time, and each change is an entry of the log: as many as he may cause by requests
  * (client/account.c). */

@@ -10,7 +10,6 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
 #include "daemon/leader/checkpoint_schedule.h"
 #include "daemon/leader/core_share.h"
@@ -26,6 +25,7 @@
 #include "daemon/leader/traffic.h"
 #include "daemon/leader/view.h"
 #include "daemon/sched/move_cost.h"
+#include "daemon/state/commands.h"
 
 #define TICK_USEC 1000000U
 #define REPORTS_MOST_USEC (1U * TICK_USEC)

@@ -2,7 +2,7 @@
 #ifndef RM_LEADER_LOSSES_H
 #define RM_LEADER_LOSSES_H
 
-#include "daemon/cluster/state_index.h"
+#include "daemon/state/state_index.h"
 
 enum loss_answer {
         LOSS_END,     /* without the capsule its mpirun would wait for ever */

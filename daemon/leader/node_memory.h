@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/cluster/state.h"
-#include "daemon/cluster/state_index.h"
 #include "daemon/sched/snapshot.h"
+#include "daemon/state/state.h"
+#include "daemon/state/state_index.h"
 #include "proto/peer.pb-c.h"
 
 /* So much more free than at the last round is worth another one, where something waits for memory. */

@@ -3,8 +3,8 @@
 #ifndef RM_LEADER_PARKED_H
 #define RM_LEADER_PARKED_H
 
-#include "daemon/cluster/state_index.h"
 #include "daemon/sched/round.h"
+#include "daemon/state/state_index.h"
 
 /* A job that starts. */
 struct parked_start {

@@ -2,7 +2,7 @@
 #ifndef RM_LEADER_PARTNERS_H
 #define RM_LEADER_PARTNERS_H
 
-#include "daemon/cluster/state.h"
+#include "daemon/state/state.h"
 
 #define PARTNERS_AWAY_USEC (UINT64_C(60) * 1000000) /* a node that is DOWN for so long counts as lost, with what it has */
 

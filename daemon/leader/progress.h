@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/cluster/state_index.h"
 #include "daemon/sched/steps.h"
+#include "daemon/state/state_index.h"
 #include "proto/local.pb-c.h"
 #include "proto/peer.pb-c.h"
 

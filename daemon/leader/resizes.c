@@ -5,11 +5,11 @@
 #include "common/groups.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
 #include "daemon/leader/enact.h"
 #include "daemon/leader/parked.h"
 #include "daemon/sched/malleable.h"
+#include "daemon/state/commands.h"
 
 /* A rate wavers: one that is this much above its goal is ahead of it. */
 #define AHEAD 1.1

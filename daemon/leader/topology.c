@@ -6,8 +6,8 @@
 
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/config/config.h"
+#include "daemon/state/commands.h"
 
 struct told {
         Rm__Switch *items;

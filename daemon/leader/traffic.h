@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/cluster/state.h"
 #include "daemon/sched/snapshot.h"
+#include "daemon/state/state.h"
 #include "proto/peer.pb-c.h"
 
 /* How long it takes until what was seen once counts for a third: rates follow a program's phases, not its single messages. */

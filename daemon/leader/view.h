@@ -2,13 +2,13 @@
 #ifndef RM_LEADER_VIEW_H
 #define RM_LEADER_VIEW_H
 
-#include "daemon/cluster/state_index.h"
 #include "daemon/config/penalties.h"
 #include "daemon/leader/node_memory.h"
 #include "daemon/leader/progress.h"
 #include "daemon/leader/traffic.h"
 #include "daemon/sched/round.h"
 #include "daemon/sched/snapshot.h"
+#include "daemon/state/state_index.h"
 
 /* A job that the round is made without: shown to policies, it would have stopped all others' too. */
 struct view_left_out {

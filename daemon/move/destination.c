@@ -6,14 +6,14 @@
 #include "common/log.h"
 #include "common/text.h"
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
-#include "daemon/cluster/peer_message.h"
 #include "daemon/job/limits.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/move/capacity.h"
 #include "daemon/move/mover_setup.h"
 #include "daemon/move/moves_internal.h"
 #include "daemon/node/topology.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/state/commands.h"
 
 #define PREPARE_USEC (20U * 1000000U)
 

@@ -13,7 +13,7 @@
 #include "common/frame.h"
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/cluster/state.h"
+#include "daemon/state/state.h"
 #include "daemon/wire/conn.h"
 
 #define MOVER_FD 3

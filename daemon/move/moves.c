@@ -9,10 +9,10 @@
 #include "common/text.h"
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/job/launch.h"
 #include "daemon/move/images.h"
 #include "daemon/move/moves_internal.h"
+#include "daemon/state/commands.h"
 
 #define RETRY_USEC 500000
 #define HOLD_USEC 20000 /* between two looks whether a fault point still holds a move */

@@ -9,13 +9,13 @@
 #include "common/text.h"
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
-#include "daemon/cluster/leave_by.h"
-#include "daemon/cluster/peer_message.h"
 #include "daemon/job/memory_report.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/move/moves_internal.h"
 #include "daemon/move/precopy_time.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/state/commands.h"
+#include "daemon/state/leave_by.h"
 
 #define PREPARE_USEC (15U * 1000000U)
 #define PRECOPY_USEC (15U * 1000000U) /* from one sign of life to the next */

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "common/util.h"
-#include "daemon/cluster/state.h"
 #include "daemon/job/launch.h"
+#include "daemon/state/state.h"
 
 void move_trees_init(struct move_trees *ret, const struct config *config, const struct resident *resident) {
         /* What the capsule's own PID 1 makes anew. */

@@ -1,12 +1,12 @@
 #include <unistd.h>
 
 #include "common/fault.h"
+#include "common/unknown.h"
 #include "common/util.h"
 #include "daemon/mover/exchange.h"
 #include "daemon/mover/mover.h"
 #include "daemon/mover/priority.h"
 #include "daemon/store/directory.h"
-#include "daemon/wire/unknown.h"
 
 #define FILE_LEAST_BYTES 4096U /* that it counts for, of the room that there is */
 

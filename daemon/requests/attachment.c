@@ -7,10 +7,10 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/client/forwarding.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/job/outputs.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/views.h"
+#include "daemon/state/commands.h"
 
 #define RETRY_USEC 200000
 #define CLIENT_PENDING_MAX (256U << 10)

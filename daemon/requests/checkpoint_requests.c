@@ -6,13 +6,13 @@
 
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints.h"
-#include "daemon/cluster/commands.h"
-#include "daemon/cluster/feature_level.h"
-#include "daemon/cluster/owner.h"
 #include "daemon/job/user_limits.h"
 #include "daemon/leader/checkpoint_schedule.h"
 #include "daemon/requests/owner_today.h"
 #include "daemon/requests/requests.h"
+#include "daemon/state/commands.h"
+#include "daemon/state/feature_level.h"
+#include "daemon/state/owner.h"
 
 /* ---- what is asked ---- */
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/text.h"
-#include "daemon/cluster/feature_level.h"
-#include "daemon/cluster/state.h"
+#include "daemon/state/feature_level.h"
+#include "daemon/state/state.h"
 
 #define REASON_MAX_BYTES 256
 /* Longer ones are mistakes, and this one may be added to any time. */

@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
-#include "daemon/cluster/feature_level.h"
 #include "daemon/config/config.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/launch.h"
@@ -16,6 +14,8 @@
 #include "daemon/requests/jobspec.h"
 #include "daemon/requests/requests.h"
 #include "daemon/sched/policy_model.h"
+#include "daemon/state/commands.h"
+#include "daemon/state/feature_level.h"
 
 /* Checked where the job is submitted, so that a slip is told at once and not in a round of scheduling. */
 static int check_policy(const struct config *config, const char *policy, struct rm_error *err) {

@@ -9,8 +9,8 @@
 #include "common/rank_map.h"
 #include "common/text.h"
 #include "common/util.h"
-#include "daemon/cluster/state.h"
 #include "daemon/sched/fields.h"
+#include "daemon/state/state.h"
 
 typedef int check_fn(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err);
 

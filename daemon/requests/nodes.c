@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
-#include "daemon/cluster/feature_level.h"
 #include "daemon/requests/drain.h"
 #include "daemon/requests/report_health.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/views.h"
+#include "daemon/state/commands.h"
+#include "daemon/state/feature_level.h"
 
 #define NAMES_MAX 100U /* that may be given even where there are fewer nodes: so many get the usual answer */
 

@@ -5,8 +5,8 @@
 
 #include "common/text.h"
 #include "common/util.h"
-#include "daemon/cluster/feature_level.h"
-#include "daemon/cluster/state.h"
+#include "daemon/state/feature_level.h"
+#include "daemon/state/state.h"
 
 /* A value that this version does not know would end the rmd of every node that reads it in the log. */
 static bool condition_known(Rm__Condition condition) {

@@ -6,8 +6,8 @@
 
 #include "daemon/client/client.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/requests/waiting.h"
+#include "daemon/state/commands.h"
 #include "proto/local.pb-c.h"
 
 /* Where a request is answered. */

@@ -4,9 +4,9 @@
 
 #include "common/error.h"
 #include "daemon/client/client.h"
-#include "daemon/cluster/state.h"
 #include "daemon/context.h"
 #include "daemon/sched/policy_host.h"
+#include "daemon/state/state.h"
 
 struct users;
 struct waiting;

@@ -3,7 +3,6 @@
 
 #include "common/hostlist.h"
 #include "common/util.h"
-#include "daemon/cluster/feature_level.h"
 #include "daemon/config/config.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/limits.h"
@@ -13,6 +12,7 @@
 #include "daemon/requests/service.h"
 #include "daemon/sched/snapshot.h"
 #include "daemon/sensor/sensors.h"
+#include "daemon/state/feature_level.h"
 
 /* Of a document that comes in several replies. */
 #define TEXT_PART_BYTES (512U << 10)

@@ -3,7 +3,7 @@
 #define RM_REQUESTS_VIEWS_H
 
 #include "daemon/client/client.h"
-#include "daemon/cluster/state_index.h"
+#include "daemon/state/state_index.h"
 
 /* A page of a list is full with so much, and has one entry more than that at most. */
 #define PAGE_BYTES (64U << 10)

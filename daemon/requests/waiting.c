@@ -5,7 +5,7 @@
 
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/cluster/state.h"
+#include "daemon/state/state.h"
 
 /* As long as proposals wait (cluster_propose()): voters elect a leader in far less, so that without one by then there is none for long. */
 #define PATIENCE_USEC UINT64_C(10000000)

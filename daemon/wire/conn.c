@@ -17,9 +17,9 @@
 #include "common/log.h"
 #include "common/text.h"
 #include "common/timer.h"
+#include "common/unknown.h"
 #include "common/util.h"
 #include "daemon/wire/tls.h"
-#include "daemon/wire/unknown.h"
 
 #define TRUST_DEFAULT_USEC (30U * UINT64_C(1000000))
 #define LINGER_USEC (10U * UINT64_C(1000000))

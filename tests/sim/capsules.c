@@ -7,8 +7,8 @@
 
 #include "common/util.h"
 #include "daemon/cluster/lease.h"
-#include "daemon/cluster/state.h"
 #include "daemon/job/launch.h"
+#include "daemon/state/state.h"
 #include "tests/sim/capsules_internal.h"
 #include "tests/sim/park.h"
 

@@ -2,7 +2,7 @@
 #ifndef RM_TESTS_SIM_CHECKS_H
 #define RM_TESTS_SIM_CHECKS_H
 
-#include "daemon/cluster/state_index.h"
+#include "daemon/state/state_index.h"
 #include "tests/sim/timeline.h"
 
 struct checks;

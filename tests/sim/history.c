@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/cluster/state.h"
+#include "daemon/state/state.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/node.h"
 

@@ -1,8 +1,8 @@
 /* What the checks see of rmd's own code: the linker puts these functions in the place of those of daemon/cluster (--wrap), which they call. */
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/leading.h"
-#include "daemon/cluster/raftlog_internal.h"
-#include "daemon/cluster/state_index.h"
+#include "daemon/log/raftlog_internal.h"
+#include "daemon/state/state_index.h"
 #include "tests/sim/node.h"
 
 void __real_state_apply(Rm__State *state, struct state_index *indexed, uint64_t index, const Rm__Command *command,

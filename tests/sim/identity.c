@@ -1,10 +1,10 @@
-/* In place of daemon/cluster/raftlog_identity.c: on the disk of the virtual host. */
+/* In place of daemon/log/raftlog_identity.c: on the disk of the virtual host. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/cluster/raftlog_internal.h"
+#include "daemon/log/raftlog_internal.h"
 #include "tests/sim/storage.h"
 
 struct identity_record {

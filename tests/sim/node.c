@@ -7,8 +7,8 @@
 
 #include "common/util.h"
 #include "daemon/cluster/cluster_internal.h"
-#include "daemon/cluster/commands.h"
-#include "daemon/cluster/raftlog_internal.h"
+#include "daemon/log/raftlog_internal.h"
+#include "daemon/state/commands.h"
 #include "tests/sim/daemon.h"
 #include "tests/sim/raftio.h"
 #include "tests/sim/sockets.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/cluster/state.h"
 #include "daemon/job/launch.h"
+#include "daemon/state/state.h"
 #include "tests/sim/capsules_internal.h"
 #include "tests/sim/ranks.h"
 

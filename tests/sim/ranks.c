@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 #include "common/util.h"
-#include "daemon/cluster/state.h"
+#include "daemon/state/state.h"
 #include "tests/sim/park.h"
 
 #define LOST 30U /* of a thousand words */

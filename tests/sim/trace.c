@@ -2,7 +2,7 @@
 
 #include <raft.h>
 
-#include "daemon/cluster/raft_message.h"
+#include "daemon/log/raft_message.h"
 #include "proto/peer.pb-c.h"
 #include "tests/sim/raftcode.h"
 

@@ -1,6 +1,6 @@
-/* In place of daemon/cluster/uvloop.c: nothing waits in libuv, for raft's disk is a virtual one (raftio.c), and node.c calls what raft has
+/* In place of daemon/log/uvloop.c: nothing waits in libuv, for raft's disk is a virtual one (raftio.c), and node.c calls what raft has
  * completed. */
-#include "daemon/cluster/uvloop.h"
+#include "daemon/log/uvloop.h"
 
 #include <stdlib.h>
 

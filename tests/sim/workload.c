@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
+#include "daemon/state/commands.h"
 #include "tests/sim/sockets.h"
 
 #define N_NODES_MAX 16U

@@ -8,10 +8,10 @@
 
 #include "common/groups.h"
 #include "common/text.h"
+#include "common/unknown.h"
 #include "common/util.h"
 #include "daemon/leader/view.h"
 #include "daemon/requests/jobspec.h"
-#include "daemon/wire/unknown.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
 

@@ -10,10 +10,10 @@
 #include <event2/event.h>
 
 #include "common/log.h"
+#include "common/unknown.h"
 #include "common/util.h"
 #include "daemon/client/request_head.h"
 #include "daemon/wire/conn.h"
-#include "daemon/wire/unknown.h"
 #include "protocols.h"
 
 #define PROTOCOL (&protocols[FUZZ_PROTOCOL])

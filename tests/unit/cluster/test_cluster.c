@@ -1,8 +1,8 @@
 /* A few nodes that share a state: joining, proposing from anywhere, catching up, losing the leader. */
 #include "cluster_test.h"
 
-#include "daemon/cluster/peer_message.h"
-#include "daemon/cluster/peers.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/peers/peers.h"
 
 static void start(struct world *w, int n) {
         world_init(w);

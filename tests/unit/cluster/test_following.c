@@ -2,8 +2,8 @@
 #include "cluster_test.h"
 
 #include "daemon/cluster/following.h"
-#include "daemon/cluster/peer_message.h"
 #include "daemon/cluster/state_cache.h"
+#include "daemon/peers/peer_message.h"
 
 #define LOG 7U
 

@@ -2,8 +2,8 @@
  * and the connections are played by the test. */
 #include "cluster_test.h"
 
-#include "daemon/cluster/commands.h"
 #include "daemon/cluster/leading.h"
+#include "daemon/state/commands.h"
 
 #define LOG 7U
 #define TIMEOUT_USEC UINT64_C(500000)

@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/cluster/commands.h"
 #include "daemon/cluster/propose.h"
-#include "daemon/cluster/state_index.h"
-#include "daemon/cluster/state_session.h"
+#include "daemon/state/commands.h"
+#include "daemon/state/state_index.h"
+#include "daemon/state/state_session.h"
 
 #define TIMEOUT_USEC UINT64_C(60000000)
 

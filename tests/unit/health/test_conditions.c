@@ -1,10 +1,10 @@
 /* A node's own sources and the log: what they say gets there, once, and only what is new. */
 #include "tests/unit/cluster/cluster_test.h"
 
-#include "daemon/cluster/commands.h"
-#include "daemon/cluster/state.h"
 #include "daemon/context.h"
 #include "daemon/health/conditions.h"
+#include "daemon/state/commands.h"
+#include "daemon/state/state.h"
 
 enum {
         OK = RM__CONDITION__CONDITION_OK,

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/cluster/state.h"
 #include "daemon/job/fence.h"
+#include "daemon/state/state.h"
 
 static void test_applies(void **state) {
         Rm__JobSpec spec = RM__JOB_SPEC__INIT;

@@ -2,7 +2,7 @@
 #ifndef RM_TESTS_LEADER_TEST_H
 #define RM_TESTS_LEADER_TEST_H
 
-#include "tests/unit/cluster/state_test.h"
+#include "tests/unit/state/state_test.h"
 
 /* Three nodes of 4 cores. */
 static inline int leader_set_up(void **state) {

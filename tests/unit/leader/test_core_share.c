@@ -1,6 +1,6 @@
 /* How much longer a folded job takes, from what nodes report of its groups. */
 #include "daemon/leader/core_share.h"
-#include "tests/unit/cluster/state_test.h"
+#include "tests/unit/state/state_test.h"
 
 #define SECOND UINT64_C(1000000)
 

@@ -1,7 +1,7 @@
 /* What nodes tell of their memory, and what of it the leader counts as free. */
 #include "daemon/leader/node_memory.h"
 #include "daemon/leader/view.h"
-#include "tests/unit/cluster/state_test.h"
+#include "tests/unit/state/state_test.h"
 
 #define MB UINT64_C(1000000)
 

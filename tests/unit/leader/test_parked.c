@@ -1,5 +1,5 @@
 /* Where groups of parked ranks are placed, and which must leave. */
-#include "tests/unit/cluster/state_test.h"
+#include "tests/unit/state/state_test.h"
 
 #include "daemon/leader/parked.h"
 #include "daemon/leader/view.h"

@@ -1,6 +1,6 @@
 /* How far jobs are, from what nodes report of their groups. */
 #include "daemon/leader/progress.h"
-#include "tests/unit/cluster/state_test.h"
+#include "tests/unit/state/state_test.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "daemon/job/traffic_delta.h"
 #include "daemon/leader/traffic.h"
 #include "daemon/sched/move_cost.h"
-#include "tests/unit/cluster/state_test.h"
+#include "tests/unit/state/state_test.h"
 
 #define SECOND UINT64_C(1000000)
 

@@ -6,7 +6,7 @@
 #include "daemon/leader/view.h"
 #include "daemon/sched/fold.h"
 #include "placement/pack.h"
-#include "tests/unit/cluster/state_test.h"
+#include "tests/unit/state/state_test.h"
 
 static int set_up(void **state) {
         struct world *w = xcalloc(1, sizeof(*w));

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "daemon/client/client.h"
-#include "daemon/cluster/state.h"
 #include "daemon/requests/checkpoint_requests.h"
+#include "daemon/state/state.h"
 
 enum { CAPTURING, STORING, DONE };
 

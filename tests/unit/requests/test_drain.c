@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/cluster/state.h"
 #include "daemon/requests/drain.h"
+#include "daemon/state/state.h"
 
 static int check(uint32_t level, const char *reason, uint64_t deadline_usec, const char *text) {
         char *names[] = { (char *) "n1" };

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "common/util.h"
-#include "daemon/cluster/state.h"
 #include "daemon/requests/jobspec.h"
+#include "daemon/state/state.h"
 
 static const struct jobspec_rules admin = { .max_priority = JOBSPEC_PRIORITY_MAX, .level = STATE_LEVEL };
 

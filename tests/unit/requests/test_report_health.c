@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/cluster/state.h"
 #include "daemon/requests/report_health.h"
+#include "daemon/state/state.h"
 
 enum { OK, WARN, FAILING, CRITICAL };
 

@@ -1,0 +1,211 @@
+/* Jobs that grow and shrink. All ranks are started, and those that do not compute are parked: they wait in librmrt, and a group of nothing but parked ranks stands
+ * still and asks for no cores. A change is asked for, begun by the program (from then on groups are unparked), and done. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/util.h"
+#include "daemon/state/state_internal.h"
+
+/* ---- reading ---- */
+
+uint32_t job_active_ranks(const Rm__State *state, const Rm__Job *job) {
+        const Rm__Checkpoint *checkpoint;
+
+        if (job->spec->active_ranks == 0)
+                return job->spec->ranks;
+        if (job->n_capsules > 0)
+                return job->resize ? job->resize->active : job->spec->active_ranks;
+        checkpoint = job_newest_checkpoint(state, job);
+        return checkpoint && checkpoint->resize ? checkpoint->resize->active : job->spec->active_ranks;
+}
+
+uint32_t job_first_rank(const Rm__Job *job, const Rm__Capsule *capsule) {
+        return capsule->index > 0 ? (uint32_t) capsule->index * job->group_size : 0;
+}
+
+bool job_group_parked(const Rm__Job *job, const Rm__Capsule *capsule) {
+        return job->resize && capsule->index != STATE_HEAD && job_first_rank(job, capsule) >= job->resize->active;
+}
+
+bool job_group_may_freeze(const Rm__Job *job, const Rm__Capsule *capsule) {
+        return job_group_parked(job, capsule) && job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel && !job->resize->ending;
+}
+
+uint32_t job_capsule_cores(const Rm__Job *job, const Rm__Capsule *capsule) {
+        return job_group_parked(job, capsule) ? 0 : capsule->ranks;
+}
+
+/* ---- changes ---- */
+
+/* No change is under way, and whatever its ranks know of is of an earlier number. */
+void job_resize_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *checkpoint) {
+        const Rm__Resize *saved = checkpoint ? checkpoint->resize : NULL;
+        uint64_t last = job->resize ? job->resize->epoch : 0;
+        bool by_hand = job->resize && job->resize->by_hand;
+
+        if (job->resize)
+                rm__resize__free_unpacked(job->resize, NULL);
+        job->resize = NULL;
+        if (job->spec->active_ranks == 0 || a->state->level < STATE_LEVEL_RESIZE)
+                return;
+        job->resize = xcalloc(1, sizeof(*job->resize));
+        rm__resize__init(job->resize);
+        job->resize->active = saved ? saved->active : job->spec->active_ranks;
+        job->resize->epoch = (saved && saved->epoch > last ? saved->epoch : last) + 1;
+        job->resize->by_hand = by_hand;
+}
+
+/* By rmd itself: one that has not begun to grow need not. Whoever has asked for a number by hand gets it. */
+static bool is_taken_back(const struct apply *a, const Rm__CmdJobResize *in, const Rm__Resize *resize) {
+        return a->state->level >= STATE_LEVEL_RESIZE_BACK && resize->wanted != 0 && !resize->begun && in->ranks == resize->active;
+}
+
+static int check_resize(struct apply *a, const Rm__CmdJobResize *in, const Rm__Job *job) {
+        const Rm__Resize *resize = job->resize;
+
+        if (job->spec->active_ranks == 0)
+                return apply_refuse(a, -EOPNOTSUPP,
+                                    "resize-job: job %" PRIu64 " has no ranks in reserve: it was started without --max-ranks",
+                                    job->id);
+        if (job_ended(job) || job->state == RM__JOB_STATE__JOB_COMPLETING)
+                return apply_refuse(a, -EALREADY, "resize-job: job %" PRIu64 " has already ended", job->id);
+        if (!resize || job->state != RM__JOB_STATE__JOB_RUNNING || job->cancel || resize->ending)
+                return apply_refuse(a, -EBUSY, "resize-job: job %" PRIu64 " does not run", job->id);
+        if (!in->by[0] && (resize->by_hand || in->ranks == 0 || (resize->wanted != 0 && !is_taken_back(a, in, resize))))
+                return apply_refuse(a, -EBUSY, "resize-job: job %" PRIu64 " has the number of ranks that was asked for", job->id);
+        if (in->ranks == 0)
+                return 0;
+        if (in->ranks > job->spec->ranks || in->ranks < job->spec->min_ranks)
+                return apply_refuse(a, -ERANGE, "resize-job: job %" PRIu64 " can have %u to %u active ranks, not %u", job->id,
+                                    job->spec->min_ranks ? job->spec->min_ranks : 1, job->spec->ranks, in->ranks);
+        if (resize->begun)
+                return apply_refuse(a, -EBUSY,
+                                    "resize-job: the program of job %" PRIu64 " changes to %u active ranks; try again in a moment",
+                                    job->id, resize->wanted);
+        if (!resize->listens)
+                return apply_refuse(a, -EAGAIN,
+                                    "resize-job: the program of job %" PRIu64
+                                    " has not asked for changes yet: it does so by rmrt_resize_point(), see rmrt_resize_point(3)",
+                                    job->id);
+        return 0;
+}
+
+/* Who asks, or why rmd does; caller frees. */
+static char *asked_for(const Rm__CmdJobResize *in) {
+        return in->by[0] ? xasprintf("asked for by %s", in->by) : xstrdup(in->reason);
+}
+
+static void take_back(struct apply *a, const Rm__CmdJobResize *in, Rm__Job *job) {
+        cleanup_free char *why = asked_for(in);
+
+        job->resize->epoch++;
+        job->resize->wanted = 0;
+        apply_event(a, "job-resize-cancelled", NULL, job->id, 0, 0, "job %" PRIu64 " stays at %u active ranks: %s", job->id,
+                    job->resize->active, why);
+}
+
+static void ask(struct apply *a, const Rm__CmdJobResize *in, Rm__Job *job) {
+        cleanup_free char *why = asked_for(in);
+
+        job->resize->epoch++;
+        job->resize->wanted = in->ranks;
+        job->resize->begun = false;
+        job->resize->asked_usec = a->time_usec;
+        a->result->created = job->resize->epoch;
+        apply_event(a, "job-resize", NULL, job->id, 0, 0, "job %" PRIu64 " is to have %u active ranks, not %u: %s", job->id,
+                    in->ranks, job->resize->active, why);
+}
+
+/* It has that number, or is asked for it already, and goes on to be under whose hand it is. */
+static bool is_resized_so(const Rm__CmdJobResize *in, const Rm__Resize *resize) {
+        uint32_t goal = resize->wanted ? resize->wanted : resize->active;
+
+        return resize->by_hand == (in->by[0] && in->ranks > 0) && (in->ranks == 0 || in->ranks == goal);
+}
+
+int apply_job_resize(struct apply *a) {
+        const Rm__CmdJobResize *in = a->command->job_resize;
+        Rm__Job *job = state_job(a->state, in->job);
+        int r = job ? check_resize(a, in, job) : apply_refuse(a, -ENOENT, "resize-job: no job %" PRIu64, in->job);
+
+        if (r < 0)
+                return r;
+        if (!apply_goes_on(a, !is_resized_so(in, job->resize))) {
+                /* Who asks again waits for the same change. */
+                a->result->created = in->ranks > 0 && job->resize->wanted > 0 ? job->resize->epoch : 0;
+                return 0;
+        }
+        job->resize->by_hand = in->by[0] && in->ranks > 0;
+        if (in->ranks == 0)
+                return 0;
+        if (in->ranks != job->resize->active)
+                ask(a, in, job);
+        else if (job->resize->wanted != 0)
+                take_back(a, in, job);
+        return 0;
+}
+
+static void set_active(struct apply *a, Rm__Job *job, uint32_t ranks) {
+        if (job->resize->active == ranks)
+                return;
+        job->resize->active = ranks;
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                Rm__Capsule *capsule = job->capsules[i];
+
+                /* Its ranks are bound to cores that others may have by now. */
+                if (job_group_parked(job, capsule)) {
+                        free(take_ptr(capsule->cores));
+                        capsule->n_cores = 0;
+                }
+                state_index_capsule(a->index, job->id, capsule->index);
+        }
+}
+
+/* From here on ranks of the larger world run. */
+static int begin(struct apply *a, Rm__Job *job) {
+        const Rm__Checkpoint *checkpoint = job_checkpoint_under_way(job);
+
+        /* What is captured is all of the time before, or of the time after. */
+        if (checkpoint && checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING)
+                return apply_refuse(a, -EAGAIN, "resize: job %" PRIu64 " is being captured", job->id);
+        job->resize->begun = true;
+        if (job->resize->wanted > job->resize->active)
+                set_active(a, job, job->resize->wanted);
+        return 0;
+}
+
+/* A program may also stay as it is, or come to something between. */
+static void finish(struct apply *a, Rm__Job *job, uint32_t ranks) {
+        uint32_t most = job->resize->wanted > job->resize->active ? job->resize->wanted : job->resize->active;
+
+        if (ranks == 0 || ranks > most)
+                return;
+        if (ranks != job->resize->wanted)
+                apply_event(a, "job-resize-refused", NULL, job->id, 0, 0,
+                            "job %" PRIu64 " goes on with %u active ranks, not %u, as its program says", job->id, ranks,
+                            job->resize->wanted);
+        else
+                apply_event(a, "job-resized", NULL, job->id, 0, 0, "job %" PRIu64 " has %u active ranks of %u", job->id, ranks,
+                            job->spec->ranks);
+        job->resize->wanted = 0;
+        job->resize->begun = false;
+        set_active(a, job, ranks);
+}
+
+int apply_job_resize_told(struct apply *a) {
+        const Rm__CmdJobResizeTold *in = a->command->job_resize_told;
+        Rm__Job *job = state_job(a->state, in->job);
+        int r = 0;
+
+        if (!job || !job->resize)
+                return apply_refuse(a, -ENOENT, "resize: no job %" PRIu64 " that grows or shrinks", in->job);
+        if (!job_running(job) || in->attempt != job->attempt)
+                return apply_refuse(a, -ESRCH, "resize: that attempt of job %" PRIu64 " does not run", job->id);
+        job->resize->listens |= in->listens;
+        job->resize->ending |= in->ending;
+        if (job->resize->wanted != 0 && !job->resize->begun && (in->begun == job->resize->epoch || in->done == job->resize->epoch))
+                r = begin(a, job);
+        if (r == 0 && job->resize->wanted != 0 && in->done == job->resize->epoch)
+                finish(a, job, in->ranks);
+        return r;
+}
