@@ -228,6 +228,12 @@ static bool keeps_copy(void *userdata, const struct resident *resident) {
         return moves_own(rmd->moves, resident) || (rmd->checkpoints && checkpoints_own(rmd->checkpoints, resident));
 }
 
+static bool holds(void *userdata, const struct resident *resident) {
+        struct rmd *rmd = userdata;
+
+        return !rmd->moves || moves_hold(rmd->moves, resident);
+}
+
 static void on_filling(void *userdata, struct resident *resident) {
         struct rmd *rmd = userdata;
 
@@ -241,7 +247,7 @@ static void on_unfenced(void *userdata) {
         checkpoints_wake(rmd->checkpoints);
 }
 
-static const struct runner_ops runner_ops = { on_capsule, keeps_copy, on_filling, on_unfenced };
+static const struct runner_ops runner_ops = { on_capsule, keeps_copy, holds, on_filling, on_unfenced };
 
 static void on_lease(void *userdata) {
         struct rmd *rmd = userdata;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/move/mover.h"
+#include "daemon/transfer/mover.h"
 #include "tests/unit/mover/mover_pair.h"
 
 #define RUNS_MAX 101

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/move/mover.h"
+#include "daemon/transfer/mover.h"
 #include "tests/unit/mover/mover_pair.h"
 
 #define TOKEN "0123456789abcdef"

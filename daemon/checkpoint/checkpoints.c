@@ -7,8 +7,8 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/move/images.h"
 #include "daemon/state/commands.h"
+#include "daemon/transfer/images.h"
 
 #define RETRY_USEC 300000U
 #define TIDY_USEC (2U * UINT64_C(1000000)) /* after a change of the state */

@@ -13,8 +13,11 @@
 #include "daemon/checkpoint/rounds.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
-#include "daemon/move/mover.h"
-#include "daemon/move/standstill.h"
+#include "daemon/transfer/arrival.h"
+#include "daemon/transfer/calls.h"
+#include "daemon/transfer/capture.h"
+#include "daemon/transfer/gate.h"
+#include "daemon/transfer/mover.h"
 #include "proto/export.pb-c.h"
 
 #define CHECKPOINT_TOKEN_BYTES 32U
@@ -34,12 +37,12 @@ struct save {
         bool mover_ready;
         uint64_t mover_last; /* the checkpoint that it stored last, from which it goes on; 0: none */
         bool released; /* it tracks no more, and ends when it has stored what it has */
-        bool announced; /* ranks were told that a checkpoint is near */
-        bool waits; /* for the memory that its last move has not brought yet */
+        bool waits; /* in PREPARE: capture_waits() */
+        struct caller caller; /* of what ranks are asked between PRECOPY and FREEZE */
+        struct capture *capture;
+        uint64_t *kept; /* list_kept() */
+        struct gate gate;
         struct event *deadline;
-        struct event *reopen;
-        struct standstill standstill;
-        uint64_t freeze_usec; /* 0: it runs */
         uint64_t pause_usec;
         uint64_t raw_bytes, stored_bytes, store_usec;
         uint64_t output_end[2]; /* of a head, when it was cut */
@@ -103,16 +106,13 @@ struct restore {
         char *dir;
         char *from; /* the node that sends it */
         char *tried; /* those that could not, separated by spaces */
-        struct mover *mover;
-        uint32_t port;
-        uint8_t token[CHECKPOINT_TOKEN_BYTES];
+        struct caller caller; /* of capsule_open() */
+        struct arrival *arrival;
+        uint16_t port; /* where its rm-mover listens */
         struct event *deadline;
-        bool carried; /* the counters are there */
-        bool filtered;
-        bool image_complete;
-        bool pages;
+        bool opening;
         uint64_t begin_usec;
-        bool held; /* by a fault point, until its line is gone */
+        struct gate gate;
         bool drill; /* it only tries: then the capsule, made for that, is removed */
         bool drilled; /* and that is over; what has shown is for the log */
         uint64_t took_usec;
@@ -183,6 +183,8 @@ struct exchange {
 
 struct checkpoints {
         struct rmd *rmd;
+        struct calls saves_calls, restores_calls;
+        struct calls captures, arrivals;
         char *dir; /* a tmpfs: images and capture sockets */
         char *root; /* of all stores here */
         bool shared; /* it is on a file system of all nodes */

@@ -13,10 +13,10 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/move/mover_setup.h"
 #include "daemon/peers/peer_message.h"
 #include "daemon/state/commands.h"
 #include "daemon/store/directory.h"
+#include "daemon/transfer/mover_setup.h"
 
 #define ANSWER_USEC (20U * UINT64_C(1000000))
 #define SILENCE_USEC (60U * UINT64_C(1000000))

@@ -7,8 +7,8 @@
 #include "common/hostlist.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/move/mover_setup.h"
 #include "daemon/state/commands.h"
+#include "daemon/transfer/mover_setup.h"
 
 #define COMING_MAX 16U /* parts that come at once */
 #define STALE_COPY_USEC 10000000U /* of the log: longer than a copy waits for a node that does not answer */

@@ -14,9 +14,9 @@
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
 #include "daemon/job/user_limits.h"
-#include "daemon/move/mover_setup.h"
 #include "daemon/state/commands.h"
 #include "daemon/store/directory.h"
+#include "daemon/transfer/mover_setup.h"
 
 #define IMPORT_PREFIX "import-" /* of directories beside those of jobs */
 #define RANDOM_DIGITS 16U /* at the end of their names */

@@ -6,8 +6,8 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/move/mover_setup.h"
 #include "daemon/peers/peer_message.h"
+#include "daemon/transfer/mover_setup.h"
 
 bool loads_use(const struct checkpoints *c, uint64_t job, int32_t index) {
         const struct load *load;

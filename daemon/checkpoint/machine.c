@@ -53,11 +53,19 @@ static const struct {
         enum restore_event event;
         enum restore_state next;
 } restores[] = {
-        { RESTORE_NEW, RESTORE_EV_START, RESTORE_PREPARE },          { RESTORE_NEW, RESTORE_EV_FAILED, RESTORE_FAILED },
-        { RESTORE_PREPARE, RESTORE_EV_LISTENING, RESTORE_TRANSFER }, { RESTORE_PREPARE, RESTORE_EV_RETRY, RESTORE_PREPARE },
-        { RESTORE_PREPARE, RESTORE_EV_FAILED, RESTORE_FAILED },      { RESTORE_TRANSFER, RESTORE_EV_RECEIVED, RESTORE_RESTORE },
-        { RESTORE_TRANSFER, RESTORE_EV_RETRY, RESTORE_PREPARE },     { RESTORE_TRANSFER, RESTORE_EV_FAILED, RESTORE_FAILED },
-        { RESTORE_RESTORE, RESTORE_EV_RESTORED, RESTORE_DONE },      { RESTORE_RESTORE, RESTORE_EV_FAILED, RESTORE_FAILED },
+        { RESTORE_NEW, RESTORE_EV_START, RESTORE_PREPARE },
+        { RESTORE_NEW, RESTORE_EV_FAILED, RESTORE_FAILED },
+        { RESTORE_PREPARE, RESTORE_EV_LISTENING, RESTORE_TRANSFER },
+        { RESTORE_PREPARE, RESTORE_EV_RETRY, RESTORE_PREPARE },
+        { RESTORE_PREPARE, RESTORE_EV_FAILED, RESTORE_FAILED },
+        { RESTORE_TRANSFER, RESTORE_EV_RECEIVED, RESTORE_RESTORE },
+        { RESTORE_TRANSFER, RESTORE_EV_RETRY, RESTORE_PREPARE },
+        { RESTORE_TRANSFER, RESTORE_EV_FAILED, RESTORE_FAILED },
+        { RESTORE_RESTORE, RESTORE_EV_RESTORED, RESTORE_DONE },
+        { RESTORE_RESTORE, RESTORE_EV_FAILED, RESTORE_FAILED },
+        { RESTORE_NEW, RESTORE_EV_ADOPTED, RESTORE_DONE },
+        { RESTORE_DONE, RESTORE_EV_RUNNING, RESTORE_OPEN },
+        { RESTORE_OPEN, RESTORE_EV_OPENED, RESTORE_END },
 };
 
 bool restore_next(enum restore_state state, enum restore_event event, enum restore_state *ret_next) {
@@ -70,7 +78,7 @@ bool restore_next(enum restore_state state, enum restore_event event, enum resto
 }
 
 const char *restore_state_name(enum restore_state state) {
-        static const char *const names[] = { "new", "prepare", "transfer", "restore", "done", "failed" };
+        static const char *const names[] = { "new", "prepare", "transfer", "restore", "done", "open", "end", "failed" };
 
         return (size_t) state < ARRAY_SIZE(names) ? names[state] : "?";
 }

@@ -3,7 +3,8 @@
  * Save:    IDLE -> PREPARE -> PRECOPY -> COPIED -> FREEZE -> CUT -> HELD -> DUMP -> STORE -> COPY -> IDLE
  *          COPIED and HELD wait for all capsules of the job: none is frozen before all have sent their memory ahead, none is dumped before all are cut off,
  *          so that together they are a consistent cut. After DUMP nothing more is needed of the capsule, and it runs.
- * Restore: NEW -> PREPARE -> TRANSFER -> RESTORE -> DONE
+ * Restore: NEW -> PREPARE -> TRANSFER -> RESTORE -> DONE -> OPEN -> END
+ *          DONE waits for all capsules of the job, and for the log to say that it runs; a drill ends there.
  * A failure leads through UNDO (a save: the capsule runs on as if nothing had been; the checkpoint is given up for all) or to FAILED (a restore). */
 #ifndef RM_CHECKPOINT_MACHINE_H
 #define RM_CHECKPOINT_MACHINE_H
@@ -51,15 +52,20 @@ enum restore_state {
         RESTORE_TRANSFER, /* a node that has the part sends it */
         RESTORE_RESTORE,
         RESTORE_DONE,     /* frozen and cut off, until all of the job are */
+        RESTORE_OPEN,     /* the job runs, and so is its capsule to */
+        RESTORE_END,
         RESTORE_FAILED,
         RESTORE_STATES
 };
 
 enum restore_event {
         RESTORE_EV_START,
+        RESTORE_EV_ADOPTED, /* an rmd before this one has restored it */
         RESTORE_EV_LISTENING,
         RESTORE_EV_RECEIVED,
         RESTORE_EV_RESTORED,
+        RESTORE_EV_RUNNING, /* the log says so of the job */
+        RESTORE_EV_OPENED,
         RESTORE_EV_RETRY, /* what came is no good, and another node has it too */
         RESTORE_EV_FAILED,
         RESTORE_EVENTS

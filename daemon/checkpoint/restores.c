@@ -4,31 +4,18 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
-#include "common/fault.h"
 #include "common/log.h"
 #include "common/text.h"
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/move/images.h"
-#include "daemon/move/mover_setup.h"
-#include "daemon/move/trees.h"
 #include "daemon/peers/peer_message.h"
 #include "daemon/state/commands.h"
 
 #define PREPARE_USEC (30U * UINT64_C(1000000))
 #define SILENCE_USEC (60U * UINT64_C(1000000))
 #define TELL_AGAIN_USEC (15U * UINT64_C(1000000)) /* longer than a proposal waits for a leader */
-
-/* An operation of a capsule under way; survives the restore. */
-struct restore_op {
-        struct checkpoints *c;
-        uint64_t job;
-        int32_t index;
-        uint64_t incarnation;
-};
 
 static void restore_enter(struct restore *restore);
 
@@ -41,20 +28,6 @@ static struct restore *find(const struct checkpoints *c, uint64_t job, int32_t i
         return NULL;
 }
 
-static struct restore_op *make_op(const struct restore *restore) {
-        struct restore_op *op = xcalloc(1, sizeof(*op));
-
-        *op = (struct restore_op) { restore->c, restore->job, restore->index, restore->incarnation };
-        return op;
-}
-
-static struct restore *op_done(struct restore_op *op, int error) {
-        struct restore *restore = error == -ECANCELED ? NULL : find(op->c, op->job, op->index, op->incarnation);
-
-        free(op);
-        return restore;
-}
-
 static struct resident *resident_of(const struct restore *restore) {
         return runner_copy(restore->c->rmd->runner, restore->job, restore->index, restore->incarnation);
 }
@@ -65,14 +38,12 @@ static void set_deadline(struct restore *restore, uint64_t usec) {
                 timer_arm(restore->deadline, usec);
 }
 
-static void stop_mover(struct restore *restore) {
-        mover_stop(take_ptr(restore->mover), restore->c->remover, restore->dir);
-}
-
 static void restore_free(struct restore *restore) {
         LIST_REMOVE(restore, entry);
-        stop_mover(restore);
+        arrival_destroy(restore->arrival);
+        caller_finish(&restore->caller);
         event_free(restore->deadline);
+        gate_finish(&restore->gate);
         free(restore->dir);
         free(restore->from);
         free(restore->tried);
@@ -92,6 +63,7 @@ static bool restore_event(struct restore *restore, enum restore_event event) {
         log_debug("%s of job %" PRIu64 ", capsule %" PRId32 ": %s -> %s", what_of(restore), restore->job, restore->index,
                   restore_state_name(restore->state), restore_state_name(next));
         restore->state = next;
+        gate_leave(&restore->gate);
         restore_enter(restore);
         return true;
 }
@@ -160,8 +132,8 @@ static void ask(struct restore *restore) {
         body.capsule = restore->index;
         body.incarnation = restore->incarnation;
         body.port = restore->port;
-        body.token.data = restore->token;
-        body.token.len = sizeof(restore->token);
+        body.token.data = (uint8_t *) arrival_token(restore->arrival);
+        body.token.len = ARRIVAL_TOKEN_BYTES;
         set_deadline(restore, SILENCE_USEC);
         if (!holder)
                 restore_fail(restore, "no node that is up has it");
@@ -171,27 +143,8 @@ static void ask(struct restore *restore) {
 
 /* ---- what comes ---- */
 
-static void maybe_received(struct restore *restore) {
-        if (restore->image_complete && restore->filtered)
-                (void) restore_event(restore, RESTORE_EV_RECEIVED);
-}
-
-static void on_filtered(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct restore *restore = op_done(arg, error);
-
-        if (!restore)
-                return;
-        if (error < 0) {
-                restore_fail(restore, "preparing the link: %s", text);
-                return;
-        }
-        restore->filtered = true;
-        maybe_received(restore);
-}
-
 void restores_on_carry(struct checkpoints *c, const char *node, const Rm__RestoreCarry *carry) {
         struct restore *restore = find(c, carry->job, carry->capsule, carry->incarnation);
-        struct resident *resident = restore ? resident_of(restore) : NULL;
 
         if (!restore || restore->state != RESTORE_TRANSFER || !restore->from || strcmp(restore->from, node) != 0)
                 return;
@@ -200,82 +153,7 @@ void restores_on_carry(struct checkpoints *c, const char *node, const Rm__Restor
                 restore_fail(restore, "%s: %s", node, carry->error);
                 return;
         }
-        if (restore->carried || !resident || !resident->ready)
-                return;
-        restore->carried = true;
-        if (capsule_restore_prepare(resident->capsule, carry->carry.data, carry->carry.len, on_filtered, make_op(restore)) < 0)
-                restore_fail(restore, "cannot prepare the link");
-}
-
-static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
-        struct restore *restore = userdata;
-
-        switch (event->body_case) {
-        case RM__MOVER_EVENT__BODY_LISTENING:
-                restore->port = event->listening->port;
-                (void) restore_event(restore, RESTORE_EV_LISTENING);
-                break;
-        case RM__MOVER_EVENT__BODY_PROGRESS:
-                if (restore->state == RESTORE_TRANSFER)
-                        set_deadline(restore, SILENCE_USEC);
-                break;
-        case RM__MOVER_EVENT__BODY_RECEIVED:
-                restore->image_complete = true;
-                restore->pages = event->received->figures && event->received->figures->pages;
-                maybe_received(restore);
-                break;
-        case RM__MOVER_EVENT__BODY_FAILED:
-                restore->said = event->failed->by_peer || event->failed->code == -EBADMSG;
-                restore_fail(restore, "%s", event->failed->text);
-                break;
-        default:
-                break;
-        }
-}
-
-static void on_mover_gone(void *userdata) {
-        struct restore *restore = userdata;
-
-        if (!restore->image_complete)
-                restore_fail(restore, "rm-mover exited unexpectedly");
-}
-
-static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
-
-static int make_copies_dir(const struct restore *restore, struct rm_error *err) {
-        cleanup_free char *dir = xasprintf("%s/" CAPSULE_FILES_DIR, restore->dir);
-
-        return images_directory(restore->c->remover, dir, err);
-}
-
-static int start_mover(struct restore *restore, struct resident *resident, struct rm_error *err) {
-        const struct config *config = restore->c->rmd->config;
-        const Rm__Job *job = state_job(checkpoints_state(restore->c), restore->job);
-        bool copies = job && job->spec->checkpoint_files;
-        Rm__MoverReceive body;
-        struct move_trees trees;
-        int r;
-
-        if (getrandom(restore->token, sizeof(restore->token), 0) != (ssize_t) sizeof(restore->token))
-                return error_set(err, -EIO, "cannot get random bytes");
-        r = images_directory(restore->c->remover, restore->dir, err);
-        if (r == 0 && copies)
-                r = make_copies_dir(restore, err);
-        if (r < 0)
-                return r;
-        r = mover_start(restore->c->rmd, "receive", &mover_ops, restore, &restore->mover, err);
-        if (r < 0)
-                return r;
-        mover_receive_init(&body, config, restore->token, sizeof(restore->token));
-        body.images_dir = restore->dir;
-        move_trees_init(&trees, config, resident);
-        if (copies)
-                move_trees_add_files(&trees, restore->dir);
-        body.trees = trees.list;
-        body.n_trees = trees.n;
-        r = mover_command(restore->mover, &MOVER_COMMAND(&body));
-        move_trees_finish(&trees);
-        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+        arrival_carry(restore->arrival, carry->carry.data, carry->carry.len);
 }
 
 /* Without a copy nobody can tell what was in them then. */
@@ -288,20 +166,55 @@ static void tell_doubts(struct restore *restore, const char *files) {
         checkpoints_propose(restore->c, command_note(&c, text));
 }
 
-static void on_restored(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct restore *restore = op_done(arg, error);
+static const char *get_sender(void *owner) {
+        const struct restore *restore = owner;
 
-        if (!restore || restore->state != RESTORE_RESTORE)
+        return restore->from ? restore->from : "the node that has it";
+}
+
+static void on_listening(void *owner, uint16_t port) {
+        struct restore *restore = owner;
+
+        restore->port = port;
+        (void) restore_event(restore, RESTORE_EV_LISTENING);
+}
+
+static void on_progress(void *owner) {
+        struct restore *restore = owner;
+
+        if (restore->state == RESTORE_TRANSFER)
+                set_deadline(restore, SILENCE_USEC);
+}
+
+static void on_received(void *owner) {
+        (void) restore_event(owner, RESTORE_EV_RECEIVED);
+}
+
+static void on_restored(void *owner, const char *text) {
+        struct restore *restore = owner;
+
+        if (restore->state != RESTORE_RESTORE)
                 return;
-        if (error < 0) {
-                restore->code = error;
-                restore_fail(restore, "restoring: %s", text);
-                return;
-        }
         if (*text && !restore->drill)
                 tell_doubts(restore, text);
         (void) restore_event(restore, RESTORE_EV_RESTORED);
 }
+
+static void on_failed(void *owner, int code, bool bad, const char *text) {
+        struct restore *restore = owner;
+
+        if (code < 0)
+                restore->code = code;
+        restore->said = bad;
+        restore_fail(restore, "%s", text);
+}
+
+static const struct arrival_ops arrival_ops = { .get_sender = get_sender,
+                                                .on_listening = on_listening,
+                                                .on_progress = on_progress,
+                                                .on_received = on_received,
+                                                .on_restored = on_restored,
+                                                .on_failed = on_failed };
 
 /* ---- the states ---- */
 
@@ -318,7 +231,7 @@ static void give_up(struct restore *restore) {
         struct command cmd;
 
         set_deadline(restore, 0);
-        stop_mover(restore);
+        arrival_end_mover(restore->arrival);
         if (restore->drill) {
                 drills_tried(restore);
                 return;
@@ -344,61 +257,110 @@ static void give_up(struct restore *restore) {
 
 static void enter_done(struct restore *restore, struct resident *resident) {
         set_deadline(restore, 0);
-        stop_mover(restore);
+        arrival_end_mover(restore->arrival);
         if (restore->drill) {
                 restore->took_usec = now_usec() - restore->begin_usec;
                 drills_tried(restore);
                 return;
         }
-        resident->restored = resident->launching = true;
-        log_info("job %" PRIu64 ": capsule %" PRId32 " is back from checkpoint %" PRIu64 ".%" PRIu64 " after %.3f s", restore->job,
-                 restore->index, restore->job, restore->checkpoint, (double) (now_usec() - restore->begin_usec) / 1e6);
+        resident->restored = true;
+        if (arrival_is_complete(restore->arrival)) /* else an rmd before this one has restored it */
+                log_info("job %" PRIu64 ": capsule %" PRId32 " is back from checkpoint %" PRIu64 ".%" PRIu64 " after %.3f s",
+                         restore->job, restore->index, restore->job, restore->checkpoint,
+                         (double) (now_usec() - restore->begin_usec) / 1e6);
         runner_wake(restore->c->rmd->runner);
 }
 
+static void on_opened(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct restore *restore = call_done(arg, error);
+        struct resident *resident = restore ? resident_of(restore) : NULL;
+
+        if (!restore)
+                return;
+        restore->opening = false;
+        if (error == -ETIME)
+                return; /* there is no lease; checkpoints_wake() is called when there is one */
+        if (error < 0) {
+                log_error("capsule %s cannot be opened after its restart: %s; trying again", capsule_id(capsule), text);
+                checkpoints_retry(restore->c);
+                return;
+        }
+        if (resident)
+                resident->restored = false;
+        (void) restore_event(restore, RESTORE_EV_OPENED);
+}
+
+static void open_capsule(struct restore *restore) {
+        const struct resident *resident = resident_of(restore);
+        struct call *call;
+
+        if (restore->opening)
+                return;
+        call = call_create(&restore->caller);
+        restore->opening =
+                call_begun(call, resident && resident->ready ? capsule_open(resident->capsule, on_opened, call) : -ECHILD);
+        if (!restore->opening)
+                checkpoints_retry(restore->c);
+}
+
+static void enter_prepare(struct restore *restore) {
+        const Rm__Job *job = state_job(checkpoints_state(restore->c), restore->job);
+        struct arrival_image image = { .files = job && job->spec->checkpoint_files };
+        struct rm_error err = { 0 };
+
+        set_deadline(restore, PREPARE_USEC);
+        if (arrival_listen(restore->arrival, &image, &err) < 0)
+                restore_fail(restore, "%s", error_text(&err));
+}
+
+/* Once the log has decided, nothing fails any more. */
+static bool is_breakable(const struct restore *restore) {
+        return restore->state < RESTORE_DONE;
+}
+
 static void restore_enter(struct restore *restore) {
-        uint64_t timeout_usec = restore->c->rmd->config->move_timeout_usec;
         const Rm__Checkpoint *checkpoint = checkpoints_record(restore->c, restore->job, restore->checkpoint);
         bool other_files = checkpoint && checkpoint->other_files;
         struct resident *resident = resident_of(restore);
         struct rm_error err = { 0 };
         cleanup_free char *point = xasprintf("move.%s.%s", what_of(restore), restore_state_name(restore->state));
-        int r = restore->state < RESTORE_DONE ? fault_point(point, &err) : 0;
+        int r = is_breakable(restore) || restore->state == RESTORE_OPEN ? gate_pass(&restore->gate, point, &err) : 0;
 
-        restore->held = r == -EAGAIN;
-        if (restore->held)
-                checkpoints_retry(restore->c);
-        if (r == -EINPROGRESS || r == -EAGAIN)
+        if (r == -EINPROGRESS)
                 return;
-        if (restore->state < RESTORE_FAILED && r == 0 && (!resident || !resident->ready))
+        if (restore->state <= RESTORE_DONE && r == 0 && (!resident || !resident->ready))
                 r = error_set(&err, -ECHILD, "its capsule is gone");
-        if (r < 0) {
+        if (r < 0 && restore->state <= RESTORE_DONE) {
                 restore_fail(restore, "%s", error_text(&err));
                 return;
         }
         switch (restore->state) {
         case RESTORE_PREPARE:
-                stop_mover(restore);
-                restore->carried = restore->filtered = restore->image_complete = false;
-                set_deadline(restore, PREPARE_USEC);
-                if (start_mover(restore, resident, &err) < 0)
-                        restore_fail(restore, "%s", error_text(&err));
+                enter_prepare(restore);
                 break;
         case RESTORE_TRANSFER:
                 ask(restore);
                 break;
         case RESTORE_RESTORE:
-                set_deadline(restore, timeout_usec);
-                if (capsule_restore_back(resident->capsule, restore->dir, restore->pages, other_files, timeout_usec, on_restored,
-                                         make_op(restore)) < 0)
-                        restore_fail(restore, "cannot start the restore");
+                set_deadline(restore, restore->c->rmd->config->move_timeout_usec);
+                arrival_restore(restore->arrival, true, other_files);
                 break;
         case RESTORE_DONE:
                 enter_done(restore, resident);
                 break;
+        case RESTORE_OPEN:
+                open_capsule(restore);
+                break;
+        case RESTORE_END:
+                checkpoints_wake(restore->c);
+                break;
         default: /* FAILED */
                 give_up(restore);
         }
+}
+
+static void on_gate(evutil_socket_t fd, short what, void *arg) {
+        restore_enter(arg);
 }
 
 /* ---- from outside ---- */
@@ -412,6 +374,10 @@ static struct restore *restore_create(struct checkpoints *c, uint64_t job, int32
         restore->begin_usec = now_usec();
         restore->dir = xasprintf("%s/restore-%" PRIu64 "-%" PRId32 "-%" PRIu64, c->dir, job, index, incarnation);
         restore->deadline = evtimer_new(c->rmd->base, on_deadline, restore);
+        gate_init(&restore->gate, c->rmd->base, on_gate, restore);
+        restore->arrival = arrival_create(c->rmd, &c->arrivals, c->remover, restore->dir, &arrival_ops, restore);
+        arrival_begin(restore->arrival, job, index, incarnation);
+        caller_init(&restore->caller, &c->restores_calls, restore);
         LIST_INSERT_HEAD(&c->restores, restore, entry);
         return restore;
 }
@@ -459,15 +425,10 @@ void restores_capsule_ready(struct checkpoints *c, struct resident *resident, in
         }
         if (restore || !is_wanted(c, resident, &job))
                 return;
-        if (capsule_phase(resident->capsule) == CAPSULE_RESTORED) { /* for an earlier life of this rmd */
-                resident->restored = resident->launching = true;
-                runner_wake(c->rmd->runner);
-                return;
-        }
-        if (capsule_phase(resident->capsule) != CAPSULE_EMPTY)
+        if (capsule_phase(resident->capsule) != CAPSULE_EMPTY && capsule_phase(resident->capsule) != CAPSULE_RESTORED)
                 return;
         restore = restore_create(c, job->id, resident->index, resident->incarnation, job->restored_from);
-        (void) restore_event(restore, RESTORE_EV_START);
+        (void) restore_event(restore, capsule_phase(resident->capsule) == CAPSULE_EMPTY ? RESTORE_EV_START : RESTORE_EV_ADOPTED);
 }
 
 void restores_on_lost(struct checkpoints *c, const char *node) {
@@ -476,7 +437,7 @@ void restores_on_lost(struct checkpoints *c, const char *node) {
         for (restore = LIST_FIRST(&c->restores); restore; restore = next) {
                 next = LIST_NEXT(restore, entry);
                 if (restore->state == RESTORE_TRANSFER && restore->from && strcmp(restore->from, node) == 0 &&
-                    !restore->image_complete)
+                    !arrival_is_complete(restore->arrival))
                         restore_fail(restore, "%s was lost", node);
         }
 }
@@ -507,24 +468,41 @@ static void see_placed(struct checkpoints *c) {
         }
 }
 
+/* Its attempt goes on, or is still to begin. */
+static bool is_needed(const struct restore *restore) {
+        const Rm__Job *job = state_job(checkpoints_state(restore->c), restore->job);
+        const Rm__Capsule *capsule = job ? job_capsule(job, restore->index) : NULL;
+        bool starting = capsule && job->state == RM__JOB_STATE__JOB_STARTING;
+        bool running =
+                capsule && job_running(job) && !starting && (restore->state == RESTORE_DONE || restore->state == RESTORE_OPEN);
+
+        return capsule && capsule->incarnation == restore->incarnation && (starting || running);
+}
+
+static void see_restore(struct restore *restore) {
+        const Rm__Job *job = state_job(checkpoints_state(restore->c), restore->job);
+
+        if (restore->state == RESTORE_OPEN && !gate_holds(&restore->gate))
+                open_capsule(restore);
+        else if (restore->state == RESTORE_DONE && job && job->state != RM__JOB_STATE__JOB_STARTING)
+                (void) restore_event(restore, RESTORE_EV_RUNNING);
+        else if (restore->state == RESTORE_FAILED && now_usec() - restore->told_usec > TELL_AGAIN_USEC)
+                give_up(restore);
+        else if (restore->state == RESTORE_FAILED)
+                checkpoints_retry(restore->c);
+}
+
 void restores_wake(struct checkpoints *c) {
         struct restore *restore, *next;
 
         for (restore = LIST_FIRST(&c->restores); restore; restore = next) {
-                const Rm__Job *job = state_job(checkpoints_state(c), restore->job);
-                const Rm__Capsule *capsule = job ? job_capsule(job, restore->index) : NULL;
-
                 next = LIST_NEXT(restore, entry);
-                if (restore->held)
-                        restore_enter(restore);
                 if (restore->drill)
-                        continue; /* drills_wake() */
-                if (!capsule || capsule->incarnation != restore->incarnation || job->state != RM__JOB_STATE__JOB_STARTING)
+                        continue; /* drills_wake() ends it */
+                if (is_needed(restore))
+                        see_restore(restore);
+                else
                         restore_free(restore);
-                else if (restore->state == RESTORE_FAILED && now_usec() - restore->told_usec > TELL_AGAIN_USEC)
-                        give_up(restore);
-                else if (restore->state == RESTORE_FAILED)
-                        checkpoints_retry(c);
         }
         see_placed(c);
 }

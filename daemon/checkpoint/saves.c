@@ -4,34 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fault.h"
 #include "common/log.h"
 #include "common/text.h"
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/job/pages_test.h"
-#include "daemon/move/images.h"
-#include "daemon/move/trees.h"
 #include "daemon/node/memory_use.h"
 #include "daemon/peers/peer_message.h"
 #include "daemon/state/commands.h"
 #include "daemon/state/leave_by.h"
+#include "daemon/transfer/images.h"
 
 #define PREPARE_USEC (30U * UINT64_C(1000000))
 #define PRECOPY_USEC (60U * UINT64_C(1000000)) /* from one sign of life of rm-mover to the next */
 #define OTHERS_USEC (600U * UINT64_C(1000000)) /* for the capsules of the job that send the most ahead */
 #define BUFFER_MIN_BYTES (UINT64_C(64) << 20)
-
-/* An operation of a capsule under way; survives the save. */
-struct save_op {
-        struct checkpoints *c;
-        uint64_t job;
-        int32_t index;
-        uint64_t incarnation;
-        uint64_t checkpoint;
-        uint32_t round; /* of ranks that come to their places */
-};
 
 static void save_enter(struct save *save);
 
@@ -86,23 +73,6 @@ bool saves_busy(const struct checkpoints *c, uint64_t job, int32_t index) {
         return false;
 }
 
-static struct save_op *make_op(const struct save *save) {
-        struct save_op *op = xcalloc(1, sizeof(*op));
-
-        *op = (struct save_op) { save->c, save->job, save->index, save->incarnation, save->checkpoint, 0 };
-        return op;
-}
-
-/* The save it was for, if that still makes this checkpoint; frees the operation. */
-static struct save *op_done(struct save_op *op, int error) {
-        struct save *save = error == -ECANCELED ? NULL : find_capsule(op->c, op->job, op->index, op->incarnation);
-
-        if (save && save->checkpoint != op->checkpoint)
-                save = NULL;
-        free(op);
-        return save;
-}
-
 static void set_deadline(struct save *save, uint64_t usec) {
         (void) evtimer_del(save->deadline);
         if (usec > 0)
@@ -126,6 +96,7 @@ static void save_event(struct save *save, enum save_event event) {
         log_debug("checkpoint %" PRIu64 ".%" PRIu64 ", capsule %" PRId32 ": %s -> %s", save->job, save->checkpoint, save->index,
                   save_state_name(save->state), save_state_name(next));
         save->state = next;
+        gate_leave(&save->gate);
         save_enter(save);
 }
 
@@ -189,28 +160,35 @@ static void tell_or_fail(struct save *save, Rm__CheckpointPhase phase) {
                 save_fail(save, "the node of mpirun cannot be reached");
 }
 
+/* Ranks that are asked to come to their places, which is done round by round. */
+struct place_call {
+        struct call *call;
+        uint32_t round;
+};
+
 /* Its ranks wait at their places; or no longer for that, and then the head's time is over as well. */
 static void on_in_place(struct capsule *capsule, int error, const char *text, void *arg) {
-        uint32_t round = ((const struct save_op *) arg)->round;
-        const struct save *save = op_done(arg, error);
+        struct place_call asked = *(struct place_call *) arg;
+        const struct save *save = call_done(asked.call, error);
 
+        free(arg);
         if (save && save->state == SAVE_COPIED) /* if it is not heard, the head waits for its whole time */
-                (void) tell_round(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_PLACE, round);
+                (void) tell_round(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_PLACE, asked.round);
 }
 
 /* A capsule that has ended by now comes to nothing as it is frozen. */
 static void seek_places(struct save *save, const Rm__CheckpointGo *go) {
         const struct resident *resident = resident_of(save);
         uint64_t wait_usec = go->wait_usec < CONFIG_PLACE_WAIT_MAX_USEC ? go->wait_usec : CONFIG_PLACE_WAIT_MAX_USEC;
-        struct save_op *op;
+        struct place_call *asked;
 
         if (save->state != SAVE_COPIED || places_of(save) == 0)
                 return;
-        op = make_op(save);
-        op->round = go->round;
-        save->announced = true;
-        if (capsule_announce(resident->capsule, CAPSULE_PLACE, wait_usec, on_in_place, op) < 0)
-                free(op);
+        asked = xcalloc(1, sizeof(*asked));
+        *asked = (struct place_call) { call_create(&save->caller), go->round };
+        capture_announced(save->capture);
+        if (!call_begun(asked->call, capsule_announce(resident->capsule, CAPSULE_PLACE, wait_usec, on_in_place, asked)))
+                free(asked);
 }
 
 void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go) {
@@ -233,38 +211,6 @@ void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go) {
 
 /* ---- rm-mover ---- */
 
-/* The ranks have done what they wanted to do before, or their time is over. */
-static void on_announced(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct save *save = op_done(arg, error);
-        Rm__MoverGoOn body = RM__MOVER_GO_ON__INIT;
-
-        if (!save || save->state != SAVE_PRECOPY)
-                return;
-        if (!save->mover || mover_command(save->mover, &MOVER_COMMAND(&body)) < 0)
-                save_fail(save, "cannot send to rm-mover");
-}
-
-/* 0: nobody is waited for. */
-static uint64_t callback_wait(const struct save *save) {
-        const struct rmd *rmd = save->c->rmd;
-        const Rm__State *state = checkpoints_state(save->c);
-        const Rm__Job *job = state_job(state, save->job);
-
-        return leave_by_wait_usec(job ? job_leave_by_usec(state, job) : 0, cluster_log_usec(rmd->cluster),
-                                  rmd->config->callback_wait_usec);
-}
-
-static void announce(struct save *save) {
-        struct resident *resident = resident_of(save);
-
-        save->announced = true;
-        set_deadline(save, PRECOPY_USEC);
-        if (!resident || !resident->ready || resident->exited)
-                save_fail(save, "the capsule has ended");
-        else if (capsule_announce(resident->capsule, CAPSULE_CHECKPOINT, callback_wait(save), on_announced, make_op(save)) < 0)
-                save_fail(save, "the ranks cannot be told");
-}
-
 static void on_stored(struct save *save, const Rm__MoverStored *stored) {
         save->raw_bytes = stored->raw_bytes > 0 ? stored->raw_bytes : 1;
         save->mover_last = stored->checkpoint;
@@ -284,18 +230,12 @@ static void make_space(const struct save *save) {
 static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
         struct save *save = userdata;
 
+        if (capture_on_mover_event(save->capture, event))
+                return;
         switch (event->body_case) {
         case RM__MOVER_EVENT__BODY_READY:
                 save->mover_ready = true;
                 save_event(save, SAVE_EV_READY);
-                break;
-        case RM__MOVER_EVENT__BODY_PROGRESS:
-                if (save->state == SAVE_PRECOPY)
-                        set_deadline(save, PRECOPY_USEC);
-                break;
-        case RM__MOVER_EVENT__BODY_NEARLY:
-                if (save->state == SAVE_PRECOPY)
-                        announce(save);
                 break;
         case RM__MOVER_EVENT__BODY_PRECOPIED:
                 save->pages = event->precopied->figures && event->precopied->figures->pages;
@@ -375,13 +315,6 @@ static int start_mover(struct save *save, const Rm__Job *job, struct rm_error *e
 
 /* ---- the states ---- */
 
-static void on_preloaded(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct save *save = op_done(arg, error);
-
-        if (save && (error == -EOPNOTSUPP || error == -EBUSY) && save->state < SAVE_CUT)
-                save_fail(save, "%s", text);
-}
-
 static bool has_stored(const struct checkpoints *c, const Rm__CheckpointPart *part) {
         return names_have(part->stored, part->n_stored, checkpoints_self(c)) ||
                names_have(part->stored, part->n_stored, STATE_STORED_SHARED);
@@ -395,19 +328,19 @@ static bool has_lost_its_last(const struct save *save) {
         return save->mover && save->mover_last > 0 && (!part || !has_stored(save->c, part));
 }
 
-static void enter_prepare(struct save *save, struct resident *resident) {
+static void enter_prepare(struct save *save) {
         const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
-        struct capsule_status status;
+        struct memory_report_use use;
         struct rm_error err = { 0 };
 
         set_deadline(save, PREPARE_USEC);
-        capsule_get_status(resident->capsule, &status);
-        save->waits = status.filling || pages_test_runs(save->c->rmd->pages_test);
+        save->waits = capture_waits(save->capture, true) != CAPTURE_READY;
         if (save->waits) {
                 checkpoints_retry(save->c); /* until all of its memory has come, and it is known whether that can be tracked */
                 return;
         }
-        (void) capsule_criu_preload(resident->capsule, on_preloaded, make_op(save));
+        capture_preload(save->capture);
+        capture_measure(save->capture, &use);
         if (has_lost_its_last(save))
                 stop_mover(save);
         if (save->mover && save->mover_ready && !save->released)
@@ -418,171 +351,109 @@ static void enter_prepare(struct save *save, struct resident *resident) {
                 save_fail(save, "%s", error_text(&err));
 }
 
-static bool may_track(const struct save *save, const struct resident *resident) {
-        struct capsule_status status;
-        const char *why;
-
-        capsule_get_status(resident->capsule, &status);
-        return save->c->rmd->config->move_tracking && status.knows_pages && pages_test_passed(save->c->rmd->pages_test, &why);
-}
-
-/* Ranks want to know before the group stands still. */
-static bool is_awaited(const struct save *save, const struct resident *resident) {
-        struct capsule_status status;
-
-        capsule_get_status(resident->capsule, &status);
-        return status.progress.listening > 0 && callback_wait(save) > 0;
-}
-
-static void send_ahead(struct save *save, const struct resident *resident) {
-        const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
-        cleanup_free char *cgroup = capsule_payload_cgroup(resident->capsule);
-        cleanup_free char *procs_file = xasprintf("%s/cgroup.procs", cgroup);
-        cleanup_free char *look_dir = capsule_init_cgroup(resident->capsule);
-        cleanup_free uint64_t *keep = xcalloc((job ? job->n_checkpoints : 0) + 1u, sizeof(*keep));
-        Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
-        struct move_trees trees;
-
-        set_deadline(save, PRECOPY_USEC);
-        for (size_t i = 0; job && i < job->n_checkpoints; i++)
-                keep[body.n_keep++] = job->checkpoints[i]->id;
-        body.keep = keep;
-        body.procs_file = procs_file;
-        body.look_dir = look_dir;
-        body.checkpoint = save->checkpoint;
-        body.memory_bytes = buffer_bytes(save->c);
-        body.space_bytes = space_left(save->c, save->job);
-        body.bytes_per_sec = save->c->rmd->config->checkpoint_rate_bytes_per_sec;
-        body.pages = may_track(save, resident);
-        body.announce = is_awaited(save, resident);
-        move_trees_init(&trees, save->c->rmd->config, resident);
-        body.trees = trees.list;
-        body.n_trees = MOVE_TREES_AHEAD;
-        if (!save->mover || mover_command(save->mover, &MOVER_COMMAND(&body)) < 0)
-                save_fail(save, "cannot send to rm-mover");
-        move_trees_finish(&trees);
-}
-
-/* What need not be saved is gone, where its ranks came by in time. */
-static void on_dropped(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct save *save = op_done(arg, error);
-        struct resident *resident = save ? resident_of(save) : NULL;
-
-        if (!save || save->state != SAVE_PRECOPY)
-                return;
-        if (resident && resident->ready && !resident->exited)
-                send_ahead(save, resident);
-        else
-                save_fail(save, "the capsule has ended");
-}
-
-static void enter_precopy(struct save *save, struct resident *resident) {
-        uint64_t wait_usec = callback_wait(save);
-        struct capsule_status status;
-
-        set_deadline(save, PRECOPY_USEC);
-        capsule_get_status(resident->capsule, &status);
-        if (status.progress.excluding == 0 || wait_usec == 0 ||
-            capsule_announce(resident->capsule, CAPSULE_DROP, wait_usec, on_dropped, make_op(save)) < 0)
-                send_ahead(save, resident);
-}
-
-static void reopen_briefly(struct save *save, struct capsule *capsule, unsigned usec);
-
-static void on_frozen(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct save *save = op_done(arg, error);
-
-        if (!save)
-                return;
-        if (error < 0)
-                save_fail(save, "freezing: %s", text);
-        else
-                save_event(save, SAVE_EV_FROZEN);
-}
-
-static void on_cut(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct save *save = op_done(arg, error);
-        unsigned usec;
-
-        if (!save)
-                return;
-        if (standstill_again(&save->standstill, error, capsule_init_pid(capsule), &usec))
-                reopen_briefly(save, capsule, usec);
-        else if (error == -EAGAIN || error == -EOPNOTSUPP)
-                save_fail(save, "%s", text);
-        else if (error < 0)
-                save_fail(save, "cutting the link: %s", text);
-        else
-                save_event(save, SAVE_EV_CUT);
-}
-
-/* Nothing of the job has been dumped yet. */
-static void on_reopen_over(evutil_socket_t fd, short what, void *arg) {
-        struct save *save = arg;
-        struct resident *resident = resident_of(save);
-
-        if (save->state != SAVE_CUT)
-                return;
-        save->freeze_usec = now_usec();
-        if (!resident || !resident->ready || resident->exited || capsule_freeze(resident->capsule, NULL, NULL) < 0 ||
-            capsule_cut(resident->capsule, on_cut, make_op(save)) < 0)
-                save_fail(save, "cannot freeze the capsule again");
-}
-
-static void reopen_briefly(struct save *save, struct capsule *capsule, unsigned usec) {
-        if (capsule_open(capsule, NULL, NULL) < 0)
-                save_fail(save, "cannot reopen the capsule");
-        else
-                timer_arm(save->reopen, usec);
-}
-
-static void on_carry(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg) {
-        struct save *save = op_done(arg, error);
-
-        if (!save || save->state != SAVE_DUMP)
-                return;
-        if (error < 0) {
-                save_fail(save, "reading the capsule's counters: %s", text);
-                return;
-        }
-        free(save->carry);
-        save->carry = xcalloc(1, size + 1);
-        memcpy(save->carry, carry, size);
-        save->carry_bytes = size;
-}
-
 /* Of files that are written in place. */
 static char *copies_dir(const struct save *save) {
         return xasprintf("%s/" CAPSULE_FILES_DIR, save->dir);
 }
 
-static void send_trees(struct save *save, struct resident *resident) {
-        Rm__MoverDumpDone done = RM__MOVER_DUMP_DONE__INIT;
-        struct move_trees trees;
+/* ---- the capture ---- */
 
-        move_trees_init(&trees, save->c->rmd->config, resident);
+static struct mover *get_mover(void *owner) {
+        return ((struct save *) owner)->mover;
+}
+
+static uint64_t get_leave_by_usec(void *owner) {
+        const struct save *save = owner;
+        const Rm__State *state = checkpoints_state(save->c);
+        const Rm__Job *job = state_job(state, save->job);
+
+        return job ? job_leave_by_usec(state, job) : 0;
+}
+
+static void set_capture_deadline(void *owner, uint64_t usec) {
+        set_deadline(owner, usec);
+}
+
+/* The checkpoints that the state has of the job; rm-mover removes others. */
+static void list_kept(struct save *save, Rm__MoverPrecopy *body) {
+        const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
+
+        free(save->kept);
+        save->kept = xcalloc((job ? job->n_checkpoints : 0) + 1u, sizeof(*save->kept));
+        for (size_t i = 0; job && i < job->n_checkpoints; i++)
+                save->kept[body->n_keep++] = job->checkpoints[i]->id;
+        body->keep = save->kept;
+}
+
+static void fill_precopy(void *owner, Rm__MoverPrecopy *body) {
+        struct save *save = owner;
+        char why[256];
+
+        list_kept(save, body);
+        body->checkpoint = save->checkpoint;
+        body->memory_bytes = buffer_bytes(save->c);
+        body->space_bytes = space_left(save->c, save->job);
+        body->bytes_per_sec = save->c->rmd->config->checkpoint_rate_bytes_per_sec;
+        body->pages = capture_may_track(save->capture, why, sizeof(why));
+}
+
+/* What travels with the capsule, and how its files were; with copies, if the job wants that. */
+static int get_carry(void *owner, struct capsule *capsule, capsule_carry_fn done, void *arg) {
+        struct save *save = owner;
+        const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
+        cleanup_free char *dir = copies_dir(save);
+        struct rm_error err = { 0 };
+        int r;
+
+        save->copies = job && job->spec->checkpoint_files;
+        if (!save->copies)
+                return capsule_get_carry_and_files(capsule, "", 0, done, arg);
+        r = images_directory(save->c->remover, dir, &err);
+        return r < 0 ? r : capsule_get_carry_and_files(capsule, dir, buffer_bytes(save->c), done, arg);
+}
+
+static void on_carry(void *owner, const void *carry, size_t size_bytes) {
+        struct save *save = owner;
+
+        free(save->carry);
+        save->carry = xcalloc(1, size_bytes + 1);
+        memcpy(save->carry, carry, size_bytes);
+        save->carry_bytes = size_bytes;
+}
+
+static void fill_dump_done(void *owner, Rm__MoverDumpDone *body, struct transfer_trees *trees) {
+        struct save *save = owner;
+
         if (save->copies)
-                move_trees_add_files(&trees, save->dir);
-        done.trees = trees.list;
-        done.n_trees = trees.n;
-        done.carry.data = save->carry;
-        done.carry.len = save->carry_bytes;
-        if (!save->mover || mover_command(save->mover, &MOVER_COMMAND(&done)) < 0)
-                save_fail(save, "cannot send to rm-mover");
-        move_trees_finish(&trees);
+                transfer_trees_add_files(trees, save->dir);
+        body->carry.data = save->carry;
+        body->carry.len = save->carry_bytes;
 }
 
-static void on_dumped(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct save *save = op_done(arg, error);
-        struct resident *resident = save ? resident_of(save) : NULL;
+static void on_done(void *owner, enum capture_step step) {
+        static const enum save_event events[] = {
+                [CAPTURE_PRECOPY] = SAVE_EV_COPIED, [CAPTURE_FREEZE] = SAVE_EV_FROZEN, [CAPTURE_CUT] = SAVE_EV_CUT
+        };
 
-        if (!save || save->state != SAVE_DUMP)
-                return;
-        if (error < 0 || !resident || !save->carry)
-                save_fail(save, "criu dump: %s", text);
-        else
-                send_trees(save, resident);
+        if (step != CAPTURE_DUMP) /* rm-mover tells when it has all of it */
+                save_event(owner, events[step]);
 }
+
+static void on_failed(void *owner, const char *text) {
+        save_fail(owner, "%s", text);
+}
+
+static const struct capture_ops capture_ops = { .kind = CAPSULE_CHECKPOINT,
+                                                .silence_usec = PRECOPY_USEC,
+                                                .get_mover = get_mover,
+                                                .get_leave_by_usec = get_leave_by_usec,
+                                                .set_deadline = set_capture_deadline,
+                                                .fill_precopy = fill_precopy,
+                                                .get_carry = get_carry,
+                                                .on_carry = on_carry,
+                                                .fill_dump_done = fill_dump_done,
+                                                .on_done = on_done,
+                                                .on_failed = on_failed };
 
 /* All that it had written is in the spool, since it stands still. */
 static void note_output(struct save *save, const struct resident *resident) {
@@ -593,79 +464,14 @@ static void note_output(struct save *save, const struct resident *resident) {
         save->output_end[1] = status.output_end[CAPSULE_STDERR];
 }
 
-/* One limit for all that is still to be done while the capsule stands still. */
-static void limit_freeze(struct save *save) {
-        uint64_t limit = save->c->rmd->config->move_timeout_usec, stood = now_usec() - save->freeze_usec;
-
-        set_deadline(save, stood < limit ? limit - stood : 1);
-}
-
-/* What travels with the capsule, and how its files were; with copies, if the job wants that. */
-static int get_carry(struct save *save, struct resident *resident) {
-        const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
-        cleanup_free char *dir = copies_dir(save);
-        struct rm_error err = { 0 };
-        int r;
-
-        save->copies = job && job->spec->checkpoint_files;
-        if (!save->copies)
-                return capsule_get_carry_and_files(resident->capsule, "", 0, on_carry, make_op(save));
-        r = images_directory(save->c->remover, dir, &err);
-        return r < 0 ? r : capsule_get_carry_and_files(resident->capsule, dir, buffer_bytes(save->c), on_carry, make_op(save));
-}
-
 static void enter_dump(struct save *save, struct resident *resident) {
-        uint64_t timeout_usec = save->c->rmd->config->move_timeout_usec;
-        Rm__MoverStart start = RM__MOVER_START__INIT;
-
-        limit_freeze(save);
         note_output(save, resident);
-        if (!save->mover || mover_command(save->mover, &MOVER_COMMAND(&start)) < 0 || get_carry(save, resident) < 0 ||
-            capsule_dump(resident->capsule, save->dir, true, save->pages, timeout_usec, on_dumped, make_op(save)) < 0)
-                save_fail(save, "cannot start the dump");
-}
-
-static void on_open_done(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct save_op *op = arg;
-        struct resident *resident =
-                error == -ECANCELED ? NULL : runner_copy(op->c->rmd->runner, op->job, op->index, op->incarnation);
-
-        free(op);
-        if (resident)
-                resident->saving = false;
-        /* Without a lease: when there is one again, as for what a move left. */
-        if (error < 0 && error != -ECANCELED && error != -ETIME)
-                log_error("capsule %s cannot resume after a checkpoint: %s", capsule_id(capsule), text);
-}
-
-/* After it runs again, if it stood still. */
-static void announce_over(struct save *save, struct resident *resident) {
-        if (save->announced && resident && resident->ready && !resident->exited)
-                (void) capsule_announce_over(resident->capsule, CAPSULE_CHECKPOINT);
-        save->announced = false;
-}
-
-static void let_run(struct save *save) {
-        struct resident *resident = resident_of(save), *waits = resident;
-        struct save_op *op;
-
-        (void) evtimer_del(save->reopen);
-        if (resident && resident->capsule && resident->ready && !resident->exited && save->freeze_usec) {
-                op = make_op(save);
-                if (capsule_open(resident->capsule, on_open_done, op) == 0)
-                        waits = NULL; /* on_open_done() */
-                else
-                        free(op);
-        }
-        if (waits)
-                waits->saving = false;
-        save->freeze_usec = 0;
-        announce_over(save, resident);
+        capture_dump(save->capture, save->dir, save->pages);
 }
 
 static void enter_store(struct save *save) {
-        save->pause_usec = now_usec() - save->freeze_usec;
-        let_run(save);
+        save->pause_usec = now_usec() - capture_frozen_usec(save->capture);
+        capture_open(save->capture);
         set_deadline(save, 0); /* a slow disk is no error */
         tell_or_fail(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CAPTURED);
 }
@@ -692,7 +498,7 @@ static void propose_stored(struct save *save) {
 
 static void enter_undo(struct save *save) {
         set_deadline(save, 0);
-        let_run(save);
+        capture_open(save->capture);
         stop_mover(save);
         if (save->error[0]) {
                 (void) tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_FAILED);
@@ -713,9 +519,9 @@ static void save_enter(struct save *save) {
         struct resident *resident = resident_of(save);
         struct rm_error err = { 0 };
         cleanup_free char *point = xasprintf("move.checkpoint.%s", save_state_name(save->state));
-        int r = is_breakable(save->state) ? fault_point(point, &err) : 0;
+        int r = is_breakable(save->state) ? gate_pass(&save->gate, point, &err) : 0;
 
-        if (r == -EINPROGRESS || r == -EAGAIN)
+        if (r == -EINPROGRESS)
                 return;
         if (r < 0) {
                 save_fail(save, "%s", error_text(&err));
@@ -727,28 +533,23 @@ static void save_enter(struct save *save) {
         }
         switch (save->state) {
         case SAVE_PREPARE:
-                enter_prepare(save, resident);
+                enter_prepare(save);
                 break;
         case SAVE_PRECOPY:
-                enter_precopy(save, resident);
+                capture_precopy(save->capture, true);
                 break;
         case SAVE_COPIED:
                 set_deadline(save, OTHERS_USEC);
                 tell_or_fail(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED);
                 break;
         case SAVE_FREEZE:
-                set_deadline(save, PREPARE_USEC);
-                save->freeze_usec = now_usec();
-                resident->saving = true;
-                if (capsule_freeze(resident->capsule, on_frozen, make_op(save)) < 0)
-                        save_fail(save, "cannot freeze the capsule");
+                capture_freeze(save->capture, PREPARE_USEC);
                 break;
         case SAVE_CUT:
-                if (capsule_cut(resident->capsule, on_cut, make_op(save)) < 0)
-                        save_fail(save, "cannot cut the link");
+                capture_cut(save->capture);
                 break;
         case SAVE_HELD:
-                limit_freeze(save);
+                capture_limit_freeze(save->capture);
                 tell_or_fail(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CUT);
                 break;
         case SAVE_DUMP:
@@ -771,6 +572,10 @@ static void save_enter(struct save *save) {
         }
 }
 
+static void on_gate(evutil_socket_t fd, short what, void *arg) {
+        save_enter(arg);
+}
+
 /* ---- what the state says ---- */
 
 static struct save *save_create(struct checkpoints *c, const Rm__Job *job, const Rm__CheckpointPart *part) {
@@ -779,7 +584,9 @@ static struct save *save_create(struct checkpoints *c, const Rm__Job *job, const
         *save = (struct save) { .c = c, .job = job->id, .index = part->capsule, .incarnation = part->incarnation };
         save->dir = xasprintf("%s/save-%" PRIu64 "-%" PRId32 "-%" PRIu64, c->dir, job->id, part->capsule, part->incarnation);
         save->deadline = evtimer_new(c->rmd->base, on_deadline, save);
-        save->reopen = evtimer_new(c->rmd->base, on_reopen_over, save);
+        gate_init(&save->gate, c->rmd->base, on_gate, save);
+        caller_init(&save->caller, &c->saves_calls, save);
+        save->capture = capture_create(c->rmd, &c->captures, &capture_ops, save);
         LIST_INSERT_HEAD(&c->saves, save, entry);
         return save;
 }
@@ -787,8 +594,11 @@ static struct save *save_create(struct checkpoints *c, const Rm__Job *job, const
 static void save_free(struct save *save) {
         LIST_REMOVE(save, entry);
         stop_mover(save);
+        capture_destroy(save->capture);
+        caller_finish(&save->caller);
         event_free(save->deadline);
-        event_free(save->reopen);
+        gate_finish(&save->gate);
+        free(save->kept);
         free(save->carry);
         free(save->dir);
         free(save);
@@ -808,7 +618,8 @@ static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoin
         if (save->checkpoint == checkpoint->id || save->given_up == checkpoint->id || save->state != SAVE_IDLE)
                 return;
         save->checkpoint = checkpoint->id;
-        save->standstill = (struct standstill) { 0 };
+        caller_renew(&save->caller);
+        capture_begin(save->capture, save->job, save->index, save->incarnation);
         save->pause_usec = save->raw_bytes = 0;
         save->error[0] = '\0';
         free(take_ptr(save->carry));

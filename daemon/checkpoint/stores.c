@@ -11,8 +11,8 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints_internal.h"
-#include "daemon/move/mover_setup.h"
 #include "daemon/store/directory.h"
+#include "daemon/transfer/mover_setup.h"
 
 #define NEW_SEC 60
 

@@ -535,7 +535,7 @@ void runner_signal(struct runner *runner, struct resident *resident, uint32_t si
 static void cancel_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
         uint64_t now = now_usec();
 
-        if (!head->launching) {
+        if (!head->launching && capsule_phase(head->capsule) == CAPSULE_EMPTY) {
                 report_exit(runner, head, 128 + (int) job->cancel_signal, NULL, job->final_state);
                 return;
         }
@@ -614,6 +614,28 @@ static bool waits_for_older(struct runner *runner, const Rm__Job *job) {
         return capsule_any_is_going(runner->rmd->capsules, prefix);
 }
 
+static void on_opened(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct runner *runner = arg;
+
+        /* -ETIME: there is no lease; on_unfenced() follows when there is one. */
+        if (error == 0 || error == -ECANCELED || error == -ETIME)
+                return;
+        log_warn("capsule %s cannot be opened: %s; trying again", capsule_id(capsule), text);
+        runner_retry(runner);
+}
+
+/* A capsule that is frozen although neither a move nor a checkpoint has it: an rmd before this one had begun something with it, or it had no
+ * lease when it was to be opened. One that came from a checkpoint is opened by its restart, which waits for the rest of the job. */
+static void open_leftover(struct runner *runner, const struct resident *resident, const Rm__Job *job) {
+        enum capsule_phase phase = capsule_phase(resident->capsule);
+
+        if ((phase != CAPSULE_FROZEN && phase != CAPSULE_RESTORED) || resident->captured || resident->restored ||
+            (job->restored_from && job->state == RM__JOB_STATE__JOB_STARTING) || runner->ops->holds(runner->userdata, resident))
+                return;
+        log_info("job %" PRIu64 ": capsule %" PRId32 " resumes here", job->id, resident->index);
+        (void) capsule_open(resident->capsule, on_opened, runner);
+}
+
 /* The state says this capsule is on this node. */
 static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct resident *resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
@@ -644,8 +666,10 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
                 }
                 resident->lost = true;
         }
-        if (resident->ready && resident->capsule)
+        if (resident->ready && resident->capsule) {
+                open_leftover(runner, resident, job);
                 limit(runner, resident);
+        }
         if (resident->ready && resident->capsule && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY)
                 cores_apply(runner, resident, capsule);
         if (resident->ready && resident->capsule && job->resize && capsule->index != STATE_HEAD)

@@ -47,9 +47,9 @@ struct resident {
         cpu_set_t confined_cpus; /* that were tried last; none: not yet */
         uint64_t bound_usec; /* cores.c: when it was bound; 0: long ago, or never */
         uint64_t lease_usec; /* leases.c: that its PID 1 was told last (now_boot_usec()); 0: none, by this rmd */
-        bool saving;       /* it stands still for a checkpoint, which opens it again */
+        bool captured;     /* transfer/capture.c has frozen it, and opens it again */
         bool rehearsal;    /* only to try a restore in it */
-        bool restored;     /* what was captured for a checkpoint is in it, frozen and cut off */
+        bool restored;     /* what was captured for a checkpoint is in it, frozen and cut off; its restart opens it */
         bool untracked;    /* the last try to move it away could not track its memory */
         char *obstacle;    /* that its PID 1 knows of, "": none; NULL: it has not told */
         struct core_report_last core_last; /* core_report.c */
@@ -73,6 +73,8 @@ struct runner_ops {
         void (*on_capsule)(void *userdata, struct resident *resident, int error, const char *text);
         /* Is this copy, which the state does not name as the capsule, needed all the same? */
         bool (*keeps_copy)(void *userdata, const struct resident *resident);
+        /* Is a move about to open this copy, or to end it? Otherwise the runner opens it if it is frozen. */
+        bool (*holds)(void *userdata, const struct resident *resident);
         /* A capsule lacks memory (every second), or has all of it now. */
         void (*on_filling)(void *userdata, struct resident *resident);
         /* A capsule that could not be opened for want of a lease can be. */
@@ -85,6 +87,8 @@ void runner_destroy(struct runner *runner); /* leaves the capsules running */
 
 /* Look at everything again, soon (from the loop). Cheap to call often. */
 void runner_wake(struct runner *runner);
+/* Something could not be done now: look again in half a second. */
+void runner_retry(struct runner *runner);
 
 /* The node's lease has grown: tell PID 1 of each fenced capsule, see leases.c. */
 void runner_renew_leases(struct runner *runner);

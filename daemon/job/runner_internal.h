@@ -98,8 +98,6 @@ bool rank_loss_is_total(struct runner *runner, struct resident *head, const Rm__
 /* own_state.c: the log is told whether the program of a job, whose group of rank 0 this is, keeps its own state. */
 void own_state_report(struct runner *runner, struct resident *resident, const Rm__Job *job);
 
-/* Something could not be done now: look again in a moment. */
-void runner_retry(struct runner *runner);
 /* Something has to be looked after for as long as it lasts. */
 void runner_look_again(struct runner *runner);
 

@@ -1,4 +1,5 @@
 /* The end of a move that the capsule comes to. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +9,11 @@
 #include "common/util.h"
 #include "daemon/job/limits.h"
 #include "daemon/job/pages_test.h"
-#include "daemon/move/capacity.h"
-#include "daemon/move/mover_setup.h"
 #include "daemon/move/moves_internal.h"
 #include "daemon/node/topology.h"
 #include "daemon/peers/peer_message.h"
 #include "daemon/state/commands.h"
+#include "daemon/transfer/capacity.h"
 
 #define PREPARE_USEC (20U * 1000000U)
 
@@ -38,90 +38,61 @@ static void tell_failed(struct move *move) {
         (void) move_send(move, &PEER_MESSAGE(&failed));
 }
 
-/* ---- restore, when all three are there: image, counters, filter ---- */
+/* ---- the arrival ---- */
 
-static void on_restored(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg, error);
+static const char *get_sender(void *owner) {
+        return ((const struct move *) owner)->other;
+}
 
-        if (!move || move->state != MOVE_RESTORE)
+static void on_listening(void *owner, uint16_t port) {
+        struct move *move = owner;
+
+        if (move->state != MOVE_PREPARE)
                 return;
-        if (error < 0) {
-                move_fail(move, "criu restore: %s", text);
+        tell_prepared(move, port, "");
+        move_event(move, MOVE_EV_READY);
+}
+
+static void on_received(void *owner) {
+        struct move *move = owner;
+
+        move->received_usec = now_usec();
+        move->pages = arrival_has_pages(move->arrival);
+        move->later_bytes = arrival_later_bytes(move->arrival);
+        move_event(move, MOVE_EV_SENT);
+}
+
+static void on_restored(void *owner, const char *text) {
+        struct move *move = owner;
+
+        if (move->state != MOVE_RESTORE)
                 return;
-        }
         move->restored_usec = now_usec();
         move_event(move, MOVE_EV_RESTORED);
 }
 
-static void on_filtered(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg, error);
+static void on_failed(void *owner, int code, bool bad, const char *text) {
+        move_fail(owner, "%s", text);
+}
 
-        if (!move)
-                return;
-        if (error < 0) {
-                move_fail(move, "preparing the link: %s", text);
-                return;
-        }
-        move->filtered = true;
-        if (move->image_complete && move->state == MOVE_TRANSFER)
-                move_event(move, MOVE_EV_SENT);
+static const struct arrival_ops arrival_ops = { .get_sender = get_sender,
+                                                .on_listening = on_listening,
+                                                .on_received = on_received,
+                                                .on_restored = on_restored,
+                                                .on_failed = on_failed };
+
+void destination_create(struct move *move) {
+        move->arrival =
+                arrival_create(move->moves->rmd, &move->moves->arrivals, move->moves->remover, move->dir, &arrival_ops, move);
+}
+
+bool destination_is_complete(const struct move *move) {
+        return move->opened_told || arrival_is_complete(move->arrival);
 }
 
 void destination_on_image_sent(struct move *move, const Rm__MoveImageSent *sent) {
-        struct resident *resident = move_resident(move);
-
-        if (!resident || !resident->ready || move->carry)
-                return;
-        move->carry = xcalloc(1, sent->carry.len);
-        memcpy(move->carry, sent->carry.data, sent->carry.len);
-        move->carry_bytes = sent->carry.len;
-        /* While the image still comes. */
-        if (capsule_restore_prepare(resident->capsule, move->carry, move->carry_bytes, on_filtered, move_op(move)) < 0)
-                move_fail(move, "cannot prepare the link");
+        arrival_carry(move->arrival, sent->carry.data, sent->carry.len);
 }
-
-/* ---- mover ---- */
-
-static void maybe_ready(struct move *move) {
-        if (!move->capsule_ready || !move->mover_ready || move->state != MOVE_PREPARE)
-                return;
-        tell_prepared(move, move->port, "");
-        move_event(move, MOVE_EV_READY);
-}
-
-static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
-        struct move *move = userdata;
-
-        switch (event->body_case) {
-        case RM__MOVER_EVENT__BODY_LISTENING:
-                move->mover_ready = true;
-                move->port = event->listening->port;
-                maybe_ready(move);
-                break;
-        case RM__MOVER_EVENT__BODY_RECEIVED:
-                move->image_complete = true;
-                move->pages = event->received->figures && event->received->figures->pages;
-                move->later_bytes = event->received->figures ? event->received->figures->later_bytes : 0;
-                move->received_usec = now_usec();
-                if (move->filtered)
-                        move_event(move, MOVE_EV_SENT);
-                break;
-        case RM__MOVER_EVENT__BODY_FAILED:
-                move_fail(move, "receiving from %s: %s", move->other, event->failed->text);
-                break;
-        default:
-                break;
-        }
-}
-
-static void on_mover_gone(void *userdata) {
-        struct move *move = userdata;
-
-        if (!move->image_complete)
-                move_fail(move, "rm-mover exited unexpectedly");
-}
-
-static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
 
 /* The group may grow while it is moved, but what arrives counts for no group's limit. */
 static uint64_t granted(const struct move *move, const struct resident *resident) {
@@ -132,27 +103,6 @@ static uint64_t granted(const struct move *move, const struct resident *resident
         capsule_get_limits(resident->capsule, &limits);
         capacity_here(move->moves->dir, &free);
         return capacity_grant(&move->need, &free, limits.memory_bytes, reserve_bytes);
-}
-
-static void start_mover(struct move *move, struct resident *resident) {
-        const struct config *config = move->moves->rmd->config;
-        struct move_trees trees;
-        Rm__MoverReceive body;
-        struct rm_error err = { 0 };
-
-        if (move_make_dir(move, &err) < 0 || mover_start(move->moves->rmd, "receive", &mover_ops, move, &move->mover, &err) < 0) {
-                move_fail(move, "%s", error_text(&err));
-                return;
-        }
-        mover_receive_init(&body, config, move->token, sizeof(move->token));
-        body.images_dir = move->dir;
-        body.max_bytes = granted(move, resident);
-        move_trees_init(&trees, move->moves->rmd->config, resident);
-        body.trees = trees.list;
-        body.n_trees = trees.n;
-        if (mover_command(move->mover, &MOVER_COMMAND(&body)) < 0)
-                move_fail(move, "cannot send to rm-mover");
-        move_trees_finish(&trees);
 }
 
 /* ---- prepare ---- */
@@ -170,7 +120,7 @@ static void keep_pending_prepare(struct moves *moves, const char *node, const Rm
 
         pending->move = prepare->move;
         pending->node = xstrdup(node);
-        memcpy(pending->token, prepare->token.data, MOVE_TOKEN_BYTES);
+        memcpy(pending->token, prepare->token.data, ARRIVAL_TOKEN_BYTES);
         pending->memory_bytes = prepare->memory_bytes;
         pending->files_bytes = prepare->files_bytes;
         pending->memory_max = prepare->memory_max;
@@ -234,12 +184,12 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
         struct capacity_need need;
         struct move *move;
 
-        if (prepare->token.len == MOVE_TOKEN_BYTES && prepare->move >= state->next_move) {
+        if (prepare->token.len == ARRIVAL_TOKEN_BYTES && prepare->move >= state->next_move) {
                 keep_pending_prepare(moves, node, prepare);
                 return;
         }
         if (!job || record->state != RM__MOVE_STATE__MOVE_RUNNING || strcmp(record->from, node) != 0 ||
-            strcmp(record->to, cluster_self(moves->rmd->cluster)) != 0 || prepare->token.len != MOVE_TOKEN_BYTES ||
+            strcmp(record->to, cluster_self(moves->rmd->cluster)) != 0 || prepare->token.len != ARRIVAL_TOKEN_BYTES ||
             move_find(moves, prepare->move, MOVE_DESTINATION)) {
                 refuse(moves, node, prepare->move, "this node's copy of the state does not contain that move");
                 return;
@@ -255,9 +205,10 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
         }
         move = move_create(moves, record, MOVE_DESTINATION);
         move->incarnation = record->incarnation;
+        arrival_begin(move->arrival, move->job, move->index, move->incarnation);
         move->need = need;
         move->pages_only = need.pages;
-        memcpy(move->token, prepare->token.data, MOVE_TOKEN_BYTES);
+        memcpy(move->token, prepare->token.data, ARRIVAL_TOKEN_BYTES);
         move->kept = (struct capsule_limits) { .memory_bytes = prepare->memory_max, .pids = prepare->pids_max };
         move_deadline(move, PREPARE_USEC);
         move_event(move, MOVE_EV_START);
@@ -277,12 +228,15 @@ static void enter_prepare(struct move *move) {
 }
 
 void destination_capsule_ready(struct move *move) {
-        struct resident *resident = move_resident(move);
+        const struct resident *resident = move_resident(move);
+        struct arrival_image image = { .token = move->token };
+        struct rm_error err = { 0 };
 
         if (!resident || move->state != MOVE_PREPARE)
                 return;
-        move->capsule_ready = true;
-        start_mover(move, resident);
+        image.max_bytes = granted(move, resident);
+        if (arrival_listen(move->arrival, &image, &err) < 0)
+                move_fail(move, "%s", error_text(&err));
 }
 
 /* ---- commit and open ---- */
@@ -303,7 +257,7 @@ static void tell_opened(struct move *move) {
 }
 
 static void on_opened(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg, error);
+        struct move *move = call_done(arg, error);
 
         if (!move)
                 return;
@@ -322,14 +276,15 @@ static void on_opened(struct capsule *capsule, int error, const char *text, void
 }
 
 static void open_copy(struct move *move) {
-        struct resident *resident = move_resident(move);
+        const struct resident *resident = move_resident(move);
+        struct call *call;
 
         if (move->opened_told || move->opening)
                 return;
-        if (!resident || !resident->ready || capsule_open(resident->capsule, on_opened, move_op(move)) < 0)
+        call = call_create(&move->caller);
+        move->opening = call_begun(call, resident && resident->ready ? capsule_open(resident->capsule, on_opened, call) : -ECHILD);
+        if (!move->opening)
                 moves_retry(move->moves);
-        else
-                move->opening = true;
 }
 
 /* ---- the rest of the memory, which PID 1 gives to the group ---- */
@@ -393,7 +348,7 @@ static void propose_abort_of_killed(struct move *move) {
 }
 
 void destination_capsule_filling(struct move *move) {
-        if (move->state == MOVE_FILL && !evtimer_pending(move->hold, NULL))
+        if (move->state == MOVE_FILL && !gate_holds(&move->gate))
                 see_filled(move);
         else if (move->state == MOVE_COMMIT)
                 propose_abort_of_killed(move);
@@ -405,7 +360,7 @@ void destination_adopt(struct moves *moves, const Rm__Move *record) {
         struct move *move = move_create(moves, record, MOVE_DESTINATION);
 
         move->incarnation = record->incarnation;
-        move->pages = move->image_complete = move->opened_told = true;
+        move->pages = move->opened_told = true;
         move->later_bytes = record->later_bytes;
         move->opened_usec = now_usec() > ran_usec ? now_usec() - ran_usec : 0;
         log_info("move %" PRIu64 " (destination): the group runs here, and gets the rest of its memory", move->id);
@@ -444,10 +399,7 @@ void destination_enter(struct move *move) {
                 break; /* rm-mover watches over the stream */
         case MOVE_RESTORE:
                 move_deadline(move, move->moves->rmd->config->move_timeout_usec);
-                if (!resident || !resident->ready ||
-                    capsule_restore(resident->capsule, move->dir, move->pages, move->moves->rmd->config->move_timeout_usec,
-                                    on_restored, move_op(move)) < 0)
-                        move_fail(move, "cannot start the restore");
+                arrival_restore(move->arrival, false, false);
                 break;
         case MOVE_COMMIT:
                 propose_commit(move);

@@ -4,18 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/fault.h"
 #include "common/log.h"
 #include "common/text.h"
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/job/launch.h"
-#include "daemon/move/images.h"
 #include "daemon/move/moves_internal.h"
 #include "daemon/state/commands.h"
+#include "daemon/transfer/images.h"
 
 #define RETRY_USEC 500000
-#define HOLD_USEC 20000 /* between two looks whether a fault point still holds a move */
 
 /* ---- the table ---- */
 
@@ -31,17 +29,17 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg) {
 
         if (move->role == MOVE_SOURCE && move->state >= MOVE_TRANSFER)
                 move_fail(move, "the group was frozen for %.0f s, the limit of [sched] move_timeout (%s)",
-                          (double) (now_usec() - move->freeze_usec) / 1e6, machine_state_name(move->state));
-        else if (move->awaits_memory)
+                          (double) (now_usec() - capture_frozen_usec(move->capture)) / 1e6, machine_state_name(move->state));
+        else if (move->waits == CAPTURE_AWAITS_MEMORY)
                 move_fail(move, "nothing was heard any more of the memory that has not yet arrived from its last move");
         else
                 move_fail(move, "%s timed out", machine_state_name(move->state));
 }
 
-static void enter_state(struct move *move, bool held);
+static void enter_state(struct move *move);
 
-static void on_hold(evutil_socket_t fd, short what, void *arg) {
-        enter_state(arg, true);
+static void on_gate(evutil_socket_t fd, short what, void *arg) {
+        enter_state(arg);
 }
 
 struct move *move_create(struct moves *moves, const Rm__Move *record, enum move_role role) {
@@ -55,8 +53,13 @@ struct move *move_create(struct moves *moves, const Rm__Move *record, enum move_
         move->other = xstrdup(role == MOVE_SOURCE ? record->to : record->from);
         move->dir = xasprintf("%s/%" PRIu64 "-%s", moves->dir, record->id, machine_role_name(role));
         move->deadline = evtimer_new(moves->rmd->base, on_deadline, move);
-        move->hold = evtimer_new(moves->rmd->base, on_hold, move);
+        gate_init(&move->gate, moves->rmd->base, on_gate, move);
         move->begin_usec = now_usec();
+        caller_init(&move->caller, &moves->calls, move);
+        if (role == MOVE_SOURCE)
+                source_create(move);
+        else
+                destination_create(move);
         rm__move__init(&move->figures);
         move->figures.id = record->id;
         move->next = moves->list;
@@ -65,7 +68,10 @@ struct move *move_create(struct moves *moves, const Rm__Move *record, enum move_
 }
 
 void move_stop_mover(struct move *move) {
-        mover_stop(take_ptr(move->mover), move->moves->remover, move->dir);
+        if (move->arrival)
+                arrival_end_mover(move->arrival);
+        else
+                mover_stop(take_ptr(move->mover), move->moves->remover, move->dir);
 }
 
 bool move_is_needed(const struct move *move) {
@@ -82,18 +88,14 @@ static void move_free(struct move *move) {
                         break;
                 }
         move_stop_mover(move);
+        capture_destroy(move->capture);
+        arrival_destroy(move->arrival);
+        caller_finish(&move->caller);
         event_free(move->deadline);
-        event_free(move->hold);
-        if (move->reopen)
-                event_free(move->reopen);
+        gate_finish(&move->gate);
         free(move->other);
         free(move->dir);
-        free(move->carry);
         free(move);
-}
-
-int move_make_dir(struct move *move, struct rm_error *err) {
-        return images_directory(move->moves->remover, move->dir, err);
 }
 
 struct resident *move_resident(struct move *move) {
@@ -114,20 +116,6 @@ int move_send(struct move *move, Rm__PeerMessage *message) {
         return cluster_send(move->moves->rmd->cluster, move->other, message);
 }
 
-struct move_op *move_op(struct move *move) {
-        struct move_op *op = xcalloc(1, sizeof(*op));
-
-        *op = (struct move_op) { move->moves, move->id, move->role };
-        return op;
-}
-
-struct move *move_op_done(struct move_op *op, int error) {
-        struct move *move = error == -ECANCELED ? NULL : move_find(op->moves, op->id, op->role);
-
-        free(op);
-        return move;
-}
-
 /* ---- events ---- */
 
 /* The log has decided, and a failure changes nothing. */
@@ -136,20 +124,14 @@ static bool is_decided(enum move_state state) {
 }
 
 /* Its fault point, then what is done in this state. */
-static void enter_state(struct move *move, bool held) {
+static void enter_state(struct move *move) {
         bool breakable = move->state != MOVE_UNDO && move->state != MOVE_END;
         const char *role = machine_role_name(move->role);
         const char *state = machine_state_name(move->state);
         struct rm_error err = { 0 };
         cleanup_free char *point = xasprintf("move.%s.%s", role, state);
-        int r = breakable ? fault_point(point, &err) : 0;
+        int r = breakable ? gate_pass(&move->gate, point, &err) : 0;
 
-        if (r == -EAGAIN) {
-                if (!held)
-                        log_warn("move %" PRIu64 " (%s): held in state %s", move->id, role, state);
-                timer_arm(move->hold, HOLD_USEC);
-                return;
-        }
         if (r == -EINPROGRESS)
                 return;
         if (r < 0 && !is_decided(move->state)) {
@@ -173,8 +155,8 @@ void move_event(struct move *move, enum move_event event) {
         log_debug("move %" PRIu64 " (%s): %s -> %s", move->id, machine_role_name(move->role), machine_state_name(move->state),
                   machine_state_name(next));
         move->state = next;
-        (void) evtimer_del(move->hold);
-        enter_state(move, false);
+        gate_leave(&move->gate);
+        enter_state(move);
 }
 
 void move_fail(struct move *move, const char *fmt, ...) {
@@ -194,7 +176,7 @@ void move_fail(struct move *move, const char *fmt, ...) {
 }
 
 static void on_proposed(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
-        struct move *move = move_op_done(userdata, code);
+        struct move *move = call_done(userdata, code);
 
         if (!move)
                 return;
@@ -208,7 +190,7 @@ void move_propose(struct move *move, const Rm__Command *command) {
         if (move->proposing)
                 return;
         move->proposing = true;
-        cluster_propose(move->moves->rmd->cluster, command, on_proposed, move_op(move));
+        cluster_propose(move->moves->rmd->cluster, command, on_proposed, call_create(&move->caller));
 }
 
 void move_propose_abort(struct move *move) {
@@ -281,12 +263,7 @@ static void wake_leftover(struct moves *moves, const Rm__Move *record) {
         }
 }
 
-static void on_opened(struct capsule *capsule, int error, const char *text, void *arg) {
-        if (error < 0 && error != -ECANCELED && error != -ETIME)
-                log_warn("capsule %s: cannot be opened: %s", capsule_id(capsule), text);
-}
-
-/* Which came by a move to an earlier life of this daemon, and has not got all of its memory yet. */
+/* The capsule came by a move to an rmd before this one, and has not got all of its memory yet. */
 static void adopt_filling(struct moves *moves, const struct resident *resident) {
         const Rm__State *state = cluster_state(moves->rmd->cluster);
         struct capsule_status status;
@@ -303,13 +280,12 @@ static void adopt_filling(struct moves *moves, const struct resident *resident) 
         }
 }
 
-/* Capsules that stand still although no move has them: left by an earlier life of this daemon. */
-static void open_leftover(struct moves *moves, const struct state_placed *placed) {
-        struct resident *resident = runner_current(moves->rmd->runner, placed->job->id, placed->capsule->index);
+/* A copy that runs here, or is about to, may have come by a move of which only the state knows. */
+static void adopt_copy(struct moves *moves, const struct state_placed *placed) {
+        const struct resident *resident = runner_current(moves->rmd->runner, placed->job->id, placed->capsule->index);
         const Rm__Move *active = state_capsule_move(cluster_index(moves->rmd->cluster), placed->job->id, placed->capsule->index);
-        enum capsule_phase phase;
 
-        if (!resident || !resident->ready || resident->saving || (active && active->state == RM__MOVE_STATE__MOVE_RUNNING))
+        if (!resident || !resident->ready || resident->captured || (active && active->state == RM__MOVE_STATE__MOVE_RUNNING))
                 return;
         if (active && move_find(moves, active->id, MOVE_DESTINATION))
                 return;
@@ -317,29 +293,21 @@ static void open_leftover(struct moves *moves, const struct state_placed *placed
         if (active && move_needs_source(cluster_state(moves->rmd->cluster), active) &&
             !move_find(moves, active->id, MOVE_DESTINATION))
                 destination_adopt(moves, active);
-        phase = capsule_phase(resident->capsule);
-        if (phase == CAPSULE_FROZEN || phase == CAPSULE_RESTORED) {
-                log_info("job %" PRIu64 ": capsule %" PRId32 " resumes here", placed->job->id, placed->capsule->index);
-                (void) capsule_open(resident->capsule, on_opened, NULL);
-        }
 }
 
-/* Capsules that stand still although no move has them: left by an earlier life of this daemon. */
-static void open_leftovers(struct moves *moves) {
+static void adopt_copies(struct moves *moves) {
         size_t n;
         cleanup_free struct state_placed *placed =
                 state_placed_on(cluster_index(moves->rmd->cluster), cluster_self(moves->rmd->cluster), &n);
 
         for (size_t i = 0; i < n; i++)
-                /* What comes back from a checkpoint stands still until all of the job is there. */
-                if (job_running(placed[i].job) &&
-                    !(placed[i].job->restored_from && placed[i].job->state == RM__JOB_STATE__JOB_STARTING))
-                        open_leftover(moves, &placed[i]);
+                if (job_running(placed[i].job))
+                        adopt_copy(moves, &placed[i]);
 }
 
 /* What this state does is not begun yet, and so nothing is to be tried again. */
 static bool is_held(const struct move *move, const Rm__Move *record) {
-        return evtimer_pending(move->hold, NULL) &&
+        return gate_holds(&move->gate) &&
                (is_decided(move->state) || (move->state == MOVE_COMMIT && record->state == RM__MOVE_STATE__MOVE_RUNNING));
 }
 
@@ -413,7 +381,7 @@ static void reconcile(struct moves *moves) {
         for (size_t i = 0; i < n; i++)
                 wake_leftover(moves, open_moves[i]);
         moves->first_unheard = cluster_state(moves->rmd->cluster)->next_move;
-        open_leftovers(moves);
+        adopt_copies(moves);
 }
 
 static void on_wake(evutil_socket_t fd, short what, void *arg) {
@@ -477,6 +445,13 @@ bool moves_own(struct moves *moves, const struct resident *resident) {
         return active && active->state == RM__MOVE_STATE__MOVE_RUNNING && active->incarnation == resident->incarnation;
 }
 
+bool moves_hold(struct moves *moves, const struct resident *resident) {
+        const Rm__Move *active = state_capsule_move(cluster_index(moves->rmd->cluster), resident->job, resident->index);
+        const struct move *arriving = active ? move_find(moves, active->id, MOVE_DESTINATION) : NULL;
+
+        return active && (active->state == RM__MOVE_STATE__MOVE_RUNNING || (arriving && arriving->state != MOVE_FILL));
+}
+
 bool moves_on_message(struct moves *moves, const char *node, const Rm__PeerMessage *message) {
         struct move *move;
 
@@ -525,7 +500,7 @@ void moves_on_peer(struct moves *moves, const char *node, bool connected) {
         for (struct move *m = moves->list; m; m = next) {
                 next = m->next;
                 /* A destination that has all of the image goes on alone. */
-                if (strcmp(m->other, node) == 0 && (m->role == MOVE_SOURCE || !m->image_complete))
+                if (strcmp(m->other, node) == 0 && (m->role == MOVE_SOURCE || !destination_is_complete(m)))
                         move_fail(m, "%s was lost", node);
         }
 }
@@ -550,12 +525,20 @@ int moves_create(struct rmd *rmd, struct moves **ret, struct rm_error *err) {
         return 0;
 }
 
+/* It serves memory without which the group cannot go on. */
+static void leave_mover(struct move *move) {
+        if (move->arrival)
+                arrival_leave_mover(move->arrival);
+        else
+                mover_leave(take_ptr(move->mover));
+}
+
 void moves_destroy(struct moves *moves) {
         if (!moves)
                 return;
         while (moves->list) {
                 if (move_is_needed(moves->list))
-                        mover_leave(take_ptr(moves->list->mover));
+                        leave_mover(moves->list);
                 move_free(moves->list);
         }
         while (moves->pending_prepares) {

@@ -22,6 +22,8 @@ void moves_capsule_ready(struct moves *moves, struct resident *resident, int err
 void moves_capsule_filling(struct moves *moves, const struct resident *resident);
 /* A move under way needs this copy, which the state does not name as the capsule. */
 bool moves_own(struct moves *moves, const struct resident *resident);
+/* A move has this capsule, and is to open it or to end it: nobody else does. */
+bool moves_hold(struct moves *moves, const struct resident *resident);
 /* Messages between the two ends. False when it is none of them. */
 bool moves_on_message(struct moves *moves, const char *node, const Rm__PeerMessage *message);
 /* Keep the connections to the other ends. */

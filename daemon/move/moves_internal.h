@@ -7,14 +7,14 @@
 
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
-#include "daemon/move/capacity.h"
 #include "daemon/move/machine.h"
-#include "daemon/move/mover.h"
 #include "daemon/move/moves.h"
-#include "daemon/move/standstill.h"
-#include "daemon/move/trees.h"
-
-#define MOVE_TOKEN_BYTES 32U
+#include "daemon/transfer/arrival.h"
+#include "daemon/transfer/calls.h"
+#include "daemon/transfer/capacity.h"
+#include "daemon/transfer/capture.h"
+#include "daemon/transfer/gate.h"
+#include "daemon/transfer/mover.h"
 
 /* One move, as seen from this end of it. */
 struct move {
@@ -27,17 +27,13 @@ struct move {
         uint64_t incarnation; /* of the copy that is this end's */
         char *other;      /* node at the other end */
         char *dir;        /* of images (destination) or the capture socket (source) */
-        struct mover *mover;
-        bool mover_ready;
-        uint32_t port;      /* destination: where its mover listens */
-        bool capsule_ready; /* destination: the copy answers; source: CRIU waits */
+        struct caller caller;   /* of what is proposed, and of the destination's capsule_open() */
+        struct capture *capture; /* source */
+        struct arrival *arrival; /* destination */
+        struct mover *mover;    /* source */
         bool dump_done; /* source: rm-mover was told so; if it vanishes now, the other side may have all */
         bool end_mark_sent; /* source: from here on the destination may have a whole copy */
-        bool image_complete; /* destination */
-        bool filtered;      /* destination: restore_prepare is done */
         struct capsule_limits kept; /* destination: what the group may use at the source */
-        uint8_t *carry;
-        size_t carry_bytes;
         bool proposing;
         bool opening;       /* destination */
         bool opened_told;   /* source: the destination runs; destination: it does */
@@ -47,25 +43,19 @@ struct move {
         bool postcopy;      /* source: memory may come later than the image */
         uint64_t later_bytes; /* destination: so much comes later than the image */
         bool slowed;        /* source: there is a control group for it */
-        bool ahead;         /* source: rm-mover sends memory ahead */
-        bool announced;     /* source: ranks were told that the freeze is near */
         struct capacity_need need; /* destination: at the begin */
         uint64_t memory_bytes; /* source: of the group's processes, when the move began */
         uint64_t leave_by_usec; /* source: until when, as rm-mover was told last, by the log's clock; 0: whenever */
-        uint64_t precopy_usec, precopy_end_usec; /* source: how long memory may be sent ahead, and until when */
-        bool awaits_memory; /* source: of an earlier move of the capsule, in PREPARE */
-        bool awaits_test;   /* source: whether memory can be tracked here is not known yet, in PREPARE */
+        enum capture_wait waits; /* source, in PREPARE */
         uint64_t waiting_told_usec; /* source: when the log was last told of that; 0: it was not */
         struct event *deadline;
-        struct event *hold; /* pending: a fault point keeps this state from being entered */
+        struct gate gate;   /* of the state */
         bool stream_lost; /* source: the failure is that the destination has closed the stream */
-        struct event *reopen; /* source: open for a moment, so that connections are accepted */
-        struct standstill standstill; /* source */
-        uint8_t token[MOVE_TOKEN_BYTES];
+        uint8_t token[ARRIVAL_TOKEN_BYTES]; /* that the source must know */
         char error[512];
         /* monotonic times of this end, 0 = not reached */
-        uint64_t begin_usec, freeze_usec, dump_usec, dumped_usec, sent_usec, received_usec, restored_usec, committed_usec,
-                opened_usec, filled_usec;
+        uint64_t begin_usec, dump_usec, dumped_usec, sent_usec, received_usec, restored_usec, committed_usec, opened_usec,
+                filled_usec;
         Rm__Move figures;
         struct move *next;
 };
@@ -74,7 +64,7 @@ struct move {
 struct pending_prepare {
         uint64_t move;
         char *node;
-        uint8_t token[MOVE_TOKEN_BYTES];
+        uint8_t token[ARRIVAL_TOKEN_BYTES];
         uint64_t memory_bytes;
         uint64_t files_bytes;
         uint64_t memory_max;
@@ -85,6 +75,8 @@ struct pending_prepare {
 
 struct moves {
         struct rmd *rmd;
+        struct calls calls;    /* of moves */
+        struct calls captures, arrivals;
         struct move *list;
         struct pending_prepare *pending_prepares;
         char *dir; /* a tmpfs: images and capture sockets */
@@ -116,23 +108,11 @@ void move_stop_mover(struct move *move);
 /* A group runs, and there is still memory at its source without which it cannot go on. */
 bool move_is_needed(const struct move *move);
 
-/* Directory for this move's images; made here. */
-int move_make_dir(struct move *move, struct rm_error *err);
-
-/* An operation of a capsule under way for a move; survives the move's end. */
-struct move_op {
-        struct moves *moves;
-        uint64_t id;
-        enum move_role role;
-};
-struct move_op *move_op(struct move *move);
-/* The move an operation was for, or NULL; frees the operation. -ECANCELED: rmd ends, and all moves may be gone; or the capsule goes. */
-struct move *move_op_done(struct move_op *op, int error);
-
 /* May a command with fields of STATE_LEVEL_PAGES go into the log? */
 bool move_pages_in_log(const struct move *move);
 
 /* source.c */
+void source_create(struct move *move); /* what only this end has */
 void source_begin(struct move *move);
 void source_enter(struct move *move);
 /* Committed: end our copy; also when the destination does not answer any more. */
@@ -148,6 +128,9 @@ void source_on_opened(struct move *move, const Rm__MoveOpened *opened);
 void source_on_failed(struct move *move, const char *node, const char *text);
 
 /* destination.c */
+void destination_create(struct move *move);
+/* All of the image is here: the source is not needed any more. */
+bool destination_is_complete(const struct move *move);
 void destination_begin(struct moves *moves, const char *node, const Rm__MovePrepare *prepare);
 /* The log may have caught up with prepares that came early. */
 void destination_begin_pending(struct moves *moves);

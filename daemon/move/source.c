@@ -7,15 +7,12 @@
 
 #include "common/log.h"
 #include "common/text.h"
-#include "common/timer.h"
 #include "common/util.h"
-#include "daemon/job/memory_report.h"
-#include "daemon/job/pages_test.h"
 #include "daemon/move/moves_internal.h"
-#include "daemon/move/precopy_time.h"
 #include "daemon/peers/peer_message.h"
 #include "daemon/state/commands.h"
 #include "daemon/state/leave_by.h"
+#include "daemon/transfer/images.h"
 
 #define PREPARE_USEC (15U * 1000000U)
 #define PRECOPY_USEC (15U * 1000000U) /* from one sign of life to the next */
@@ -126,90 +123,19 @@ static void slow_end(struct move *move) {
         move->slowed = false;
 }
 
-static void maybe_ready(struct move *move) {
-        if (move->mover_ready && move->state == MOVE_PREPARE)
-                move_event(move, MOVE_EV_READY);
-}
-
 /* The other end has closed it, for a reason that comes another way. */
 static bool is_lost_stream(int code) {
         return code == -ECONNRESET || code == -EPIPE;
 }
 
-/* 0: nobody is waited for. */
-static uint64_t callback_wait(const struct move *move) {
-        const struct rmd *rmd = move->moves->rmd;
-        const Rm__Node *self = state_node(cluster_state(rmd->cluster), cluster_self(rmd->cluster));
-
-        return leave_by_wait_usec(node_leave_by_usec(self), cluster_log_usec(rmd->cluster), rmd->config->callback_wait_usec);
-}
-
-/* Ranks want to know before the group stands still. */
-static bool is_awaited(const struct move *move, const struct resident *resident) {
-        struct capsule_status status;
-
-        capsule_get_status(resident->capsule, &status);
-        return status.progress.listening > 0 && callback_wait(move) > 0;
-}
-
-/* They have done what they wanted to do before, or their time is over: rm-mover sends what is to go ahead last, or there is none at work. */
-static void on_announced(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg, error);
-        Rm__MoverGoOn body = RM__MOVER_GO_ON__INIT;
-
-        if (!move || move->state != MOVE_PRECOPY)
-                return;
-        if (!move->ahead) {
-                move_event(move, MOVE_EV_COPIED);
-                return;
-        }
-        if (mover_command(move->mover, &MOVER_COMMAND(&body)) < 0)
-                move_fail(move, "cannot send to rm-mover");
-}
-
-static void announce(struct move *move) {
-        struct resident *resident = move_resident(move);
-
-        move->announced = true;
-        move_deadline(move, PRECOPY_USEC);
-        if (!resident || !resident->ready || resident->exited)
-                move_fail(move, "the capsule has ended");
-        else if (capsule_announce(resident->capsule, CAPSULE_MOVE, callback_wait(move), on_announced, move_op(move)) < 0)
-                move_fail(move, "the ranks cannot be told");
-}
-
-static void announce_over(struct move *move) {
-        struct resident *resident = move_resident(move);
-
-        if (move->announced && resident && resident->ready && !resident->exited)
-                (void) capsule_announce_over(resident->capsule, CAPSULE_MOVE);
-        move->announced = false;
-}
-
-/* It goes on, but not for ever. */
-static void renew_precopy(struct move *move) {
-        if (now_usec() < move->precopy_end_usec)
-                move_deadline(move, PRECOPY_USEC);
-        else
-                move_fail(move, "its memory is still being sent ahead after %.0f s, the limit for a group of its size",
-                          (double) move->precopy_usec / 1e6);
-}
-
 static void on_mover_event(void *userdata, const Rm__MoverEvent *event) {
         struct move *move = userdata;
 
+        if (capture_on_mover_event(move->capture, event))
+                return;
         switch (event->body_case) {
         case RM__MOVER_EVENT__BODY_READY:
-                move->mover_ready = true;
-                maybe_ready(move);
-                break;
-        case RM__MOVER_EVENT__BODY_PROGRESS:
-                if (move->state == MOVE_PRECOPY)
-                        renew_precopy(move);
-                break;
-        case RM__MOVER_EVENT__BODY_NEARLY:
-                if (move->state == MOVE_PRECOPY)
-                        announce(move);
+                move_event(move, MOVE_EV_READY);
                 break;
         case RM__MOVER_EVENT__BODY_PRECOPIED:
                 on_precopied(move, event->precopied);
@@ -253,25 +179,11 @@ static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
 /* Whether private memory is to be tracked, and to travel apart from CRIU's images, if the destination can, too; or why not. */
 static void choose_way(struct move *move) {
         const Rm__Move *record = state_move(cluster_state(move->moves->rmd->cluster), move->id);
-        const char *self = cluster_self(move->moves->rmd->cluster);
-        struct resident *resident = move_resident(move);
-        struct capsule_status status = { 0 };
-        char *text = move->untracked;
-        size_t bytes = sizeof(move->untracked);
-        const char *why = "";
 
-        if (resident && resident->ready)
-                capsule_get_status(resident->capsule, &status);
         if (!record || record->stop)
-                (void) snprintf(text, bytes, "the move was asked for with --mode stop");
-        else if (!move->moves->rmd->config->move_tracking)
-                (void) snprintf(text, bytes, "[move] tracking = no on %s", self);
-        else if (!pages_test_passed(move->moves->rmd->pages_test, &why))
-                (void) text_format(text, bytes, "%s: %s", self, why);
-        else if (!status.knows_pages)
-                (void) snprintf(text, bytes, "its rm-capsule is older than rmd on %s; the next move can", self);
+                (void) text_format(move->untracked, sizeof(move->untracked), "the move was asked for with --mode stop");
         else
-                move->pages = true;
+                move->pages = capture_may_track(move->capture, move->untracked, sizeof(move->untracked));
 }
 
 void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
@@ -288,7 +200,8 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
                 move_fail(move, "%s: %s", move->other, prepared->error);
                 return;
         }
-        if (move_make_dir(move, &err) < 0 || mover_start(move->moves->rmd, "send", &mover_ops, move, &move->mover, &err) < 0) {
+        if (images_directory(move->moves->remover, move->dir, &err) < 0 ||
+            mover_start(move->moves->rmd, "send", &mover_ops, move, &move->mover, &err) < 0) {
                 move_fail(move, "%s", error_text(&err));
                 return;
         }
@@ -314,30 +227,16 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
 
 /* ---- the states ---- */
 
-static char *procs_file_of(const struct resident *resident) {
-        cleanup_free char *cgroup = capsule_payload_cgroup(resident->capsule);
-
-        return xasprintf("%s/cgroup.procs", cgroup);
-}
-
-static void measure_need(const struct resident *resident, Rm__MovePrepare *prepare) {
+static void measure_need(struct move *move, const struct resident *resident, Rm__MovePrepare *prepare) {
         struct memory_report_use use;
         struct capsule_limits limits;
 
-        memory_report_read(resident, MEMORY_REPORT_PROCESSES_MAX, &use);
+        capture_measure(move->capture, &use);
         prepare->memory_bytes = use.memory_bytes;
         prepare->files_bytes = use.files_bytes;
         capsule_get_limits(resident->capsule, &limits);
         prepare->memory_max = limits.memory_bytes;
         prepare->pids_max = limits.pids;
-}
-
-/* That CRIU waits is good to have; that the group cannot be moved ends it here, before anything stands still. */
-static void on_preloaded(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg, error);
-
-        if (move && (error == -EOPNOTSUPP || error == -EBUSY) && move->state < MOVE_CUT)
-                move_fail(move, "%s", text);
 }
 
 static void tell_waiting(struct move *move, const char *text) {
@@ -347,82 +246,79 @@ static void tell_waiting(struct move *move, const char *text) {
                 cluster_propose(move->moves->rmd->cluster, command_move_waiting(&c, move->id, text), NULL, NULL);
 }
 
-/* It came by a move a moment ago, and cannot be dumped before it has all of its memory. */
-static bool awaits_memory(struct move *move, const struct resident *resident) {
+/* It came by a move a moment ago. PID 1 says every second how much is still missing, and then this is called. */
+static void await_memory(struct move *move, const struct resident *resident) {
         uint64_t now = now_usec();
         cleanup_free char *text = NULL;
         struct capsule_status status;
 
-        capsule_get_status(resident->capsule, &status);
-        move->awaits_memory = status.filling;
-        if (!status.filling)
-                return false;
         move_deadline(move, MEMORY_SILENCE_USEC);
         if (now - move->begin_usec < WAITING_TELL_USEC ||
             (move->waiting_told_usec > 0 && now - move->waiting_told_usec < WAITING_AGAIN_USEC))
-                return true;
+                return;
+        capsule_get_status(resident->capsule, &status);
         text = xasprintf("%.0f MB of its memory have not yet arrived from its last move", (double) status.fill_bytes / 1e6);
         move->waiting_told_usec = now;
         tell_waiting(move, text);
-        return true;
 }
 
-/* Without an answer the group would stand still for as long as all of its memory takes, only because rmd was started a moment ago. */
-static bool awaits_test(struct move *move) {
+/* Without an answer of the test the group would be frozen for as long as all of its memory takes, only because rmd was started a moment ago. */
+static bool has_to_wait(struct move *move, const struct resident *resident) {
         const Rm__Move *record = state_move(cluster_state(move->moves->rmd->cluster), move->id);
 
-        move->awaits_test = record && !record->stop && pages_test_runs(move->moves->rmd->pages_test);
-        if (!move->awaits_test)
-                return false;
-        move_deadline(move, PREPARE_USEC);
-        moves_retry(move->moves);
-        return true;
+        move->waits = capture_waits(move->capture, record && !record->stop);
+        if (move->waits == CAPTURE_AWAITS_TEST) {
+                move_deadline(move, PREPARE_USEC);
+                moves_retry(move->moves);
+        } else if (move->waits == CAPTURE_AWAITS_MEMORY) {
+                await_memory(move, resident);
+        }
+        return move->waits != CAPTURE_READY;
 }
 
 static void enter_prepare(struct move *move) {
-        struct resident *resident = move_resident(move);
+        const struct resident *resident = capture_running(move->capture);
         Rm__MovePrepare prepare = RM__MOVE_PREPARE__INIT;
 
-        if (!resident || !resident->ready || resident->exited) {
+        if (!resident) {
                 move_fail(move, "the capsule does not run here");
                 return;
         }
-        if (awaits_test(move) || awaits_memory(move, resident))
+        if (has_to_wait(move, resident))
                 return;
         move_deadline(move, PREPARE_USEC);
         if (getrandom(move->token, sizeof(move->token), 0) != (ssize_t) sizeof(move->token)) {
                 move_fail(move, "cannot get random bytes");
                 return;
         }
-        (void) capsule_criu_preload(resident->capsule, on_preloaded, move_op(move));
+        capture_preload(move->capture);
         prepare.move = move->id;
         prepare.token.data = move->token;
         prepare.token.len = sizeof(move->token);
-        measure_need(resident, &prepare);
+        measure_need(move, resident, &prepare);
         choose_way(move);
         prepare.pages = move->pages;
         move->memory_bytes = prepare.memory_bytes;
-        move->precopy_usec =
-                precopy_time_usec(prepare.memory_bytes + prepare.files_bytes, move->moves->rmd->config->move_rate_bytes_per_sec);
         if (move_send(move, &PEER_MESSAGE(&prepare)) < 0)
                 move_fail(move, "%s cannot be reached", move->other);
 }
 
 void source_begin(struct move *move) {
+        capture_begin(move->capture, move->job, move->index, move->incarnation);
         move_deadline(move, PREPARE_USEC);
         move_event(move, MOVE_EV_START);
 }
 
 void source_retry(struct move *move) {
-        if (move->state == MOVE_PREPARE && move->awaits_test)
+        if (move->state == MOVE_PREPARE && move->waits == CAPTURE_AWAITS_TEST)
                 enter_prepare(move);
 }
 
 void source_capsule_filling(struct move *move) {
-        if (move->state != MOVE_PREPARE || !move->awaits_memory)
+        if (move->state != MOVE_PREPARE || move->waits != CAPTURE_AWAITS_MEMORY)
                 return;
         enter_prepare(move);
-        if (!move->awaits_memory && move->waiting_told_usec > 0)
+        if (move->waits != CAPTURE_AWAITS_MEMORY && move->waiting_told_usec > 0)
                 tell_waiting(move, "");
 }
 
@@ -459,204 +355,99 @@ void source_hurry(struct move *move) {
                 move_fail(move, "cannot send to rm-mover");
 }
 
-static void send_ahead(struct move *move, struct resident *resident) {
-        Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
-        cleanup_free char *procs_file = procs_file_of(resident);
-        cleanup_free char *look_dir = capsule_init_cgroup(resident->capsule);
-        struct move_trees trees;
+/* ---- the capture ---- */
 
-        move->ahead = true;
-        body.procs_file = procs_file;
-        body.look_dir = look_dir;
-        body.announce = is_awaited(move, resident);
-        body.bytes_per_sec = move->moves->rmd->config->move_rate_bytes_per_sec;
-        body.pages = move->pages;
-        body.postcopy = may_postcopy(move);
-        body.deadline_usec = take_deadline(move);
-        if (!body.postcopy && move->moves->rmd->config->move_last != CONFIG_LAST_FREEZE)
-                body.slow_usec = move->moves->rmd->config->move_slow_usec;
-        move_deadline(move, PRECOPY_USEC);
-        move->precopy_end_usec = now_usec() + move->precopy_usec;
-        move_trees_init(&trees, move->moves->rmd->config, resident);
-        body.trees = trees.list;
-        body.n_trees = MOVE_TREES_AHEAD;
-        if (mover_command(move->mover, &MOVER_COMMAND(&body)) < 0)
-                move_fail(move, "cannot send to rm-mover");
-        move_trees_finish(&trees);
+static struct mover *get_mover(void *owner) {
+        return ((struct move *) owner)->mover;
 }
 
-/* What need not be carried is gone, where its ranks came by in time. */
-static void on_dropped(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg, error);
-        struct resident *resident = move ? move_resident(move) : NULL;
+static uint64_t get_leave_by_usec(void *owner) {
+        const struct cluster *cluster = ((struct move *) owner)->moves->rmd->cluster;
 
-        if (!move || move->state != MOVE_PRECOPY)
-                return;
-        if (resident && resident->ready && !resident->exited)
-                send_ahead(move, resident);
-        else
-                move_fail(move, "the capsule has ended");
+        return node_leave_by_usec(state_node(cluster_state(cluster), cluster_self(cluster)));
 }
 
-static void enter_precopy(struct move *move, struct resident *resident) {
-        const Rm__State *state = cluster_state(move->moves->rmd->cluster);
-        const Rm__Node *self = state_node(state, cluster_self(move->moves->rmd->cluster));
-        const Rm__Move *record = state_move(state, move->id);
-        uint64_t wait_usec = callback_wait(move);
-        struct capsule_status status;
-
-        if (!record || (self && node_critical_usec(self) > 0)) { /* which it may have become since the move began */
-                move_event(move, MOVE_EV_COPIED);
-                return;
-        }
-        capsule_get_status(resident->capsule, &status);
-        move_deadline(move, PRECOPY_USEC);
-        if (record->stop && is_awaited(move, resident))
-                announce(move);
-        else if (record->stop)
-                move_event(move, MOVE_EV_COPIED);
-        else if (status.progress.excluding == 0 || wait_usec == 0 ||
-                 capsule_announce(resident->capsule, CAPSULE_DROP, wait_usec, on_dropped, move_op(move)) < 0)
-                send_ahead(move, resident);
+static void set_deadline(void *owner, uint64_t usec) {
+        move_deadline(owner, usec);
 }
 
-/* Lets the capsule run for a moment, and begins the freeze again. */
-static void reopen_briefly(struct move *move, struct capsule *capsule, unsigned usec);
+static void fill_precopy(void *owner, Rm__MoverPrecopy *body) {
+        struct move *move = owner;
+        const struct config *config = move->moves->rmd->config;
 
-static void on_frozen(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg, error);
-
-        if (!move)
-                return;
-        if (error < 0)
-                move_fail(move, "freezing: %s", text);
-        else
-                move_event(move, MOVE_EV_FROZEN);
+        body->bytes_per_sec = config->move_rate_bytes_per_sec;
+        body->pages = move->pages;
+        body->postcopy = may_postcopy(move);
+        body->deadline_usec = take_deadline(move);
+        if (!body->postcopy && config->move_last != CONFIG_LAST_FREEZE)
+                body->slow_usec = config->move_slow_usec;
 }
 
-static void on_cut(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg, error);
-        unsigned usec;
-
-        if (!move)
-                return;
-        if (standstill_again(&move->standstill, error, capsule_init_pid(capsule), &usec))
-                reopen_briefly(move, capsule, usec);
-        else if (error == -EAGAIN || error == -EOPNOTSUPP)
-                move_fail(move, "%s", text); /* what it holds that cannot be carried */
-        else if (error < 0)
-                move_fail(move, "cutting the link: %s", text);
-        else
-                move_event(move, MOVE_EV_CUT);
+static int get_carry(void *owner, struct capsule *capsule, capsule_carry_fn done, void *arg) {
+        return capsule_get_carry(capsule, done, arg);
 }
 
-static void on_reopen_over(evutil_socket_t fd, short what, void *arg) {
-        struct move *move = arg;
-        struct resident *resident = move_resident(move);
-
-        if (move->state != MOVE_CUT)
-                return;
-        move->freeze_usec = now_usec();
-        if (!resident || !resident->ready || resident->exited || capsule_freeze(resident->capsule, NULL, NULL) < 0 ||
-            capsule_cut(resident->capsule, on_cut, move_op(move)) < 0)
-                move_fail(move, "cannot freeze the capsule again");
-}
-
-static void reopen_briefly(struct move *move, struct capsule *capsule, unsigned usec) {
-        if (!move->reopen)
-                move->reopen = evtimer_new(move->moves->rmd->base, on_reopen_over, move);
-        if (capsule_open(capsule, NULL, NULL) < 0)
-                move_fail(move, "cannot reopen the capsule to drain its accept queue");
-        else
-                timer_arm(move->reopen, usec);
-}
-
-static void on_carry(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg) {
-        struct move *move = move_op_done(arg, error);
+static void on_carry(void *owner, const void *carry, size_t size_bytes) {
+        struct move *move = owner;
         Rm__MoveImageSent sent = RM__MOVE_IMAGE_SENT__INIT;
 
-        if (!move)
-                return;
-        if (error < 0) {
-                move_fail(move, "reading the capsule's counters: %s", text);
-                return;
-        }
         sent.move = move->id;
         sent.carry.data = (uint8_t *) carry;
-        sent.carry.len = size;
+        sent.carry.len = size_bytes;
         if (move_send(move, &PEER_MESSAGE(&sent)) < 0)
                 move_fail(move, "%s cannot be reached", move->other);
 }
 
-/* CRIU is done: what it does not carry follows. */
-static void send_trees(struct move *move, struct resident *resident) {
-        struct move_trees trees;
-        Rm__MoverDumpDone done = RM__MOVER_DUMP_DONE__INIT;
+static void fill_dump_done(void *owner, Rm__MoverDumpDone *body, struct transfer_trees *trees) {
+        struct move *move = owner;
 
-        move_trees_init(&trees, move->moves->rmd->config, resident);
-        done.trees = trees.list;
-        done.n_trees = trees.n;
-        move->dump_done = true;
-        if (mover_command(move->mover, &MOVER_COMMAND(&done)) < 0)
-                move_fail(move, "cannot send to rm-mover");
-        move_trees_finish(&trees);
-}
-
-static void on_dumped(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = move_op_done(arg, error);
-        struct resident *resident = move ? move_resident(move) : NULL;
-
-        if (!move || move->state != MOVE_TRANSFER)
-                return;
-        if (error < 0 || !resident) {
-                move_fail(move, "criu dump: %s", text);
-                return;
-        }
         move->dumped_usec = now_usec();
-        send_trees(move, resident);
+        move->dump_done = true;
 }
 
-/* Connections to the group last as long as move_timeout may be at most. */
-_Static_assert(CONFIG_MOVE_TIMEOUT_MAX_USEC <= CAPSULE_SILENCE_MAX_USEC, "a group would stand still for longer than it survives");
+static void on_done(void *owner, enum capture_step step) {
+        static const enum move_event events[] = {
+                [CAPTURE_PRECOPY] = MOVE_EV_COPIED, [CAPTURE_FREEZE] = MOVE_EV_FROZEN, [CAPTURE_CUT] = MOVE_EV_CUT
+        };
 
-/* One limit for all that is still to be done while the group stands still, RESTORE included. */
-static void limit_freeze(struct move *move) {
-        uint64_t limit = move->moves->rmd->config->move_timeout_usec;
-        uint64_t stood = now_usec() - move->freeze_usec;
-
-        move_deadline(move, stood < limit ? limit - stood : 1);
+        if (step != CAPTURE_DUMP) /* rm-mover tells when the destination has it */
+                move_event(owner, events[step]);
 }
 
-static void enter_transfer(struct move *move, struct resident *resident) {
-        Rm__MoverStart start = RM__MOVER_START__INIT;
+static void on_failed(void *owner, const char *text) {
+        move_fail(owner, "%s", text);
+}
 
-        limit_freeze(move);
+static const struct capture_ops capture_ops = { .kind = CAPSULE_MOVE,
+                                                .silence_usec = PRECOPY_USEC,
+                                                .get_mover = get_mover,
+                                                .get_leave_by_usec = get_leave_by_usec,
+                                                .set_deadline = set_deadline,
+                                                .fill_precopy = fill_precopy,
+                                                .get_carry = get_carry,
+                                                .on_carry = on_carry,
+                                                .fill_dump_done = fill_dump_done,
+                                                .on_done = on_done,
+                                                .on_failed = on_failed };
+
+void source_create(struct move *move) {
+        move->capture = capture_create(move->moves->rmd, &move->moves->captures, &capture_ops, move);
+}
+
+static void enter_precopy(struct move *move) {
+        const Rm__State *state = cluster_state(move->moves->rmd->cluster);
+        const Rm__Node *self = state_node(state, cluster_self(move->moves->rmd->cluster));
+        const Rm__Move *record = state_move(state, move->id);
+
+        if (!record || (self && node_critical_usec(self) > 0)) /* which it may have become since the move began */
+                move_event(move, MOVE_EV_COPIED);
+        else
+                capture_precopy(move->capture, !record->stop);
+}
+
+static void enter_transfer(struct move *move) {
         move->dump_usec = now_usec();
-        if (mover_command(move->mover, &MOVER_COMMAND(&start)) < 0 ||
-            capsule_get_carry(resident->capsule, on_carry, move_op(move)) < 0 ||
-            capsule_dump(resident->capsule, move->dir, true, move->pages, move->moves->rmd->config->move_timeout_usec, on_dumped,
-                         move_op(move)) < 0)
-                move_fail(move, "cannot start the dump");
-}
-
-static void on_open_done(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct moves *moves = arg;
-
-        /* Without a lease: when there is one again, since moves_wake() is called then. */
-        if (error < 0 && error != -ECANCELED && error != -ETIME) {
-                log_error("capsule %s cannot resume after an aborted move: %s", capsule_id(capsule), text);
-                moves_retry(moves);
-        }
-}
-
-/* As if nothing had been. */
-static void reopen(struct move *move) {
-        struct resident *resident = move_resident(move);
-
-        if (resident && resident->capsule && resident->ready && !resident->exited && move->freeze_usec)
-                (void) capsule_open(resident->capsule, on_open_done, move->moves);
-        move->freeze_usec = 0;
-        announce_over(move);
+        capture_dump(move->capture, move->dir, move->pages);
 }
 
 static void source_undo(struct move *move) {
@@ -667,7 +458,7 @@ static void source_undo(struct move *move) {
         move->end_mark_sent |= move->dump_done;
         /* While the other side cannot have a whole image there is nobody to wait for. */
         if (!move->end_mark_sent)
-                reopen(move);
+                capture_open(move->capture);
         if (move->stream_lost)
                 moves_retry(move->moves); /* gives the destination the time to say why */
         else
@@ -697,7 +488,7 @@ static void propose_done(struct move *move) {
         if (move->sent_usec && move->dump_usec)
                 move->figures.transfer_usec = move->sent_usec - move->dump_usec;
         if (move->opened_usec)
-                move->figures.freeze_usec = move->opened_usec - move->freeze_usec;
+                move->figures.freeze_usec = move->opened_usec - capture_frozen_usec(move->capture);
         if (move_pages_in_log(move)) {
                 move->figures.tracked = move->pages;
                 move->figures.untracked = move->pages ? (char *) "" : move->untracked;
@@ -728,9 +519,7 @@ void source_on_opened(struct move *move, const Rm__MoveOpened *opened) {
 }
 
 void source_enter(struct move *move) {
-        struct resident *resident = move_resident(move);
-
-        if (move->state > MOVE_PREPARE && move->state < MOVE_RESTORE && (!resident || !resident->ready || resident->exited)) {
+        if (move->state > MOVE_PREPARE && move->state < MOVE_RESTORE && !capture_running(move->capture)) {
                 move_fail(move, "the capsule has ended");
                 return;
         }
@@ -739,20 +528,16 @@ void source_enter(struct move *move) {
                 enter_prepare(move);
                 break;
         case MOVE_PRECOPY:
-                enter_precopy(move, resident);
+                enter_precopy(move);
                 break;
         case MOVE_FREEZE:
-                move_deadline(move, PREPARE_USEC);
-                move->freeze_usec = now_usec();
-                if (capsule_freeze(resident->capsule, on_frozen, move_op(move)) < 0)
-                        move_fail(move, "cannot freeze the capsule");
+                capture_freeze(move->capture, PREPARE_USEC);
                 break;
         case MOVE_CUT:
-                if (capsule_cut(resident->capsule, on_cut, move_op(move)) < 0)
-                        move_fail(move, "cannot cut the link");
+                capture_cut(move->capture);
                 break;
         case MOVE_TRANSFER:
-                enter_transfer(move, resident);
+                enter_transfer(move);
                 break;
         case MOVE_RESTORE:
                 break; /* the limit on the freeze goes on */
@@ -765,7 +550,7 @@ void source_enter(struct move *move) {
                 break;
         default: /* END: undone */
                 move_stop_mover(move);
-                reopen(move);
+                capture_open(move->capture);
                 moves_retry(move->moves);
         }
 }

@@ -44,6 +44,10 @@ static bool keeps_copy(void *userdata, const struct resident *resident) {
         return moves_own(rmd->moves, resident);
 }
 
+static bool holds(void *userdata, const struct resident *resident) {
+        return moves_hold(((struct rmd *) userdata)->moves, resident);
+}
+
 static void on_filling(void *userdata, struct resident *resident) {
         struct rmd *rmd = userdata;
 
@@ -56,7 +60,7 @@ static void on_unfenced(void *userdata) {
         moves_wake(rmd->moves);
 }
 
-static const struct runner_ops runner_ops = { on_capsule, keeps_copy, on_filling, on_unfenced };
+static const struct runner_ops runner_ops = { on_capsule, keeps_copy, holds, on_filling, on_unfenced };
 
 void daemon_on_applied(struct daemon *d, const Rm__Command *command, const struct state_result *result) {
         struct rmd *rmd = &d->rmd;

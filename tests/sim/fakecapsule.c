@@ -449,6 +449,11 @@ int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages,
         return submit_images(capsule, OP_RESTORE, images_dir, pages, done, arg);
 }
 
+int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, bool other_files, uint64_t timeout_usec,
+                         capsule_done_fn done, void *arg) {
+        return capsule_restore(capsule, images_dir, pages, timeout_usec, done, arg);
+}
+
 int capsule_renew_lease(struct capsule *capsule, uint64_t end_boot_usec) {
         struct request request = { .op = OP_LEASE, .end_usec = end_boot_usec };
 

@@ -6,7 +6,7 @@
 #include <sys/queue.h>
 
 #include "common/util.h"
-#include "daemon/move/mover.h"
+#include "daemon/transfer/mover.h"
 #include "tests/sim/capsules.h"
 #include "tests/sim/network.h"
 

@@ -9,7 +9,7 @@
 #include "daemon/job/core_report.h"
 #include "daemon/job/memory_report.h"
 #include "daemon/job/pages_test.h"
-#include "daemon/move/capacity.h"
+#include "daemon/transfer/capacity.h"
 #include "tests/sim/host.h"
 #include "tests/sim/timeline.h"
 

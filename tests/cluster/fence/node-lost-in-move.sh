@@ -44,7 +44,7 @@ start_again() {
 }
 
 held() {
-    on "$1" grep -q "($2): held in state $3\$" /var/log/rmd.log
+    on "$1" grep -q "fault point move\.$2\.$3: held\$" /var/log/rmd.log
 }
 
 # runs K: all ranks of attempt K have run within the last second.

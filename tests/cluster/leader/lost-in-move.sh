@@ -85,7 +85,7 @@ submit_large() {
 
 # held NODE ROLE STATE: a move is now there.
 held() {
-    on "$1" grep -q "($2): held in state $3\$" /var/log/rmd.log
+    on "$1" grep -q "fault point move\.$2\.$3: held\$" /var/log/rmd.log
 }
 
 # Ranks of the job that run, over all nodes: "NODE NODE".

@@ -26,7 +26,7 @@ given_up() {
 
 # held: how often rmd on n2 has said that a state of a move is held.
 held() {
-    on n2 grep -c 'held in state' /var/log/rmd.log || true
+    on n2 grep -c 'fault point .*: held' /var/log/rmd.log || true
 }
 # fill_up STATE ARG...: starts a move to n3, which has looked for room when it comes to this state, and takes that away then.
 fill_up() {

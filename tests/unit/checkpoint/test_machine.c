@@ -75,8 +75,14 @@ static void test_restore(void **unused) {
         restore_goes(&state, RESTORE_EV_RECEIVED, RESTORE_RESTORE);
         assert_false(restore_next(RESTORE_RESTORE, RESTORE_EV_RETRY, &state)); /* what came was whole */
         restore_goes(&state, RESTORE_EV_RESTORED, RESTORE_DONE);
+        restore_goes(&state, RESTORE_EV_RUNNING, RESTORE_OPEN);
+        restore_goes(&state, RESTORE_EV_OPENED, RESTORE_END);
+        state = RESTORE_NEW;
+        restore_goes(&state, RESTORE_EV_ADOPTED, RESTORE_DONE);
         for (enum restore_event e = 0; e < RESTORE_EVENTS; e++) {
-                assert_false(restore_next(RESTORE_DONE, e, &state));
+                assert_int_equal(restore_next(RESTORE_DONE, e, &state), e == RESTORE_EV_RUNNING);
+                assert_int_equal(restore_next(RESTORE_OPEN, e, &state), e == RESTORE_EV_OPENED);
+                assert_false(restore_next(RESTORE_END, e, &state));
                 assert_false(restore_next(RESTORE_FAILED, e, &state));
         }
         for (enum restore_state s = RESTORE_NEW; s < RESTORE_DONE; s++) {

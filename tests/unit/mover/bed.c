@@ -15,7 +15,7 @@
 
 #include "../pages/child.h"
 #include "common/util.h"
-#include "daemon/move/mover.h"
+#include "daemon/transfer/mover.h"
 
 static char *place(const struct bed *b, const char *name) {
         char *path = xasprintf("%s/%s", b->base, name);

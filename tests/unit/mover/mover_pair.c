@@ -15,8 +15,8 @@
 #include "common/frame.h"
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/move/mover.h"
 #include "daemon/mover/mover.h"
+#include "daemon/transfer/mover.h"
 
 #define HEAR_MSEC 60000
 

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/move/mover.h"
 #include "daemon/mover/mover.h"
 #include "daemon/mover/store_stream.h"
+#include "daemon/transfer/mover.h"
 #include "group.h"
 
 int saved_setup(void **state) {

@@ -11,8 +11,8 @@
 
 #include "common/frame.h"
 #include "common/util.h"
-#include "daemon/move/mover.h"
 #include "daemon/mover/capture.h"
+#include "daemon/transfer/mover.h"
 #include "mover_pair.h"
 #include "tests/unit/image/memory.h"
 

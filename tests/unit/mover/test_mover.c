@@ -23,8 +23,8 @@
 #include "common/frame.h"
 #include "common/util.h"
 #include "daemon/image/place.h"
-#include "daemon/move/mover.h"
 #include "daemon/mover/mover.h"
+#include "daemon/transfer/mover.h"
 
 #define PAGES_BYTES (3U << 20)
 

@@ -16,8 +16,8 @@
 #include "../pages/child.h"
 #include "../pages/programs.h"
 #include "common/util.h"
-#include "daemon/move/mover.h"
 #include "daemon/mover/mover.h"
+#include "daemon/transfer/mover.h"
 #include "group.h"
 #include "saved.h"
 

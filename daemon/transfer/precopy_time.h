@@ -1,7 +1,7 @@
 /* How long may the memory of a running group be sent ahead? A program that does all it can to prolong it must not keep a move, and one of the
  * places for moves, for good. Pure. */
-#ifndef RM_MOVE_PRECOPY_TIME_H
-#define RM_MOVE_PRECOPY_TIME_H
+#ifndef RM_TRANSFER_PRECOPY_TIME_H
+#define RM_TRANSFER_PRECOPY_TIME_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/move/mover_setup.h"
+#include "daemon/transfer/mover_setup.h"
 
 void mover_receive_init(Rm__MoverReceive *ret, const struct config *config, const void *token, size_t token_bytes) {
         rm__mover_receive__init(ret);

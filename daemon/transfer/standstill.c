@@ -1,8 +1,8 @@
-#include "daemon/move/standstill.h"
+#include "daemon/transfer/standstill.h"
 
 #include <errno.h>
 
-#include "daemon/move/inflight.h"
+#include "daemon/transfer/inflight.h"
 
 #define REOPEN_USEC 20000U /* a program that is just being connected to needs a moment to accept it */
 #define REOPENS_MAX 50U    /* then CRIU tries, and says what it thinks of it */

@@ -1,6 +1,6 @@
 /* What rm-movers of this node are told of keys and addresses. Pure: the strings of the configuration are borrowed. */
-#ifndef RM_MOVE_MOVER_SETUP_H
-#define RM_MOVE_MOVER_SETUP_H
+#ifndef RM_TRANSFER_MOVER_SETUP_H
+#define RM_TRANSFER_MOVER_SETUP_H
 
 #include "daemon/config/config.h"
 #include "proto/mover.pb-c.h"

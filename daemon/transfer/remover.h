@@ -1,7 +1,7 @@
 /* Removes directories that hold the memory of groups, in processes of their own: the kernel takes 0.4 s for each GiB that it frees, and the
  * event loop would stand still so long. */
-#ifndef RM_MOVE_REMOVER_H
-#define RM_MOVE_REMOVER_H
+#ifndef RM_TRANSFER_REMOVER_H
+#define RM_TRANSFER_REMOVER_H
 
 #include "common/error.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/move/trees.h"
+#include "daemon/transfer/trees.h"
 
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@
 #include "daemon/job/launch.h"
 #include "daemon/state/state.h"
 
-void move_trees_init(struct move_trees *ret, const struct config *config, const struct resident *resident) {
+void transfer_trees_init(struct transfer_trees *ret, const struct config *config, const struct resident *resident) {
         /* What the capsule's own PID 1 makes anew. */
         static char *run_private[] = { (char *) "criu.kdat", (char *) "rm/criu", (char *) "rm/io", (char *) "rm/hosts",
                                        (char *) "rm/door" };
@@ -32,7 +32,7 @@ void move_trees_init(struct move_trees *ret, const struct config *config, const 
         ret->n = 4;
 }
 
-void move_trees_add_files(struct move_trees *trees, const char *images_dir) {
+void transfer_trees_add_files(struct transfer_trees *trees, const char *images_dir) {
         Rm__MoverTree *tree = trees->list[trees->n++];
 
         tree->role = (char *) "files";
@@ -40,7 +40,7 @@ void move_trees_add_files(struct move_trees *trees, const char *images_dir) {
         tree->still = true;
 }
 
-void move_trees_finish(struct move_trees *trees) {
+void transfer_trees_finish(struct transfer_trees *trees) {
         for (size_t i = 0; i < trees->n; i++)
                 free(trees->trees[i].path);
 }

@@ -1,11 +1,11 @@
-#include "daemon/move/images.h"
+#include "daemon/transfer/images.h"
 
 #include <errno.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/move/mover.h"
+#include "daemon/transfer/mover.h"
 
 int images_mount(const char *dir, struct rm_error *err) {
         int r;

@@ -1,4 +1,4 @@
-#include "daemon/move/capacity.h"
+#include "daemon/transfer/capacity.h"
 
 #include <inttypes.h>
 #include <sys/statvfs.h>

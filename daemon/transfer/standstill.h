@@ -1,6 +1,6 @@
 /* A group that was frozen and cut off, and cannot be dumped just now: it runs for a moment, and is frozen again. Shared by moves and checkpoints. */
-#ifndef RM_MOVE_STANDSTILL_H
-#define RM_MOVE_STANDSTILL_H
+#ifndef RM_TRANSFER_STANDSTILL_H
+#define RM_TRANSFER_STANDSTILL_H
 
 #include <stdbool.h>
 #include <sys/types.h>

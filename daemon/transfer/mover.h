@@ -1,12 +1,12 @@
 /* One rm-mover process, seen from rmd: the pump of a move's data (see proto/mover.proto). */
-#ifndef RM_MOVE_MOVER_H
-#define RM_MOVE_MOVER_H
+#ifndef RM_TRANSFER_MOVER_H
+#define RM_TRANSFER_MOVER_H
 
 #include <stdbool.h>
 
 #include "common/error.h"
 #include "daemon/context.h"
-#include "daemon/move/remover.h"
+#include "daemon/transfer/remover.h"
 #include "proto/mover.pb-c.h"
 
 #define MOVER_PROGRAM RM_LIBEXEC_DIR "/rm-mover"

@@ -1,6 +1,6 @@
 /* Connections that a capsule's kernel has accepted and its programs have not: CRIU cannot dump them. */
-#ifndef RM_MOVE_INFLIGHT_H
-#define RM_MOVE_INFLIGHT_H
+#ifndef RM_TRANSFER_INFLIGHT_H
+#define RM_TRANSFER_INFLIGHT_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-#include "daemon/move/remover.h"
+#include "daemon/transfer/remover.h"
 
 #include <errno.h>
 #include <event2/event.h>

@@ -17,7 +17,7 @@
 
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/move/remover.h"
+#include "daemon/transfer/remover.h"
 
 #define MEMORY_BYTES (UINT64_C(256) << 20)
 #define WAIT_USEC (20U * 1000000U)

@@ -1,4 +1,4 @@
-#include "daemon/move/mover.h"
+#include "daemon/transfer/mover.h"
 
 #include <event2/event.h>
 #include <signal.h>

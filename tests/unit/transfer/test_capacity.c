@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/move/capacity.h"
-#include "daemon/move/precopy_time.h"
 #include "daemon/node/core_time.h"
 #include "daemon/node/memory_use.h"
+#include "daemon/transfer/capacity.h"
+#include "daemon/transfer/precopy_time.h"
 
 #define GIB (UINT64_C(1) << 30)
 

@@ -1,6 +1,6 @@
 /* Is there room for a group? Looked at before it is frozen, so that a full node is no reason to stand still. */
-#ifndef RM_MOVE_CAPACITY_H
-#define RM_MOVE_CAPACITY_H
+#ifndef RM_TRANSFER_CAPACITY_H
+#define RM_TRANSFER_CAPACITY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* Where images wait, and sockets for CRIU: a directory of rmd's with memory of its own. */
-#ifndef RM_MOVE_IMAGES_H
-#define RM_MOVE_IMAGES_H
+#ifndef RM_TRANSFER_IMAGES_H
+#define RM_TRANSFER_IMAGES_H
 
 #include "common/error.h"
-#include "daemon/move/remover.h"
+#include "daemon/transfer/remover.h"
 
 /* A new tmpfs on `dir`. /run is small on many machines. Small pages, also where the machine's default is others: with large ones each page of the sparse files of processes'
  * memory would take up 2 MiB. What an earlier life of this daemon left goes. Blocks for some milliseconds. */

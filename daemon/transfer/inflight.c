@@ -1,4 +1,4 @@
-#include "daemon/move/inflight.h"
+#include "daemon/transfer/inflight.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,41 @@
+/* Calls that end after whoever made them may have gone: operations of a capsule, proposals to the log.
+ *
+ * A caller has a number among those of its list. A call keeps the number and not the caller, and finds
+ * the caller by it when it is done; once the caller has ended, or has taken another number, it finds none. */
+#ifndef RM_TRANSFER_CALLS_H
+#define RM_TRANSFER_CALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct caller {
+        struct calls *calls;
+        uint64_t number;
+        void *owner; /* borrowed: what call_done() returns */
+        LIST_ENTRY(caller) entry;
+};
+
+/* All callers of one kind; zero-initialised. It lives at least as long as any of them. */
+struct calls {
+        uint64_t last_number;
+        LIST_HEAD(, caller) callers;
+};
+
+void caller_init(struct caller *caller, struct calls *calls, void *owner);
+/* Calls made so far find nobody any more. */
+void caller_renew(struct caller *caller);
+/* Likewise, and none can be made. NULL ok; nothing happens to one that was never initialised. */
+void caller_finish(struct caller *caller);
+
+struct call;
+/* Freed by call_done(), which is called exactly once for it if call_begun() has returned true. */
+struct call *call_create(const struct caller *caller);
+/* What was to be called has returned `result`: 0, or a negative errno, and then it is not done and frees the call. Returns
+ * whether it goes on. */
+bool call_begun(struct call *call, int result);
+/* Returns the owner of the caller, or NULL. `error` -ECANCELED: rmd ends, or the capsule goes, and the list of
+ * callers may be gone as well; NULL then. */
+void *call_done(struct call *call, int error);
+
+#endif
