@@ -224,9 +224,7 @@ static bool is_passing(int error) {
 }
 
 static void give_up(struct restore *restore) {
-        const Rm__State *state = checkpoints_state(restore->c);
-        const Rm__Job *job = state_job(state, restore->job);
-        cleanup_free char *reason = xasprintf("it could not be restored on %s: %s", checkpoints_self(restore->c), restore->error);
+        const Rm__Job *job = state_job(checkpoints_state(restore->c), restore->job);
         Rm__CmdCheckpointUnrestored *unrestored;
         struct command cmd;
 
@@ -240,19 +238,12 @@ static void give_up(struct restore *restore) {
                 return;
         restore->told_usec = now_usec();
         checkpoints_retry(restore->c); /* it may not reach the log, as without a leader */
-        if (state->level >= STATE_LEVEL_UNRESTORED) {
-                unrestored = command_checkpoint_unrestored(&cmd, job->id, restore->checkpoint, checkpoints_self(restore->c),
-                                                           restore->error);
-                unrestored->attempt = job->attempt;
-                unrestored->passing = is_passing(restore->code);
-                unrestored->unread = restore->unread;
-                checkpoints_propose(restore->c, &cmd.command);
-        } else if (job_may_restart(job)) {
-                checkpoints_propose(restore->c, command_job_restart(&cmd, job->id, job->attempt + 1, checkpoints_self(restore->c),
-                                                                    reason, false));
-        } else {
-                checkpoints_propose(restore->c, command_job_exit(&cmd, job->id, 255, reason, RM__JOB_STATE__JOB_NODE_FAIL));
-        }
+        unrestored =
+                command_checkpoint_unrestored(&cmd, job->id, restore->checkpoint, checkpoints_self(restore->c), restore->error);
+        unrestored->attempt = job->attempt;
+        unrestored->passing = is_passing(restore->code);
+        unrestored->unread = restore->unread;
+        checkpoints_propose(restore->c, &cmd.command);
 }
 
 static void enter_done(struct restore *restore, struct resident *resident) {

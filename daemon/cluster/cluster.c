@@ -233,10 +233,10 @@ static const char *self_name(void *userdata) {
         return cluster_self(userdata);
 }
 
-static int propose_here(void *userdata, Rm__Command *command, raftlog_done_fn done, void *context) {
+static int propose_here(void *userdata, Rm__Command *command, raftlog_done_fn done, void *context, struct rm_error *err) {
         struct cluster *c = userdata;
 
-        return leading_propose(c->leading, command, done, context);
+        return leading_propose(c->leading, command, done, context, err);
 }
 
 void cluster_propose(struct cluster *c, const Rm__Command *command, cluster_propose_fn callback, void *userdata) {

@@ -63,8 +63,7 @@ struct cluster_ops {
 
 /* Called exactly once, from the loop (or from cluster_destroy() with -ECANCELED: do not propose again then), after the local
  * state holds the command. `code` 0 = applied; negative: `text` is the reason. From state_apply(): refused. -EHOSTUNREACH: no
- * leader was found in time, or (below feature level 3) it was lost before it answered: the command may still be applied. -ETIMEDOUT:
- * leaders were lost, or have not answered in time: likewise.
+ * leader was found in time. -ETIMEDOUT: leaders were lost, or have not answered in time: the command may still be applied.
  * `created`: id of the job or move made. */
 typedef void (*cluster_propose_fn)(void *userdata, int code, const char *text, uint64_t index, uint64_t created);
 
@@ -104,7 +103,7 @@ const char *cluster_self(const struct cluster *cluster);
 uint32_t cluster_port(const struct cluster *cluster);
 
 /* Have one command put into the log; it is copied, the leader stamps time_usec. Without a leader it waits for one, up to
- * propose_timeout_usec, and if the leader is lost before it has answered, for the next one (from feature level 3 on): it is applied once
+ * propose_timeout_usec, and if the leader is lost before it has answered, for the next one: it is applied once
  * however often it was sent. Proposals of one node are applied in the order they were made. `callback` NULL ok. */
 void cluster_propose(struct cluster *cluster, const Rm__Command *command, cluster_propose_fn callback, void *userdata);
 /* A decision that this node makes since it leads: as cluster_propose(), but dropped if the leadership ends before it is in the log. The next

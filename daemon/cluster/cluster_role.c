@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/state/feature_level.h"
 #include "daemon/state/state.h"
 
 /* ---- leases ---- */
@@ -28,7 +29,7 @@ uint64_t role_given_end_usec(const struct cluster *c) {
         const char *others[RAFTLOG_MEMBERS_MAX];
         size_t n = role_other_members(c, true, others, ARRAY_SIZE(others));
 
-        if (c->state->level >= STATE_LEVEL_VOTERS && c->state->lease_usec == 0)
+        if (c->state->lease_usec == 0)
                 return 0;
         return leases_given_end_usec(c->leases, leases_quorum_usec(c->leases, others, n, now_boot_usec()), c->state->lease_usec);
 }
@@ -120,7 +121,8 @@ void role_begin_leading(struct cluster *c) {
                                                .voter_timeout_usec = c->voter_timeout_usec,
                                                .voters = c->voters,
                                                .leases = c->leases,
-                                               .log = voter_log(c->voter) };
+                                               .log = voter_log(c->voter),
+                                               .later = feature_levels() };
 
         following_destroy(take_ptr(c->following));
         c->leading = leading_create(&config, &ops, c);
@@ -196,8 +198,7 @@ static bool is_overtaken(struct cluster *c, const char *node) {
         uint64_t log_id = peers_log_id(c->peers, node), term = peers_leading_term(c->peers, node);
         bool other_log = log_id != 0 && c->seen_log != 0 && log_id != c->seen_log;
 
-        /* Before this level there may be nodes that do not say in which term they lead. */
-        if (c->state->level < STATE_LEVEL_VOTERS || other_log || term >= c->seen_term)
+        if (other_log || term >= c->seen_term)
                 return false;
         if (c->overtaken_term != term)
                 log_warn("node %s says that it leads, but another one was elected after it (term %" PRIu64 ", not %" PRIu64

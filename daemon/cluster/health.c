@@ -75,7 +75,7 @@ static void propose(struct health *h, const char *node, Rm__Command *command) {
         pending->health = h;
         pending->node = xstrdup(node);
         LIST_INSERT_HEAD(&h->pending, pending, entry);
-        if (leading_propose(h->leading, command, on_done, pending) < 0)
+        if (leading_propose(h->leading, command, on_done, pending, NULL) < 0)
                 pending_free(pending);
 }
 

@@ -57,14 +57,14 @@ uint64_t leading_long_down_usec(struct leading *l) {
         return now > l->voter_timeout_usec ? now - l->voter_timeout_usec : 0;
 }
 
-int leading_propose(struct leading *l, Rm__Command *command, raftlog_done_fn done, void *context) {
-        struct rm_error err = { 0 };
+int leading_propose(struct leading *l, Rm__Command *command, raftlog_done_fn done, void *context, struct rm_error *err) {
+        struct rm_error why = { 0 };
         struct asked *asked;
         int r;
 
-        if (state_understands(command, &err) < 0 || feature_level_check(leading_state(l), command, &err) < 0) {
-                log_warn("a command is refused: %s", error_text(&err));
-                return err.code;
+        if (state_understands(command, &why) < 0 || feature_level_check(l->later, leading_state(l), command, &why) < 0) {
+                log_warn("a command is refused: %s", error_text(&why));
+                return error_set(err, why.code, "%s", error_text(&why));
         }
         command->time_usec = log_usec(l);
         asked = xcalloc(1, sizeof(*asked));
@@ -128,9 +128,10 @@ void leading_serve(struct leading *l, const char *node, const Rm__Propose *propo
         served->leading = l;
         served->node = xstrdup(node);
         served->id = propose->id;
-        r = leading_propose(l, propose->command, on_served, served);
+        r = leading_propose(l, propose->command, on_served, served, &outcome.error);
         if (r < 0) {
-                (void) error_sys(&outcome.error, r, "the leader's log");
+                if (outcome.error.code == 0)
+                        (void) error_sys(&outcome.error, r, "the leader's log");
                 on_served(served, &outcome);
         }
 }
@@ -177,8 +178,8 @@ static void log_lease(struct leading *l) {
         uint64_t usec = l->leases ? leases_to_log_usec(l->leases, now_usec(), state->lease_usec) : 0;
         struct command c;
 
-        if (usec > 0 && !l->logging_lease && state->level >= STATE_LEVEL_VOTERS)
-                l->logging_lease = leading_propose(l, command_lease(&c, usec), on_lease_logged, l) == 0;
+        if (usec > 0 && !l->logging_lease)
+                l->logging_lease = leading_propose(l, command_lease(&c, usec), on_lease_logged, l, NULL) == 0;
 }
 
 void leading_beat(struct leading *l) {
@@ -205,6 +206,7 @@ struct leading *leading_create(const struct leading_config *config, const struct
         l->since_usec = now_usec();
         l->voters = config->voters;
         l->leases = config->leases;
+        l->later = config->later;
         l->log = config->log;
         LIST_INIT(&l->asked);
         l->followers = followers_create(l);

@@ -26,6 +26,7 @@ struct leading_config {
         unsigned voters; /* that there are to be: 1, 3 or 5 */
         const struct leases *leases; /* that are given while it leads; NULL: the log says nothing of them */
         struct raftlog *log; /* whose voters are changed; NULL: they stay as they are */
+        const struct feature_field *later; /* feature_levels() */
 };
 
 /* All are needed. */
@@ -41,8 +42,9 @@ struct leading *leading_create(const struct leading_config *config, const struct
  * when this node stops. These callbacks must not use the object; what the log answers later is dropped. NULL ok. */
 void leading_destroy(struct leading *leading, int code);
 
-/* Stamp the command and put it into the log; as raftlog_propose(). -ENOTSUP: this version does not understand it. */
-int leading_propose(struct leading *leading, Rm__Command *command, raftlog_done_fn done, void *context);
+/* Stamp the command and put it into the log; as raftlog_propose(). -ENOTSUP: this version does not understand it; -EAGAIN: the log's feature level
+ * is too low for it; of these `err` (NULL ok) names what, and which nodes are to be updated. */
+int leading_propose(struct leading *leading, Rm__Command *command, raftlog_done_fn done, void *context, struct rm_error *err);
 /* Another node's proposal: it is answered with a ProposeReply. */
 void leading_serve(struct leading *leading, const char *node, const Rm__Propose *propose);
 /* A node asks to be brought up to date, and to be told of every command from then on. */

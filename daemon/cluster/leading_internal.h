@@ -28,6 +28,7 @@ struct leading {
         const struct leases *leases;
         bool logging_lease; /* CmdLease is under way */
         struct raftlog *log; /* NULL: the voters stay as they are */
+        const struct feature_field *later;
         struct followers *followers;
         struct health *health;
         struct members *members;

@@ -272,7 +272,7 @@ static bool tell_voters(struct members *m, const struct view *view) {
                 same = same && state_is_voter(state, names[i]);
         if (same && n == state->n_voters)
                 return true;
-        m->telling = leading_propose(m->leading, command_voters(&c, names, n), on_told, m) == 0;
+        m->telling = leading_propose(m->leading, command_voters(&c, names, n), on_told, m, NULL) == 0;
         return false;
 }
 
@@ -297,7 +297,7 @@ static void remove_left(struct members *m) {
                 if (capsules > 0)
                         continue;
                 m->removing = xstrdup(node->name);
-                if (leading_propose(m->leading, command_node_remove(&c, m->removing, node->leaving, true), on_removed, m) < 0)
+                if (leading_propose(m->leading, command_node_remove(&c, m->removing, node->leaving, true), on_removed, m, NULL) < 0)
                         free(take_ptr(m->removing));
         }
 }
@@ -324,8 +324,7 @@ static bool is_busy(struct members *m) {
 void members_beat(struct members *m) {
         struct view view;
 
-        if (!m->leading->log || leading_state(m->leading)->level < STATE_LEVEL_VOTERS ||
-            leading_state(m->leading)->lease_usec == 0 || is_busy(m))
+        if (!m->leading->log || leading_state(m->leading)->lease_usec == 0 || is_busy(m))
                 return;
         view_fill(m, &view);
         if (view.n_members < 2)

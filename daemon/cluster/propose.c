@@ -13,10 +13,11 @@
 
 #define TIMEOUT_USEC UINT64_C(10000000)
 #define NO_LEADER "no leader can be reached now; running jobs go on, changes have to wait"
+#define NOT_LEADING "this node does not lead any more"
 
-/* From feature level 3 on proposals have numbers (state_session.h), so that one may be sent again, to the next leader, when the one before
- * was lost before it answered: it is applied once. What came of it is then in the state, however that comes here. Without a number, it is
- * sent once. */
+/* Proposals have numbers (state_session.h), so that one may be sent again, to the next leader, when the one before was lost before it
+ * answered: it is applied once. What came of it is then in the state, however that comes here. Decisions of this node's leadership have
+ * no number: they go into this node's own log, or nowhere. */
 enum proposal_stage {
         PROPOSAL_QUEUED,
         PROPOSAL_HELD, /* the leader did not take it: to be sent again with the next beat, and nothing goes past it */
@@ -27,12 +28,12 @@ enum proposal_stage {
 
 struct proposal {
         struct proposals *proposals;
-        Rm__Command *command; /* until it has been sent; with a number, until it is answered */
+        Rm__Command *command; /* until it has been sent; if it has a number, until it is answered */
         propose_fn callback;
         void *userdata;
         uint64_t deadline_usec;
         uint32_t id;
-        uint64_t instance, sequence; /* its number; 0: it has none (yet) */
+        uint64_t instance, sequence; /* its number; 0: it has none, or not yet */
         enum proposal_stage stage;
         bool leaders; /* a decision of this node's leadership, which ends with that */
         bool sent; /* a log may contain it */
@@ -120,9 +121,7 @@ static bool may_number(const struct proposals *p) {
 }
 
 static bool wants_number(const struct proposal *proposal) {
-        const struct proposals *p = proposal->proposals;
-
-        return !proposal->leaders && proposal->sequence == 0 && p->ops.get_state(p->userdata)->level >= STATE_LEVEL_SESSIONS;
+        return !proposal->leaders && proposal->sequence == 0;
 }
 
 static void set_number(struct proposal *proposal) {
@@ -214,18 +213,19 @@ static void flush_to_log(struct proposal *proposal) {
         struct proposals *p = proposal->proposals;
         struct logged *logged = xcalloc(1, sizeof(*logged));
         bool sent_before = proposal->sent;
+        struct rm_error err = { 0 };
         int r;
 
         logged->proposals = p;
         logged->id = proposal->id;
         proposal->stage = PROPOSAL_LOGGED;
-        r = p->ops.log(p->userdata, proposal->command, on_logged, logged);
+        r = p->ops.log(p->userdata, proposal->command, on_logged, logged, &err);
         proposal->sent |= r == 0;
         release_command(proposal);
         if (r < 0) {
                 free(logged);
                 if (!try_again(proposal, r, sent_before))
-                        answer(proposal, r, refusal(r), 0, 0);
+                        answer(proposal, r, err.text[0] ? err.text : refusal(r), 0, 0);
         }
 }
 
@@ -265,7 +265,7 @@ static void flush_one(struct proposal *proposal, enum propose_route route) {
         Rm__Origin origin;
 
         if (proposal->leaders && route != PROPOSE_HERE) {
-                answer(proposal, -EHOSTUNREACH, "this node does not lead any more", 0, 0);
+                answer(proposal, -EHOSTUNREACH, NOT_LEADING, 0, 0);
                 return;
         }
         if (wants_number(proposal))
@@ -289,14 +289,13 @@ static void on_flush(evutil_socket_t fd, short what, void *userdata) {
                 flush_one(proposal, route);
 }
 
-/* Sent to a leader that is lost, or a decision of this node's leadership that is. One that has just begun may have made some already. */
+/* A decision of this node's leadership, which has ended. One that has just begun may have made some already. */
 static struct proposal *next_lost(const struct proposals *p) {
         bool leads = p->ops.route(p->userdata) == PROPOSE_HERE;
         struct proposal *proposal;
 
         TAILQ_FOREACH (proposal, &p->list, entry)
-                if ((proposal->sequence == 0 && proposal->stage == PROPOSAL_SENT) ||
-                    (proposal->leaders && !leads && proposal->stage == PROPOSAL_QUEUED))
+                if (proposal->leaders && !leads && proposal->stage == PROPOSAL_QUEUED)
                         return proposal;
         return NULL;
 }
@@ -305,11 +304,11 @@ void proposals_leader_changed(struct proposals *p) {
         struct proposal *proposal;
 
         TAILQ_FOREACH (proposal, &p->list, entry)
-                if (proposal->stage == PROPOSAL_HELD || (proposal->stage == PROPOSAL_SENT && proposal->sequence > 0))
+                if (proposal->stage == PROPOSAL_HELD || proposal->stage == PROPOSAL_SENT)
                         send_again(proposal, false);
         wake(p);
         while ((proposal = next_lost(p)))
-                answer(proposal, -EHOSTUNREACH, "the leader was lost before it answered; it may be done or not", 0, 0);
+                answer(proposal, -EHOSTUNREACH, NOT_LEADING, 0, 0);
 }
 
 /* ---- the answer ---- */
@@ -340,11 +339,11 @@ static bool answer_from_state(struct proposals *p) {
         return true;
 }
 
-/* The state, which is at least at the reply's index, has no result of it, or it has no number. */
+/* The state, which is at least at the reply's index, has no result of it. */
 static void conclude(struct proposal *proposal, const Rm__ProposeReply *reply) {
         struct proposals *p = proposal->proposals;
 
-        if (proposal->sequence > 0 && reply->code == -ESTALE && proposal->instance == p->instance)
+        if (reply->code == -ESTALE && proposal->instance == p->instance)
                 begin_instance(p);
         answer(proposal, reply->code, reply->text, reply->index, reply->created);
 }

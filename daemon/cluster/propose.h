@@ -24,8 +24,8 @@ enum propose_route {
 
 struct proposals_ops {
         enum propose_route (*route)(void *userdata);
-        /* HERE: as raftlog_propose(). The command may be stamped. `done` comes before proposals_destroy(), or not at all. */
-        int (*log)(void *userdata, Rm__Command *command, raftlog_done_fn done, void *context);
+        /* HERE: as leading_propose(). The command may be stamped. `done` comes before proposals_destroy(), or not at all. */
+        int (*log)(void *userdata, Rm__Command *command, raftlog_done_fn done, void *context, struct rm_error *err);
         /* THERE: as peers_send(). */
         int (*send)(void *userdata, const Rm__PeerMessage *message);
         const Rm__State *(*get_state)(void *userdata);
@@ -41,8 +41,8 @@ void proposals_destroy(struct proposals *p); /* answers all with -ECANCELED; NUL
 void proposals_add(struct proposals *p, const Rm__Command *command, propose_fn callback, void *userdata);
 /* As cluster_decide(). */
 void proposals_add_decision(struct proposals *p, const Rm__Command *command);
-/* Another node leads than before, or this one, or none: what was sent to the one before is sent again, or answered with -EHOSTUNREACH if the
- * feature level does not allow that. */
+/* Another node leads than before, or this one, or none: what was sent to the one before is sent again, and decisions of a leadership that has
+ * ended are dropped. */
 void proposals_leader_changed(struct proposals *p);
 /* The leader answers. Passed on when the local state holds the command. */
 void proposals_reply(struct proposals *p, const Rm__ProposeReply *reply);

@@ -115,7 +115,7 @@ static void settle(struct conditions *c) {
         const Rm__State *state = cluster_state(c->rmd->cluster);
         const Rm__Node *self = state_node(state, cluster_self(c->rmd->cluster));
 
-        if (c->proposed || c->waits || !self || !cluster_synced(c->rmd->cluster) || state->level < STATE_LEVEL_CONDITION)
+        if (c->proposed || c->waits || !self || !cluster_synced(c->rmd->cluster))
                 return;
         for (size_t i = 0; i < c->n && !c->proposed; i++) {
                 struct word *word = &c->words[i];

@@ -9,8 +9,6 @@ void own_state_report(struct runner *runner, struct resident *resident, const Rm
         struct capsule_status status;
         struct command c;
 
-        if (cluster_state(runner->rmd->cluster)->level < STATE_LEVEL_OWN_STATE)
-                return;
         capsule_get_status(resident->capsule, &status);
         if (!job_running(job) || !status.progress.own_state_said || status.progress.own_state == job->own_state)
                 return;

@@ -364,12 +364,10 @@ static void report_obstacle(struct runner *runner, struct resident *resident, co
 }
 
 static void report_gone(struct runner *runner, uint64_t job, const Rm__Capsule *capsule) {
-        bool understood = state_of(runner)->level >= STATE_LEVEL_RESTART;
         struct command c;
 
-        cluster_propose(runner->rmd->cluster,
-                        command_capsule_gone(&c, job, capsule->index, understood ? capsule->incarnation : 0, self_of(runner)), NULL,
-                        NULL);
+        cluster_propose(runner->rmd->cluster, command_capsule_gone(&c, job, capsule->index, capsule->incarnation, self_of(runner)),
+                        NULL, NULL);
         runner_retry(runner);
 }
 

@@ -1,7 +1,7 @@
 #include "daemon/job/user_limits.h"
 
-#include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
+#include "daemon/state/state.h"
 
 Rm__UserLimits *user_limits(const struct rmd *rmd, bool admin, Rm__UserLimits *limits) {
         const struct config *config = rmd->config;
@@ -13,5 +13,5 @@ Rm__UserLimits *user_limits(const struct rmd *rmd, bool admin, Rm__UserLimits *l
                 limits->ranks = config->max_ranks_per_user;
                 limits->groups = config->max_groups_per_job;
         }
-        return cluster_state(rmd->cluster)->level >= STATE_LEVEL_LIMITS ? limits : NULL;
+        return limits;
 }

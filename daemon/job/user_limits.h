@@ -9,8 +9,7 @@
 #include "proto/state.pb-c.h"
 
 /* Fills in `limits`, the caller's: of an administrator's jobs only how many ended ones are kept, so
- * that nobody's keep others out of the table of jobs. Returns it, or NULL while the log is of a
- * feature level that has no such limits (STATE_LEVEL_LIMITS). */
+ * that nobody's keep others out of the table of jobs. Returns it. */
 Rm__UserLimits *user_limits(const struct rmd *rmd, bool admin, Rm__UserLimits *limits);
 
 #endif

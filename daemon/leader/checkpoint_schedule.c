@@ -285,8 +285,6 @@ void checkpoints_tick(struct rmd *rmd, uint64_t now) {
         const Rm__State *state = state_index_state(index);
         bool others = false;
 
-        if (state->level < STATE_LEVEL_CHECKPOINT)
-                return;
         for (size_t i = 0; i < state->n_jobs; i++) {
                 const Rm__Checkpoint *checkpoint = job_checkpoint_under_way(state->jobs[i]);
 

@@ -60,11 +60,6 @@ static uint64_t checkpoint_of(const struct rmd *rmd, const Rm__Job *job, const u
         return checkpoint->id;
 }
 
-/* 0: no limit. */
-static uint32_t capsules_per_core(const struct rmd *rmd) {
-        return state_of(rmd)->level >= STATE_LEVEL_LIMITS ? rmd->config->max_capsules_per_core : 0;
-}
-
 /* False: there is no room for its parked groups, which it is told. */
 static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action, const char *policy) {
         const struct rm_job *view = &snapshot->jobs[action->job];
@@ -83,7 +78,7 @@ static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const
                              &(struct parked_start) { .n_groups = n_groups,
                                                       .group_node = action->group_node,
                                                       .head_node = action->head_node,
-                                                      .capsules_per_core = capsules_per_core(rmd) });
+                                                      .capsules_per_core = rmd->config->max_capsules_per_core });
         if (!nodes) {
                 enact_tell_reason(rmd, job,
                                   "waits for memory for its parked ranks, or for nodes with fewer capsules ([job] "
@@ -100,7 +95,7 @@ static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const
         body->n_spare_nodes = action->n_spare_nodes;
         body->group_ranks = ranks;
         body->checkpoint = checkpoint_of(rmd, job, body->group_ranks, n_groups);
-        body->capsules_per_core = capsules_per_core(rmd);
+        body->capsules_per_core = rmd->config->max_capsules_per_core;
         propose(rmd, &c.command);
         free(body->group_nodes);
         free(body->spare_nodes);
@@ -167,7 +162,7 @@ static uint32_t move_limit(const struct rmd *rmd, const struct rm_snapshot *snap
 
         if (!capsule || snapshot->nodes[action->from].cores == 0)
                 return 0;
-        return action->cause == ROUND_NEEDED || job_group_parked(job, capsule) ? capsules_per_core(rmd) : 0;
+        return action->cause == ROUND_NEEDED || job_group_parked(job, capsule) ? rmd->config->max_capsules_per_core : 0;
 }
 
 static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
@@ -240,7 +235,7 @@ static void move_parked(struct rmd *rmd, const struct rm_snapshot *snapshot, boo
                 const Rm__Job *job = enact_job(rmd, snapshot, j);
 
                 if (job && job->resize)
-                        parked_moves(cluster_index(rmd->cluster), snapshot, j, job, capsules_per_core(rmd), &moves);
+                        parked_moves(cluster_index(rmd->cluster), snapshot, j, job, rmd->config->max_capsules_per_core, &moves);
         }
         *ret_skipped |= enact_moves(rmd, snapshot, &moves);
         free(moves.actions);

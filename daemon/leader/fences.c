@@ -30,7 +30,6 @@ struct fence {
 struct fences {
         struct rmd *rmd;
         LIST_HEAD(, fence) list;
-        bool warned;
 };
 
 uint64_t fences_pause_usec(uint64_t retry_usec, unsigned failures) {
@@ -153,16 +152,8 @@ void fences_look_begin(struct fences *fences) {
 }
 
 void fences_want(struct fences *fences, const Rm__Node *node) {
-        struct fence *fence;
+        struct fence *fence = find(fences, node);
 
-        /* What came of it could not be put into the log. */
-        if (cluster_state(fences->rmd->cluster)->level < STATE_LEVEL_FENCE) {
-                if (!fences->warned)
-                        log_warn("fence of node %s: waits until all nodes have this version of rmd", node->name);
-                fences->warned = true;
-                return;
-        }
-        fence = find(fences, node);
         fence->wanted = true;
         if (!fence->host && now_usec() >= fence->next_usec)
                 start(fence, node);

@@ -6,14 +6,10 @@ static bool recovers(const Rm__Job *job) {
         return job->state == RM__JOB_STATE__JOB_RECOVERING;
 }
 
-static bool may_have_ended_it(const Rm__State *state, const struct state_placed *placed) {
-        return job_end_may_be_loss(state, placed->job, placed->capsule);
-}
-
 /* One that is to start again already waits for what it has left behind: on this node too it is gone. */
 static struct loss loss_of(const Rm__State *state, const struct state_placed *placed, const Rm__Node *node, bool must_fence) {
         const Rm__Job *job = placed->job;
-        bool again = recovers(job) || job_may_restart(job) || may_have_ended_it(state, placed);
+        bool again = recovers(job) || job_may_restart(job) || job_end_may_be_loss(job, placed->capsule);
 
         return (struct loss) {
                 .job = job->id,
@@ -66,8 +62,8 @@ struct loss *losses_find(const struct state_index *index, const struct losses_ru
                         placed = state_placed_on(index, node->name, &n_placed);
                 for (size_t k = 0; k < n_placed; k++) {
                         struct loss loss = loss_of(state, &placed[k], node, rule->must_fence);
-                        bool concerned =
-                                job_running(placed[k].job) || recovers(placed[k].job) || may_have_ended_it(state, &placed[k]);
+                        bool concerned = job_running(placed[k].job) || recovers(placed[k].job) ||
+                                         job_end_may_be_loss(placed[k].job, placed[k].capsule);
 
                         if (!concerned || !is_lost(&loss, rule, now_usec) || has(losses, n, &loss))
                                 continue;

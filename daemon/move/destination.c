@@ -304,7 +304,7 @@ static bool propose_filled(struct move *move, const struct capsule_status *statu
                 move_propose(move, &c.command);
                 return false;
         }
-        if (move->pages && !move->later_bytes && move_pages_in_log(move))
+        if (move->pages && !move->later_bytes)
                 cluster_propose(move->moves->rmd->cluster, &c.command, NULL, NULL);
         return true;
 }

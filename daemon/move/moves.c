@@ -108,10 +108,6 @@ void move_deadline(struct move *move, uint64_t usec) {
                 timer_arm(move->deadline, usec);
 }
 
-bool move_pages_in_log(const struct move *move) {
-        return cluster_state(move->moves->rmd->cluster)->level >= STATE_LEVEL_PAGES;
-}
-
 int move_send(struct move *move, Rm__PeerMessage *message) {
         return cluster_send(move->moves->rmd->cluster, move->other, message);
 }

@@ -27,10 +27,7 @@ _Static_assert((int) CONFIG_CODEC_LZ4 == (int) RM__MOVER_CODEC__MOVER_CODEC_LZ4 
 
 /* ---- mover ---- */
 
-/* An older rmd would not understand these in the log. */
 static void note_codec(struct move *move, const Rm__MoverFigures *figures) {
-        if (cluster_state(move->moves->rmd->cluster)->level < STATE_LEVEL_CODEC)
-                return;
         move->figures.saved_bytes = figures->saved_bytes;
         if (figures->lz4_bytes + figures->zstd_bytes == 0)
                 move->figures.codec = RM__MOVE_CODEC__MOVE_CODEC_NONE;
@@ -47,14 +44,10 @@ static void note_figures(struct move *move, const Rm__MoverFigures *figures) {
         move->figures.memory_bytes = figures->raw_bytes + (move->pages ? move->memory_bytes : 0);
         move->figures.ahead_bytes = figures->ahead_bytes;
         note_codec(move, figures);
-        if (!move_pages_in_log(move))
-                return;
         move->figures.ahead_rounds = (uint32_t) figures->ahead_rounds;
         move->figures.last_bytes = move->pages ? figures->last_bytes : 0;
-        if (cluster_state(move->moves->rmd->cluster)->level >= STATE_LEVEL_SLOW)
-                move->figures.slow_usec = figures->slow_usec;
-        if (cluster_state(move->moves->rmd->cluster)->level >= STATE_LEVEL_DEADLINE)
-                move->figures.hurry_usec = figures->hurry_usec;
+        move->figures.slow_usec = figures->slow_usec;
+        move->figures.hurry_usec = figures->hurry_usec;
 }
 
 /* rm-mover could track every process, or else says why not. */
@@ -242,8 +235,7 @@ static void measure_need(struct move *move, const struct resident *resident, Rm_
 static void tell_waiting(struct move *move, const char *text) {
         struct command c;
 
-        if (move_pages_in_log(move))
-                cluster_propose(move->moves->rmd->cluster, command_move_waiting(&c, move->id, text), NULL, NULL);
+        cluster_propose(move->moves->rmd->cluster, command_move_waiting(&c, move->id, text), NULL, NULL);
 }
 
 /* It came by a move a moment ago. PID 1 says every second how much is still missing, and then this is called. */
@@ -324,11 +316,10 @@ void source_capsule_filling(struct move *move) {
 
 /* The loss of either node ends the group then: only if its job may start again. The head cannot be lost without the job. */
 static bool may_postcopy(const struct move *move) {
-        const Rm__State *state = cluster_state(move->moves->rmd->cluster);
-        const Rm__Job *job = state_job(state, move->job);
+        const Rm__Job *job = state_job(cluster_state(move->moves->rmd->cluster), move->job);
 
         return move->moves->rmd->config->move_last == CONFIG_LAST_POSTCOPY && move->pages && move->postcopy &&
-               state->level >= STATE_LEVEL_POSTCOPY && move->index != STATE_HEAD && job && job_may_restart(job);
+               move->index != STATE_HEAD && job && job_may_restart(job);
 }
 
 /* Notes until when this node is to be empty, if it is: once it is critical, since then. The time that is left, as rm-mover gets it: at least 1; 0: it may take as long as it does. */
@@ -489,10 +480,8 @@ static void propose_done(struct move *move) {
                 move->figures.transfer_usec = move->sent_usec - move->dump_usec;
         if (move->opened_usec)
                 move->figures.freeze_usec = move->opened_usec - capture_frozen_usec(move->capture);
-        if (move_pages_in_log(move)) {
-                move->figures.tracked = move->pages;
-                move->figures.untracked = move->pages ? (char *) "" : move->untracked;
-        }
+        move->figures.tracked = move->pages;
+        move->figures.untracked = move->pages ? (char *) "" : move->untracked;
         move_propose(move, command_move_done(&c, &move->figures));
 }
 

@@ -11,16 +11,9 @@
 #include "daemon/requests/owner_today.h"
 #include "daemon/requests/requests.h"
 #include "daemon/state/commands.h"
-#include "daemon/state/feature_level.h"
 #include "daemon/state/owner.h"
 
 /* ---- what is asked ---- */
-
-int checkpoints_check(const Rm__State *state, const char *verb, uint32_t level, struct rm_error *err) {
-        cleanup_free char *what = xasprintf("%s:", verb);
-
-        return feature_level_need(state, level, what, err);
-}
 
 /* "1 2 5". */
 static char *known_numbers(const Rm__Job *job) {
@@ -76,18 +69,6 @@ static bool refused(struct client *client, uint32_t request_id, const struct rm_
         return err->code < 0;
 }
 
-/* NULL: the client was told why not. */
-static const Rm__Job *own_job_from(struct client *client, uint32_t request_id, const char *verb, uint64_t id, uint32_t level) {
-        struct rm_error err = { 0 };
-
-        (void) checkpoints_check(cluster_state(client->rmd->cluster), verb, level, &err);
-        return refused(client, request_id, &err) ? NULL : request_own_job(client, request_id, verb, id);
-}
-
-static const Rm__Job *own_job(struct client *client, uint32_t request_id, const char *verb, uint64_t id) {
-        return own_job_from(client, request_id, verb, id, STATE_LEVEL_CHECKPOINT);
-}
-
 void request_checkpoint_job(struct client *client, const Rm__LocalRequest *request) {
         const Rm__CheckpointJob *in = request->checkpoint_job;
         struct checkpoint_wish wish = {
@@ -96,7 +77,7 @@ void request_checkpoint_job(struct client *client, const Rm__LocalRequest *reque
         struct request_answer *answer;
         struct rm_error err = { 0 };
 
-        if (!own_job(client, request->id, "checkpoint-job", in->job))
+        if (!request_own_job(client, request->id, "checkpoint-job", in->job))
                 return;
         answer = request_answer_begin(client, request->id);
         if (leader_checkpoint(client->rmd, in->job, &wish, request_answer_proposed, answer, &err) < 0)
@@ -112,7 +93,7 @@ void request_drill_job(struct client *client, const Rm__LocalRequest *request) {
         struct request_answer *answer;
         struct rm_error err = { 0 };
 
-        if (!own_job_from(client, request->id, "drill", in->job, STATE_LEVEL_DRILL))
+        if (!request_own_job(client, request->id, "drill", in->job))
                 return;
         answer = request_answer_begin(client, request->id);
         if (leader_checkpoint(client->rmd, in->job, &wish, request_answer_proposed, answer, &err) < 0)
@@ -141,7 +122,7 @@ static bool owner_may_go_on(struct client *client, const Rm__LocalRequest *reque
 
 void request_restart_job(struct client *client, const Rm__LocalRequest *request) {
         const Rm__RestartJob *in = request->restart_job;
-        const Rm__Job *job = own_job(client, request->id, "restart-job", in->job);
+        const Rm__Job *job = request_own_job(client, request->id, "restart-job", in->job);
         struct rm_error err = { 0 };
         Rm__UserLimits limits;
         struct command c;
@@ -180,7 +161,7 @@ static void on_verified(void *userdata, const Rm__VerifiedCheckpoint *found, int
 
 void request_verify_checkpoint(struct client *client, const Rm__LocalRequest *request) {
         const Rm__VerifyCheckpoint *in = request->verify_checkpoint;
-        const Rm__Job *job = own_job(client, request->id, "verify-checkpoint", in->job);
+        const Rm__Job *job = request_own_job(client, request->id, "verify-checkpoint", in->job);
         const Rm__Checkpoint *checkpoint = NULL;
         struct rm_error err = { 0 };
         struct asked *asked;
@@ -197,7 +178,7 @@ void request_verify_checkpoint(struct client *client, const Rm__LocalRequest *re
 
 void request_remove_checkpoint(struct client *client, const Rm__LocalRequest *request) {
         const Rm__RemoveCheckpoint *in = request->remove_checkpoint;
-        const Rm__Job *job = own_job(client, request->id, "remove-checkpoint", in->job);
+        const Rm__Job *job = request_own_job(client, request->id, "remove-checkpoint", in->job);
         const Rm__Checkpoint *checkpoint = NULL;
         struct rm_error err = { 0 };
         struct command c;
@@ -280,7 +261,7 @@ int checkpoints_check_key(const struct client *client, const char *verb, const c
 void request_export_checkpoint(struct client *client, const Rm__LocalRequest *request) {
         static const struct checkpoints_exchange_ops ops = { on_exchange_open, on_export_end };
         const Rm__ExportCheckpoint *in = request->export_checkpoint;
-        const Rm__Job *job = own_job(client, request->id, "export-checkpoint", in->job);
+        const Rm__Job *job = request_own_job(client, request->id, "export-checkpoint", in->job);
         struct checkpoints *checkpoints = client->rmd->checkpoints;
         struct checkpoints_user user = { .uid = client->uid, .name = client->user, .key_file = in->key_file };
         const Rm__Checkpoint *checkpoint = NULL;
@@ -314,10 +295,9 @@ void request_import_checkpoint(struct client *client, const Rm__LocalRequest *re
         struct rm_error err = { 0 };
         struct asked *asked;
 
-        (void) checkpoints_check(cluster_state(client->rmd->cluster), "import-checkpoint", STATE_LEVEL_IMPORT, &err);
-        if (err.code == 0 && !client->conn)
+        if (!client->conn)
                 (void) error_set(&err, -EPERM, "import-checkpoint: only a program of this node may do that");
-        if (err.code == 0)
+        else
                 (void) checkpoints_check_key(client, "import-checkpoint", key_file, &err);
         if (refused(client, request->id, &err))
                 return;

@@ -7,9 +7,6 @@
 
 struct client;
 
-/* -EAGAIN: the cluster has nodes that do not know checkpoints (or drills) yet, which came with this feature level. */
-int checkpoints_check(const Rm__State *state, const char *verb, uint32_t level, struct rm_error *err);
-
 /* The job's checkpoint of that number. -ENOENT: there is none; the text names those that there are. */
 int checkpoints_find(const Rm__Job *job, uint64_t number, const char *verb, const Rm__Checkpoint **ret, struct rm_error *err);
 

@@ -199,7 +199,7 @@ static const char *named_node(struct client *client, const Rm__LocalRequest *req
 static const char *leader_or_self(const struct client *client, enum route route) {
         const struct cluster *cluster = client->rmd->cluster;
 
-        if (route == ROUTE_LEADER || cluster_state(cluster)->level < STATE_LEVEL_SESSIONS)
+        if (route == ROUTE_LEADER)
                 return cluster_leader(cluster);
         return cluster_synced(cluster) ? cluster_self(cluster) : NULL;
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/text.h"
-#include "daemon/state/feature_level.h"
 #include "daemon/state/state.h"
 
 #define REASON_MAX_BYTES 256
@@ -13,11 +12,11 @@
 #define DEADLINE_MAX_DAYS UINT64_C(366)
 #define DAY_USEC (UINT64_C(86400) * 1000000)
 
-int drain_check(const Rm__State *state, const Rm__DrainNode *in, struct rm_error *err) {
+int drain_check(const Rm__DrainNode *in, struct rm_error *err) {
         if (in->n_names == 0 || strlen(in->reason) > REASON_MAX_BYTES || !text_is_plain(in->reason))
                 return error_set(err, -EINVAL, "drain-node: name at least one node, and a reason of one line and at most %d bytes",
                                  REASON_MAX_BYTES);
         if (in->deadline_usec > DEADLINE_MAX_DAYS * DAY_USEC)
                 return error_set(err, -EINVAL, "drain-node: --deadline: at most %" PRIu64 " days", DEADLINE_MAX_DAYS);
-        return in->deadline_usec > 0 ? feature_level_need(state, STATE_LEVEL_DEADLINE, "drain-node: --deadline", err) : 0;
+        return 0;
 }

@@ -5,7 +5,7 @@
 #include "common/error.h"
 #include "proto/local.pb-c.h"
 
-/* -EINVAL: what is wrong, and what is allowed. -EAGAIN: the cluster has nodes that do not know deadlines yet. */
-int drain_check(const Rm__State *state, const Rm__DrainNode *in, struct rm_error *err);
+/* -EINVAL: what is wrong, and what is allowed. */
+int drain_check(const Rm__DrainNode *in, struct rm_error *err);
 
 #endif

@@ -15,7 +15,6 @@
 #include "daemon/requests/requests.h"
 #include "daemon/sched/policy_model.h"
 #include "daemon/state/commands.h"
-#include "daemon/state/feature_level.h"
 
 /* Checked where the job is submitted, so that a slip is told at once and not in a round of scheduling. */
 static int check_policy(const struct config *config, const char *policy, struct rm_error *err) {
@@ -46,13 +45,10 @@ static uint64_t most_capsules(const Rm__State *state, uint32_t per_core) {
 static int check_spec(const struct client *client, const Rm__JobSpec *spec, struct rm_error *err) {
         const struct config *config = client->rmd->config;
         const Rm__State *state = cluster_state(client->rmd->cluster);
-        cleanup_free char *behind = feature_level_behind(state, STATE_LEVEL_RESTART);
         struct jobspec_rules rules = {
                 .max_priority = client->admin ? JOBSPEC_PRIORITY_MAX : (int32_t) config->max_priority,
                 .max_groups = client->admin ? 0 : config->max_groups_per_job,
                 .max_capsules = most_capsules(state, config->max_capsules_per_core),
-                .level = state->level,
-                .behind = behind,
         };
         int r = jobspec_check(spec, &rules, err);
 
@@ -82,7 +78,7 @@ static void set_origin(const struct client *client, Rm__JobSpec *spec) {
         set_groups(spec, client);
 }
 
-/* These are older than UserLimits, and hold at every feature level. */
+/* A submission carries its limits in fields of its own; that of groups is checked before (check_spec()). */
 static void set_limits(const struct client *client, Rm__CmdJobSubmit *body) {
         Rm__UserLimits limits;
 
@@ -261,7 +257,7 @@ void request_migrate_job(struct client *client, const Rm__LocalRequest *request)
         body->cause = RM__MOVE_CAUSE__MOVE_CAUSE_ASKED;
         body->asked_uid = client->uid;
         body->one_at_a_time = !client->admin;
-        if (!client->admin && cluster_state(client->rmd->cluster)->level >= STATE_LEVEL_LIMITS)
+        if (!client->admin)
                 body->capsules_per_core = client->rmd->config->max_capsules_per_core;
         request_propose(client, request, &c.command);
 }
@@ -269,13 +265,8 @@ void request_migrate_job(struct client *client, const Rm__LocalRequest *request)
 /* What it may be is for the log to say, which knows what was asked for before. */
 void request_resize_job(struct client *client, const Rm__LocalRequest *request) {
         const Rm__ResizeJob *in = request->resize_job;
-        struct rm_error err = { 0 };
         struct command c;
 
-        if (!request_own_job(client, request->id, "resize-job", in->job))
-                return;
-        if (feature_level_need(cluster_state(client->rmd->cluster), STATE_LEVEL_RESIZE, "resize-job:", &err) < 0)
-                client_error(client, request->id, err.code, "%s", err.text);
-        else
+        if (request_own_job(client, request->id, "resize-job", in->job))
                 request_propose(client, request, command_job_resize(&c, in->job, in->ranks, client->user));
 }

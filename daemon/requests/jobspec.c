@@ -122,22 +122,12 @@ static int check_time_limit(const Rm__JobSpec *spec, const struct jobspec_rules 
         return spec->time_limit_usec <= (uint64_t) FIELD_MAX ? 0 : error_set(err, -EINVAL, "--time: at most 104249 days");
 }
 
-static int check_level(const struct jobspec_rules *rules, uint32_t level, const char *what, struct rm_error *err) {
-        if (rules->level >= level)
-                return 0;
-        return error_set(err, -EAGAIN, "%s needs feature level %u, and the cluster is at %u%s%s: try again %s", what, level,
-                         rules->level, rules->behind ? ", since rmd is older on " : "", rules->behind ? rules->behind : "",
-                         rules->behind ? "when it is updated there" : "in a moment");
-}
-
 static int check_on_node_loss(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
         switch (spec->on_node_loss) {
         case 0: /* abort */
-                return 0;
         case STATE_LOSS_RESTART:
-                return check_level(rules, STATE_LEVEL_RESTART, "--on-node-loss: 'restart'", err);
         case STATE_LOSS_FOLD:
-                return check_level(rules, STATE_LEVEL_CHECKPOINT, "--on-node-loss: 'fold'", err);
+                return 0;
         default:
                 return error_set(err, -EINVAL, "--on-node-loss: invalid value %u", spec->on_node_loss);
         }
@@ -167,7 +157,7 @@ static int check_rank_memory(const Rm__JobSpec *spec, const struct jobspec_rules
         if (spec->rank_memory_bytes > JOBSPEC_RANK_MEMORY_MAX_BYTES)
                 return error_set(err, -EINVAL, "--mem: more than %llu bytes for each rank",
                                  (unsigned long long) JOBSPEC_RANK_MEMORY_MAX_BYTES);
-        return spec->rank_memory_bytes == 0 ? 0 : check_level(rules, STATE_LEVEL_MEMORY, "--mem", err);
+        return 0;
 }
 
 static int check_checkpoint(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
@@ -177,38 +167,32 @@ static int check_checkpoint(const Rm__JobSpec *spec, const struct jobspec_rules 
                 return 0;
         if (usec != STATE_CHECKPOINT_AUTO && (usec < JOBSPEC_CHECKPOINT_MIN_USEC || usec > JOBSPEC_WAIT_MAX_USEC))
                 return error_set(err, -EINVAL, "--checkpoint: 'auto', or a time from 1 s to 366 days");
-        return check_level(rules, STATE_LEVEL_CHECKPOINT, "--checkpoint", err);
+        return 0;
 }
 
 static int check_checkpoint_files(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
-        if (!spec->checkpoint_files)
-                return 0;
-        if (spec->checkpoint_usec == 0)
+        if (spec->checkpoint_files && spec->checkpoint_usec == 0)
                 return error_set(err, -EINVAL, "--checkpoint-files: 'copy' needs --checkpoint");
-        return check_level(rules, STATE_LEVEL_CHECKPOINT, "--checkpoint-files", err);
+        return 0;
 }
 
 static int check_recover_wait(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
         if (spec->recover_wait_usec > JOBSPEC_WAIT_MAX_USEC)
                 return error_set(err, -EINVAL, "--recover-wait: at most 366 days");
-        return spec->recover_wait_usec == 0 ? 0 : check_level(rules, STATE_LEVEL_CHECKPOINT, "--recover-wait", err);
+        return 0;
 }
 
 static int check_checkpoint_at_limit(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
-        if (!spec->checkpoint_at_limit)
-                return 0;
-        if (spec->time_limit_usec == 0)
+        if (spec->checkpoint_at_limit && spec->time_limit_usec == 0)
                 return error_set(err, -EINVAL, "--checkpoint-at-limit is for jobs with a time limit (--time)");
-        return check_level(rules, STATE_LEVEL_CHECKPOINT, "--checkpoint-at-limit", err);
+        return 0;
 }
 
 static int check_active_ranks(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
-        if (spec->active_ranks == 0)
-                return 0;
         if (spec->active_ranks > spec->ranks)
                 return error_set(err, -EINVAL, "--max-ranks: the job begins with %u ranks, so it cannot have %u at most",
                                  spec->active_ranks, spec->ranks);
-        return check_level(rules, STATE_LEVEL_RESIZE, "--max-ranks", err);
+        return 0;
 }
 
 static int check_min_ranks(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
@@ -227,7 +211,7 @@ static int check_on_rank_loss(const Rm__JobSpec *spec, const struct jobspec_rule
                 return error_set(err, -EINVAL, "--on-rank-loss: invalid value %d", (int) spec->on_rank_loss);
         if (spec->active_ranks > 0)
                 return error_set(err, -EINVAL, "--on-rank-loss continue cannot be combined with --max-ranks");
-        return check_level(rules, STATE_LEVEL_RANK_LOSS, "--on-rank-loss continue", err);
+        return 0;
 }
 
 static int check_critical_ranks(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {

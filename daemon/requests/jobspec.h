@@ -32,8 +32,6 @@ struct jobspec_rules {
         int32_t max_priority; /* of who asks; at most JOBSPEC_PRIORITY_MAX */
         uint32_t max_groups; /* of a job of who asks; 0: as many as there are addresses for */
         uint64_t max_capsules; /* of a job with parked groups: all that its nodes could have; 0: no limit */
-        uint32_t level; /* the feature level of the log */
-        const char *behind; /* the nodes whose rmd does not know STATE_LEVEL_RESTART, for errors; NULL: none */
 };
 
 /* Set what is not the client's to say to what it means: a group size above the number of ranks is the number of ranks, and a job that never

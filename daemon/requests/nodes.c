@@ -8,7 +8,6 @@
 #include "daemon/requests/requests.h"
 #include "daemon/requests/views.h"
 #include "daemon/state/commands.h"
-#include "daemon/state/feature_level.h"
 
 #define NAMES_MAX 100U /* that may be given even where there are fewer nodes: so many get the usual answer */
 
@@ -129,7 +128,7 @@ void request_drain_node(struct client *client, const Rm__LocalRequest *request) 
         const Rm__DrainNode *in = request->drain_node;
         struct rm_error err = { 0 };
 
-        if (drain_check(cluster_state(client->rmd->cluster), in, &err) < 0)
+        if (drain_check(in, &err) < 0)
                 client_error(client, request->id, err.code, "%s", error_text(&err));
         else if (!refuse_names(client, request->id, "drain-node", in->names, in->n_names))
                 request_propose_all(client, request, in->n_names, drain_one);
@@ -152,11 +151,8 @@ static Rm__Command *remove_one(struct command *c, const struct client *client, c
 
 void request_remove_node(struct client *client, const Rm__LocalRequest *request) {
         const Rm__RemoveNode *in = request->remove_node;
-        struct rm_error err = { 0 };
 
-        if (feature_level_need(cluster_state(client->rmd->cluster), STATE_LEVEL_VOTERS, "remove-node:", &err) < 0)
-                client_error(client, request->id, err.code, "%s", error_text(&err));
-        else if (!refuse_names(client, request->id, "remove-node", in->names, in->n_names))
+        if (!refuse_names(client, request->id, "remove-node", in->names, in->n_names))
                 request_propose_all(client, request, in->n_names, remove_one);
 }
 
@@ -166,11 +162,8 @@ static Rm__Command *confirm_one(struct command *c, const struct client *client, 
 
 void request_confirm_lost(struct client *client, const Rm__LocalRequest *request) {
         const Rm__ConfirmLost *in = request->confirm_lost;
-        struct rm_error err = { 0 };
 
-        if (feature_level_need(cluster_state(client->rmd->cluster), STATE_LEVEL_FENCE, "confirm-lost:", &err) < 0)
-                client_error(client, request->id, err.code, "%s", error_text(&err));
-        else if (!refuse_names(client, request->id, "confirm-lost", in->names, in->n_names))
+        if (!refuse_names(client, request->id, "confirm-lost", in->names, in->n_names))
                 request_propose_all(client, request, in->n_names, confirm_one);
 }
 
@@ -185,7 +178,7 @@ void request_report_health(struct client *client, const Rm__LocalRequest *reques
         const Rm__ReportHealth *in = request->report_health;
         struct rm_error err = { 0 };
 
-        if (report_health_check(cluster_state(client->rmd->cluster), in, &err) < 0)
+        if (report_health_check(in, &err) < 0)
                 client_error(client, request->id, err.code, "%s", error_text(&err));
         else if (!refuse_names(client, request->id, "report-health", in->names, in->n_names))
                 request_propose_all(client, request, in->n_names, report_one);

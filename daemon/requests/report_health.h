@@ -7,7 +7,7 @@
 
 #define REPORT_HEALTH_SOURCE "report" /* unless another is named */
 
-/* -EINVAL: what is wrong, and what is allowed. -EAGAIN: the cluster has nodes that do not know conditions yet. */
-int report_health_check(const Rm__State *state, const Rm__ReportHealth *in, struct rm_error *err);
+/* -EINVAL: what is wrong, and what is allowed. */
+int report_health_check(const Rm__ReportHealth *in, struct rm_error *err);
 
 #endif

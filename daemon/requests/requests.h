@@ -13,7 +13,7 @@
 /* Where a request is answered. */
 enum route {
         ROUTE_HERE,    /* any node knows */
-        ROUTE_PROPOSE, /* any node whose state is current can propose it (below STATE_LEVEL_SESSIONS: as ROUTE_LEADER) */
+        ROUTE_PROPOSE, /* any node whose state is current can propose it */
         ROUTE_LEADER,  /* only the leader can */
         ROUTE_LEADER_NOW, /* likewise, and the client can do without */
         ROUTE_HEAD,    /* the node of the job's head */

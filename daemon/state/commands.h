@@ -124,7 +124,6 @@ Rm__Command *command_job_output_done(struct command *c, uint64_t job);
 
 /* ---- capsules: what their node tells ---- */
 Rm__Command *command_capsule_ready(struct command *c, uint64_t job, int32_t capsule, const char *node);
-/* `incarnation` 0: not told, as to those who do not know it (STATE_LEVEL_RESTART). */
 Rm__Command *command_capsule_gone(struct command *c, uint64_t job, int32_t capsule, uint64_t incarnation, const char *node);
 Rm__Command *command_capsule_obstacle(struct command *c, uint64_t job, int32_t capsule, const char *node, const char *text);
 Rm__CmdGroupEnd *command_group_end(struct command *c, uint64_t job, int32_t group, const char *node);
@@ -135,7 +134,7 @@ Rm__Command *command_move_commit(struct command *c, uint64_t move, uint64_t late
 Rm__Command *command_move_abort(struct command *c, uint64_t move, const char *error);
 /* Of `figures` the id and what was measured count. */
 Rm__Command *command_move_done(struct command *c, const Rm__Move *figures);
-/* These two from STATE_LEVEL_PAGES on. `text` "": it does not wait any more. */
+/* `text` "": it does not wait any more. */
 Rm__Command *command_move_waiting(struct command *c, uint64_t move, const char *text);
 Rm__Command *command_move_filled(struct command *c, uint64_t move, uint64_t fill_usec);
 

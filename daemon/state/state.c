@@ -94,7 +94,7 @@ static bool may_be_left_behind(const Rm__State *state, const Rm__Node *node) {
         return node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN && !state_is_voter(state, node->name);
 }
 
-static uint32_t lowest_level(const Rm__State *state, uint64_t down_usec) {
+uint32_t state_known_level(const Rm__State *state, uint64_t down_usec) {
         uint32_t level = state->n_nodes > 0 ? UINT32_MAX : 0;
 
         for (size_t i = 0; i < state->n_nodes; i++) {
@@ -107,13 +107,6 @@ static uint32_t lowest_level(const Rm__State *state, uint64_t down_usec) {
         return level;
 }
 
-uint32_t state_known_level(const Rm__State *state, uint64_t down_usec) {
-        uint32_t level = lowest_level(state, down_usec);
-
-        /* An rmd of an earlier level counts every node when it applies CmdLevel, and must come to the same result. */
-        return level >= STATE_LEVEL_WITHOUT_DOWN ? level : lowest_level(state, 0);
-}
-
 static int apply_level(struct apply *a) {
         uint32_t level = a->command->level->level;
 
@@ -122,15 +115,11 @@ static int apply_level(struct apply *a) {
         for (size_t i = 0; i < a->state->n_nodes; i++) {
                 const Rm__Node *node = a->state->nodes[i];
 
-                if (node->level < level && !(level >= STATE_LEVEL_WITHOUT_DOWN && may_be_left_behind(a->state, node)))
+                if (node->level < level && !may_be_left_behind(a->state, node))
                         return apply_refuse(a, -EBUSY, "level: node '%s' knows feature level %u, not %u", node->name, node->level,
                                             level);
         }
         a->state->level = level;
-        failures_advance(a); /* it begins here */
-        for (size_t i = 0; i < a->state->n_nodes; i++)
-                state_index_cores(a->index,
-                                  a->state->nodes[i]->name); /* jobs that are folded already: from here on that is in the state */
         return 0;
 }
 
@@ -230,8 +219,6 @@ int state_understands_state(const Rm__State *state, struct rm_error *err) {
 
 /* Leaders take care that a command is not stamped with an earlier time than the one before it; here it is made sure of. */
 static uint64_t advance_time(Rm__State *state, uint64_t time_usec) {
-        if (state->level < STATE_LEVEL_SESSIONS)
-                return time_usec;
         if (time_usec > state->time_usec)
                 state->time_usec = time_usec;
         return state->time_usec;
@@ -242,7 +229,7 @@ static void note_folds(struct apply *a) {
         size_t n;
         cleanup_free Rm__Job **jobs = state_index_take_changed(a->index, &n);
 
-        for (size_t i = 0; a->state->level >= STATE_LEVEL_FOLD && i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
                 uint32_t ranks;
 
                 if (!state_job_fold(a->index, jobs[i], &ranks))

@@ -10,33 +10,7 @@
 #include "common/error.h"
 #include "proto/state.pb-c.h"
 
-#define STATE_LEVEL 13U /* the highest feature level that this version knows, see CmdLevel */
-#define STATE_LEVEL_RESTART 2U /* from this one on: CmdJobRestart and what belongs to it */
-#define STATE_LEVEL_VOTERS 3U  /* several voters, removal of nodes, leases in the log */
-#define STATE_LEVEL_SESSIONS 3U /* from this one on: Command.origin, and the log's time is in the state */
-#define STATE_LEVEL_EPOCH 3U   /* likewise: a job's epoch */
-#define STATE_LEVEL_FENCE 3U   /* likewise: CmdNodeFence */
-#define STATE_LEVEL_END_BY_LOSS 3U /* likewise: a job whose mpirun has ended starts again if the loss of a node may be why */
-#define STATE_LEVEL_CODEC 4U   /* from this one on: what codecs saved in a move */
-#define STATE_LEVEL_MEMORY 4U  /* from this one on: memory that ranks are promised */
-#define STATE_LEVEL_PAGES 5U   /* from this one on: which way the memory of a moved group went, and when it had all of it */
-#define STATE_LEVEL_FOLD 6U    /* from this one on: since when a job is folded */
-#define STATE_LEVEL_SLOW 6U    /* likewise: for how long a group was slowed down before its freeze */
-#define STATE_LEVEL_POSTCOPY 7U /* from this one on: memory of a moved group that is still at its source */
-#define STATE_LEVEL_DEADLINE 8U /* from this one on: until when a drained node is to be empty */
-#define STATE_LEVEL_CONDITION 9U /* from this one on: conditions of nodes */
-#define STATE_LEVEL_CHECKPOINT 10U /* from this one on: checkpoints of jobs */
-#define STATE_LEVEL_DRILL 11U /* from this one on: drills of jobs */
-#define STATE_LEVEL_IMPORT 11U /* likewise: checkpoints that come back from a file */
-#define STATE_LEVEL_RESIZE 11U /* likewise: jobs that grow and shrink */
-#define STATE_LEVEL_RANK_LOSS 12U /* from this one on: jobs that go on without ranks that are lost */
-#define STATE_LEVEL_OWN_STATE 12U /* likewise: programs that restore themselves */
-#define STATE_LEVEL_PLACEABLE 12U /* likewise: what was let in can be placed */
-#define STATE_LEVEL_RESIZE_BACK 12U /* likewise: rmd takes back that a job is to grow */
-#define STATE_LEVEL_LIMITS 13U /* from this one on: what a user may have holds on every way in */
-#define STATE_LEVEL_UNRESTORED 13U /* likewise: a checkpoint stays where a restore has failed */
-#define STATE_LEVEL_WITHOUT_DOWN                                                                                                   \
-        3U /* the log is raised to this level, and to higher ones, also if a node that is DOWN knows less */
+#define STATE_LEVEL 1U /* the highest feature level that this version knows, see CmdLevel */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
 #define STATE_CONDITION_REASON_MAX_BYTES 256U
 #define STATE_MOVES_KEPT 1000U   /* ended moves that are remembered */
@@ -86,7 +60,7 @@ int state_understands(const Rm__Command *command, struct rm_error *err);
 /* The same of a whole state, with its feature level. */
 int state_understands_state(const Rm__State *state, struct rm_error *err);
 /* The feature level that all nodes of the cluster know; 0: there are none. Nodes that have been DOWN since before `down_usec` (real time; 0:
- * there are none) do not count from STATE_LEVEL_WITHOUT_DOWN on, unless they are voters. */
+ * there are none) do not count, unless they are voters. */
 uint32_t state_known_level(const Rm__State *state, uint64_t down_usec);
 
 /* Apply one command as entry `entry` of the log. `state` is changed in place, and `index`, which is of this state, with it. */
@@ -136,7 +110,7 @@ uint64_t node_critical_usec(const Rm__Node *node);
 struct state_failures {
         uint64_t losses;
         uint64_t foreseen; /* of them: announced by conditions */
-        uint64_t node_usec; /* for how long nodes were UP, all together; 0: not counted, or not yet (STATE_LEVEL_CHECKPOINT) */
+        uint64_t node_usec; /* for how long nodes were UP, all together; 0: not counted */
 };
 /* Until `now_usec`, by the log's clock; 0: until the last command. */
 void state_failures(const Rm__State *state, uint64_t now_usec, struct state_failures *ret_failures);
@@ -191,7 +165,7 @@ bool move_needs_source(const Rm__State *state, const Rm__Move *move);
  * Its mpirun has ended while this capsule, of a group, is on a node that has not said how its MPI daemon ended: if that node is lost, its
  * loss may be why, and the job starts again.
  */
-bool job_end_may_be_loss(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule);
+bool job_end_may_be_loss(const Rm__Job *job, const Rm__Capsule *capsule);
 /* The first node that the job was on, and has lost, that must be fenced before the job starts again; NULL: it does not wait for that. */
 const Rm__Node *job_fence_node(const Rm__State *state, const Rm__Job *job);
 /* "attempt 2 of 4 (node n3 is down): waits for cores": why it waits, with what else there is to say of one that starts again; malloc'ed. */

@@ -138,9 +138,8 @@ const char *checkpoint_name(uint64_t job, uint64_t checkpoint, char *buf) {
         return buf;
 }
 
-bool *checkpoint_addresses(const Rm__State *state, const Rm__Job *but, size_t *ret_n) {
+bool *checkpoint_addresses(const Rm__State *state, const Rm__Job *but) {
         bool *held = xcalloc(STATE_CAPSULES_MAX + 1, sizeof(*held));
-        size_t n = 0;
 
         for (size_t j = 0; j < state->n_jobs; j++)
                 for (size_t i = 0; state->jobs[j] != but && i < state->jobs[j]->n_checkpoints; i++) {
@@ -149,13 +148,10 @@ bool *checkpoint_addresses(const Rm__State *state, const Rm__Job *but, size_t *r
                         for (size_t k = 0; k < checkpoint->n_parts; k++) {
                                 uint32_t address = checkpoint->parts[k]->address;
 
-                                if (address <= STATE_CAPSULES_MAX && !held[address]) {
+                                if (address <= STATE_CAPSULES_MAX)
                                         held[address] = true;
-                                        n++;
-                                }
                         }
                 }
-        *ret_n = n;
         return held;
 }
 
@@ -519,7 +515,7 @@ int apply_checkpoint_uncopied(struct apply *a) {
         if (!part)
                 return a->result->error.code;
         /* Who sends it hears nothing more of one that has told the log of its copy before it told him. */
-        if (a->state->level >= STATE_LEVEL_UNRESTORED && names_have(part->stored, part->n_stored, in->node))
+        if (names_have(part->stored, part->n_stored, in->node))
                 return apply_refuse(a, -EALREADY, "checkpoint-uncopied: '%s' has its copy", in->node);
         if (!take_name(part->partners, &part->n_partners, in->node))
                 return apply_refuse(a, -ESRCH, "checkpoint-uncopied: '%s' is to have no copy", in->node);

@@ -97,7 +97,7 @@ int apply_node_condition(struct apply *a) {
                 message_set_string(&said->reason, in->reason);
                 message_set_string(&said->by, in->by);
         }
-        if (!was_well && node_condition(node) == RM__CONDITION__CONDITION_OK && a->state->level >= STATE_LEVEL_CHECKPOINT)
+        if (!was_well && node_condition(node) == RM__CONDITION__CONDITION_OK)
                 node->unwell_usec = a->time_usec;
         tell(a, node, in);
         if (!was_left)

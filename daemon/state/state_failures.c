@@ -25,8 +25,6 @@ static uint64_t node_usec(const Rm__State *state, uint64_t now_usec) {
 void failures_advance(struct apply *a) {
         Rm__State *state = a->state;
 
-        if (state->level < STATE_LEVEL_CHECKPOINT)
-                return;
         if (!state->failures) {
                 state->failures = xcalloc(1, sizeof(*state->failures));
                 rm__failures__init(state->failures);

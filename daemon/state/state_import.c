@@ -43,7 +43,7 @@ static bool divides_ranks_well(const Rm__JobSpec *spec, const Rm__Checkpoint *ch
         return true;
 }
 
-static int check_parts(const Rm__State *state, const Rm__JobSpec *spec, const Rm__Checkpoint *checkpoint, struct rm_error *err) {
+static int check_parts(const Rm__JobSpec *spec, const Rm__Checkpoint *checkpoint, struct rm_error *err) {
         uint64_t ranks = 0;
 
         if (checkpoint->id == 0 || checkpoint->id > INT64_MAX || checkpoint->n_parts < 2 ||
@@ -60,7 +60,7 @@ static int check_parts(const Rm__State *state, const Rm__JobSpec *spec, const Rm
             (checkpoint->resize && (checkpoint->resize->active == 0 || checkpoint->resize->active > spec->ranks ||
                                     checkpoint->resize->wanted > spec->ranks || spec->active_ranks > spec->ranks)))
                 return error_set(err, -EINVAL, "it does not say well how many of its ranks compute");
-        if (state->level >= STATE_LEVEL_PLACEABLE && ranks == spec->ranks && !divides_ranks_well(spec, checkpoint))
+        if (ranks == spec->ranks && !divides_ranks_well(spec, checkpoint))
                 return error_set(err, -EINVAL, "its groups are not all of %u ranks, or it has others than these",
                                  checkpoint->group_size);
         if (!lists_ranks_well(spec, checkpoint))
@@ -129,7 +129,7 @@ int state_check_import(const struct state_index *index, const Rm__Job *in, struc
 
         if (!in || !in->spec || in->n_checkpoints != 1 || in->id == 0 || in->id >= INT64_MAX || in->spec->n_argv == 0)
                 return error_set(err, -EINVAL, "it names no job with one checkpoint");
-        r = check_parts(state, in->spec, in->checkpoints[0], err);
+        r = check_parts(in->spec, in->checkpoints[0], err);
         if (r == 0 && job)
                 r = check_known(job, in, err);
         else if (r == 0 && state->n_jobs >= STATE_JOBS_MAX)

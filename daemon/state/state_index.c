@@ -55,7 +55,6 @@ struct state_index {
         Rm__Move **open_moves;    /* by id */
         size_t n_open_moves;
         uint64_t addresses[STATE_CAPSULES_MAX / 64 + 1]; /* a bit each */
-        size_t n_addresses;
 };
 
 /* ---- nodes ---- */
@@ -121,10 +120,6 @@ bool state_address_used(const struct state_index *index, uint32_t address) {
         return address_valid(address) && (index->addresses[address / 64] >> (address % 64) & 1);
 }
 
-size_t state_addresses_used(const struct state_index *index) {
-        return index->n_addresses;
-}
-
 /* ---- capsules ---- */
 
 static struct job_entry *find_job(const struct state_index *index, uint64_t id) {
@@ -155,7 +150,6 @@ static void discount(struct state_index *index, struct capsule_entry *entry) {
         }
         if (entry->address) {
                 set_address(index, entry->address, false);
-                index->n_addresses--;
         }
         entry->placed = false;
         entry->held = NULL;
@@ -192,7 +186,6 @@ static void count(struct state_index *index, struct capsule_entry *entry) {
         if (!ended && capsule->address) {
                 entry->address = capsule->address;
                 set_address(index, entry->address, true);
-                index->n_addresses++;
         }
         count_move(index, entry);
 }

@@ -52,7 +52,6 @@ size_t state_jobs_in(const struct state_index *index, Rm__JobState state);
 int state_check_import(const struct state_index *index, const Rm__Job *in, struct rm_error *err);
 
 bool state_address_used(const struct state_index *index, uint32_t address);
-size_t state_addresses_used(const struct state_index *index);
 
 /* ---- for state_apply() ---- */
 

@@ -89,9 +89,9 @@ int apply_job_ranks_told(struct apply *a);
 int apply_job_own_state(struct apply *a);
 int apply_job_requeue(struct apply *a);
 /* It is being placed, to go on from the checkpoint (NULL: from its beginning). */
-void job_resize_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *checkpoint);
+void job_resize_begin(Rm__Job *job, const Rm__Checkpoint *checkpoint);
 /* The same of the ranks that it has lost. */
-void job_rank_losses_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *checkpoint);
+void job_rank_losses_begin(Rm__Job *job, const Rm__Checkpoint *checkpoint);
 /* It ends: that mpirun says all went well is not enough. */
 void job_rank_losses_judge(Rm__Job *job);
 /* Before it changes which nodes there are or are UP, and once the level allows it: count the time until now. */
@@ -156,8 +156,8 @@ struct unrestored {
  * be read; else it is held. */
 void job_unrestored(struct apply *a, Rm__Job *job, const struct unrestored *why);
 /* For each address, whether a checkpoint of some job needs it: an array of STATE_CAPSULES_MAX + 1,
- * malloc'ed; `ret_n`: how many. `but`: those of this job do not count; NULL ok. */
-bool *checkpoint_addresses(const Rm__State *state, const Rm__Job *but, size_t *ret_n);
+ * malloc'ed. `but`: those of this job do not count; NULL ok. */
+bool *checkpoint_addresses(const Rm__State *state, const Rm__Job *but);
 /* Its final state. */
 void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state);
 /* These nodes are kept free for it, and no others. */

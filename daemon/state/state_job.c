@@ -204,11 +204,9 @@ static int check_checkpoint(struct apply *a, const Rm__CmdJobPlace *in, const Rm
 }
 
 /* Those that it comes back with need no new ones. An address of a capsule may be held as well. */
-static bool has_addresses(const struct apply *a, const Rm__CmdJobPlace *in, const bool *held, size_t n_held) {
+static bool has_addresses(const struct apply *a, const Rm__CmdJobPlace *in, const bool *held) {
         size_t n_free = 0;
 
-        if (a->state->level < STATE_LEVEL_PLACEABLE)
-                return in->n_group_nodes + n_held < STATE_CAPSULES_MAX - state_addresses_used(a->index);
         if (in->checkpoint)
                 return true;
         for (uint32_t address = 1; address <= STATE_CAPSULES_MAX; address++)
@@ -237,7 +235,7 @@ static int check_capsules(struct apply *a, const Rm__CmdJobPlace *in, const Rm__
         return 0;
 }
 
-static int check_place(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job *job, const bool *held, size_t n_held) {
+static int check_place(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job *job, const bool *held) {
         uint64_t ranks = 0;
         int r;
 
@@ -245,7 +243,7 @@ static int check_place(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job
                 return apply_refuse(a, -EBUSY, "place: job %" PRIu64 " is not pending", job->id);
         if (in->n_group_nodes == 0 || in->n_group_nodes != in->n_group_ranks)
                 return apply_refuse(a, -EINVAL, "place: groups and nodes of job %" PRIu64 " do not match", job->id);
-        if (!has_addresses(a, in, held, n_held))
+        if (!has_addresses(a, in, held))
                 return apply_refuse(a, -EAGAIN, "place: no addresses left for the %zu groups of job %" PRIu64, in->n_group_nodes,
                                     job->id);
         r = check_node(a, in->head_node);
@@ -328,10 +326,8 @@ int apply_job_place(struct apply *a) {
         const Rm__Checkpoint *checkpoint = job && in->checkpoint ? job_checkpoint(job, in->checkpoint) : NULL;
         char name[48];
         /* Its own checkpoints are forgotten if it does not go on from one of them. */
-        bool begins_anew = !in->checkpoint && a->state->level >= STATE_LEVEL_PLACEABLE;
-        size_t n_held;
-        cleanup_free bool *held = checkpoint_addresses(a->state, begins_anew ? job : NULL, &n_held);
-        int r = job ? check_place(a, in, job, held, n_held) : -ENOENT;
+        cleanup_free bool *held = checkpoint_addresses(a->state, in->checkpoint ? NULL : job);
+        int r = job ? check_place(a, in, job, held) : -ENOENT;
 
         if (r == 0)
                 r = check_capsules(a, in, job);
@@ -348,13 +344,13 @@ int apply_job_place(struct apply *a) {
         if (!checkpoint) /* what was saved before is of other groups, at other addresses */
                 job_checkpoints_forget(job);
         job->group_size = in->group_size;
-        job_resize_begin(a, job, checkpoint);
-        job_rank_losses_begin(a, job, checkpoint);
+        job_resize_begin(job, checkpoint);
+        job_rank_losses_begin(job, checkpoint);
         job->state = RM__JOB_STATE__JOB_STARTING;
         state_index_job(a->index, job->id);
         if (job->attempt == 0)
                 job->attempt = 1;
-        job->epoch = a->state->level >= STATE_LEVEL_EPOCH ? ++a->state->last_epoch : 0;
+        job->epoch = ++a->state->last_epoch;
         job->age = 0;
         message_set_string(&job->reason, NULL);
         message_set_string(&job->policy, in->policy);
@@ -449,7 +445,7 @@ static bool is_on_lost_node(const Rm__State *state, const Rm__Capsule *capsule) 
 static bool capsule_is_done(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule) {
         if (capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE)
                 return true;
-        return is_on_lost_node(state, capsule) && !job_end_may_be_loss(state, job, capsule);
+        return is_on_lost_node(state, capsule) && !job_end_may_be_loss(job, capsule);
 }
 
 static void job_finish(struct apply *a, Rm__Job *job) {
@@ -467,7 +463,7 @@ static void job_finish(struct apply *a, Rm__Job *job) {
 /* Whether it has ended, or starts again, is open. */
 static bool waits_for_lost_node(const Rm__State *state, const Rm__Job *job) {
         for (size_t k = 0; k < job->n_capsules; k++)
-                if (job_end_may_be_loss(state, job, job->capsules[k]) && is_on_lost_node(state, job->capsules[k]))
+                if (job_end_may_be_loss(job, job->capsules[k]) && is_on_lost_node(state, job->capsules[k]))
                         return true;
         return false;
 }
@@ -535,7 +531,7 @@ int apply_job_exit(struct apply *a) {
                 return apply_refuse(a, -EALREADY, "job-exit: job %" PRIu64 " does not run", job->id);
         if (in->final_state != RM__JOB_STATE__JOB_PENDING && !state_is_final(in->final_state))
                 return apply_refuse(a, -EINVAL, "job-exit: %d is not a final state", (int) in->final_state);
-        if (a->state->level >= STATE_LEVEL_UNRESTORED && job_is_restored(job) && is_loss(in)) {
+        if (job_is_restored(job) && is_loss(in)) {
                 job_unrestored(a, job, &(struct unrestored) { .text = in->reason, .passing = true });
                 return 0;
         }
@@ -553,10 +549,9 @@ int apply_job_exit(struct apply *a) {
 }
 
 /* A job that goes on without ranks that are lost does not do so without an MPI daemon, with which mpirun ends: as with a node that is lost. */
-static bool restarts_without_daemon(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule,
-                                    const Rm__CmdGroupEnd *in) {
-        return state->level >= STATE_LEVEL_RANK_LOSS && job->spec->on_rank_loss == RM__RANK_LOSS__RANK_LOSS_CONTINUE &&
-               (in->lost || in->killed) && job_end_may_be_loss(state, job, capsule);
+static bool restarts_without_daemon(const Rm__Job *job, const Rm__Capsule *capsule, const Rm__CmdGroupEnd *in) {
+        return job->spec->on_rank_loss == RM__RANK_LOSS__RANK_LOSS_CONTINUE && (in->lost || in->killed) &&
+               job_end_may_be_loss(job, capsule);
 }
 
 /* mpirun's word counts, unless it is that all went well: it also says so when it has lost a daemon. */
@@ -571,7 +566,7 @@ int apply_group_end(struct apply *a) {
                 return apply_refuse(a, -EBUSY, "group-end: job %" PRIu64 " is not completing", job->id);
         if (in->exit_code < 1 || in->exit_code > 255)
                 return apply_refuse(a, -EINVAL, "group-end: %" PRId32 " is not the exit code of a failure", in->exit_code);
-        if (restarts_without_daemon(a->state, job, capsule, in)) {
+        if (restarts_without_daemon(job, capsule, in)) {
                 job_restart(a, job, in->reason);
                 return 0;
         }
@@ -598,7 +593,7 @@ int apply_capsule_gone(struct apply *a) {
                 return apply_refuse(a, -ESRCH, "capsule-gone: the capsule is not on that node");
         if (job->state != RM__JOB_STATE__JOB_COMPLETING && job->state != RM__JOB_STATE__JOB_RECOVERING)
                 return apply_refuse(a, -EBUSY, "capsule-gone: job %" PRIu64 " is not completing", job->id);
-        if (in->incarnation && in->incarnation != capsule->incarnation)
+        if (in->incarnation != capsule->incarnation)
                 return apply_refuse(a, -ESTALE, "capsule-gone: the capsule is another by now");
         capsule->state = RM__CAPSULE_STATE__CAPSULE_GONE;
         state_index_capsule(a->index, job->id, capsule->index);

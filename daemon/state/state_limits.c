@@ -51,7 +51,7 @@ static struct share share_of(const Rm__State *state, uint32_t uid) {
                 }
                 share.open++;
                 share.open_ranks += job->spec->ranks;
-                if (state->level >= STATE_LEVEL_LIMITS && is_drilled(job))
+                if (is_drilled(job))
                         share.open_ranks += job->spec->ranks;
         }
         return share;
@@ -59,9 +59,6 @@ static struct share share_of(const Rm__State *state, uint32_t uid) {
 
 int limits_admit(struct apply *a, const char *what, const Rm__UserLimits *limits, const Rm__JobSpec *spec,
                  const struct limits_demand *more) {
-        /* Refusals are kept in the state (SessionResult), where an rmd of an earlier level must
-         * come to the same text. */
-        const char *counted = a->state->level >= STATE_LEVEL_LIMITS ? " (parked ranks, spare ones and copies of drills count)" : "";
         struct share share;
 
         if (!limits)
@@ -75,8 +72,9 @@ int limits_admit(struct apply *a, const char *what, const Rm__UserLimits *limits
         if (more->ranks > 0 && limits->ranks > 0 && share.open_ranks + more->ranks > limits->ranks)
                 return apply_refuse(a, -EDQUOT,
                                     "%sthe jobs of %s that have not ended have %" PRIu64
-                                    " ranks%s; with %u more they are over the limit of %" PRIu64 " ([job] max_ranks_per_user)",
-                                    what, spec->user, share.open_ranks, counted, more->ranks, limits->ranks);
+                                    " ranks (parked ranks, spare ones and copies of drills count); with %u more they are over the "
+                                    "limit of %" PRIu64 " ([job] max_ranks_per_user)",
+                                    what, spec->user, share.open_ranks, more->ranks, limits->ranks);
         if (limits->groups > 0 && more->groups > limits->groups)
                 return apply_refuse(a, -EDQUOT, "%sit has %zu groups, and a job of %s may have %u ([job] max_groups_per_job)", what,
                                     more->groups, spec->user, limits->groups);
@@ -139,7 +137,7 @@ void limits_forget_checkpoints(struct apply *a, const Rm__Job *but) {
         uint32_t uid = but->spec->uid;
         Rm__Job *job;
 
-        if (a->state->level < STATE_LEVEL_LIMITS || but->n_checkpoints == 0)
+        if (but->n_checkpoints == 0)
                 return;
         while (held_by_ended(a->state, uid) > STATE_USER_HELD_MAX && (job = first_ended(a->state, uid, but, true))) {
                 job_checkpoints_forget(job);

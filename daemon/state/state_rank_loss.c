@@ -33,13 +33,13 @@ bool rank_losses_finished(const Rm__RankLosses *losses, int32_t group) {
 /* ---- changes ---- */
 
 /* From a checkpoint it goes on as its ranks remember it. */
-void job_rank_losses_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *checkpoint) {
+void job_rank_losses_begin(Rm__Job *job, const Rm__Checkpoint *checkpoint) {
         const Rm__RankLosses *saved = checkpoint ? checkpoint->rank_losses : NULL;
 
         if (job->rank_losses)
                 rm__rank_losses__free_unpacked(job->rank_losses, NULL);
         job->rank_losses = NULL;
-        if (job->spec->on_rank_loss != RM__RANK_LOSS__RANK_LOSS_CONTINUE || a->state->level < STATE_LEVEL_RANK_LOSS)
+        if (job->spec->on_rank_loss != RM__RANK_LOSS__RANK_LOSS_CONTINUE)
                 return;
         if (saved) {
                 job->rank_losses = (Rm__RankLosses *) message_copy(&saved->base);

@@ -38,7 +38,7 @@ uint32_t job_capsule_cores(const Rm__Job *job, const Rm__Capsule *capsule) {
 /* ---- changes ---- */
 
 /* No change is under way, and whatever its ranks know of is of an earlier number. */
-void job_resize_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *checkpoint) {
+void job_resize_begin(Rm__Job *job, const Rm__Checkpoint *checkpoint) {
         const Rm__Resize *saved = checkpoint ? checkpoint->resize : NULL;
         uint64_t last = job->resize ? job->resize->epoch : 0;
         bool by_hand = job->resize && job->resize->by_hand;
@@ -46,7 +46,7 @@ void job_resize_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *check
         if (job->resize)
                 rm__resize__free_unpacked(job->resize, NULL);
         job->resize = NULL;
-        if (job->spec->active_ranks == 0 || a->state->level < STATE_LEVEL_RESIZE)
+        if (job->spec->active_ranks == 0)
                 return;
         job->resize = xcalloc(1, sizeof(*job->resize));
         rm__resize__init(job->resize);
@@ -56,8 +56,8 @@ void job_resize_begin(struct apply *a, Rm__Job *job, const Rm__Checkpoint *check
 }
 
 /* By rmd itself: one that has not begun to grow need not. Whoever has asked for a number by hand gets it. */
-static bool is_taken_back(const struct apply *a, const Rm__CmdJobResize *in, const Rm__Resize *resize) {
-        return a->state->level >= STATE_LEVEL_RESIZE_BACK && resize->wanted != 0 && !resize->begun && in->ranks == resize->active;
+static bool is_taken_back(const Rm__CmdJobResize *in, const Rm__Resize *resize) {
+        return resize->wanted != 0 && !resize->begun && in->ranks == resize->active;
 }
 
 static int check_resize(struct apply *a, const Rm__CmdJobResize *in, const Rm__Job *job) {
@@ -71,7 +71,7 @@ static int check_resize(struct apply *a, const Rm__CmdJobResize *in, const Rm__J
                 return apply_refuse(a, -EALREADY, "resize-job: job %" PRIu64 " has already ended", job->id);
         if (!resize || job->state != RM__JOB_STATE__JOB_RUNNING || job->cancel || resize->ending)
                 return apply_refuse(a, -EBUSY, "resize-job: job %" PRIu64 " does not run", job->id);
-        if (!in->by[0] && (resize->by_hand || in->ranks == 0 || (resize->wanted != 0 && !is_taken_back(a, in, resize))))
+        if (!in->by[0] && (resize->by_hand || in->ranks == 0 || (resize->wanted != 0 && !is_taken_back(in, resize))))
                 return apply_refuse(a, -EBUSY, "resize-job: job %" PRIu64 " has the number of ranks that was asked for", job->id);
         if (in->ranks == 0)
                 return 0;

@@ -25,8 +25,7 @@ void job_recover(struct apply *a, Rm__Job *job) {
         state_index_forget(a->index, job->id); /* it points at the capsules */
         job_drop_capsules(job);
         job->state = RM__JOB_STATE__JOB_PENDING;
-        if (a->state->level >= STATE_LEVEL_CHECKPOINT)
-                job->pending_since_usec = a->time_usec;
+        job->pending_since_usec = a->time_usec;
         state_index_job(a->index, job->id);
         if (job->cancel) {
                 job->exit_code = 128 + (int32_t) job->cancel_signal;
@@ -49,14 +48,14 @@ static const Rm__Capsule *unheard_on(const Rm__Job *job, const char *node) {
         return NULL;
 }
 
-static bool may_have_ended_by(const Rm__State *state, const Rm__Job *job, const char *node) {
+static bool may_have_ended_by(const Rm__Job *job, const char *node) {
         const Rm__Capsule *capsule = unheard_on(job, node);
 
-        return capsule && job_end_may_be_loss(state, job, capsule);
+        return capsule && job_end_may_be_loss(job, capsule);
 }
 
 static int check_restart(struct apply *a, const Rm__CmdJobRestart *in, const Rm__Job *job) {
-        bool by_loss = may_have_ended_by(a->state, job, in->node);
+        bool by_loss = may_have_ended_by(job, in->node);
 
         if (!job_running(job) && !by_loss)
                 return apply_refuse(a, -EALREADY, "restart: job %" PRIu64 " does not run", job->id);
@@ -177,14 +176,14 @@ static void leave_behind(struct apply *a, Rm__Job *job, const char *node) {
 void jobs_lose_boot(struct apply *a, const char *node) {
         cleanup_free char *reason = xasprintf("node %s was started anew", node);
 
-        for (size_t i = 0; a->state->level >= STATE_LEVEL_END_BY_LOSS && i < a->state->n_jobs; i++) {
+        for (size_t i = 0; i < a->state->n_jobs; i++) {
                 Rm__Job *job = a->state->jobs[i];
                 const Rm__Capsule *unheard = unheard_on(job, node);
                 Rm__CmdJobRestart restart = RM__CMD_JOB_RESTART__INIT;
 
                 if (job->state != RM__JOB_STATE__JOB_COMPLETING || !unheard)
                         continue;
-                if (!job_end_may_be_loss(a->state, job, unheard)) {
+                if (!job_end_may_be_loss(job, unheard)) {
                         job_fail_unheard(job, unheard);
                         continue;
                 }
@@ -211,7 +210,7 @@ int apply_job_restart(struct apply *a) {
         r = under_way ? 0 : check_restart(a, in, job);
         if (r < 0)
                 return r;
-        if (!under_way && a->state->level >= STATE_LEVEL_UNRESTORED && job_is_restored(job))
+        if (!under_way && job_is_restored(job))
                 job_unrestored(a, job, &(struct unrestored) { .text = in->reason, .passing = true });
         else if (!under_way)
                 begin_recovery(a, in, job);

@@ -121,11 +121,11 @@ bool move_needs_source(const Rm__State *state, const Rm__Move *move) {
                capsule->incarnation == move->incarnation;
 }
 
-bool job_end_may_be_loss(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule) {
+bool job_end_may_be_loss(const Rm__Job *job, const Rm__Capsule *capsule) {
         bool by_itself = job->final_state == RM__JOB_STATE__JOB_COMPLETED || job->final_state == RM__JOB_STATE__JOB_FAILED;
 
-        return state->level >= STATE_LEVEL_END_BY_LOSS && job->state == RM__JOB_STATE__JOB_COMPLETING && by_itself &&
-               is_restartable(job) && capsule->index != STATE_HEAD && capsule->state != RM__CAPSULE_STATE__CAPSULE_GONE;
+        return job->state == RM__JOB_STATE__JOB_COMPLETING && by_itself && is_restartable(job) && capsule->index != STATE_HEAD &&
+               capsule->state != RM__CAPSULE_STATE__CAPSULE_GONE;
 }
 
 const Rm__Node *job_fence_node(const Rm__State *state, const Rm__Job *job) {
@@ -133,8 +133,7 @@ const Rm__Node *job_fence_node(const Rm__State *state, const Rm__Job *job) {
 
         for (size_t k = 0; k < job->n_capsules; k++) {
                 const Rm__Capsule *capsule = job->capsules[k];
-                bool counts =
-                        restarts ? capsule->state != RM__CAPSULE_STATE__CAPSULE_GONE : job_end_may_be_loss(state, job, capsule);
+                bool counts = restarts ? capsule->state != RM__CAPSULE_STATE__CAPSULE_GONE : job_end_may_be_loss(job, capsule);
                 const Rm__Node *node = counts ? state_node(state, capsule->node) : NULL;
 
                 if (node && node->fence[0])

@@ -11,8 +11,10 @@ void __wrap_state_apply(Rm__State *state, struct state_index *indexed, uint64_t 
                         struct state_result *ret);
 int __real_raftlog_propose(struct raftlog *log, const Rm__Command *command, raftlog_done_fn done, void *userdata);
 int __wrap_raftlog_propose(struct raftlog *log, const Rm__Command *command, raftlog_done_fn done, void *userdata);
-int __real_leading_propose(struct leading *leading, Rm__Command *command, raftlog_done_fn done, void *context);
-int __wrap_leading_propose(struct leading *leading, Rm__Command *command, raftlog_done_fn done, void *context);
+int __real_leading_propose(struct leading *leading, Rm__Command *command, raftlog_done_fn done, void *context,
+                           struct rm_error *err);
+int __wrap_leading_propose(struct leading *leading, Rm__Command *command, raftlog_done_fn done, void *context,
+                           struct rm_error *err);
 void __real_leading_serve(struct leading *leading, const char *node, const Rm__Propose *propose);
 void __wrap_leading_serve(struct leading *leading, const char *node, const Rm__Propose *propose);
 int __real_raft_assign(struct raft *r, struct raft_change *req, raft_id id, int role, raft_change_cb cb);
@@ -58,11 +60,12 @@ int __wrap_raftlog_propose(struct raftlog *log, const Rm__Command *command, raft
         return __real_raftlog_propose(log, command, done, userdata);
 }
 
-int __wrap_leading_propose(struct leading *leading, Rm__Command *command, raftlog_done_fn done, void *context) {
+int __wrap_leading_propose(struct leading *leading, Rm__Command *command, raftlog_done_fn done, void *context,
+                           struct rm_error *err) {
         int r;
 
         operation = command->time_usec;
-        r = __real_leading_propose(leading, command, done, context);
+        r = __real_leading_propose(leading, command, done, context, err);
         operation = 0;
         return r;
 }

@@ -35,17 +35,17 @@ static bool placed_differ(const Rm__State *state, const struct state_index *a, c
 }
 
 /* The state says since when it is folded if, and only if, it is. */
-static bool fold_differs(const Rm__State *state, const struct state_index *index, const Rm__Job *job) {
+static bool fold_differs(const struct state_index *index, const Rm__Job *job) {
         uint32_t ranks;
 
-        return state->level >= STATE_LEVEL_FOLD && (state_job_fold(index, job, &ranks) != NULL) != (job->fold_since_usec != 0);
+        return (state_job_fold(index, job, &ranks) != NULL) != (job->fold_since_usec != 0);
 }
 
 static bool jobs_differ(const Rm__State *state, const struct state_index *a, const struct state_index *b) {
         for (size_t i = 0; i < state->n_jobs; i++) {
                 const Rm__Job *job = state->jobs[i];
 
-                if (strcmp(state_job_word(a, job), state_job_word(b, job)) != 0 || fold_differs(state, b, job))
+                if (strcmp(state_job_word(a, job), state_job_word(b, job)) != 0 || fold_differs(b, job))
                         return true;
                 for (size_t k = 0; k < job->n_capsules; k++) {
                         int32_t capsule = job->capsules[k]->index;
@@ -59,7 +59,7 @@ static bool jobs_differ(const Rm__State *state, const struct state_index *a, con
         for (int i = RM__JOB_STATE__JOB_PENDING; i <= RM__JOB_STATE__JOB_NODE_FAIL; i++)
                 if (state_jobs_in(a, (Rm__JobState) i) != state_jobs_in(b, (Rm__JobState) i))
                         return true;
-        return state_addresses_used(a) != state_addresses_used(b);
+        return false;
 }
 
 static bool moves_differ(const struct state_index *a, const struct state_index *b) {

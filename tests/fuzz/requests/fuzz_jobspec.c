@@ -184,7 +184,7 @@ static void submit_and_show(Rm__JobSpec *spec) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes) {
-        static const struct jobspec_rules rules = { .max_priority = JOBSPEC_PRIORITY_MAX, .level = STATE_LEVEL };
+        static const struct jobspec_rules rules = { .max_priority = JOBSPEC_PRIORITY_MAX };
         Rm__JobSpec *spec = any_spec(data, size_bytes);
         struct rm_error err = { 0 };
 

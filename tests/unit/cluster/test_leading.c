@@ -4,6 +4,7 @@
 
 #include "daemon/cluster/leading.h"
 #include "daemon/state/commands.h"
+#include "daemon/state/feature_level.h"
 
 #define LOG 7U
 #define TIMEOUT_USEC UINT64_C(500000)
@@ -120,6 +121,10 @@ static void fake_init(struct fake *fake) {
 }
 
 static struct leading *lead(struct fake *fake, uint64_t last_time_usec) {
+        static const struct feature_field later[] = {
+                { &rm__command__descriptor, 80, 2 }, /* job_restart */
+                { NULL, 0, 0 },
+        };
         static const struct mesh_ops mesh = { .send = mesh_send,
                                               .pending_bytes = mesh_pending_bytes,
                                               .reset = mesh_reset,
@@ -134,7 +139,8 @@ static struct leading *lead(struct fake *fake, uint64_t last_time_usec) {
                                                .mesh = fake,
                                                .last_time_usec = last_time_usec,
                                                .node_timeout_usec = TIMEOUT_USEC,
-                                               .voter_timeout_usec = VOTER_TIMEOUT_USEC };
+                                               .voter_timeout_usec = VOTER_TIMEOUT_USEC,
+                                               .later = later };
 
         return leading_create(&config, &ops, fake);
 }
@@ -249,16 +255,21 @@ static void on_done(void *userdata, const struct raftlog_outcome *outcome) {
 static void propose(struct leading *leading, struct done *done) {
         struct command c;
 
-        assert_int_equal(leading_propose(leading, command_note(&c, "x"), on_done, done), 0);
+        assert_int_equal(leading_propose(leading, command_note(&c, "x"), on_done, done, NULL), 0);
+}
+
+static void serve_command(struct leading *leading, const char *node, uint32_t id, Rm__Command *command) {
+        Rm__Propose propose = RM__PROPOSE__INIT;
+
+        propose.id = id;
+        propose.command = command;
+        leading_serve(leading, node, &propose);
 }
 
 static void serve(struct leading *leading, const char *node, uint32_t id) {
-        Rm__Propose propose = RM__PROPOSE__INIT;
         struct command c;
 
-        propose.id = id;
-        propose.command = command_note(&c, "y");
-        leading_serve(leading, node, &propose);
+        serve_command(leading, node, id, command_note(&c, "y"));
 }
 
 static void test_serves(void **state) {
@@ -395,27 +406,32 @@ static void test_voter_is_told_only(void **state) {
 /* A node whose rmd knows a lower feature level keeps the log at that one until it is updated; and is not taken back at it afterwards. */
 static void test_older_node(void **state) {
         struct fake fake;
+        struct rm_error err = { 0 };
         struct leading *leading;
         struct command c;
 
         (void) state;
         fake_init(&fake);
         for (size_t i = 0; i < ARRAY_SIZE(fake.nodes); i++)
-                fake.nodes[i].description.level = 1;
+                fake.nodes[i].description.level = STATE_LEVEL - 1;
         leading = lead(&fake, 0);
         leading_beat(leading);
         commit(&fake, leading);
         connect_node(&fake, leading, "n2");
         commit(&fake, leading);
-        assert_int_equal(fake.state->level, 1);
+        assert_int_equal(fake.state->level, STATE_LEVEL - 1);
         /* This node is updated; n2 is not. */
         fake.nodes[0].description.level = STATE_LEVEL;
         leading_beat(leading);
         commit(&fake, leading);
         assert_int_equal(state_node(fake.state, "n1")->level, STATE_LEVEL);
-        assert_int_equal(fake.state->level, 1);
-        assert_int_equal(leading_propose(leading, command_job_restart(&c, 7, 2, "n2", "why", true), NULL, NULL), -EAGAIN);
-        assert_int_equal(leading_propose(leading, command_capsule_gone(&c, 7, 0, 12, "n2"), NULL, NULL), -EAGAIN);
+        assert_int_equal(fake.state->level, STATE_LEVEL - 1);
+        assert_int_equal(leading_propose(leading, command_job_restart(&c, 7, 2, "n2", "why", true), NULL, NULL, &err), -EAGAIN);
+        assert_non_null(strstr(error_text(&err), "'job_restart' needs feature level 2"));
+        serve_command(leading, "n2", 6, &c.command);
+        assert_int_equal(fake.sent[fake.n_sent - 1]->propose_reply->id, 6);
+        assert_int_equal(fake.sent[fake.n_sent - 1]->propose_reply->code, -EAGAIN);
+        assert_string_equal(fake.sent[fake.n_sent - 1]->propose_reply->text, error_text(&err));
         assert_int_equal(fake.n_log, 0);
         /* It goes, is updated and comes back. */
         disconnect_node(&fake, leading, "n2");
@@ -427,7 +443,7 @@ static void test_older_node(void **state) {
         assert_int_equal(fake.state->level, STATE_LEVEL);
         /* And with the older rmd again. */
         disconnect_node(&fake, leading, "n2");
-        find(&fake, "n2")->description.level = 1;
+        find(&fake, "n2")->description.level = STATE_LEVEL - 1;
         connect_node(&fake, leading, "n2");
         commit(&fake, leading);
         assert_int_equal(state_node(fake.state, "n2")->level, STATE_LEVEL);
@@ -445,13 +461,13 @@ static struct leading *begin_beside_dead(struct fake *fake, uint64_t since_usec)
 
         fake_init(fake);
         for (size_t i = 0; i < ARRAY_SIZE(fake->nodes); i++)
-                fake->nodes[i].description.level = STATE_LEVEL_WITHOUT_DOWN - 1;
+                fake->nodes[i].description.level = STATE_LEVEL - 1;
         leading = lead(fake, 0);
         leading_beat(leading);
         commit(fake, leading);
         connect_node(fake, leading, "n2");
         commit(fake, leading);
-        assert_int_equal(fake->state->level, STATE_LEVEL_WITHOUT_DOWN - 1);
+        assert_int_equal(fake->state->level, STATE_LEVEL - 1);
         disconnect_node(fake, leading, "n2");
         leading_destroy(leading, -EHOSTUNREACH);
         (void) command_node_health(&c, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN, "gone");
@@ -474,7 +490,7 @@ static void test_clock_ahead(void **state) {
 
         (void) state;
         assert_int_equal(state_node(fake.state, "n1")->level, STATE_LEVEL);
-        assert_int_equal(fake.state->level, STATE_LEVEL_WITHOUT_DOWN - 1);
+        assert_int_equal(fake.state->level, STATE_LEVEL - 1);
         sleep_for(VOTER_TIMEOUT_USEC / 2);
         leading_beat(leading);
         assert_int_equal(fake.n_log, 0);

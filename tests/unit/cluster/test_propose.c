@@ -30,6 +30,7 @@ struct fake {
         struct proposals *proposals;
         enum propose_route route;
         int log_code, send_code;
+        const char *log_text; /* why the log does not take it; NULL: it does not say */
         Rm__State *state; /* of this node, */
         struct state_index *index;
         Rm__Command *sent[256]; /* to the leader or into our log, in order */
@@ -63,12 +64,12 @@ static void keep(struct fake *f, const Rm__Command *command, uint32_t id, raftlo
         f->sent[f->n_sent++] = (Rm__Command *) message_copy(&command->base);
 }
 
-static int log_it(void *userdata, Rm__Command *command, raftlog_done_fn done, void *context) {
+static int log_it(void *userdata, Rm__Command *command, raftlog_done_fn done, void *context, struct rm_error *err) {
         struct fake *f = userdata;
 
         if (f->log_code == 0)
                 keep(f, command, 0, done, context);
-        return f->log_code;
+        return f->log_text ? error_set(err, f->log_code, "%s", f->log_text) : f->log_code;
 }
 
 static int send_it(void *userdata, const Rm__PeerMessage *message) {
@@ -87,7 +88,7 @@ static const char *get_self(void *userdata) {
         return "n2";
 }
 
-static void fake_init(struct fake *f, uint32_t level, enum propose_route route) {
+static void fake_init(struct fake *f, enum propose_route route) {
         static const struct proposals_ops ops = {
                 .route = get_route, .log = log_it, .send = send_it, .get_state = get_state, .self = get_self
         };
@@ -96,7 +97,6 @@ static void fake_init(struct fake *f, uint32_t level, enum propose_route route) 
         f->base = event_base_new();
         f->route = route;
         f->state = state_create("testers");
-        f->state->level = level;
         f->index = state_index_create(f->state);
         f->proposals = proposals_create(f->base, TIMEOUT_USEC, &ops, f);
 }
@@ -161,7 +161,7 @@ static void test_sent_again(void **state) {
         struct answer a[3] = { 0 };
         struct fake f;
 
-        fake_init(&f, STATE_LEVEL_SESSIONS, PROPOSE_THERE);
+        fake_init(&f, PROPOSE_THERE);
         propose(&f, "0", &a[0]);
         propose(&f, "1", &a[1]);
         propose(&f, "2", &a[2]);
@@ -190,7 +190,7 @@ static void test_found_in_the_state(void **state) {
         struct answer a[3] = { 0 };
         struct fake f;
 
-        fake_init(&f, STATE_LEVEL_SESSIONS, PROPOSE_THERE);
+        fake_init(&f, PROPOSE_THERE);
         for (int i = 0; i < 3; i++)
                 propose(&f, "x", &a[i]);
         f.route = PROPOSE_NOWHERE;
@@ -214,7 +214,7 @@ static void test_own_log_lost(void **state) {
         struct answer a[2] = { 0 };
         struct fake f;
 
-        fake_init(&f, STATE_LEVEL_SESSIONS, PROPOSE_HERE);
+        fake_init(&f, PROPOSE_HERE);
         propose(&f, "0", &a[0]);
         propose(&f, "1", &a[1]);
         assert_int_equal(f.n_sent, 2);
@@ -242,7 +242,7 @@ static void test_refused_by_a_leader(void **state) {
         struct answer a[2] = { 0 };
         struct fake f;
 
-        fake_init(&f, STATE_LEVEL_SESSIONS, PROPOSE_THERE);
+        fake_init(&f, PROPOSE_THERE);
         propose(&f, "0", &a[0]);
         propose(&f, "1", &a[1]);
         reply(&f, 0, -EHOSTUNREACH, 0); /* it does not lead, */
@@ -267,7 +267,7 @@ static void test_full_disk(void **state) {
         struct answer a = { 0 };
         struct fake f;
 
-        fake_init(&f, STATE_LEVEL_SESSIONS, PROPOSE_THERE);
+        fake_init(&f, PROPOSE_THERE);
         propose(&f, "0", &a);
         reply(&f, 0, -ENOSPC, 0);
         assert_int_equal(a.calls, 1);
@@ -279,7 +279,7 @@ static void test_window(void **state) {
         struct answer a[3 * STATE_RESULTS_KEPT] = { 0 };
         struct fake f;
 
-        fake_init(&f, STATE_LEVEL_SESSIONS, PROPOSE_THERE);
+        fake_init(&f, PROPOSE_THERE);
         for (size_t i = 0; i < ARRAY_SIZE(a); i++)
                 propose(&f, "x", &a[i]);
         assert_int_equal(f.n_sent, STATE_RESULTS_KEPT);
@@ -305,7 +305,7 @@ static void test_given_up(void **state) {
         struct answer a[3] = { 0 };
         struct fake f;
 
-        fake_init(&f, STATE_LEVEL_SESSIONS, PROPOSE_THERE);
+        fake_init(&f, PROPOSE_THERE);
         propose(&f, "0", &a[0]);
         f.route = PROPOSE_NOWHERE;
         proposals_leader_changed(f.proposals);
@@ -330,7 +330,7 @@ static void test_session_lost(void **state) {
         struct answer a[3] = { 0 };
         struct fake f;
 
-        fake_init(&f, STATE_LEVEL_SESSIONS, PROPOSE_THERE);
+        fake_init(&f, PROPOSE_THERE);
         propose(&f, "0", &a[0]);
         assert_int_equal(apply(&f, 0), 0);
         rm__session__free_unpacked(f.state->sessions[--f.state->n_sessions], NULL);
@@ -345,22 +345,30 @@ static void test_session_lost(void **state) {
         fake_finish(&f);
 }
 
-static void test_below_the_level(void **state) {
-        struct answer a[2] = { 0 };
-        struct fake f;
+/* Whoever asked for it is told what the leader says, or else what the code means. */
+static void test_refused_with_words(void **state) {
+        static const struct {
+                int code;
+                const char *text;
+                const char *told;
+        } cases[] = {
+                { -EAGAIN, "update rmd on n2", "update rmd on n2" },
+                { -ENOSPC, NULL, "the leader's disk is full" },
+                { -ENOMEM, NULL, "Cannot allocate memory" },
+        };
 
-        fake_init(&f, STATE_LEVEL_SESSIONS - 1, PROPOSE_THERE);
-        propose(&f, "0", &a[0]);
-        assert_null(f.sent[0]->origin);
-        new_leader(&f, PROPOSE_THERE);
-        assert_int_equal(f.n_sent, 1);
-        assert_int_equal(a[0].code, -EHOSTUNREACH);
-        /* Sent without a number when the level rises: it stays without one. */
-        propose(&f, "1", &a[1]);
-        f.state->level = STATE_LEVEL_SESSIONS;
-        new_leader(&f, PROPOSE_THERE);
-        assert_int_equal(a[1].code, -EHOSTUNREACH);
-        fake_finish(&f);
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct answer a = { 0 };
+                struct fake f;
+
+                fake_init(&f, PROPOSE_HERE);
+                f.log_code = cases[i].code;
+                f.log_text = cases[i].text;
+                propose(&f, "0", &a);
+                assert_int_equal(a.code, cases[i].code);
+                assert_non_null(strstr(a.text, cases[i].told));
+                fake_finish(&f);
+        }
 }
 
 static void test_decisions_end_with_the_leadership(void **state) {
@@ -368,7 +376,7 @@ static void test_decisions_end_with_the_leadership(void **state) {
         struct command c;
         struct fake f;
 
-        fake_init(&f, STATE_LEVEL_SESSIONS, PROPOSE_HERE);
+        fake_init(&f, PROPOSE_HERE);
         proposals_add_decision(f.proposals, command_note(&c, "queued"));
         f.route = PROPOSE_NOWHERE;
         proposals_leader_changed(f.proposals);
@@ -389,11 +397,11 @@ static void test_decisions_end_with_the_leadership(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_sent_again),      cmocka_unit_test(test_found_in_the_state),
-                cmocka_unit_test(test_own_log_lost),    cmocka_unit_test(test_refused_by_a_leader),
-                cmocka_unit_test(test_full_disk),       cmocka_unit_test(test_window),
-                cmocka_unit_test(test_given_up),        cmocka_unit_test(test_session_lost),
-                cmocka_unit_test(test_below_the_level), cmocka_unit_test(test_decisions_end_with_the_leadership),
+                cmocka_unit_test(test_sent_again),         cmocka_unit_test(test_found_in_the_state),
+                cmocka_unit_test(test_own_log_lost),       cmocka_unit_test(test_refused_by_a_leader),
+                cmocka_unit_test(test_full_disk),          cmocka_unit_test(test_window),
+                cmocka_unit_test(test_given_up),           cmocka_unit_test(test_session_lost),
+                cmocka_unit_test(test_refused_with_words), cmocka_unit_test(test_decisions_end_with_the_leadership),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,7 +146,6 @@ static void test_starts_again_though_mpirun_has_ended(void **state) {
         struct world *w = *state;
         uint64_t job, other, at;
 
-        w->state->level = w->twin->level = STATE_LEVEL;
         job = run_job(w, "n2", "n3");
         other = run_job(w, "n2", "n2");
         let_restart(w, job, 1);

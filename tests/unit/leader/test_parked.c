@@ -15,7 +15,6 @@ static int set_up(void **state) {
         int id;
 
         world_init(&s->w);
-        s->w.state->level = s->w.twin->level = STATE_LEVEL;
         for (int i = 1; i <= 3; i++) {
                 char name[8];
 

@@ -258,7 +258,6 @@ static void test_parked_groups_hold_up_nobody(void **state) {
         Rm__GroupMemory *groups[] = { &memory };
         Rm__NodeMemory report = RM__NODE_MEMORY__INIT;
 
-        w->state->level = w->twin->level = STATE_LEVEL;
         s->job = (uint64_t) submit_resizable(w, 4, 4, 1);
         assert_int_equal(place(w, s->job, "n1", nodes, ranks, 2), 0);
         assert_int_equal(running(w, s->job), 0);

@@ -80,19 +80,6 @@ static void test_goes_on_from_what_is_done(void **state) {
         assert_int_equal(restart(&f, 2, "has no checkpoint 2 (it has: none)"), -ENOENT);
 }
 
-/* The entry would end the rmd of an older node. */
-static void test_older_nodes(void **state) {
-        Rm__State log = RM__STATE__INIT;
-        struct rm_error err = { 0 };
-
-        (void) state;
-        log.level = STATE_LEVEL_CHECKPOINT;
-        assert_int_equal(checkpoints_check(&log, "checkpoint-job", STATE_LEVEL_CHECKPOINT, &err), 0);
-        log.level--;
-        assert_int_equal(checkpoints_check(&log, "checkpoint-job", STATE_LEVEL_CHECKPOINT, &err), -EAGAIN);
-        assert_string_equal(error_text(&err), "checkpoint-job: needs feature level 10, and the cluster is at 9");
-}
-
 static int export_as(uid_t uid, bool admin, bool here) {
         static char connection;
         Rm__JobSpec spec = RM__JOB_SPEC__INIT;
@@ -139,7 +126,6 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_found_by_number),
                 cmocka_unit_test(test_goes_on_from_what_is_done),
-                cmocka_unit_test(test_older_nodes),
                 cmocka_unit_test(test_exported_by_owner_and_root),
                 cmocka_unit_test(test_key_given_by_root_only),
         };

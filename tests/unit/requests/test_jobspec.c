@@ -12,7 +12,7 @@
 #include "daemon/requests/jobspec.h"
 #include "daemon/state/state.h"
 
-static const struct jobspec_rules admin = { .max_priority = JOBSPEC_PRIORITY_MAX, .level = STATE_LEVEL };
+static const struct jobspec_rules admin = { .max_priority = JOBSPEC_PRIORITY_MAX };
 
 static char *argv[JOBSPEC_ARGS_MAX + 1], *env[JOBSPEC_ENV_MAX + 1];
 static char big[JOBSPEC_WORD_MAX_BYTES + 1], long_path[5000];
@@ -205,27 +205,6 @@ static void test_numbers(void **state) {
         expect(&spec, "invalid value 3");
 }
 
-/* A node that does not know the command would stop at it. */
-static void test_restart_with_older_nodes(void **state) {
-        static const struct jobspec_rules before = { .max_priority = 1000, .level = 1, .behind = "n[2-3]" };
-        static const struct jobspec_rules settling = { .max_priority = 1000, .level = 1 }; /* the leader is about to raise it */
-        Rm__JobSpec spec = good_spec();
-
-        spec.on_node_loss = STATE_LOSS_RESTART;
-        spec.restarts = 3;
-        expect_by(
-                &spec, &before,
-                "needs feature level 2, and the cluster is at 1, since rmd is older on n[2-3]: try again when it is updated there");
-        expect_by(&spec, &settling, "needs feature level 2, and the cluster is at 1: try again in a moment");
-        spec.on_node_loss = 0;
-        expect_by(&spec, &before, NULL);
-        spec.rank_memory_bytes = 1;
-        expect_by(&spec, &before, "--mem needs feature level 4, and the cluster is at 1, since rmd is older on n[2-3]");
-        spec.rank_memory_bytes = 0;
-        jobspec_normalize(&spec); /* nor is the field known there */
-        assert_int_equal(spec.restarts, 0);
-}
-
 static void test_checkpoints(void **state) {
         static const uint64_t good[] = { 0, 1000000, UINT64_C(366) * 86400 * 1000000, STATE_CHECKPOINT_AUTO };
         static const uint64_t bad[] = { 1, 999999, UINT64_C(366) * 86400 * 1000000 + 1, STATE_CHECKPOINT_AUTO - 1 };
@@ -257,7 +236,6 @@ static void test_checkpoints(void **state) {
 }
 
 static void test_ranks_in_reserve(void **state) {
-        static const struct jobspec_rules before = { .max_priority = 1000, .level = STATE_LEVEL_RESIZE - 1, .behind = "n2" };
         Rm__JobSpec spec = good_spec();
 
         spec.min_ranks = 1;
@@ -270,7 +248,6 @@ static void test_ranks_in_reserve(void **state) {
         spec.active_ranks = 5;
         expect(&spec, "--max-ranks: the job begins with 5 ranks, so it cannot have 4 at most");
         spec.active_ranks = 4;
-        expect_by(&spec, &before, "--max-ranks needs feature level 11, and the cluster is at 10, since rmd is older on n2");
 }
 
 static void expect_groups(const Rm__JobSpec *spec, uint32_t group_size, const struct jobspec_rules *rules, const char *text) {
@@ -306,15 +283,12 @@ static void test_groups_are_capsules(void **state) {
 }
 
 static void test_lost_ranks(void **state) {
-        static const struct jobspec_rules before = { .max_priority = 1000, .level = STATE_LEVEL_RANK_LOSS - 1, .behind = "n2" };
         Rm__JobSpec spec = good_spec();
 
         spec.on_rank_loss = (Rm__RankLoss) 2;
         expect(&spec, "--on-rank-loss: invalid value 2");
         spec.on_rank_loss = RM__RANK_LOSS__RANK_LOSS_CONTINUE;
         expect(&spec, NULL);
-        expect_by(&spec, &before,
-                  "--on-rank-loss continue needs feature level 12, and the cluster is at 11, since rmd is older on n2");
         spec.active_ranks = 1;
         expect(&spec, "--on-rank-loss continue cannot be combined with --max-ranks");
 }
@@ -342,27 +316,6 @@ static void test_critical_ranks(void **state) {
         spec.spare_ranks = 1;
         spec.critical_ranks = (char *) "";
         expect(&spec, "--spare-ranks is for jobs with --on-rank-loss continue:critical=RANKS");
-}
-
-/* Each of what is new would end the rmd of an older node. */
-static void test_checkpoints_with_older_nodes(void **state) {
-        static const struct jobspec_rules before = { .max_priority = 1000, .level = STATE_LEVEL_CHECKPOINT - 1, .behind = "n2" };
-        Rm__JobSpec spec = good_spec();
-
-        spec.checkpoint_usec = STATE_CHECKPOINT_AUTO;
-        expect_by(&spec, &before, "--checkpoint needs feature level 10, and the cluster is at 9, since rmd is older on n2");
-        spec = good_spec();
-        spec.recover_wait_usec = 1;
-        expect_by(&spec, &before, "--recover-wait needs feature level 10");
-        spec = good_spec();
-        spec.time_limit_usec = 1;
-        spec.checkpoint_at_limit = true;
-        expect_by(&spec, &before, "--checkpoint-at-limit needs feature level 10");
-        spec = good_spec();
-        spec.on_node_loss = STATE_LOSS_FOLD;
-        expect_by(&spec, &before, "--on-node-loss: 'fold' needs feature level 10");
-        spec.on_node_loss = STATE_LOSS_RESTART;
-        expect_by(&spec, &before, NULL);
 }
 
 static void test_what_does_not_start_again_waits_for_nothing(void **state) {
@@ -460,13 +413,11 @@ int main(void) {
                 cmocka_unit_test(test_words),
                 cmocka_unit_test(test_paths),
                 cmocka_unit_test(test_numbers),
-                cmocka_unit_test(test_restart_with_older_nodes),
                 cmocka_unit_test(test_checkpoints),
                 cmocka_unit_test(test_ranks_in_reserve),
                 cmocka_unit_test(test_groups_are_capsules),
                 cmocka_unit_test(test_lost_ranks),
                 cmocka_unit_test(test_critical_ranks),
-                cmocka_unit_test(test_checkpoints_with_older_nodes),
                 cmocka_unit_test(test_what_does_not_start_again_waits_for_nothing),
                 cmocka_unit_test(test_priority),
                 cmocka_unit_test(test_limits),

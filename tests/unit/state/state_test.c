@@ -40,7 +40,6 @@ int world_start(void **state, unsigned nodes, uint32_t cores) {
         struct world *w = xcalloc(1, sizeof(*w));
 
         world_init(w);
-        w->state->level = w->twin->level = STATE_LEVEL;
         for (unsigned i = 1; i <= nodes; i++) {
                 char name[16];
 
@@ -188,10 +187,7 @@ static bool anything_left(const Rm__Job *job) {
 static void check_fold(const struct state_index *indexed, const Rm__Job *job) {
         uint32_t ranks;
 
-        if (state_index_state(indexed)->level >= STATE_LEVEL_FOLD)
-                assert_int_equal(state_job_fold(indexed, job, &ranks) != NULL, job->fold_since_usec != 0);
-        else
-                assert_int_equal(job->fold_since_usec, 0);
+        assert_int_equal(state_job_fold(indexed, job, &ranks) != NULL, job->fold_since_usec != 0);
 }
 
 static void check_jobs(const struct state_index *indexed) {
@@ -334,7 +330,7 @@ static void check_open_moves(const struct state_index *indexed) {
 
 static void check_job_entries(const struct state_index *indexed) {
         const Rm__State *state = state_index_state(indexed);
-        size_t in[RM__JOB_STATE__JOB_NODE_FAIL + 1] = { 0 }, addresses = 0;
+        size_t in[RM__JOB_STATE__JOB_NODE_FAIL + 1] = { 0 };
 
         for (size_t i = 0; i < state->n_jobs; i++) {
                 const Rm__Job *job = state->jobs[i];
@@ -350,22 +346,24 @@ static void check_job_entries(const struct state_index *indexed) {
                                 assert_string_equal(state->nodes[position]->name, capsule->node);
                         assert_true(!move || (under_way(move) && move->job == job->id && move->capsule == capsule->index));
                         assert_true(job_ended(job) || state_address_used(indexed, capsule->address));
-                        addresses += !job_ended(job);
                 }
                 assert_int_equal(state_capsule_position(indexed, job, (int32_t) job->n_capsules - 1), -1);
         }
-        assert_int_equal(state_addresses_used(indexed), addresses);
         for (int i = 0; i <= RM__JOB_STATE__JOB_NODE_FAIL; i++)
                 assert_int_equal(state_jobs_in(indexed, (Rm__JobState) i), in[i]);
 }
 
 void index_check_addresses(const struct state_index *indexed) {
-        size_t used = 0;
+        const Rm__State *state = state_index_state(indexed);
+        size_t used = 0, wanted = 0;
 
         index_check(indexed);
+        for (size_t i = 0; i < state->n_jobs; i++)
+                if (!job_ended(state->jobs[i]))
+                        wanted += state->jobs[i]->n_capsules;
         for (uint32_t address = 0; address <= STATE_CAPSULES_MAX + 1; address++)
                 used += state_address_used(indexed, address);
-        assert_int_equal(used, state_addresses_used(indexed));
+        assert_int_equal(used, wanted);
 }
 
 /* One that was kept command by command, and one that is made of the state as it is now. */
@@ -921,7 +919,10 @@ int gone_of(struct world *w, uint64_t job, int32_t capsule, uint64_t incarnation
 }
 
 int gone(struct world *w, uint64_t job, int32_t capsule, const char *node) {
-        return gone_of(w, job, capsule, 0, node);
+        const Rm__Job *known = state_job(w->state, job);
+        const Rm__Capsule *placed = known ? job_capsule(known, capsule) : NULL;
+
+        return gone_of(w, job, capsule, placed ? placed->incarnation : 0, node);
 }
 
 /* As submit() has no argument for it. */

@@ -174,43 +174,13 @@ static void test_node_time(void **state) {
         assert_int_equal(node_usec(w, 0), known += HOUR_USEC + STEP_USEC);
 }
 
-/* Only once every node knows of it. */
-static void test_older_log(void **state) {
-        Rm__CmdLevel body = RM__CMD_LEVEL__INIT;
-        Rm__Command command = RM__COMMAND__INIT;
-        struct world w;
-
-        (void) state;
-        world_init(&w);
-        w.state->level = w.twin->level = STATE_LEVEL_CHECKPOINT - 1;
-        assert_int_equal(join(&w, "n1", 4), 0);
-        assert_int_equal(join(&w, "n2", 4), 0);
-        assert_int_equal(condition(&w, "n2", "edac", WARN, "errors"), 0);
-        assert_int_equal(condition(&w, "n2", "edac", OK, ""), 0);
-        assert_int_equal(health(&w, "n2", DOWN), 0);
-        assert_null(w.state->failures);
-        assert_int_equal(state_node(w.state, "n2")->unwell_usec, 0);
-        expect(&w, 0, 0);
-        assert_int_equal(node_usec(&w, w.time_usec + HOUR_USEC), 0);
-
-        w.state->nodes[0]->level = w.state->nodes[1]->level = STATE_LEVEL;
-        w.twin->nodes[0]->level = w.twin->nodes[1]->level = STATE_LEVEL;
-        body.level = STATE_LEVEL;
-        command.body_case = RM__COMMAND__BODY_LEVEL;
-        command.level = &body;
-        assert_int_equal(apply_command(&w, &command), 0);
-        assert_int_equal(node_usec(&w, 0), 0);
-        assert_int_equal(node_usec(&w, w.time_usec + HOUR_USEC), HOUR_USEC);
-        world_finish(&w);
-}
-
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, world_tear_down)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(test_losses),      T(test_foreseen),         T(test_foreseen_within_a_day),
                 T(test_maintenance), T(test_removal_of_voter), T(test_reboot_before_it_is_missed),
-                T(test_unknown),     T(test_node_time),        cmocka_unit_test(test_older_log),
+                T(test_unknown),     T(test_node_time),
         };
 
         return cmocka_run_group_tests_name("failures", tests, NULL, NULL);

@@ -43,7 +43,7 @@ static void visit(struct fields *fields, const ProtobufCMessageDescriptor *messa
         assert_true(depth < DEPTH_MAX);
         for (unsigned i = 0; i < message->n_fields; i++) {
                 const ProtobufCFieldDescriptor *field = &message->fields[i];
-                uint32_t own = feature_level_of(message, field->id);
+                uint32_t own = feature_level_of(feature_levels(), message, field->id);
 
                 own = own > level ? own : level;
                 add(fields, xasprintf("%s.%s %u", message->short_name, field->name, field->id), own);
@@ -113,6 +113,16 @@ static void test_old_nodes_are_named(void **state) {
         assert_string_equal(behind, "n[2-3]");
 }
 
+/* As if these fields had come later than all others. */
+static const struct feature_field later[] = {
+        { &rm__command__descriptor, 80, 2 }, /* job_restart */
+        { &rm__cmd_capsule_gone__descriptor, 60, 2 }, /* incarnation */
+        { &rm__job_spec__descriptor, 60, 2 }, /* restarts */
+        { &rm__node__descriptor, 170, 2 }, /* conditions */
+        { &rm__node_condition__descriptor, 4, 3 }, /* by */
+        { NULL, 0, 0 },
+};
+
 static int check(uint32_t level, const Rm__Command *command, const char *text) {
         Rm__Node n1 = node_at("n1", 2), n2 = node_at("n2", 1);
         Rm__Node *nodes[] = { &n1, &n2 };
@@ -123,10 +133,18 @@ static int check(uint32_t level, const Rm__Command *command, const char *text) {
         s.nodes = nodes;
         s.n_nodes = 2;
         s.level = level;
-        r = feature_level_check(&s, command, &err);
+        assert_int_equal(feature_level_check(feature_levels(), &s, command, &err), 0);
+        r = feature_level_check(later, &s, command, &err);
         if (r < 0)
                 assert_string_equal(error_text(&err), text);
         return r;
+}
+
+static void test_levels_of_fields(void **state) {
+        (void) state;
+        assert_int_equal(feature_level_of(later, &rm__node_condition__descriptor, 4), 3);
+        assert_int_equal(feature_level_of(later, &rm__node_condition__descriptor, 1), 1);
+        assert_int_equal(feature_level_of(later, &rm__session__descriptor, 4), 1);
 }
 
 static void test_newer_commands_wait_for_the_level(void **state) {
@@ -134,22 +152,23 @@ static void test_newer_commands_wait_for_the_level(void **state) {
 
         (void) state;
         assert_int_equal(check(1, command_job_restart(&c, 7, 2, "n2", "why", true),
-                               "'job_restart' needs feature level 2, and the "
-                               "cluster is at 1: update rmd on n2"),
+                               "'job_restart' needs feature level 2, and the cluster is at 1: update rmd on n2"),
                          -EAGAIN);
-        assert_int_equal(check(2, command_job_restart(&c, 7, 2, "n2", "why", true), ""), 0);
+        assert_int_equal(check(0, &c.command, "'job_restart' needs feature level 2, and the cluster is at 0: update rmd on n2"),
+                         -EAGAIN);
+        assert_int_equal(check(2, &c.command, ""), 0);
 }
 
+/* What is not set is not sent, and an older rmd misses nothing. */
 static void test_newer_fields_wait_for_the_level(void **state) {
         struct command c;
 
         (void) state;
         assert_int_equal(check(1, command_capsule_gone(&c, 7, 0, 12, "n2"),
-                               "'incarnation' needs feature level 2, and the cluster is "
-                               "at 1: update rmd on n2"),
+                               "'incarnation' needs feature level 2, and the cluster is at 1: update rmd on n2"),
                          -EAGAIN);
+        assert_int_equal(check(2, &c.command, ""), 0);
         assert_int_equal(check(1, command_capsule_gone(&c, 7, 0, 0, "n2"), ""), 0);
-        assert_int_equal(check(2, command_capsule_gone(&c, 7, 0, 12, "n2"), ""), 0);
 }
 
 /* The first commands of all, before a level was ever raised. */
@@ -178,11 +197,35 @@ static void test_newer_fields_inside_wait_too(void **state) {
         assert_int_equal(check(2, &command, ""), 0);
 }
 
+static void test_newer_fields_of_what_is_repeated_wait_too(void **state) {
+        Rm__NodeCondition hot = RM__NODE_CONDITION__INIT, cold = RM__NODE_CONDITION__INIT;
+        Rm__NodeCondition *conditions[] = { &hot, &cold };
+        Rm__Node n1 = node_at("n1", 2);
+        struct command c;
+
+        (void) state;
+        n1.conditions = conditions;
+        n1.n_conditions = 2;
+        assert_int_equal(check(1, command_node_join(&c, &n1),
+                               "'conditions' needs feature level 2, and the cluster is at 1: update rmd on n2"),
+                         -EAGAIN);
+        assert_int_equal(check(2, &c.command, ""), 0);
+        cold.by = (char *) "root";
+        assert_int_equal(check(2, &c.command, "'by' needs feature level 3, and the cluster is at 2: update rmd on n[1-2]"),
+                         -EAGAIN);
+        assert_int_equal(check(3, &c.command, ""), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_every_field_has_its_level),           cmocka_unit_test(test_old_nodes_are_named),
-                cmocka_unit_test(test_newer_commands_wait_for_the_level),   cmocka_unit_test(test_newer_fields_wait_for_the_level),
-                cmocka_unit_test(test_new_log_takes_what_was_always_there), cmocka_unit_test(test_newer_fields_inside_wait_too),
+                cmocka_unit_test(test_every_field_has_its_level),
+                cmocka_unit_test(test_old_nodes_are_named),
+                cmocka_unit_test(test_levels_of_fields),
+                cmocka_unit_test(test_newer_commands_wait_for_the_level),
+                cmocka_unit_test(test_newer_fields_wait_for_the_level),
+                cmocka_unit_test(test_new_log_takes_what_was_always_there),
+                cmocka_unit_test(test_newer_fields_inside_wait_too),
+                cmocka_unit_test(test_newer_fields_of_what_is_repeated_wait_too),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

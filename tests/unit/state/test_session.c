@@ -74,7 +74,6 @@ static int setup(void **state) {
         world_init(w);
         join_here(w, "n1");
         join_here(w, "n2");
-        w->state->level = STATE_LEVEL_SESSIONS;
         *state = w;
         return 0;
 }
@@ -239,17 +238,6 @@ static void test_time_of_the_log(void **state) {
         packed_finish(&packed);
 }
 
-/* Nodes of the version before would stop at a state with these fields. */
-static void test_below_the_level(void **state) {
-        struct world *w = *state;
-
-        w->state->level = STATE_LEVEL_SESSIONS - 1;
-        w->state->time_usec = 0;
-        assert_int_equal(send_note(w, NULL).code, 0);
-        assert_int_equal(w->state->time_usec, 0);
-        assert_int_equal(w->state->n_sessions, 0);
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_applied_once, setup, teardown),
@@ -261,7 +249,6 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_node_that_left, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_results_are_bounded, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_time_of_the_log, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_below_the_level, setup, teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

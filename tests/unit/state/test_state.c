@@ -1422,7 +1422,6 @@ static void test_fold_since(void **state) {
         static const uint32_t enough[] = { 4, 3 }, less[] = { 2, 3 }, least[] = { 2, 1 };
         uint64_t job = (uint64_t) submit(w, 7), since;
 
-        w->state->level = w->twin->level = STATE_LEVEL;
         assert_int_equal(available(w, nodes, less, 2), 0);
         assert_int_equal(place(w, job, "n1", nodes, groups, 2), 0);
         assert_int_equal(job_of(w, job)->fold_since_usec, 0); /* it does not run yet */
@@ -1440,47 +1439,28 @@ static void test_fold_since(void **state) {
         assert_int_equal(job_of(w, job)->fold_since_usec, 0);
 }
 
-/* Jobs that are folded when the cluster is updated, too. */
-static void test_fold_since_update(void **state) {
-        struct world *w = *state;
-        static const char *const nodes[] = { "n1" };
-        static const uint32_t groups[] = { 4 }, less[] = { 2 };
-        uint64_t job = (uint64_t) submit(w, 4);
+enum { OLDER = STATE_LEVEL - 1 };
 
-        assert_int_equal(place(w, job, "n1", nodes, groups, 1), 0);
-        assert_int_equal(running(w, job), 0);
-        assert_int_equal(available(w, nodes, less, 1), 0);
-        assert_int_equal(job_of(w, job)->fold_since_usec, 0);
-        for (size_t i = 0; i < w->state->n_nodes; i++)
-                assert_int_equal(join_at_level(w, w->state->nodes[i]->name, STATE_LEVEL), 0);
-        assert_int_equal(raise_level(w, STATE_LEVEL), 0);
-        assert_int_equal(job_of(w, job)->fold_since_usec, w->time_usec);
-}
-
-/* A dead node with an older rmd holds nobody up, from a level on that all others must know for that; nor does it come back. */
+/* A dead node with an older rmd holds nobody up, unless it is a voter; nor does it come back. */
 static void test_feature_level_with_dead_node(void **state) {
         static const char *const voters[] = { "n2" };
         struct world *w = *state;
         uint64_t since;
 
         assert_int_equal(join_at_level(w, "n1", STATE_LEVEL), 0);
-        assert_int_equal(join_at_level(w, "n2", 1), 0);
+        assert_int_equal(join_at_level(w, "n2", OLDER), 0);
         assert_int_equal(join_at_level(w, "n3", STATE_LEVEL), 0);
-        REFUSED(raise_level(w, STATE_LEVEL), -EBUSY, "node 'n2' knows feature level 1");
+        REFUSED(raise_level(w, STATE_LEVEL), -EBUSY, "node 'n2' knows feature level 0");
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
         since = state_node(w->state, "n2")->health_since_usec;
-        assert_int_equal(state_known_level(w->state, since), 1);
+        assert_int_equal(state_known_level(w->state, since), OLDER);
         assert_int_equal(state_known_level(w->state, since + 1), STATE_LEVEL);
-        REFUSED(raise_level(w, STATE_LEVEL_WITHOUT_DOWN - 1), -EBUSY, "node 'n2' knows feature level 1");
         assert_int_equal(keep_log(w, voters, 1), 0);
-        assert_int_equal(state_known_level(w->state, since + 1), 1);
-        REFUSED(raise_level(w, STATE_LEVEL), -EBUSY, "node 'n2' knows feature level 1");
+        assert_int_equal(state_known_level(w->state, since + 1), OLDER);
+        REFUSED(raise_level(w, STATE_LEVEL), -EBUSY, "node 'n2' knows feature level 0");
         assert_int_equal(keep_log(w, voters, 0), 0);
-        assert_int_equal(join_at_level(w, "n3", STATE_LEVEL_WITHOUT_DOWN - 1), 0);
-        assert_int_equal(state_known_level(w->state, since + 1), 1); /* n3 would count n2 */
-        assert_int_equal(join_at_level(w, "n3", STATE_LEVEL), 0);
         assert_int_equal(raise_level(w, STATE_LEVEL), 0);
-        REFUSED(join_at_level(w, "n2", 1), -EPROTO, "update it");
+        REFUSED(join_at_level(w, "n2", OLDER), -EPROTO, "update it");
         assert_int_equal(state_node(w->state, "n2")->health, RM__NODE_HEALTH__NODE_HEALTH_DOWN);
         assert_int_equal(remove_node(w, "n2"), 0);
         assert_null(state_node(w->state, "n2"));
@@ -1595,15 +1575,6 @@ static void test_restart(void **state) {
         REFUSED(restart(w, job, 3, "n1", true), -EPERM, "may not start again");
 }
 
-/* Everything that this version can do. */
-static void raise_all(struct world *w) {
-        for (size_t i = 0; i < w->state->n_nodes; i++)
-                assert_int_equal(join_at_level(w, w->state->nodes[i]->name, STATE_LEVEL), 0);
-        assert_int_equal(raise_level(w, STATE_LEVEL), 0);
-        for (size_t i = 0; i < w->state->n_nodes; i++)
-                assert_int_equal(join(w, w->state->nodes[i]->name, 4), 0);
-}
-
 /* n2 with group 1 says nothing, and mpirun ends, as it does when a daemon's connection does; all else of the job is removed. */
 static uint64_t end_without_n2(struct world *w, int32_t exit_code, uint32_t restarts) {
         uint64_t job = run_restartable(w, restarts);
@@ -1618,7 +1589,6 @@ static uint64_t end_without_n2(struct world *w, int32_t exit_code, uint32_t rest
 static void test_mpirun_ends_before_loss_is_known(void **state) {
         struct world *w = *state;
 
-        raise_all(w);
         for (int32_t exit_code = 0; exit_code < 2; exit_code++) {
                 uint64_t job = end_without_n2(w, exit_code, 1);
                 const Rm__Job *j = job_of(w, job);
@@ -1642,10 +1612,8 @@ static void test_mpirun_ends_before_loss_is_known(void **state) {
 /* It was only silent: the job has ended as mpirun says. */
 static void test_mpirun_ends_and_node_is_back(void **state) {
         struct world *w = *state;
-        uint64_t job;
+        uint64_t job = end_without_n2(w, 7, 1);
 
-        raise_all(w);
-        job = end_without_n2(w, 7, 1);
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UP), 0);
         assert_int_equal(gone(w, job, 1, "n2"), 0);
@@ -1663,11 +1631,8 @@ static void test_mpirun_ends_and_node_is_back(void **state) {
 
 static void test_mpirun_ends_and_node_starts_anew(void **state) {
         struct world *w = *state;
-        uint64_t restarts, aborts;
+        uint64_t restarts = end_without_n2(w, 0, 1), aborts = end_without_n2(w, 0, 0);
 
-        raise_all(w);
-        restarts = end_without_n2(w, 0, 1);
-        aborts = end_without_n2(w, 0, 0);
         assert_int_equal(join(w, "n2", 3), 0); /* its rmd did, but not the node */
         assert_string_equal(job_word(w, restarts), "COMPLETING");
         w->boot++;
@@ -1685,7 +1650,6 @@ static void test_cancel_while_end_is_open(void **state) {
         struct world *w = *state;
         uint64_t job;
 
-        raise_all(w);
         job = end_without_n2(w, 0, 1);
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
         assert_int_equal(cancel(w, job, 15, false), 0);
@@ -1694,15 +1658,11 @@ static void test_cancel_while_end_is_open(void **state) {
         assert_int_equal(job_of(w, job)->exit_code, 128 + 15);
 }
 
-/* As an older rmd has it, while there is one; and when it was often enough. */
+/* Once it was often enough. */
 static void test_mpirun_ends_and_may_not_restart(void **state) {
         struct world *w = *state;
-        uint64_t job = end_without_n2(w, 1, 1);
+        uint64_t job = end_without_n2(w, 0, 0);
 
-        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
-        assert_string_equal(job_word(w, job), "FAILED");
-        raise_all(w);
-        job = end_without_n2(w, 0, 0);
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
         assert_string_equal(job_word(w, job), "NODE_FAIL");
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UP), 0);
@@ -1714,28 +1674,23 @@ static void test_mpirun_ends_and_may_not_restart(void **state) {
         assert_string_equal(job_word(w, job), "NODE_FAIL");
 }
 
-/* Each placement has another epoch, of whatever job. Before all nodes know of it there is none, and who was placed then keeps that. */
+/* Each placement has another epoch, of whatever job. */
 static void test_epoch(void **state) {
         static const char *const nodes[] = { "n1", "n1" };
         static const uint32_t ranks[] = { 2, 2 };
         struct world *w = *state;
         uint64_t early = run_restartable(w, 3);
-        uint64_t job;
+        uint64_t job = run_restartable(w, 3);
 
-        assert_int_equal(job_of(w, early)->epoch, 0);
-        for (size_t i = 0; i < w->state->n_nodes; i++)
-                assert_int_equal(join_at_level(w, w->state->nodes[i]->name, STATE_LEVEL), 0);
-        assert_int_equal(raise_level(w, STATE_LEVEL_EPOCH), 0);
-        job = run_restartable(w, 3);
-        assert_int_equal(job_of(w, early)->epoch, 0);
-        assert_int_equal(job_of(w, job)->epoch, 1);
+        assert_int_equal(job_of(w, early)->epoch, 1);
+        assert_int_equal(job_of(w, job)->epoch, 2);
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
         assert_int_equal(restart(w, early, 2, "n2", true), 0);
         assert_int_equal(gone(w, early, STATE_HEAD, "n1"), 0);
         assert_int_equal(gone(w, early, 0, "n1"), 0);
         assert_int_equal(place(w, early, "n1", nodes, ranks, 2), 0);
-        assert_int_equal(job_of(w, early)->epoch, 2);
-        assert_int_equal(job_of(w, job)->epoch, 1);
+        assert_int_equal(job_of(w, early)->epoch, 3);
+        assert_int_equal(job_of(w, job)->epoch, 2);
 }
 
 /* While a fence is needed, the job says so, and nothing of it has changed if the node comes back. */
@@ -1915,7 +1870,6 @@ int main(void) {
                 T(test_words),
                 T(test_fold),
                 T(test_fold_since),
-                T(test_fold_since_update),
                 T(test_scheduling_warning),
                 T(test_topology),
                 T(test_note),

@@ -306,7 +306,7 @@ static void end_by_cancel(struct world *w, uint64_t id) {
         assert_int_equal(apply_command(w, command_job_cancel(&c, id, 0, "alice")), 0);
         assert_int_equal(apply_command(w, command_job_exit(&c, id, 143, NULL, 0)), 0);
         for (int32_t i = -1; i < 2; i++)
-                (void) apply_command(w, command_capsule_gone(&c, id, i, 0, i == 1 ? "n2" : "n1"));
+                (void) gone(w, id, i, i == 1 ? "n2" : "n1");
         assert_true(job_ended(job_of(w, id)));
 }
 
@@ -473,7 +473,6 @@ static void lose_large(struct world *w, uint64_t id, uint32_t attempt, const cha
 /* No two capsules have one. state_check() would take seconds for so many. */
 static void expect_own_addresses(const struct world *w) {
         static bool used[STATE_CAPSULES_MAX + 1];
-        size_t n = 0;
 
         for (size_t i = 0; i < w->state->n_jobs; i++)
                 for (size_t k = 0; k < w->state->jobs[i]->n_capsules; k++) {
@@ -481,9 +480,9 @@ static void expect_own_addresses(const struct world *w) {
 
                         assert_false(*address);
                         *address = true;
-                        n++;
                 }
-        assert_int_equal(n, state_addresses_used(w->indexed));
+        for (uint32_t address = 1; address <= STATE_CAPSULES_MAX; address++)
+                assert_int_equal(state_address_used(w->indexed, address), used[address]);
 }
 
 /* A checkpoint holds addresses so that its job can come back with them. They are not counted twice

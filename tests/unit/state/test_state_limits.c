@@ -348,21 +348,6 @@ static void test_kept_checkpoints_hold_addresses(void **state) {
         assert_int_equal(job_of(w, 3)->n_checkpoints, 1);
 }
 
-/* ---- older logs ---- */
-
-/* A node whose rmd is older must come to the same state. */
-static void test_before_the_level(void **state) {
-        struct world *w = *state;
-        uint64_t id = running_job(w);
-
-        w->state->level = w->twin->level = STATE_LEVEL_LIMITS - 1;
-        assert_int_equal(drill(w, id, NULL), 0);
-        expect_refused(w, submit_within(w, 3, 0, 0, 4),
-                       "submit: the jobs of alice that have not ended have 2 ranks; with 3 more they are over the limit of 4 "
-                       "([job] max_ranks_per_user)");
-        assert_int_equal(submit_within(w, 2, 0, 0, 4), 2);
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_jobs_come_back_by_restart, set_up, world_tear_down),
@@ -377,7 +362,6 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_imports_fill_no_table, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_import_has_too_many_groups, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_kept_checkpoints_hold_addresses, set_up, world_tear_down),
-                cmocka_unit_test_setup_teardown(test_before_the_level, set_up, world_tear_down),
         };
 
         return cmocka_run_group_tests_name("state-limits", tests, NULL, NULL);

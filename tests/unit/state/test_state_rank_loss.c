@@ -422,19 +422,17 @@ static void let_abort(struct world *w, uint64_t id) {
         job_of(w, id)->spec->on_node_loss = state_job(w->twin, id)->spec->on_node_loss = 0;
 }
 
-/* Only one that goes on without lost ranks does, at a level that knows of these, and only if its owner wants it to. */
+/* Only one that goes on without lost ranks does, and only if its owner wants it to. */
 static void test_others_fail_without_a_daemon(void **state) {
         struct world *w = *state;
         static const struct {
                 bool enduring;
                 bool aborts;
-                uint32_t level;
                 bool restarts;
         } cases[] = {
-                { true, false, STATE_LEVEL_RANK_LOSS, true },
-                { false, false, STATE_LEVEL_RANK_LOSS, false },
-                { true, false, STATE_LEVEL_RANK_LOSS - 1, false },
-                { true, true, STATE_LEVEL_RANK_LOSS, false },
+                { true, false, true },
+                { false, false, false },
+                { true, true, false },
         };
         static const struct {
                 int32_t exit_code;
@@ -446,7 +444,6 @@ static void test_others_fail_without_a_daemon(void **state) {
                 size_t k = i / ARRAY_SIZE(ways), way = i % ARRAY_SIZE(ways);
                 uint64_t id;
 
-                w->state->level = w->twin->level = cases[k].level;
                 id = (uint64_t) (cases[k].enduring ? submit_enduring(w, 8) : submit(w, 8));
                 let_restart(w, id, 5);
                 if (cases[k].aborts)

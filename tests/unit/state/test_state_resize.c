@@ -195,9 +195,6 @@ static void test_rmd_takes_its_growth_back(void **state) {
         assert_int_equal(resize_auto(w, id, 4), 0); /* nothing is to be taken back */
         assert_int_equal(resize_auto(w, id, 6), 0);
         epoch = w->created;
-        w->state->level = w->twin->level = STATE_LEVEL_RESIZE_BACK - 1;
-        assert_int_equal(resize_auto(w, id, 4), -EBUSY);
-        w->state->level = w->twin->level = STATE_LEVEL;
         assert_int_equal(resize_told(w, id, epoch, 0, 0, false), 0);
         assert_int_equal(resize_auto(w, id, 4), -EBUSY); /* it has begun */
         assert_int_equal(job_of(w, id)->resize->wanted, 6);

@@ -116,13 +116,13 @@ static int random_condition(struct walk *walk) {
                          pick(walk, 8) ? "hot" : "");
 }
 
-/* Of the jobs half have ranks in reserve, and of the others half go on without lost ones, once the level allows it. */
+/* Of the jobs half have ranks in reserve, and of the others half go on without lost ones. */
 static int random_submit(struct walk *walk) {
         uint32_t ranks = pick(walk, 9), active = 0;
 
-        if (walk->world.state->level >= STATE_LEVEL_RESIZE && ranks > 0 && pick(walk, 2))
+        if (ranks > 0 && pick(walk, 2))
                 active = 1 + pick(walk, ranks + (pick(walk, 10) == 0));
-        else if (walk->world.state->level >= STATE_LEVEL_RANK_LOSS && pick(walk, 2))
+        else if (pick(walk, 2))
                 return pick(walk, 2) ? submit_enduring(&walk->world, ranks)
                                      : submit_critical(&walk->world, ranks + 2, 1 + pick(walk, 2), "0");
         return submit_resizable(&walk->world, ranks, active, active > 0 ? pick(walk, active + 1) : 0);
@@ -237,16 +237,6 @@ static int step(struct walk *walk, uint32_t which) {
         }
 }
 
-/* Whatever the nodes know. What follows from it is put into the state by a command that is accepted. */
-static void raise_to_latest(struct world *w) {
-        w->state->level = w->twin->level = STATE_LEVEL;
-        for (size_t i = 0; i < w->state->n_nodes; i++) {
-                state_index_cores(w->indexed, w->state->nodes[i]->name);
-                state_index_cores(w->twin_indexed, w->state->nodes[i]->name);
-        }
-        assert_int_equal(note(w, "x"), 0);
-}
-
 static void test_walk(void **state) {
         struct walk walk = { .random = SEED };
 
@@ -256,8 +246,6 @@ static void test_walk(void **state) {
                 int code;
 
                 walk.world.thorough = i % 16 == 0 || i < 2000;
-                if (i == repetitions(STEPS) / 2)
-                        raise_to_latest(&walk.world);
                 code = step(&walk, which);
                 (code < 0 ? walk.refused : walk.applied)[which > 19 && which <= 22 ? 19 : which]++; /* these are one command */
         }
