@@ -1,8 +1,10 @@
 #include "common/text.h"
 
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/util.h"
 
@@ -129,4 +131,14 @@ size_t text_append(char *text, size_t size_bytes, const char *fmt, ...) {
         more = xvasprintf(fmt, ap);
         va_end(ap);
         return text_format(text, size_bytes, "%s%s", before, more);
+}
+
+char *text_iso_time(uint64_t real_usec) {
+        time_t s = (time_t) (real_usec / 1000000);
+        struct tm tm = { 0 };
+        char text[32] = "";
+
+        (void) gmtime_r(&s, &tm);
+        (void) strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+        return xasprintf("%s.%06" PRIu64 "Z", text, real_usec % 1000000);
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* This stands where a text was cut. */
 #define TEXT_CUT_MARK "[...]"
@@ -27,5 +28,8 @@ size_t text_format_va(char *ret_text, size_t size_bytes, const char *fmt, va_lis
 /* As text_format(), behind what is there already, which counts as the begin. Here arguments may be
  * part of `text`. */
 size_t text_append(char *text, size_t size_bytes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* A real time as ISO 8601 in UTC, "2026-11-21T11:53:34.123456Z". The caller frees it. */
+char *text_iso_time(uint64_t real_usec);
 
 #endif

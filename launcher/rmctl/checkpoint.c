@@ -7,9 +7,9 @@
 #include "common/util.h"
 #include "launcher/rmctl/checkpoint.h"
 #include "launcher/rmctl/human.h"
-#include "launcher/rmctl/json.h"
 #include "launcher/rmctl/pages.h"
 #include "launcher/rmctl/verb.h"
+#include "proto/json.h"
 
 /* rmd may be restarted while somebody waits. */
 #define AWAY_USEC (60U * 1000000U)

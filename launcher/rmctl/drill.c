@@ -5,8 +5,8 @@
 #include "common/util.h"
 #include "launcher/rmctl/checkpoint.h"
 #include "launcher/rmctl/human.h"
-#include "launcher/rmctl/json.h"
 #include "launcher/rmctl/verb.h"
+#include "proto/json.h"
 
 enum { DRILL_GOOD = 1, DRILL_BAD = 2 };
 

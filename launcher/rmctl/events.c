@@ -6,8 +6,8 @@
 
 #include "common/util.h"
 #include "launcher/rmctl/human.h"
-#include "launcher/rmctl/json.h"
 #include "launcher/rmctl/verb.h"
+#include "proto/json.h"
 
 #define AWAY_USEC (60U * 1000000U)
 /* Without --follow the answer comes at once. */

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
-#include <time.h>
 #include <wchar.h>
 
 #include "common/util.h"
@@ -58,16 +57,6 @@ char *human_bytes(uint64_t bytes) {
         if (unit == 0)
                 return xasprintf("%" PRIu64 " B", bytes);
         return xasprintf(value < 99.95 ? "%.1f %s" : "%.0f %s", value, units[unit]);
-}
-
-char *human_iso(uint64_t when_usec) {
-        time_t s = (time_t) (when_usec / USEC);
-        struct tm tm = { 0 };
-        char text[32] = "";
-
-        (void) gmtime_r(&s, &tm);
-        (void) strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-        return xasprintf("%s.%06" PRIu64 "Z", text, when_usec % USEC);
 }
 
 /* One character of `text`: its bytes and columns. A byte that is none counts as one, a control character. */

@@ -15,8 +15,6 @@ char *human_duration(uint64_t usec);
 char *human_elapsed(uint64_t usec);
 /* "512 B", "30.0 MiB". */
 char *human_bytes(uint64_t bytes);
-/* "2026-11-21T11:53:34.123456Z" */
-char *human_iso(uint64_t when_usec);
 /* `text` without anything that moves a terminal's cursor or colours it. */
 char *human_clean(const char *text);
 /* Columns of a terminal that `text` takes. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 #include "launcher/client/buffer.h"
 #include "launcher/rmctl/human.h"
@@ -187,7 +188,7 @@ static char *attempt_text(const Rm__Job *job) {
 
 static char *when(uint64_t usec) {
         cleanup_free char *ago = human_ago(usec, now_real_usec());
-        cleanup_free char *iso = human_iso(usec);
+        cleanup_free char *iso = text_iso_time(usec);
 
         return usec ? xasprintf("%s (%.19sZ)", ago, iso) : NULL;
 }

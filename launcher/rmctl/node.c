@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 #include "launcher/rmctl/human.h"
 #include "launcher/rmctl/node.h"
@@ -119,7 +120,7 @@ static int run_list(struct call *call) {
 
 static char *ago_and_time(uint64_t when_usec) {
         cleanup_free char *ago = human_ago(when_usec, now_real_usec());
-        cleanup_free char *iso = human_iso(when_usec);
+        cleanup_free char *iso = text_iso_time(when_usec);
 
         return when_usec ? xasprintf("%s (%.19sZ)", ago, iso) : xstrdup("-");
 }
@@ -170,7 +171,7 @@ static void show_node(const struct call *call, const Rm__NodeView *v) {
         call_take_key("Drained", ago_and_time(n->drain_since_usec));
         if (n->drain_deadline_usec > 0) {
                 cleanup_free char *deadline = deadline_text(n, now_real_usec());
-                cleanup_free char *iso = human_iso(n->drain_deadline_usec);
+                cleanup_free char *iso = text_iso_time(n->drain_deadline_usec);
 
                 call_take_key("Deadline", xasprintf("%s (%.19sZ)", deadline, iso));
         }

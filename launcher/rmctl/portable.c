@@ -6,8 +6,8 @@
 #include "common/util.h"
 #include "launcher/rmctl/checkpoint.h"
 #include "launcher/rmctl/human.h"
-#include "launcher/rmctl/json.h"
 #include "launcher/rmctl/verb.h"
+#include "proto/json.h"
 #include "rtlib/checkpoint/folder.h"
 #include "rtlib/checkpoint/offline.h"
 

@@ -6,8 +6,8 @@
 #include "common/util.h"
 #include "launcher/client/buffer.h"
 #include "launcher/rmctl/human.h"
-#include "launcher/rmctl/json.h"
 #include "launcher/rmctl/verb.h"
+#include "proto/json.h"
 
 /* ---- status ---- */
 

@@ -7,7 +7,7 @@
 #include "common/util.h"
 #include "launcher/client/words.h"
 #include "launcher/rmctl/human.h"
-#include "launcher/rmctl/json.h"
+#include "proto/json.h"
 
 #define KEY_COLUMNS 16
 #define PAUSE_USEC 100000U

@@ -366,6 +366,14 @@ static void test_texts(void **state) {
         assert_int_equal(text_escape("abc", out, 1), 0);
 }
 
+static void test_iso_time(void **state) {
+        cleanup_free char *some = text_iso_time(UINT64_C(1795262014123456));
+        cleanup_free char *first = text_iso_time(0);
+
+        assert_string_equal(some, "2026-11-21T11:53:34.123456Z");
+        assert_string_equal(first, "1970-01-01T00:00:00.000000Z");
+}
+
 /* What log_write() writes for a text, as a reader of the log gets it. */
 static size_t logged(const char *text, char *ret_log, size_t size_bytes) {
         int pipes[2], old = dup(STDERR_FILENO);
@@ -409,7 +417,7 @@ int main(void) {
                 cmocka_unit_test(test_errors),      cmocka_unit_test(test_long_path_hides_why),
                 cmocka_unit_test(test_cut_texts),   cmocka_unit_test(test_files),
                 cmocka_unit_test(test_read_all),    cmocka_unit_test(test_frames),
-                cmocka_unit_test(test_descriptors),
+                cmocka_unit_test(test_descriptors), cmocka_unit_test(test_iso_time),
         };
 
         return cmocka_run_group_tests_name("common", tests, NULL, NULL);

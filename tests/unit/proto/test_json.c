@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/util.h"
-#include "launcher/rmctl/json.h"
+#include "proto/json.h"
 #include "proto/local.pb-c.h"
 
 static void expect(const ProtobufCMessage *message, const char *key, const char *want) {

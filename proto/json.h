@@ -1,6 +1,6 @@
-/* Any message of the local protocol as JSON. */
-#ifndef RM_LAUNCHER_RMCTL_JSON_H
-#define RM_LAUNCHER_RMCTL_JSON_H
+/* Any message of the local protocol as JSON: what rmctl prints with --json, and what rmd itself shows of the cluster. */
+#ifndef RM_PROTO_JSON_H
+#define RM_PROTO_JSON_H
 
 #include <jansson.h>
 #include <protobuf-c/protobuf-c.h>

@@ -1,11 +1,11 @@
-#include "launcher/rmctl/json.h"
+#include "proto/json.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
-#include "launcher/rmctl/human.h"
 
 /* Fields that hold a point in time; all other "_usec" are durations. */
 static bool is_time(const char *name) {
@@ -42,7 +42,7 @@ static json_t *json_text(const char *text) {
 }
 
 static json_t *json_time(uint64_t usec) {
-        cleanup_free char *text = usec ? human_iso(usec) : NULL;
+        cleanup_free char *text = usec ? text_iso_time(usec) : NULL;
 
         return text ? json_string(text) : json_null();
 }
