@@ -5,7 +5,7 @@
 
 #include "common/util.h"
 #include "daemon/config/config.h"
-#include "daemon/leader/view.h"
+#include "daemon/leader/round_input.h"
 #include "daemon/requests/views.h"
 #include "daemon/state/state_index.h"
 
@@ -275,16 +275,16 @@ static void one_node_down(struct bench *bench, unsigned turn) {
         apply(bench, &command);
 }
 
-static void round_view_made(struct bench *bench, unsigned turn) {
-        const struct view_config config = {
+static void round_input_made(struct bench *bench, unsigned turn) {
+        const struct round_input_config config = {
                 .now_usec = UINT64_C(1800000001000000), .horizon_usec = 600000000, .age_weight = 1, .bytes_per_cost = 1
         };
-        struct view view;
+        struct round_input input;
 
-        view_create(bench->index, &config, &view);
-        if (view.n_left_out > 0 || view.n_jobs == 0)
+        round_input_create(bench->index, &config, &input);
+        if (input.n_left_out > 0 || input.n_jobs == 0)
                 exit(1);
-        view_finish(&view);
+        round_input_finish(&input);
 }
 
 static void index_made(struct bench *bench, unsigned turn) {
@@ -325,7 +325,7 @@ int main(void) {
                 { "command: a job is submitted", LIMIT_MSEC, one_submit },
                 { "command: a job of 100 capsules is placed", LIMIT_MSEC, one_place },
                 { "commands: a node is down, and up", LIMIT_MSEC, one_node_down },
-                { "the view of one round", LIMIT_MSEC, round_view_made },
+                { "the input of one round", LIMIT_MSEC, round_input_made },
                 { "the index, made anew", LIMIT_TABLE_MSEC, index_made },
         };
         struct config config = { .network = 0x0a000000 };

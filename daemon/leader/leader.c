@@ -21,9 +21,9 @@
 #include "daemon/leader/node_memory.h"
 #include "daemon/leader/progress.h"
 #include "daemon/leader/resizes.h"
+#include "daemon/leader/round_input.h"
 #include "daemon/leader/topology.h"
 #include "daemon/leader/traffic.h"
-#include "daemon/leader/view.h"
 #include "daemon/sched/move_cost.h"
 #include "daemon/state/commands.h"
 
@@ -94,11 +94,11 @@ static bool waits_for_file(const void *files, const Rm__Job *job) {
         return leader_files_unknown(files, job);
 }
 
-static void make_view(const struct rmd *rmd, struct view *ret) {
+static void make_input(const struct rmd *rmd, struct round_input *ret) {
         static const uint32_t backfill[] = {
                 [CONFIG_BACKFILL_NO] = 0, [CONFIG_BACKFILL_LIMITS] = ROUND_BACKFILL_LIMITS, [CONFIG_BACKFILL_ANY] = 1
         };
-        struct view_config config = {
+        struct round_input_config config = {
                 .group_size = rmd->config->group_size,
                 .now_usec = cluster_log_usec(rmd->cluster),
                 .horizon_usec = rmd->config->horizon_usec,
@@ -116,15 +116,15 @@ static void make_view(const struct rmd *rmd, struct view *ret) {
                 .warn_penalty = rmd->config->warn_penalty,
         };
 
-        view_create(cluster_index(rmd->cluster), &config, ret);
+        round_input_create(cluster_index(rmd->cluster), &config, ret);
 }
 
-static void tell_left_out(struct leader *leader, const struct view *view) {
-        for (size_t i = 0; i < view->n_left_out; i++) {
-                const Rm__Job *job = state_job(state_of(leader), view->left_out[i].job);
+static void tell_left_out(struct leader *leader, const struct round_input *input) {
+        for (size_t i = 0; i < input->n_left_out; i++) {
+                const Rm__Job *job = state_job(state_of(leader), input->left_out[i].job);
 
                 if (job && !job->cancel && job->state <= RM__JOB_STATE__JOB_RUNNING)
-                        enact_tell_reason(leader->rmd, job, view->left_out[i].reason, false);
+                        enact_tell_reason(leader->rmd, job, input->left_out[i].reason, false);
         }
 }
 
@@ -145,7 +145,7 @@ static bool awaits_reports(const struct leader *leader) {
 }
 
 static void run_round(struct leader *leader) {
-        struct view view;
+        struct round_input input;
         struct rm_error err = { 0 };
         int r;
 
@@ -162,15 +162,15 @@ static void run_round(struct leader *leader) {
         if (topology_tell(leader->rmd, leader->switches))
                 return; /* and back once it is known */
         leader->round_usec = now_usec();
-        make_view(leader->rmd, &view);
-        tell_left_out(leader, &view);
-        leader->skipped |= view.avoids;
+        make_input(leader->rmd, &input);
+        tell_left_out(leader, &input);
+        leader->skipped |= input.avoids;
         traffic_mark(leader->traffic);
         node_memory_mark(leader->memory);
-        r = scheduler_run(leader->scheduler, take_ptr(view.snapshot), view.jobs, on_round, leader, &err);
+        r = scheduler_run(leader->scheduler, take_ptr(input.snapshot), input.jobs, on_round, leader, &err);
         if (r < 0 && r != -ENOSPC)
                 log_warn("scheduling: %s", error_text(&err));
-        view_finish(&view);
+        round_input_finish(&input);
 }
 
 static void on_settle(evutil_socket_t fd, short what, void *arg) {
@@ -347,7 +347,7 @@ struct snapshot *leader_nodes(const struct rmd *rmd) {
 
         if (!snapshot)
                 return NULL;
-        view_nodes(index, &rmd->config->node_penalty, rmd->config->warn_penalty, snapshot);
+        round_input_nodes(index, &rmd->config->node_penalty, rmd->config->warn_penalty, snapshot);
         node_memory_fill(rmd->leader->memory, index, snapshot);
         return snapshot;
 }
@@ -360,25 +360,25 @@ bool leader_progress(const struct rmd *rmd, const Rm__Job *job, Rm__Progress *re
         return rmd->leader && progress_get(rmd->leader->progress, job->id, now_usec(), ret);
 }
 
-int leader_snapshot(struct rmd *rmd, struct leader_view *ret, struct rm_error *err) {
-        struct leader_view result = { 0 };
-        struct view view;
+int leader_snapshot(struct rmd *rmd, struct leader_snapshot *ret, struct rm_error *err) {
+        struct leader_snapshot result = { 0 };
+        struct round_input input;
         int r;
 
-        make_view(rmd, &view);
-        r = round_view(snapshot_view(view.snapshot), view.jobs, &result.policy, err);
+        make_input(rmd, &input);
+        r = round_policy_snapshot(snapshot_view(input.snapshot), input.jobs, &result.policy, err);
         if (r == 0) {
-                result.real = take_ptr(view.snapshot);
+                result.real = take_ptr(input.snapshot);
                 *ret = result;
         }
-        view_finish(&view);
+        round_input_finish(&input);
         return r;
 }
 
-void leader_view_finish(struct leader_view *view) {
-        snapshot_destroy(view->policy);
-        snapshot_destroy(view->real);
-        *view = (struct leader_view) { 0 };
+void leader_snapshot_finish(struct leader_snapshot *snapshot) {
+        snapshot_destroy(snapshot->policy);
+        snapshot_destroy(snapshot->real);
+        *snapshot = (struct leader_snapshot) { 0 };
 }
 
 struct scheduler *leader_side_scheduler(struct rmd *rmd, const char *policy) {
@@ -392,12 +392,12 @@ struct scheduler *leader_side_scheduler(struct rmd *rmd, const char *policy) {
 }
 
 int leader_try_round(struct rmd *rmd, struct scheduler *scheduler, scheduler_done done, void *context, struct rm_error *err) {
-        struct view view;
+        struct round_input input;
         int r;
 
-        make_view(rmd, &view);
-        r = scheduler_run(scheduler, take_ptr(view.snapshot), view.jobs, done, context, err);
-        view_finish(&view);
+        make_input(rmd, &input);
+        r = scheduler_run(scheduler, take_ptr(input.snapshot), input.jobs, done, context, err);
+        round_input_finish(&input);
         return r;
 }
 

@@ -37,12 +37,12 @@ double leader_slowdown(const struct rmd *rmd, const Rm__Job *job);
 bool leader_progress(const struct rmd *rmd, const Rm__Job *job, Rm__Progress *ret);
 
 /* What a policy would see now. Any node can make it, but only the leader's knows of traffic and of memory that is free. */
-struct leader_view {
+struct leader_snapshot {
         struct snapshot *policy; /* with capacities as folded */
         struct snapshot *real; /* what it is made from, and points into */
 };
-int leader_snapshot(struct rmd *rmd, struct leader_view *ret, struct rm_error *err);
-void leader_view_finish(struct leader_view *view);
+int leader_snapshot(struct rmd *rmd, struct leader_snapshot *ret, struct rm_error *err);
+void leader_snapshot_finish(struct leader_snapshot *snapshot);
 
 /* A round that is only looked at, on any node: a scheduler with `policy` in the place of the cluster's (the caller destroys it), and
  * scheduler_run() of it on what is now. */

@@ -10,7 +10,7 @@
 #include "daemon/job/launch.h"
 #include "daemon/job/runner.h"
 #include "daemon/job/user_limits.h"
-#include "daemon/leader/view.h"
+#include "daemon/leader/round_input.h"
 #include "daemon/requests/jobspec.h"
 #include "daemon/requests/requests.h"
 #include "daemon/sched/policy_model.h"
@@ -53,7 +53,7 @@ static int check_spec(const struct client *client, const Rm__JobSpec *spec, stru
         int r = jobspec_check(spec, &rules, err);
 
         if (r == 0)
-                r = jobspec_check_groups(spec, view_group_size(state, spec, config->group_size), &rules, err);
+                r = jobspec_check_groups(spec, round_input_group_size(state, spec, config->group_size), &rules, err);
         if (r == 0)
                 r = check_ft(spec, cluster_self(client->rmd->cluster), err);
         return r < 0 ? r : check_policy(config, spec->policy, err);

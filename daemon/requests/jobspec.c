@@ -81,7 +81,7 @@ static int check_ranks(const Rm__JobSpec *spec, const struct jobspec_rules *rule
 }
 
 /* Each group is a capsule with an address. Of a size that rmd chooses there are never too many
- * groups (view_group_size()). */
+ * groups (round_input_group_size()). */
 static int check_group_size(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
         if (spec->group_size == 0 || spec->group_size >= groups_least_size(spec->ranks, STATE_GROUPS_MAX))
                 return 0;

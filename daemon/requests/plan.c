@@ -18,7 +18,7 @@ struct planning {
         bool paged;
         char *policy;                /* in question */
         struct scheduler *scheduler; /* of its own: the leader's is not to wait */
-        struct leader_view view;
+        struct leader_snapshot snapshot;
         json_t *answer;
         json_t *policies; /* those there are */
         size_t next;      /* of them, to be asked */
@@ -32,7 +32,7 @@ static struct policy_host *host_of(struct planning *planning) {
 static void planning_free(struct planning *planning) {
         client_release(planning->client);
         scheduler_destroy(planning->scheduler);
-        leader_view_finish(&planning->view);
+        leader_snapshot_finish(&planning->snapshot);
         json_decref(planning->answer);
         json_decref(planning->policies);
         free(planning->policy);
@@ -73,7 +73,7 @@ static void add_alternative(struct planning *planning, const struct plan_answer 
 
 /* The plan of the policy in question is the body of the answer. */
 static void take_plan(struct planning *planning, const struct plan_answer *answer) {
-        json_t *plan = plan_to_json(answer, snapshot_view(planning->view.policy));
+        json_t *plan = plan_to_json(answer, snapshot_view(planning->snapshot.policy));
 
         json_object_update(planning->answer, plan);
         json_decref(plan);
@@ -98,7 +98,7 @@ static void ask_next(struct planning *planning) {
         struct rm_error err = { 0 };
 
         while (planning->next < json_array_size(planning->policies)) {
-                if (policy_host_run(host_of(planning), asked_policy(planning), snapshot_view(planning->view.policy),
+                if (policy_host_run(host_of(planning), asked_policy(planning), snapshot_view(planning->snapshot.policy),
                                     planning->client->rmd->config->budget_usec, on_planned, planning, &err) == 0)
                         return;
                 add_alternative(planning, NULL, error_text(&err));
@@ -174,7 +174,7 @@ void request_plan(struct client *client, const Rm__LocalRequest *request) {
         planning->paged = request->get_plan->paged;
         planning->policy = xstrdup(asked[0] ? asked : rmd->config->policy);
         planning->scheduler = leader_side_scheduler(rmd, planning->policy);
-        if (leader_snapshot(rmd, &planning->view, &err) < 0 ||
+        if (leader_snapshot(rmd, &planning->snapshot, &err) < 0 ||
             leader_try_round(rmd, planning->scheduler, on_round, planning, &err) < 0)
                 fail(planning, &err);
 }

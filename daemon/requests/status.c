@@ -275,17 +275,17 @@ void request_reply_json(struct client *client, uint32_t request_id, const json_t
 
 void request_snapshot(struct client *client, const Rm__LocalRequest *request) {
         struct rm_error err = { 0 };
-        struct leader_view view;
+        struct leader_snapshot snapshot;
         json_t *json;
 
-        if (leader_snapshot(client->rmd, &view, &err) < 0) {
+        if (leader_snapshot(client->rmd, &snapshot, &err) < 0) {
                 client_error(client, request->id, err.code, "snapshot: %s", error_text(&err));
                 return;
         }
-        json = snapshot_to_json(snapshot_view(view.policy));
+        json = snapshot_to_json(snapshot_view(snapshot.policy));
         request_reply_json(client, request->id, json, request->get_snapshot->paged);
         json_decref(json);
-        leader_view_finish(&view);
+        leader_snapshot_finish(&snapshot);
 }
 
 /* ---- answered by the policy host ---- */

@@ -194,13 +194,14 @@ void round_destroy(struct round *round) {
         free(round);
 }
 
-int round_view(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct snapshot **ret_view, struct rm_error *err) {
+int round_policy_snapshot(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct snapshot **ret_snapshot,
+                          struct rm_error *err) {
         struct round *round;
         int r = round_create(snapshot, jobs, &round, err);
 
         if (r < 0)
                 return r;
-        *ret_view = round->fold->snapshot;
+        *ret_snapshot = round->fold->snapshot;
         round->fold->snapshot = NULL;
         round_destroy(round);
         return 0;

@@ -109,7 +109,8 @@ void round_destroy(struct round *round); /* NULL ok */
 /* What the policies of a round see, all jobs in one: nodes to be left without cores, capacities as folded, what moves where it goes. For
  * saving (`rmctl snapshot`) and for plans that are only looked at; on the real one a policy could only say that running jobs do not
  * fit. As round_create(); the caller owns it, and `snapshot` must outlive it. */
-int round_view(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct snapshot **ret_view, struct rm_error *err);
+int round_policy_snapshot(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct snapshot **ret_snapshot,
+                          struct rm_error *err);
 
 /* How many times a policy is to be asked; 0 when there are no jobs. It may grow when the last pass is decided. The name of the policy,
  * NULL: the cluster's. */

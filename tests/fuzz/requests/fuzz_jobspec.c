@@ -10,7 +10,7 @@
 #include "common/text.h"
 #include "common/unknown.h"
 #include "common/util.h"
-#include "daemon/leader/view.h"
+#include "daemon/leader/round_input.h"
 #include "daemon/requests/jobspec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
@@ -130,55 +130,55 @@ static void start_again(struct world *w) {
         check(state_job(w->state, 1)->state == RM__JOB_STATE__JOB_PENDING);
 }
 
-static struct view expect_shown(const struct world *w) {
-        const struct view_config config = { .distribution_weight = 10,
-                                            .now_usec = UINT64_C(1800000001000000),
-                                            .horizon_usec = 600000000,
-                                            .age_weight = 1,
-                                            .bytes_per_cost = 1 };
+static struct round_input expect_shown(const struct world *w) {
+        const struct round_input_config config = { .distribution_weight = 10,
+                                                   .now_usec = UINT64_C(1800000001000000),
+                                                   .horizon_usec = 600000000,
+                                                   .age_weight = 1,
+                                                   .bytes_per_cost = 1 };
         struct snapshot *again = NULL, *policy = NULL;
         cleanup_free char *text = NULL;
         struct rm_error err = { 0 };
-        struct view view;
+        struct round_input input;
         json_t *json;
 
-        view_create(w->indexed, &config, &view);
-        check(view.n_left_out == 0 && view.n_jobs == 1);
-        check(snapshot_check(snapshot_view(view.snapshot), &err) == 0);
-        json = snapshot_to_json(snapshot_view(view.snapshot));
+        round_input_create(w->indexed, &config, &input);
+        check(input.n_left_out == 0 && input.n_jobs == 1);
+        check(snapshot_check(snapshot_view(input.snapshot), &err) == 0);
+        json = snapshot_to_json(snapshot_view(input.snapshot));
         text = json_dumps(json, JSON_COMPACT);
         json_decref(json);
         check(text && snapshot_parse(text, strlen(text), &again, &err) == 0);
         snapshot_destroy(again);
-        check(round_view(snapshot_view(view.snapshot), view.jobs, &policy, &err) == 0);
+        check(round_policy_snapshot(snapshot_view(input.snapshot), input.jobs, &policy, &err) == 0);
         snapshot_destroy(policy);
-        return view;
+        return input;
 }
 
 static void submit_and_show(Rm__JobSpec *spec) {
         struct world w = { .state = state_create("fuzz") };
-        struct view view;
+        struct round_input input;
         uint32_t n_groups;
 
         w.indexed = state_index_create(w.state);
         join(&w, "n1");
         join(&w, "n2");
         submit(&w, spec);
-        view = expect_shown(&w);
-        n_groups = groups_number(spec->ranks, snapshot_view(view.snapshot)->jobs[0].group_size);
+        input = expect_shown(&w);
+        n_groups = groups_number(spec->ranks, snapshot_view(input.snapshot)->jobs[0].group_size);
         check(n_groups <= STATE_GROUPS_MAX);
         /* More would take seconds for each input, and it is the first groups that matter. */
         if (n_groups < 500) {
-                start(&w, &snapshot_view(view.snapshot)->jobs[0]);
-                view_finish(&view);
-                view = expect_shown(&w);
+                start(&w, &snapshot_view(input.snapshot)->jobs[0]);
+                round_input_finish(&input);
+                input = expect_shown(&w);
                 if (job_may_restart(state_job(w.state, 1))) {
                         start_again(&w);
-                        view_finish(&view);
-                        view = expect_shown(&w);
+                        round_input_finish(&input);
+                        input = expect_shown(&w);
                 }
         }
-        view_finish(&view);
+        round_input_finish(&input);
         state_index_destroy(w.indexed);
         rm__state__free_unpacked(w.state, NULL);
 }

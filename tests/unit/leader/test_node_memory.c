@@ -1,6 +1,6 @@
 /* What nodes tell of their memory, and what of it the leader counts as free. */
 #include "daemon/leader/node_memory.h"
-#include "daemon/leader/view.h"
+#include "daemon/leader/round_input.h"
 #include "tests/unit/state/state_test.h"
 
 #define MB UINT64_C(1000000)
@@ -65,32 +65,32 @@ static void tells(struct scene *s, const char *node, uint64_t capacity, int32_t 
 }
 
 /* A view with these reports; the caller finishes it. */
-static struct view look(struct scene *s) {
-        const struct view_config config = { .group_size = 2, .bytes_per_cost = 1, .memory = s->memory };
+static struct round_input look(struct scene *s) {
+        const struct round_input_config config = { .group_size = 2, .bytes_per_cost = 1, .memory = s->memory };
         struct rm_error err = { 0 };
-        struct view view = { 0 };
+        struct round_input input = { 0 };
 
-        view_create(s->world.indexed, &config, &view);
-        if (snapshot_check(snapshot_view(view.snapshot), &err) < 0)
-                fail_msg("the view is no snapshot: %s", error_text(&err));
-        return view;
+        round_input_create(s->world.indexed, &config, &input);
+        if (snapshot_check(snapshot_view(input.snapshot), &err) < 0)
+                fail_msg("the input is no snapshot: %s", error_text(&err));
+        return input;
 }
 
 static void expect(struct scene *s, const char *name, int64_t memory, int64_t memory_free) {
-        struct view view = look(s);
-        const struct rm_snapshot *snapshot = snapshot_view(view.snapshot);
+        struct round_input input = look(s);
+        const struct rm_snapshot *snapshot = snapshot_view(input.snapshot);
         const struct rm_node *node = &snapshot->nodes[snapshot_find_node(snapshot, name)];
 
         assert_int_equal(node->memory, memory);
         assert_int_equal(node->memory_free, memory_free);
-        view_finish(&view);
+        round_input_finish(&input);
 }
 
 static int64_t group_memory(struct scene *s, uint32_t group) {
-        struct view view = look(s);
-        int64_t bytes = snapshot_view(view.snapshot)->jobs[0].groups[group].memory;
+        struct round_input input = look(s);
+        int64_t bytes = snapshot_view(input.snapshot)->jobs[0].groups[group].memory;
 
-        view_finish(&view);
+        round_input_finish(&input);
         return bytes;
 }
 

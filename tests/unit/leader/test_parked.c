@@ -2,7 +2,7 @@
 #include "tests/unit/state/state_test.h"
 
 #include "daemon/leader/parked.h"
-#include "daemon/leader/view.h"
+#include "daemon/leader/round_input.h"
 
 struct scene {
         struct world w;
@@ -40,13 +40,13 @@ static const Rm__Job *scene_job(struct scene *s) {
         return state_job(s->w.state, s->job);
 }
 
-static struct view see(struct scene *s) {
-        const struct view_config config = { .group_size = 2, .horizon_usec = 1, .bytes_per_cost = 1 };
-        struct view view;
+static struct round_input see(struct scene *s) {
+        const struct round_input_config config = { .group_size = 2, .horizon_usec = 1, .bytes_per_cost = 1 };
+        struct round_input input;
 
-        view_create(s->w.indexed, &config, &view);
-        assert_int_equal(view.n_jobs, 1);
-        return view;
+        round_input_create(s->w.indexed, &config, &input);
+        assert_int_equal(input.n_jobs, 1);
+        return input;
 }
 
 /* Group 0 on n1, the parked ones on n2, n3, n3. */
@@ -61,29 +61,29 @@ static void run(struct scene *s) {
 }
 
 /* With so many capsules allowed for each core. */
-static int32_t *place_with(struct scene *s, const struct view *view, const int32_t *active, uint32_t capsules_per_core) {
-        return parked_place(s->w.indexed, snapshot_view(view->snapshot), 0, scene_job(s),
+static int32_t *place_with(struct scene *s, const struct round_input *input, const int32_t *active, uint32_t capsules_per_core) {
+        return parked_place(s->w.indexed, snapshot_view(input->snapshot), 0, scene_job(s),
                             &(struct parked_start) { .n_groups = 4, .group_node = active, .capsules_per_core = capsules_per_core });
 }
 
 static void test_policies_see_active_groups(void **state) {
         struct scene *s = *state;
-        struct view view = see(s);
-        const struct rm_job *job = &snapshot_view(view.snapshot)->jobs[0];
+        struct round_input input = see(s);
+        const struct rm_job *job = &snapshot_view(input.snapshot)->jobs[0];
 
         assert_int_equal(job->ranks, 2);
         assert_int_equal(job->n_groups, 1);
-        view_finish(&view);
+        round_input_finish(&input);
         run(s);
         assert_int_equal(resize_told(&s->w, s->job, 0, 0, 0, false), 0);
         assert_int_equal(resize(&s->w, s->job, 5), 0);
         assert_int_equal(resize_told(&s->w, s->job, s->w.created, 0, 0, false), 0);
-        view = see(s);
-        job = &snapshot_view(view.snapshot)->jobs[0];
+        input = see(s);
+        job = &snapshot_view(input.snapshot)->jobs[0];
         assert_int_equal(job->ranks, 6); /* with rank 4 the group of 4 and 5 */
         assert_int_equal(job->n_groups, 3);
         assert_int_equal(job->groups[2].node, 2);
-        view_finish(&view);
+        round_input_finish(&input);
 }
 
 static void test_groups_have_ranks_of_one_kind(void **state) {
@@ -92,45 +92,45 @@ static void test_groups_have_ranks_of_one_kind(void **state) {
 
         spec.ranks = 16;
         spec.active_ranks = 6;
-        assert_int_equal(view_group_size(s->w.state, &spec, 4), 3);
-        assert_int_equal(view_group_size(s->w.state, &spec, 8), 6);
+        assert_int_equal(round_input_group_size(s->w.state, &spec, 4), 3);
+        assert_int_equal(round_input_group_size(s->w.state, &spec, 8), 6);
         spec.active_ranks = 7;
-        assert_int_equal(view_group_size(s->w.state, &spec, 4), 1);
+        assert_int_equal(round_input_group_size(s->w.state, &spec, 4), 1);
         spec.group_size = 4;
-        assert_int_equal(view_group_size(s->w.state, &spec, 2), 4); /* as its owner wants */
+        assert_int_equal(round_input_group_size(s->w.state, &spec, 2), 4); /* as its owner wants */
 }
 
 static void test_placed_where_cores_are(void **state) {
         static const int32_t active[] = { 0 };
         struct scene *s = *state;
-        struct view view = see(s);
-        cleanup_free int32_t *nodes = place_with(s, &view, active, 0);
+        struct round_input input = see(s);
+        cleanup_free int32_t *nodes = place_with(s, &input, active, 0);
 
         assert_non_null(nodes);
         assert_int_equal(nodes[0], 0);
         assert_int_equal(nodes[1], 1);
         assert_int_equal(nodes[2], 2);
         assert_int_equal(nodes[3], 0); /* 4 ranks on each at most, if all ran */
-        view_finish(&view);
+        round_input_finish(&input);
 }
 
 static void test_need_memory(void **state) {
         static const int32_t active[] = { 0 };
         struct scene *s = *state;
-        struct view view;
+        struct round_input input;
         cleanup_free int32_t *some = NULL;
 
         state_job(s->w.state, s->job)->spec->rank_memory_bytes = 500;
-        view = see(s);
+        input = see(s);
         for (uint32_t n = 0; n < 3; n++)
-                snapshot_node(view.snapshot, n)->memory = snapshot_node(view.snapshot, n)->memory_free = n == 0 ? 1000 : 2000;
-        some = place_with(s, &view, active, 0);
+                snapshot_node(input.snapshot, n)->memory = snapshot_node(input.snapshot, n)->memory_free = n == 0 ? 1000 : 2000;
+        some = place_with(s, &input, active, 0);
         assert_non_null(some);
         for (uint32_t g = 1; g < 4; g++)
                 assert_int_not_equal(some[g], 0);
-        snapshot_node(view.snapshot, 2)->memory_free = 0;
-        assert_null(place_with(s, &view, active, 0));
-        view_finish(&view);
+        snapshot_node(input.snapshot, 2)->memory_free = 0;
+        assert_null(place_with(s, &input, active, 0));
+        round_input_finish(&input);
 }
 
 static void small_nodes(struct scene *s) {
@@ -143,34 +143,35 @@ static void small_nodes(struct scene *s) {
 static void test_nodes_have_so_many_capsules(void **state) {
         static const int32_t active[] = { 0 };
         struct scene *s = *state;
-        struct view view = see(s);
+        struct round_input input = see(s);
         cleanup_free int32_t *nodes = NULL;
         int32_t *none;
 
         small_nodes(s);
-        nodes = place_with(s, &view, active, 2);
+        nodes = place_with(s, &input, active, 2);
         assert_non_null(nodes);
         for (uint32_t g = 1; g < 4; g++)
                 assert_int_not_equal(nodes[g], 0); /* which has the head and a group */
-        none = place_with(s, &view, active, 1);
+        none = place_with(s, &input, active, 1);
         assert_null(none); /* nor one that computes, and may be parked tomorrow */
-        view_finish(&view);
+        round_input_finish(&input);
         run(s); /* 2, 1 and 2 capsules */
         assert_int_equal(submit_resizable(&s->w, 4, 2, 1), 2);
         s->job = 2;
-        view_create(s->w.indexed, &(struct view_config) { .group_size = 2, .horizon_usec = 1, .bytes_per_cost = 1 }, &view);
-        none = parked_place(s->w.indexed, snapshot_view(view.snapshot), 1, scene_job(s),
+        round_input_create(s->w.indexed, &(struct round_input_config) { .group_size = 2, .horizon_usec = 1, .bytes_per_cost = 1 },
+                           &input);
+        none = parked_place(s->w.indexed, snapshot_view(input.snapshot), 1, scene_job(s),
                             &(struct parked_start) { .n_groups = 2, .group_node = active, .head_node = 1, .capsules_per_core = 2 });
         assert_null(none); /* those of other jobs count, also where no policy sees them */
-        view_finish(&view);
+        round_input_finish(&input);
 }
 
 static size_t moves(struct scene *s, struct round_result *ret) {
-        struct view view = see(s);
+        struct round_input input = see(s);
 
         *ret = (struct round_result) { 0 };
-        parked_moves(s->w.indexed, snapshot_view(view.snapshot), 0, scene_job(s), s->capsules_per_core, ret);
-        view_finish(&view);
+        parked_moves(s->w.indexed, snapshot_view(input.snapshot), 0, scene_job(s), s->capsules_per_core, ret);
+        round_input_finish(&input);
         return ret->n_actions;
 }
 

@@ -195,7 +195,7 @@ static void view_can_be_planned(void **state) {
 
         (void) state;
         test_policy_load(&greedy, "greedy");
-        assert_int_equal(round_view(snapshot_view(snapshot), NULL, &view, NULL), 0);
+        assert_int_equal(round_policy_snapshot(snapshot_view(snapshot), NULL, &view, NULL), 0);
         assert_int_equal(snapshot_view(view)->nodes[0].cores, 0);
         assert_int_equal(snapshot_view(view)->nodes[1].cores, 5);
         assert_int_equal(test_policy_place(&greedy, snapshot_view(view), &plan), 0);

@@ -1,6 +1,6 @@
 /* From the cluster's state to what the scheduler sees. Pure. */
-#ifndef RM_LEADER_VIEW_H
-#define RM_LEADER_VIEW_H
+#ifndef RM_LEADER_ROUND_INPUT_H
+#define RM_LEADER_ROUND_INPUT_H
 
 #include "daemon/config/penalties.h"
 #include "daemon/leader/node_memory.h"
@@ -11,21 +11,21 @@
 #include "daemon/state/state_index.h"
 
 /* A job that the round is made without: shown to policies, it would have stopped all others' too. */
-struct view_left_out {
+struct round_input_left_out {
         uint64_t job;
         char *reason; /* owned */
 };
 
-struct view {
+struct round_input {
         struct snapshot *snapshot; /* jobs are named by their numbers */
         struct round_job *jobs;    /* in the order of the snapshot's */
         uint32_t n_jobs;
-        struct view_left_out *left_out; /* what runs of them holds its cores: they are missing from its nodes */
+        struct round_input_left_out *left_out; /* what runs of them holds its cores: they are missing from its nodes */
         size_t n_left_out;
         bool avoids; /* groups are kept off a node that moves to it have failed, for some seconds */
 };
 
-struct view_config {
+struct round_input_config {
         uint32_t group_size; /* of jobs that do not say theirs, 0 = chosen by the nodes' sizes */
         uint64_t now_usec; /* real time */
         uint64_t horizon_usec; /* within which moves must pay */
@@ -44,15 +44,15 @@ struct view_config {
         uint32_t backfill; /* as in rm_params, or ROUND_BACKFILL_LIMITS */
 };
 
-/* Free with view_finish(). The jobs in it pass snapshot_check_jobs(), whatever the state holds. */
-void view_create(const struct state_index *index, const struct view_config *config, struct view *ret);
-void view_finish(struct view *view);
+/* Free with round_input_finish(). The jobs in it pass snapshot_check_jobs(), whatever the state holds. */
+void round_input_create(const struct state_index *index, const struct round_input_config *config, struct round_input *ret);
+void round_input_finish(struct round_input *input);
 
 /* Only the nodes, as they are in the state. `penalties` NULL: they cost nothing, but with a warning. */
-void view_nodes(const struct state_index *index, const struct penalties *penalties, int64_t warn_penalty,
-                struct snapshot *snapshot);
+void round_input_nodes(const struct state_index *index, const struct penalties *penalties, int64_t warn_penalty,
+                       struct snapshot *snapshot);
 
 /* The group size of a waiting job. Of one with parked ranks no group has ranks of both kinds when it begins, unless its owner gave a size. */
-uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured);
+uint32_t round_input_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured);
 
 #endif

@@ -1,4 +1,4 @@
-#include "daemon/leader/view.h"
+#include "daemon/leader/round_input.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 /* Dearer than all that a plan gains; some thousands of them are still no more than costs may be (FIELD_MAX). */
 #define STAY_COST_MAX (INT64_C(1) << 40)
 
-uint32_t view_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured) {
+uint32_t round_input_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured) {
         uint32_t least = groups_least_size(spec->ranks, STATE_GROUPS_MAX);
         uint32_t smallest = 0;
         uint32_t size = spec->group_size ? spec->group_size : configured;
@@ -74,8 +74,8 @@ static bool has_warning(const Rm__Node *node) {
         return node_condition(node) == RM__CONDITION__CONDITION_WARN;
 }
 
-void view_nodes(const struct state_index *index, const struct penalties *penalties, int64_t warn_penalty,
-                struct snapshot *snapshot) {
+void round_input_nodes(const struct state_index *index, const struct penalties *penalties, int64_t warn_penalty,
+                       struct snapshot *snapshot) {
         const Rm__State *state = state_index_state(index);
         cleanup_free int32_t *switches = state_node_switches(state);
 
@@ -197,12 +197,12 @@ static uint32_t age_of(const struct oldest_list *list, const Rm__Job *job) {
 struct placing {
         const Rm__State *state;
         const struct state_index *index;
-        const struct view_config *config;
-        struct view *view;
+        const struct round_input_config *config;
+        struct round_input *input;
         uint64_t usual_freeze_usec;
         struct oldest_list oldest;
-        bool *skip; /* each job of the state: it is not in the view */
-        size_t *job_at; /* each job of the view: where it stands in the state */
+        bool *skip; /* each job of the state: it is not in the input */
+        size_t *job_at; /* each job of the input: where it stands in the state */
         bool *failing;  /* each node: a move to it failed not long ago */
         bool any_failing;
         bool any_warned; /* some node has a warning */
@@ -219,7 +219,7 @@ static int64_t stay_cost(const struct placing *p, const struct rm_job *job, cons
 }
 
 static void find_warned(struct placing *p) {
-        p->warned = snapshot_alloc(p->view->snapshot, p->state->n_nodes + 1);
+        p->warned = snapshot_alloc(p->input->snapshot, p->state->n_nodes + 1);
         for (size_t i = 0; i < p->state->n_nodes; i++)
                 p->any_warned |= p->warned[i] = has_warning(p->state->nodes[i]);
 }
@@ -227,13 +227,13 @@ static void find_warned(struct placing *p) {
 /* Nothing begins on a node with a warning; what runs may come there, if it must leave another one. Of a waiting job those are told where it
  * would be allowed otherwise. */
 static void keep_off_warned(const struct placing *p, uint32_t index) {
-        struct snapshot *snapshot = p->view->snapshot;
+        struct snapshot *snapshot = p->input->snapshot;
         const struct rm_job *job = &snapshot_view(snapshot)->jobs[index];
         bool *kept_off = p->warned;
 
         if (job->node_limit)
                 kept_off = memcpy(snapshot_alloc(snapshot, p->state->n_nodes + 1), p->warned, p->state->n_nodes);
-        p->view->jobs[index].kept_off = kept_off;
+        p->input->jobs[index].kept_off = kept_off;
         for (size_t i = 0; i < p->state->n_nodes; i++) {
                 if (!p->warned[i])
                         continue;
@@ -261,11 +261,11 @@ static uint64_t guess_freeze(const struct placing *p, const Rm__Job *job) {
 
 static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t index) {
         const Rm__State *state = p->state;
-        struct snapshot *snapshot = p->view->snapshot;
-        struct round_job *round = &p->view->jobs[index];
-        const struct rm_job *view = &snapshot_view(snapshot)->jobs[index];
-        int32_t *moving = snapshot_alloc(snapshot, sizeof(int32_t) * view->n_groups);
-        uint64_t *move_usec = snapshot_alloc(snapshot, sizeof(*move_usec) * view->n_groups);
+        struct snapshot *snapshot = p->input->snapshot;
+        struct round_job *round = &p->input->jobs[index];
+        const struct rm_job *shown = &snapshot_view(snapshot)->jobs[index];
+        int32_t *moving = snapshot_alloc(snapshot, sizeof(int32_t) * shown->n_groups);
+        uint64_t *move_usec = snapshot_alloc(snapshot, sizeof(*move_usec) * shown->n_groups);
         uint64_t guess_usec = guess_freeze(p, job);
 
         round->group_moving_to = moving;
@@ -287,13 +287,13 @@ static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t in
                         round->pinned = round->pinned || !node_up(state, at);
                         continue;
                 }
-                if ((uint32_t) capsule->index >= view->n_groups)
+                if ((uint32_t) capsule->index >= shown->n_groups)
                         continue;
                 moving[capsule->index] = to;
                 group = snapshot_group(snapshot, index, (uint32_t) capsule->index);
                 group->node = at;
                 move_usec[capsule->index] = capsule->moves > 0 ? capsule->freeze_usec : guess_usec;
-                group->move_cost = move_cost(move_usec[capsule->index], p->config->horizon_usec) + stay_cost(p, view, group);
+                group->move_cost = move_cost(move_usec[capsule->index], p->config->horizon_usec) + stay_cost(p, shown, group);
                 if (at >= 0 && !node_up(state, at))
                         group->flags |= RM_GROUP_PINNED;
         }
@@ -301,9 +301,9 @@ static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t in
 
 /* What is there, or on its way, stays. */
 static void limit_to_present(const struct placing *p, uint32_t index, uint32_t node) {
-        struct snapshot *snapshot = p->view->snapshot;
+        struct snapshot *snapshot = p->input->snapshot;
         const struct rm_job *job = &snapshot_view(snapshot)->jobs[index];
-        const struct round_job *round = &p->view->jobs[index];
+        const struct round_job *round = &p->input->jobs[index];
         uint32_t here = 0;
 
         for (uint32_t g = 0; g < job->n_groups; g++)
@@ -321,7 +321,7 @@ static void avoid_failing(const struct placing *p, const Rm__Job *job, uint32_t 
                 if (!p->failing[i] || cooldown_destination_until(state, job->id, state->nodes[i]->name) <= p->config->now_usec)
                         continue;
                 limit_to_present(p, index, (uint32_t) i);
-                p->view->avoids = true;
+                p->input->avoids = true;
         }
 }
 
@@ -338,53 +338,53 @@ static void fill_saved_memory(const Rm__Checkpoint *checkpoint, struct snapshot 
 
 static void add_job(const struct placing *p, const Rm__Job *job) {
         const Rm__State *state = p->state;
-        struct view *view = p->view;
-        struct round_job *round = &view->jobs[view->n_jobs];
+        struct round_input *input = p->input;
+        struct round_job *round = &input->jobs[input->n_jobs];
         const Rm__Checkpoint *checkpoint = job->n_capsules == 0 ? job_newest_checkpoint(state, job) : NULL;
         uint32_t size = checkpoint        ? checkpoint->group_size
                         : job->group_size ? job->group_size
-                                          : view_group_size(state, job->spec, p->config->group_size);
+                                          : round_input_group_size(state, job->spec, p->config->group_size);
         struct rm_job *j;
         char name[24];
 
         (void) snprintf(name, sizeof(name), "%" PRIu64, job->id);
-        j = snapshot_add_job(view->snapshot, name, seen_ranks(state, job, size), size);
+        j = snapshot_add_job(input->snapshot, name, seen_ranks(state, job, size), size);
         j->priority = job->spec->priority < 0 ? 0 : 1 + (int64_t) job->spec->priority;
         j->age = age_of(&p->oldest, job);
-        j->policy = job->spec->policy[0] ? snapshot_string(view->snapshot, job->spec->policy) : NULL;
+        j->policy = job->spec->policy[0] ? snapshot_string(input->snapshot, job->spec->policy) : NULL;
         j->time_limit_usec = job->spec->time_limit_usec;
-        node_memory_fill_job(p->config->memory, job, view->snapshot, view->n_jobs);
+        node_memory_fill_job(p->config->memory, job, input->snapshot, input->n_jobs);
         if (checkpoint)
-                fill_saved_memory(checkpoint, view->snapshot, view->n_jobs, j->n_groups);
+                fill_saved_memory(checkpoint, input->snapshot, input->n_jobs, j->n_groups);
         for (size_t i = 0; job->available_set && i < job->n_available; i++) {
                 int32_t node = state_node_position(p->index, job->available[i]->node);
 
                 if (node >= 0)
-                        snapshot_set_limit(view->snapshot, view->n_jobs, (uint32_t) node, job->available[i]->cores);
+                        snapshot_set_limit(input->snapshot, input->n_jobs, (uint32_t) node, job->available[i]->cores);
         }
         *round = (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
-        fill_spares(p->index, job, view->snapshot, round);
+        fill_spares(p->index, job, input->snapshot, round);
         if (job->n_capsules > 0) {
                 round->kept_off = p->any_warned ? p->warned : NULL;
-                fill_placed(p, job, view->n_jobs);
+                fill_placed(p, job, input->n_jobs);
                 if (p->any_failing)
-                        avoid_failing(p, job, view->n_jobs);
+                        avoid_failing(p, job, input->n_jobs);
         } else if (p->any_warned) {
-                keep_off_warned(p, view->n_jobs);
+                keep_off_warned(p, input->n_jobs);
         }
         if (p->config->traffic)
-                traffic_fill(p->config->traffic, job->id, p->config->horizon_usec, view->snapshot, view->n_jobs);
-        view->n_jobs++;
+                traffic_fill(p->config->traffic, job->id, p->config->horizon_usec, input->snapshot, input->n_jobs);
+        input->n_jobs++;
 }
 
 /* ---- jobs that a round cannot be made with ---- */
 
 static void leave_out(struct placing *p, size_t index, const char *reason) {
-        struct view *view = p->view;
-        struct view_left_out *entry;
+        struct round_input *input = p->input;
+        struct round_input_left_out *entry;
 
-        view->left_out = xrealloc(view->left_out, (view->n_left_out + 1) * sizeof(*view->left_out));
-        entry = &view->left_out[view->n_left_out++];
+        input->left_out = xrealloc(input->left_out, (input->n_left_out + 1) * sizeof(*input->left_out));
+        entry = &input->left_out[input->n_left_out++];
         entry->job = p->state->jobs[index]->id;
         entry->reason = xasprintf("left out of scheduling: %s", reason);
         p->skip[index] = true;
@@ -443,24 +443,24 @@ static bool moves_from_nowhere(const struct rm_job *job, const struct round_job 
         return false;
 }
 
-/* True: there were some, so that the view is to be made again. */
+/* True: there were some, so that the input is to be made again. */
 static bool leave_out_wrong(struct placing *p) {
-        const struct rm_snapshot *snapshot = snapshot_view(p->view->snapshot);
-        size_t before = p->view->n_left_out;
+        const struct rm_snapshot *snapshot = snapshot_view(p->input->snapshot);
+        size_t before = p->input->n_left_out;
 
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
                 struct rm_error err = { 0 };
 
                 if (snapshot_check_job(snapshot, j, &err) < 0)
                         leave_out(p, p->job_at[j], error_text(&err));
-                else if (moves_from_nowhere(&snapshot->jobs[j], &p->view->jobs[j]))
+                else if (moves_from_nowhere(&snapshot->jobs[j], &p->input->jobs[j]))
                         leave_out(p, p->job_at[j], "one of its groups moves, and is on no node that is known");
         }
-        return p->view->n_left_out > before;
+        return p->input->n_left_out > before;
 }
 
 static bool leave_out_by_costs(struct placing *p) {
-        const struct rm_snapshot *snapshot = snapshot_view(p->view->snapshot);
+        const struct rm_snapshot *snapshot = snapshot_view(p->input->snapshot);
         cleanup_free long double *costs = xcalloc(snapshot->n_jobs + 1u, sizeof(*costs));
         cleanup_free struct admit_job *jobs = xcalloc(snapshot->n_jobs + 1u, sizeof(*jobs));
         cleanup_free bool *marked = xcalloc(snapshot->n_jobs + 1u, sizeof(*marked));
@@ -486,7 +486,7 @@ static void hold_cores(const struct placing *p, const Rm__Job *job) {
 
                 at[0] = capsule_place(p->index, job, capsule, &at[1]);
                 for (int k = 0; k < 2; k++) {
-                        struct rm_node *node = at[k] >= 0 ? snapshot_node(p->view->snapshot, (uint32_t) at[k]) : NULL;
+                        struct rm_node *node = at[k] >= 0 ? snapshot_node(p->input->snapshot, (uint32_t) at[k]) : NULL;
 
                         if (node)
                                 node->cores -= needed < node->cores ? needed : node->cores;
@@ -494,9 +494,9 @@ static void hold_cores(const struct placing *p, const Rm__Job *job) {
         }
 }
 
-/* ---- the view ---- */
+/* ---- the input ---- */
 
-static void set_params(const struct view_config *config, struct rm_params *params) {
+static void set_params(const struct round_input_config *config, struct rm_params *params) {
         params->distribution_weight = config->distribution_weight;
         params->age_weight = config->age_weight;
         params->move_budget = config->move_budget;
@@ -506,22 +506,22 @@ static void set_params(const struct view_config *config, struct rm_params *param
 
 /* Once more from the start, without those to be skipped. */
 static void make(struct placing *p) {
-        struct view *view = p->view;
+        struct round_input *input = p->input;
 
-        snapshot_destroy(view->snapshot);
-        view->snapshot = snapshot_create();
-        view->n_jobs = 0;
-        set_params(p->config, snapshot_params(view->snapshot));
-        view_nodes(p->index, p->config->node_penalty, p->config->warn_penalty, view->snapshot);
-        node_memory_fill(p->config->memory, p->index, view->snapshot);
+        snapshot_destroy(input->snapshot);
+        input->snapshot = snapshot_create();
+        input->n_jobs = 0;
+        set_params(p->config, snapshot_params(input->snapshot));
+        round_input_nodes(p->index, p->config->node_penalty, p->config->warn_penalty, input->snapshot);
+        node_memory_fill(p->config->memory, p->index, input->snapshot);
         find_warned(p);
-        for (size_t i = 0; i < view->n_left_out; i++)
-                hold_cores(p, state_job(p->state, view->left_out[i].job));
+        for (size_t i = 0; i < input->n_left_out; i++)
+                hold_cores(p, state_job(p->state, input->left_out[i].job));
         for (int again = 1; again >= 0; again--)
                 for (size_t i = 0; i < p->state->n_jobs; i++) {
                         if (p->skip[i] || starts_again(p->state->jobs[i]) != again)
                                 continue;
-                        p->job_at[view->n_jobs] = i;
+                        p->job_at[input->n_jobs] = i;
                         add_job(p, p->state->jobs[i]);
                 }
 }
@@ -540,7 +540,7 @@ static void find_failing(struct placing *p) {
         }
 }
 
-static bool not_for_round(const struct view_config *config, const Rm__Job *job) {
+static bool not_for_round(const struct round_input_config *config, const Rm__Job *job) {
         if (job_ended(job))
                 return true;
         return job->n_capsules == 0 && (job->cancel || job->held || (config->waits && config->waits(config->waits_context, job)));
@@ -566,16 +566,16 @@ static void leave_out_awaiting(struct placing *p) {
         }
 }
 
-void view_create(const struct state_index *index, const struct view_config *config, struct view *ret) {
+void round_input_create(const struct state_index *index, const struct round_input_config *config, struct round_input *ret) {
         const Rm__State *state = state_index_state(index);
         cleanup_free bool *skip = xcalloc(state->n_jobs + 1, sizeof(*skip));
         cleanup_free size_t *job_at = xcalloc(state->n_jobs + 1, sizeof(*job_at));
         cleanup_free bool *failing = xcalloc(state->n_nodes + 1, sizeof(*failing));
-        struct view view = { .jobs = xcalloc(state->n_jobs + 1, sizeof(view.jobs[0])) };
+        struct round_input input = { .jobs = xcalloc(state->n_jobs + 1, sizeof(input.jobs[0])) };
         struct placing placing = { .state = state,
                                    .index = index,
                                    .config = config,
-                                   .view = &view,
+                                   .input = &input,
                                    .usual_freeze_usec = usual_freeze(state),
                                    .skip = skip,
                                    .job_at = job_at,
@@ -593,14 +593,14 @@ void view_create(const struct state_index *index, const struct view_config *conf
         if (leave_out_by_costs(&placing))
                 make(&placing);
         free(placing.oldest.items);
-        *ret = view;
+        *ret = input;
 }
 
-void view_finish(struct view *view) {
-        snapshot_destroy(view->snapshot);
-        free(view->jobs);
-        for (size_t i = 0; i < view->n_left_out; i++)
-                free(view->left_out[i].reason);
-        free(view->left_out);
-        *view = (struct view) { 0 };
+void round_input_finish(struct round_input *input) {
+        snapshot_destroy(input->snapshot);
+        free(input->jobs);
+        for (size_t i = 0; i < input->n_left_out; i++)
+                free(input->left_out[i].reason);
+        free(input->left_out);
+        *input = (struct round_input) { 0 };
 }

@@ -3,7 +3,7 @@
 
 #include "common/groups.h"
 #include "daemon/leader/admit.h"
-#include "daemon/leader/view.h"
+#include "daemon/leader/round_input.h"
 #include "daemon/sched/fold.h"
 #include "placement/pack.h"
 #include "tests/unit/state/state_test.h"
@@ -60,104 +60,104 @@ static void test_groups_have_addresses(void **state) {
                 spec.ranks = jobs[i].ranks;
                 spec.active_ranks = jobs[i].active;
                 spec.group_size = jobs[i].group_size;
-                size = view_group_size(w->state, &spec, jobs[i].configured);
+                size = round_input_group_size(w->state, &spec, jobs[i].configured);
                 if (groups_number(spec.ranks, size) > STATE_GROUPS_MAX)
                         fail_msg("job %zu: groups of %u ranks", i, size);
         }
 }
 
-static struct view make_view(const struct world *w, uint32_t group_size) {
-        const struct view_config config = { .group_size = group_size,
-                                            .now_usec = w->time_usec,
-                                            .horizon_usec = 600000000,
-                                            .age_weight = 2,
-                                            .move_budget = 3,
-                                            .distribution_weight = 10,
-                                            .bytes_per_cost = 1 };
+static struct round_input make_input(const struct world *w, uint32_t group_size) {
+        const struct round_input_config config = { .group_size = group_size,
+                                                   .now_usec = w->time_usec,
+                                                   .horizon_usec = 600000000,
+                                                   .age_weight = 2,
+                                                   .move_budget = 3,
+                                                   .distribution_weight = 10,
+                                                   .bytes_per_cost = 1 };
         struct rm_error err = { 0 };
-        struct view view = { 0 };
+        struct round_input input = { 0 };
 
-        view_create(w->indexed, &config, &view);
-        assert_int_equal(snapshot_view(view.snapshot)->n_jobs, view.n_jobs);
-        if (snapshot_check(snapshot_view(view.snapshot), &err) < 0)
-                fail_msg("the view is no snapshot: %s", error_text(&err));
-        return view;
+        round_input_create(w->indexed, &config, &input);
+        assert_int_equal(snapshot_view(input.snapshot)->n_jobs, input.n_jobs);
+        if (snapshot_check(snapshot_view(input.snapshot), &err) < 0)
+                fail_msg("the input is no snapshot: %s", error_text(&err));
+        return input;
 }
 
 static void test_objective(void **state) {
         struct world *w = *state;
         struct penalties penalties = { 0 };
-        const struct view_config config = { .bytes_per_cost = 1, .distribution_weight = 25, .node_penalty = &penalties };
+        const struct round_input_config config = { .bytes_per_cost = 1, .distribution_weight = 25, .node_penalty = &penalties };
         const struct rm_snapshot *snapshot;
-        struct view view;
+        struct round_input input;
 
         assert_int_equal(penalties_add(&penalties, "n2:7 other:3", NULL), 0);
-        view_create(w->indexed, &config, &view);
-        snapshot = snapshot_view(view.snapshot);
+        round_input_create(w->indexed, &config, &input);
+        snapshot = snapshot_view(input.snapshot);
         assert_int_equal(snapshot->params.distribution_weight, 25);
         assert_int_equal(snapshot->nodes[snapshot_find_node(snapshot, "n1")].penalty, 0);
         assert_int_equal(snapshot->nodes[snapshot_find_node(snapshot, "n2")].penalty, 7);
-        view_finish(&view);
+        round_input_finish(&input);
         penalties_finish(&penalties);
 }
 
-static const struct rm_node *node_in(const struct view *view, const char *name) {
-        const struct rm_snapshot *snapshot = snapshot_view(view->snapshot);
+static const struct rm_node *node_in(const struct round_input *input, const char *name) {
+        const struct rm_snapshot *snapshot = snapshot_view(input->snapshot);
         int32_t index = snapshot_find_node(snapshot, name);
 
         assert_true(index >= 0);
         return &snapshot->nodes[index];
 }
 
-static const struct rm_job *job_in(const struct view *view, uint32_t index) {
-        assert_true(index < view->n_jobs);
-        return &snapshot_view(view->snapshot)->jobs[index];
+static const struct rm_job *job_in(const struct round_input *input, uint32_t index) {
+        assert_true(index < input->n_jobs);
+        return &snapshot_view(input->snapshot)->jobs[index];
 }
 
-static int32_t index_of(const struct view *view, const char *node) {
-        return snapshot_find_node(snapshot_view(view->snapshot), node);
+static int32_t index_of(const struct round_input *input, const char *node) {
+        return snapshot_find_node(snapshot_view(input->snapshot), node);
 }
 
 static void expect_node(const struct world *w, const char *name, uint32_t cores, uint32_t state) {
-        struct view view = make_view(w, 0);
+        struct round_input input = make_input(w, 0);
 
-        assert_int_equal(node_in(&view, name)->cores, cores);
-        if (node_in(&view, name)->state != state)
-                fail_msg("%s is %s instead of %s", name, node_state_word(node_in(&view, name)->state), node_state_word(state));
-        view_finish(&view);
+        assert_int_equal(node_in(&input, name)->cores, cores);
+        if (node_in(&input, name)->state != state)
+                fail_msg("%s is %s instead of %s", name, node_state_word(node_in(&input, name)->state), node_state_word(state));
+        round_input_finish(&input);
 }
 
 static void test_empty(void **state) {
         struct world w;
-        struct view view;
+        struct round_input input;
 
         world_init(&w);
-        view = make_view(&w, 0);
-        assert_int_equal(snapshot_view(view.snapshot)->n_nodes, 0);
-        assert_int_equal(snapshot_view(view.snapshot)->params.age_weight, 2);
-        assert_int_equal(snapshot_view(view.snapshot)->params.move_budget, 3);
-        assert_int_equal(view.n_jobs, 0);
-        view_finish(&view);
-        view_finish(&view);
+        input = make_input(&w, 0);
+        assert_int_equal(snapshot_view(input.snapshot)->n_nodes, 0);
+        assert_int_equal(snapshot_view(input.snapshot)->params.age_weight, 2);
+        assert_int_equal(snapshot_view(input.snapshot)->params.move_budget, 3);
+        assert_int_equal(input.n_jobs, 0);
+        round_input_finish(&input);
+        round_input_finish(&input);
         world_finish(&w);
 }
 
 /* Switches stand in the snapshot as the topology file has them, nodes hang where it says. */
 static void test_switches(void **state) {
         struct world *w = *state;
-        struct view view;
+        struct round_input input;
 
         assert_int_equal(topology(w, "s1:n1,n9:3 s2:n2:3 core::0"), 0);
-        view = make_view(w, 0);
-        assert_int_equal(snapshot_view(view.snapshot)->n_switches, 3);
-        assert_string_equal(snapshot_view(view.snapshot)->switches[0].name, "s1");
-        assert_int_equal(snapshot_view(view.snapshot)->switches[0].parent, 2);
-        assert_int_equal(snapshot_view(view.snapshot)->switches[1].parent, 2);
-        assert_int_equal(snapshot_view(view.snapshot)->switches[2].parent, RM_NO_NODE);
-        assert_int_equal(node_in(&view, "n1")->switch_index, 0);
-        assert_int_equal(node_in(&view, "n2")->switch_index, 1);
-        assert_int_equal(node_in(&view, "n3")->switch_index, RM_NO_NODE);
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_int_equal(snapshot_view(input.snapshot)->n_switches, 3);
+        assert_string_equal(snapshot_view(input.snapshot)->switches[0].name, "s1");
+        assert_int_equal(snapshot_view(input.snapshot)->switches[0].parent, 2);
+        assert_int_equal(snapshot_view(input.snapshot)->switches[1].parent, 2);
+        assert_int_equal(snapshot_view(input.snapshot)->switches[2].parent, RM_NO_NODE);
+        assert_int_equal(node_in(&input, "n1")->switch_index, 0);
+        assert_int_equal(node_in(&input, "n2")->switch_index, 1);
+        assert_int_equal(node_in(&input, "n3")->switch_index, RM_NO_NODE);
+        round_input_finish(&input);
 }
 
 /* Only what is UP and not drained has cores. */
@@ -213,46 +213,46 @@ static void test_failing_nodes(void **state) {
 static void test_node_with_warning(void **state) {
         struct world *w = *state;
         struct penalties penalties = { 0 };
-        const struct view_config config = {
+        const struct round_input_config config = {
                 .bytes_per_cost = 1, .horizon_usec = 600000000, .node_penalty = &penalties, .warn_penalty = 50
         };
         int64_t costs[2];
-        struct view view;
+        struct round_input input;
 
         assert_int_equal(penalties_add(&penalties, "n2:7", NULL), 0);
         (void) running_job(w);
         assert_true(submit(w, 2) > 0);
-        view_create(w->indexed, &config, &view);
+        round_input_create(w->indexed, &config, &input);
         for (unsigned g = 0; g < 2; g++)
-                costs[g] = job_in(&view, 0)->groups[g].move_cost;
-        view_finish(&view);
+                costs[g] = job_in(&input, 0)->groups[g].move_cost;
+        round_input_finish(&input);
 
         assert_int_equal(condition(w, "n2", "report", WARN, "hot"), 0);
-        view_create(w->indexed, &config, &view);
-        assert_int_equal(node_in(&view, "n2")->cores, 4);
-        assert_int_equal(node_in(&view, "n2")->penalty, 57);
-        assert_int_equal(node_in(&view, "n1")->penalty, 0);
-        assert_null(job_in(&view, 0)->node_limit);
-        assert_int_equal(job_in(&view, 0)->groups[0].move_cost, costs[0]);
-        assert_int_equal(job_in(&view, 0)->groups[1].move_cost, costs[1] + job_in(&view, 0)->priority * 50 * 2);
-        assert_int_equal(job_node_limit(job_in(&view, 1), (uint32_t) index_of(&view, "n2")), 0);
-        assert_true(job_node_limit(job_in(&view, 1), (uint32_t) index_of(&view, "n3")) > 8);
+        round_input_create(w->indexed, &config, &input);
+        assert_int_equal(node_in(&input, "n2")->cores, 4);
+        assert_int_equal(node_in(&input, "n2")->penalty, 57);
+        assert_int_equal(node_in(&input, "n1")->penalty, 0);
+        assert_null(job_in(&input, 0)->node_limit);
+        assert_int_equal(job_in(&input, 0)->groups[0].move_cost, costs[0]);
+        assert_int_equal(job_in(&input, 0)->groups[1].move_cost, costs[1] + job_in(&input, 0)->priority * 50 * 2);
+        assert_int_equal(job_node_limit(job_in(&input, 1), (uint32_t) index_of(&input, "n2")), 0);
+        assert_true(job_node_limit(job_in(&input, 1), (uint32_t) index_of(&input, "n3")) > 8);
         for (unsigned j = 0; j < 2; j++) {
-                assert_true(view.jobs[j].kept_off[index_of(&view, "n2")]);
-                assert_false(view.jobs[j].kept_off[index_of(&view, "n3")]);
+                assert_true(input.jobs[j].kept_off[index_of(&input, "n2")]);
+                assert_false(input.jobs[j].kept_off[index_of(&input, "n3")]);
         }
-        view_finish(&view);
+        round_input_finish(&input);
         /* The warning is not what keeps it off. */
         assert_int_equal(job_available(w, 2, "n2", 0, ""), 0);
-        view_create(w->indexed, &config, &view);
-        assert_true(view.jobs[0].kept_off[index_of(&view, "n2")]);
-        assert_false(view.jobs[1].kept_off[index_of(&view, "n2")]);
-        view_finish(&view);
+        round_input_create(w->indexed, &config, &input);
+        assert_true(input.jobs[0].kept_off[index_of(&input, "n2")]);
+        assert_false(input.jobs[1].kept_off[index_of(&input, "n2")]);
+        round_input_finish(&input);
         assert_int_equal(condition(w, "n2", "report", OK, ""), 0);
-        view_create(w->indexed, &config, &view);
-        assert_null(view.jobs[0].kept_off);
-        assert_null(view.jobs[1].kept_off);
-        view_finish(&view);
+        round_input_create(w->indexed, &config, &input);
+        assert_null(input.jobs[0].kept_off);
+        assert_null(input.jobs[1].kept_off);
+        round_input_finish(&input);
         penalties_finish(&penalties);
 }
 
@@ -260,7 +260,7 @@ static void test_waiting_job(void **state) {
         struct world *w = *state;
         int id = submit(w, 5);
         Rm__Job *job = state_job(w->state, (uint64_t) id);
-        struct view view;
+        struct round_input input;
         const struct rm_job *j;
 
         job->spec->priority = 3;
@@ -269,8 +269,8 @@ static void test_waiting_job(void **state) {
         message_set_string(&job->spec->policy, "distrib");
         assert_int_equal(job_wait(w, job->id, "waits", true), 0);
         assert_int_equal(job_available(w, job->id, "n2", 1, ""), 0);
-        view = make_view(w, 0);
-        j = job_in(&view, 0);
+        input = make_input(w, 0);
+        j = job_in(&input, 0);
         assert_string_equal(j->name, "1");
         assert_int_equal(j->ranks, 5);
         assert_int_equal(j->group_size, 2);
@@ -280,67 +280,67 @@ static void test_waiting_job(void **state) {
         assert_int_equal(j->priority, 4);
         assert_int_equal(j->time_limit_usec, 5000000);
         assert_string_equal(j->policy, "distrib");
-        assert_int_equal(j->node_limit[index_of(&view, "n2")], 1);
-        assert_true(j->node_limit[index_of(&view, "n1")] == RM_NO_LIMIT);
+        assert_int_equal(j->node_limit[index_of(&input, "n2")], 1);
+        assert_true(j->node_limit[index_of(&input, "n1")] == RM_NO_LIMIT);
         for (uint32_t g = 0; g < j->n_groups; g++)
                 assert_int_equal(j->groups[g].node, RM_NO_NODE);
-        assert_int_equal(view.jobs[0].head_node, RM_NO_NODE);
-        assert_int_equal(view.jobs[0].head_moving_to, RM_NO_NODE);
-        assert_false(view.jobs[0].pinned);
-        view_finish(&view);
+        assert_int_equal(input.jobs[0].head_node, RM_NO_NODE);
+        assert_int_equal(input.jobs[0].head_moving_to, RM_NO_NODE);
+        assert_false(input.jobs[0].pinned);
+        round_input_finish(&input);
 
         /* Nothing of its own: no policy, no limits; the least priority is none. */
         job->spec->priority = -5;
         message_set_string(&job->spec->policy, "");
         assert_int_equal(job_available(w, job->id, NULL, 0, ""), 0);
-        view = make_view(w, 0);
-        assert_null(job_in(&view, 0)->policy);
-        assert_null(job_in(&view, 0)->node_limit);
-        assert_int_equal(job_in(&view, 0)->priority, 0);
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_null(job_in(&input, 0)->policy);
+        assert_null(job_in(&input, 0)->node_limit);
+        assert_int_equal(job_in(&input, 0)->priority, 0);
+        round_input_finish(&input);
 }
 
 /* A file may name nodes that do not exist (yet); they limit nothing else. */
 static void test_availability_of_unknown_nodes(void **state) {
         struct world *w = *state;
         int id = submit(w, 2);
-        struct view view;
+        struct round_input input;
 
         assert_int_equal(job_available(w, (uint64_t) id, "n77", 0, ""), 0);
-        view = make_view(w, 0);
-        assert_null(job_in(&view, 0)->node_limit);
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_null(job_in(&input, 0)->node_limit);
+        round_input_finish(&input);
 }
 
 static void test_running_job(void **state) {
         struct world *w = *state;
         uint64_t id = running_job(w);
-        struct view view = make_view(w, 0);
-        const struct rm_job *j = job_in(&view, 0);
+        struct round_input input = make_input(w, 0);
+        const struct rm_job *j = job_in(&input, 0);
 
         assert_int_equal(j->group_size, 2); /* as it was placed, whatever the nodes are now */
-        assert_int_equal(j->groups[0].node, index_of(&view, "n1"));
-        assert_int_equal(j->groups[1].node, index_of(&view, "n2"));
+        assert_int_equal(j->groups[0].node, index_of(&input, "n1"));
+        assert_int_equal(j->groups[1].node, index_of(&input, "n2"));
         assert_int_equal(j->groups[0].flags | j->groups[1].flags, 0);
         assert_true(j->groups[0].move_cost > 0);
-        assert_int_equal(view.jobs[0].head_node, index_of(&view, "n1"));
-        assert_int_equal(view.jobs[0].group_moving_to[0], RM_NO_NODE);
-        assert_int_equal(view.jobs[0].group_moving_to[1], RM_NO_NODE);
-        assert_false(view.jobs[0].pinned);
-        view_finish(&view);
+        assert_int_equal(input.jobs[0].head_node, index_of(&input, "n1"));
+        assert_int_equal(input.jobs[0].group_moving_to[0], RM_NO_NODE);
+        assert_int_equal(input.jobs[0].group_moving_to[1], RM_NO_NODE);
+        assert_false(input.jobs[0].pinned);
+        round_input_finish(&input);
 
         /* One on a node that is not up cannot be moved from there; unknown is as good as down. */
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN), 0);
-        view = make_view(w, 0);
-        assert_int_equal(job_in(&view, 0)->groups[0].flags, 0);
-        assert_int_equal(job_in(&view, 0)->groups[1].flags, RM_GROUP_PINNED);
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_int_equal(job_in(&input, 0)->groups[0].flags, 0);
+        assert_int_equal(job_in(&input, 0)->groups[1].flags, RM_GROUP_PINNED);
+        round_input_finish(&input);
 
         /* What ends does not move. */
         assert_int_equal(ends(w, id, 0, 0, ""), 0);
-        view = make_view(w, 0);
-        assert_true(view.jobs[0].pinned);
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_true(input.jobs[0].pinned);
+        round_input_finish(&input);
 }
 
 /* Starting, it does not move; cancelled while it waits, and ended, it is no longer there. */
@@ -351,21 +351,21 @@ static void test_which_jobs(void **state) {
         int waiting = submit(w, 1);
         int cancelled = submit(w, 1);
         uint64_t runs;
-        struct view view;
+        struct round_input input;
 
         assert_int_equal(place(w, (uint64_t) starting, "n2", nodes, (const uint32_t[]) { 1 }, 1), 0);
         assert_int_equal(cancel(w, (uint64_t) cancelled, 0, false), 0);
         runs = running_job(w);
         assert_int_equal(cancel(w, runs, 0, false), 0); /* it holds its cores until it has ended */
-        view = make_view(w, 0);
-        assert_int_equal(view.n_jobs, 3);
-        assert_string_equal(job_in(&view, 0)->name, "1");
-        assert_true(view.jobs[0].pinned);
-        assert_string_equal(job_in(&view, 1)->name, "2");
-        assert_false(view.jobs[1].pinned);
-        assert_string_equal(job_in(&view, 2)->name, "4");
-        assert_int_equal(job_in(&view, 2)->groups[0].node, index_of(&view, "n1"));
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_int_equal(input.n_jobs, 3);
+        assert_string_equal(job_in(&input, 0)->name, "1");
+        assert_true(input.jobs[0].pinned);
+        assert_string_equal(job_in(&input, 1)->name, "2");
+        assert_false(input.jobs[1].pinned);
+        assert_string_equal(job_in(&input, 2)->name, "4");
+        assert_int_equal(job_in(&input, 2)->groups[0].node, index_of(&input, "n1"));
+        round_input_finish(&input);
         assert_int_equal(waiting, 2);
 }
 
@@ -373,20 +373,20 @@ static void test_which_jobs(void **state) {
 static void test_time_left(void **state) {
         struct world *w = *state;
         Rm__Job *job = state_job(w->state, running_job(w));
-        struct view view = make_view(w, 0);
+        struct round_input input = make_input(w, 0);
 
-        assert_int_equal(view.jobs[0].left_usec, 0);
-        assert_int_equal(view.jobs[0].group_move_usec[0], 0);
-        view_finish(&view);
+        assert_int_equal(input.jobs[0].left_usec, 0);
+        assert_int_equal(input.jobs[0].group_move_usec[0], 0);
+        round_input_finish(&input);
         job->spec->time_limit_usec = 60000000;
         w->time_usec = job->start_usec + 20000000;
-        view = make_view(w, 0);
-        assert_int_equal(view.jobs[0].left_usec, 40000000);
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_int_equal(input.jobs[0].left_usec, 40000000);
+        round_input_finish(&input);
         w->time_usec = job->start_usec + 60000001;
-        view = make_view(w, 0);
-        assert_int_equal(view.jobs[0].left_usec, 1);
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_int_equal(input.jobs[0].left_usec, 1);
+        round_input_finish(&input);
 }
 
 /* What programs count goes with a job that runs. */
@@ -397,8 +397,8 @@ static void test_steps(void **state) {
         Rm__GroupProgress group_progress = RM__GROUP_PROGRESS__INIT;
         Rm__GroupMemory group = RM__GROUP_MEMORY__INIT, *groups[] = { &group };
         Rm__NodeMemory report = RM__NODE_MEMORY__INIT;
-        const struct view_config config = { .bytes_per_cost = 1, .progress = progress };
-        struct view view;
+        const struct round_input_config config = { .bytes_per_cost = 1, .progress = progress };
+        struct round_input input;
 
         group_progress.ranks = 1;
         group_progress.done = 3;
@@ -409,11 +409,11 @@ static void test_steps(void **state) {
         report.groups = groups;
         report.n_groups = 1;
         progress_add(progress, w->indexed, &report, 1000000);
-        view_create(w->indexed, &config, &view);
-        assert_int_equal(view.jobs[0].steps.left, 7);
-        assert_true(view.jobs[0].steps.goal_min > 4.9);
-        assert_false(steps_known(&view.jobs[0].steps));
-        view_finish(&view);
+        round_input_create(w->indexed, &config, &input);
+        assert_int_equal(input.jobs[0].steps.left, 7);
+        assert_true(input.jobs[0].steps.goal_min > 4.9);
+        assert_false(steps_known(&input.jobs[0].steps));
+        round_input_finish(&input);
         progress_destroy(progress);
 }
 
@@ -422,7 +422,7 @@ static void test_moving(void **state) {
         uint64_t id = running_job(w);
         uint64_t group_move;
         uint64_t head_move;
-        struct view view;
+        struct round_input input;
 
         assert_int_equal(move_start(w, id, 1, "n3"), 0);
         group_move = w->created;
@@ -430,13 +430,13 @@ static void test_moving(void **state) {
         head_move = w->created;
         /* From the start until the source is clean: at its old place, on the way to the new one. */
         for (int committed = 0; committed < 2; committed++) {
-                view = make_view(w, 0);
-                assert_int_equal(job_in(&view, 0)->groups[1].node, index_of(&view, "n2"));
-                assert_int_equal(view.jobs[0].group_moving_to[1], index_of(&view, "n3"));
-                assert_int_equal(view.jobs[0].group_moving_to[0], RM_NO_NODE);
-                assert_int_equal(view.jobs[0].head_node, index_of(&view, "n1"));
-                assert_int_equal(view.jobs[0].head_moving_to, index_of(&view, "n2"));
-                view_finish(&view);
+                input = make_input(w, 0);
+                assert_int_equal(job_in(&input, 0)->groups[1].node, index_of(&input, "n2"));
+                assert_int_equal(input.jobs[0].group_moving_to[1], index_of(&input, "n3"));
+                assert_int_equal(input.jobs[0].group_moving_to[0], RM_NO_NODE);
+                assert_int_equal(input.jobs[0].head_node, index_of(&input, "n1"));
+                assert_int_equal(input.jobs[0].head_moving_to, index_of(&input, "n2"));
+                round_input_finish(&input);
                 if (!committed) {
                         assert_int_equal(move_commit(w, group_move), 0);
                         assert_int_equal(move_commit(w, head_move), 0);
@@ -445,23 +445,23 @@ static void test_moving(void **state) {
         /* Half a second of freezing makes the next move of that group dearer, and so of one that never moved: it is the best guess. */
         assert_int_equal(move_done(w, group_move, 1000, 500000), 0);
         assert_int_equal(move_done(w, head_move, 1000, 100000), 0);
-        view = make_view(w, 0);
-        assert_int_equal(job_in(&view, 0)->groups[1].node, index_of(&view, "n3"));
-        assert_int_equal(view.jobs[0].group_moving_to[1], RM_NO_NODE);
-        assert_int_equal(view.jobs[0].head_node, index_of(&view, "n2"));
-        assert_int_equal(view.jobs[0].head_moving_to, RM_NO_NODE);
-        assert_int_equal(job_in(&view, 0)->groups[1].move_cost, 3 + 5);
-        assert_int_equal(job_in(&view, 0)->groups[0].move_cost, 3 + 5);
-        assert_int_equal(view.jobs[0].group_move_usec[1], 500000);
-        assert_int_equal(view.jobs[0].group_move_usec[0], 500000);
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_int_equal(job_in(&input, 0)->groups[1].node, index_of(&input, "n3"));
+        assert_int_equal(input.jobs[0].group_moving_to[1], RM_NO_NODE);
+        assert_int_equal(input.jobs[0].head_node, index_of(&input, "n2"));
+        assert_int_equal(input.jobs[0].head_moving_to, RM_NO_NODE);
+        assert_int_equal(job_in(&input, 0)->groups[1].move_cost, 3 + 5);
+        assert_int_equal(job_in(&input, 0)->groups[0].move_cost, 3 + 5);
+        assert_int_equal(input.jobs[0].group_move_usec[1], 500000);
+        assert_int_equal(input.jobs[0].group_move_usec[0], 500000);
+        round_input_finish(&input);
 }
 
 /* A group that never moved is taken to be like the others of its job, and only without those like what is usual. */
 static void test_guess_is_of_the_own_job(void **state) {
         static const uint64_t freezes[] = { 2000000, 500000 };
         struct world *w = *state;
-        struct view view;
+        struct round_input input;
 
         for (int i = 0; i < 2; i++) {
                 uint64_t move;
@@ -472,54 +472,54 @@ static void test_guess_is_of_the_own_job(void **state) {
                 assert_int_equal(move_done(w, move, 1000, freezes[i]), 0);
         }
         (void) running_job(w);
-        view = make_view(w, 0);
+        input = make_input(w, 0);
         for (int i = 0; i < 2; i++)
-                assert_int_equal(view.jobs[i].group_move_usec[0], freezes[i]);
+                assert_int_equal(input.jobs[i].group_move_usec[0], freezes[i]);
         for (int i = 0; i < 2; i++)
-                assert_int_equal(view.jobs[2].group_move_usec[i], (freezes[0] + freezes[1]) / 2);
-        view_finish(&view);
+                assert_int_equal(input.jobs[2].group_move_usec[i], (freezes[0] + freezes[1]) / 2);
+        round_input_finish(&input);
 }
 
 static void test_aborted_move_leaves_no_trace(void **state) {
         struct world *w = *state;
         uint64_t id = running_job(w);
-        struct view view;
+        struct round_input input;
 
         assert_int_equal(move_start(w, id, 1, "n3"), 0);
         assert_int_equal(move_abort(w, w->created, "no"), 0);
-        view = make_view(w, 0);
-        assert_int_equal(job_in(&view, 0)->groups[1].node, index_of(&view, "n2"));
-        assert_int_equal(view.jobs[0].group_moving_to[1], RM_NO_NODE);
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_int_equal(job_in(&input, 0)->groups[1].node, index_of(&input, "n2"));
+        assert_int_equal(input.jobs[0].group_moving_to[1], RM_NO_NODE);
+        round_input_finish(&input);
 }
 
 /* After two failures in a row it is worth going elsewhere; what is on that node stays there. */
 static void test_failing_destination_is_tried_for_ever(void **state) {
         struct world *w = *state;
         uint64_t id = running_job(w);
-        struct view view;
+        struct round_input input;
 
         for (int failures = 1; failures <= 2; failures++) {
                 assert_int_equal(move_start(w, id, 1, "n3"), 0);
                 assert_int_equal(move_abort(w, w->created, "no"), 0);
-                view = make_view(w, 0);
-                assert_int_equal(view.avoids, failures == 2);
-                assert_int_equal(job_node_limit(job_in(&view, 0), (uint32_t) index_of(&view, "n3")),
+                input = make_input(w, 0);
+                assert_int_equal(input.avoids, failures == 2);
+                assert_int_equal(job_node_limit(job_in(&input, 0), (uint32_t) index_of(&input, "n3")),
                                  failures == 2 ? 0 : RM_NO_LIMIT);
-                view_finish(&view);
+                round_input_finish(&input);
         }
         for (int failures = 1; failures <= 2; failures++) {
                 assert_int_equal(move_start(w, id, 0, "n2"), 0);
                 assert_int_equal(move_abort(w, w->created, "no"), 0);
         }
-        view = make_view(w, 0);
-        assert_int_equal(job_node_limit(job_in(&view, 0), (uint32_t) index_of(&view, "n2")), 2);
-        assert_int_equal(job_node_limit(job_in(&view, 0), (uint32_t) index_of(&view, "n1")), RM_NO_LIMIT);
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_int_equal(job_node_limit(job_in(&input, 0), (uint32_t) index_of(&input, "n2")), 2);
+        assert_int_equal(job_node_limit(job_in(&input, 0), (uint32_t) index_of(&input, "n1")), RM_NO_LIMIT);
+        round_input_finish(&input);
         w->time_usec += UINT64_C(2000000);
-        view = make_view(w, 0);
-        assert_false(view.avoids);
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_false(input.avoids);
+        round_input_finish(&input);
 }
 
 /* Fewer cores than ranks: the view says what is, and the round makes room for all of them in proportion. */
@@ -528,20 +528,20 @@ static void test_folding(void **state) {
         struct world *w = *state;
         struct rm_error err = { 0 };
         struct snapshot *folded = NULL;
-        struct view view;
+        struct round_input input;
 
         (void) running_job(w);
         assert_int_equal(available(w, files, (const uint32_t[]) { 1, 1, 0 }, 3), 0);
-        view = make_view(w, 0);
-        assert_int_equal(node_in(&view, "n1")->cores, 1);
-        assert_int_equal(node_in(&view, "n2")->cores, 1);
-        assert_int_equal(node_in(&view, "n3")->cores, 0);
-        assert_int_equal(round_view(snapshot_view(view.snapshot), view.jobs, &folded, &err), 0);
-        assert_int_equal(snapshot_view(folded)->nodes[index_of(&view, "n1")].cores, fold_max_procs(1, 4, 2));
-        assert_int_equal(snapshot_view(folded)->nodes[index_of(&view, "n2")].cores, 2);
-        assert_int_equal(snapshot_view(folded)->nodes[index_of(&view, "n3")].cores, 0);
+        input = make_input(w, 0);
+        assert_int_equal(node_in(&input, "n1")->cores, 1);
+        assert_int_equal(node_in(&input, "n2")->cores, 1);
+        assert_int_equal(node_in(&input, "n3")->cores, 0);
+        assert_int_equal(round_policy_snapshot(snapshot_view(input.snapshot), input.jobs, &folded, &err), 0);
+        assert_int_equal(snapshot_view(folded)->nodes[index_of(&input, "n1")].cores, fold_max_procs(1, 4, 2));
+        assert_int_equal(snapshot_view(folded)->nodes[index_of(&input, "n2")].cores, 2);
+        assert_int_equal(snapshot_view(folded)->nodes[index_of(&input, "n3")].cores, 0);
         snapshot_destroy(folded);
-        view_finish(&view);
+        round_input_finish(&input);
 }
 
 static void test_group_size(void **state) {
@@ -551,42 +551,42 @@ static void test_group_size(void **state) {
 
         spec.ranks = 100;
         /* Half of the smallest node that is of use. */
-        assert_int_equal(view_group_size(w->state, &spec, 0), 2);
+        assert_int_equal(round_input_group_size(w->state, &spec, 0), 2);
         assert_int_equal(drain(w, "n3", "", false), 0);
-        assert_int_equal(view_group_size(w->state, &spec, 0), 2);
+        assert_int_equal(round_input_group_size(w->state, &spec, 0), 2);
         assert_int_equal(resume(w, "n3"), 0);
         assert_int_equal(drain(w, "n1", "", false), 0);
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
-        assert_int_equal(view_group_size(w->state, &spec, 0), 4);
+        assert_int_equal(round_input_group_size(w->state, &spec, 0), 4);
         assert_int_equal(drain(w, "n3", "", false), 0);
-        assert_int_equal(view_group_size(w->state, &spec, 0), 1); /* no node at all */
+        assert_int_equal(round_input_group_size(w->state, &spec, 0), 1); /* no node at all */
         assert_int_equal(resume(w, "n1"), 0);
         assert_int_equal(available(w, files, (const uint32_t[]) { 1, 0 }, 2), 0);
-        assert_int_equal(view_group_size(w->state, &spec, 0), 1);
+        assert_int_equal(round_input_group_size(w->state, &spec, 0), 1);
         /* What is asked for comes first, then what is configured; never more than the job has. */
-        assert_int_equal(view_group_size(w->state, &spec, 7), 7);
+        assert_int_equal(round_input_group_size(w->state, &spec, 7), 7);
         spec.group_size = 5;
-        assert_int_equal(view_group_size(w->state, &spec, 7), 5);
+        assert_int_equal(round_input_group_size(w->state, &spec, 7), 5);
         spec.group_size = 1000;
-        assert_int_equal(view_group_size(w->state, &spec, 7), 100);
+        assert_int_equal(round_input_group_size(w->state, &spec, 7), 100);
         spec.group_size = 0;
         spec.ranks = 3;
-        assert_int_equal(view_group_size(w->state, &spec, 7), 3);
+        assert_int_equal(round_input_group_size(w->state, &spec, 7), 3);
 }
 
 /* The same size in the snapshot of a job that waits. */
 static void test_group_size_in_view(void **state) {
         struct world *w = *state;
-        struct view view;
+        struct round_input input;
 
         assert_true(submit(w, 7) > 0);
-        view = make_view(w, 0);
-        assert_int_equal(job_in(&view, 0)->group_size, 2);
-        assert_int_equal(job_in(&view, 0)->n_groups, 4);
-        view_finish(&view);
-        view = make_view(w, 3);
-        assert_int_equal(job_in(&view, 0)->group_size, 3);
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_int_equal(job_in(&input, 0)->group_size, 2);
+        assert_int_equal(job_in(&input, 0)->n_groups, 4);
+        round_input_finish(&input);
+        input = make_input(w, 3);
+        assert_int_equal(job_in(&input, 0)->group_size, 3);
+        round_input_finish(&input);
 }
 
 static bool waits_for_second(const void *context, const Rm__Job *job) {
@@ -597,27 +597,27 @@ static bool waits_for_second(const void *context, const Rm__Job *job) {
 static void test_job_starts_before_its_file_is_read(void **state) {
         static const uint64_t second = 2, running = 1;
         struct world *w = *state;
-        struct view_config config = { .waits = waits_for_second, .waits_context = &second, .bytes_per_cost = 1 };
-        struct view view;
+        struct round_input_config config = { .waits = waits_for_second, .waits_context = &second, .bytes_per_cost = 1 };
+        struct round_input input;
 
         (void) running_job(w);
         assert_int_equal(submit(w, 1), 2);
         assert_int_equal(submit(w, 1), 3);
-        view_create(w->indexed, &config, &view);
-        assert_int_equal(view.n_jobs, 2);
-        assert_string_equal(job_in(&view, 1)->name, "3");
-        view_finish(&view);
+        round_input_create(w->indexed, &config, &input);
+        assert_int_equal(input.n_jobs, 2);
+        assert_string_equal(job_in(&input, 1)->name, "3");
+        round_input_finish(&input);
         config.waits_context = &running;
-        view_create(w->indexed, &config, &view);
-        assert_int_equal(view.n_jobs, 3);
-        view_finish(&view);
+        round_input_create(w->indexed, &config, &input);
+        assert_int_equal(input.n_jobs, 3);
+        round_input_finish(&input);
 }
 
 /* ---- one bad job never stops a round; below the check of what is submitted ---- */
 
 /* What a policy's host does with it. */
-static void expect_readable(const struct view *view) {
-        json_t *json = snapshot_to_json(snapshot_view(view->snapshot));
+static void expect_readable(const struct round_input *input) {
+        json_t *json = snapshot_to_json(snapshot_view(input->snapshot));
         cleanup_free char *text = json_dumps(json, JSON_COMPACT);
         struct snapshot *again = NULL;
         struct rm_error err = { 0 };
@@ -629,15 +629,15 @@ static void expect_readable(const struct view *view) {
         snapshot_destroy(again);
 }
 
-static const char *left_out(const struct view *view, uint64_t job) {
-        for (size_t i = 0; i < view->n_left_out; i++)
-                if (view->left_out[i].job == job)
-                        return view->left_out[i].reason;
+static const char *left_out(const struct round_input *input, uint64_t job) {
+        for (size_t i = 0; i < input->n_left_out; i++)
+                if (input->left_out[i].job == job)
+                        return input->left_out[i].reason;
         return NULL;
 }
 
-static void expect_left_out(const struct view *view, uint64_t job, const char *why) {
-        const char *reason = left_out(view, job);
+static void expect_left_out(const struct round_input *input, uint64_t job, const char *why) {
+        const char *reason = left_out(input, job);
 
         assert_non_null(reason);
         assert_ptr_equal(strstr(reason, "left out of scheduling: "), reason);
@@ -657,7 +657,7 @@ static void test_one_bad_job_stops_scheduling(void **state) {
         uint64_t bad_running = running_job(w);
         struct rm_error err = { 0 };
         struct snapshot *policy = NULL;
-        struct view view;
+        struct round_input input;
 
         state_job(w->state, bad_running)->spec->time_limit_usec = INT64_MAX;
         submitted(w, 2)->time_limit_usec = UINT64_MAX; /* job 2 */
@@ -665,23 +665,23 @@ static void test_one_bad_job_stops_scheduling(void **state) {
         message_set_string(&submitted(w, 2)->policy, "../x\n");
         submitted(w, 2)->ranks = UINT32_MAX;
         (void) submitted(w, 1); /* job 6, good */
-        view = make_view(w, 0);
-        expect_readable(&view);
-        assert_int_equal(view.n_left_out, 4);
-        expect_left_out(&view, bad_running, "time_limit_usec");
-        expect_left_out(&view, 2, "time_limit_usec");
-        expect_left_out(&view, 4, "policy name");
-        expect_left_out(&view, 5, "more ranks than a policy can be shown");
-        assert_int_equal(view.n_jobs, 2);
-        assert_string_equal(job_in(&view, 0)->name, "3");
-        assert_string_equal(job_in(&view, 1)->name, "6");
+        input = make_input(w, 0);
+        expect_readable(&input);
+        assert_int_equal(input.n_left_out, 4);
+        expect_left_out(&input, bad_running, "time_limit_usec");
+        expect_left_out(&input, 2, "time_limit_usec");
+        expect_left_out(&input, 4, "policy name");
+        expect_left_out(&input, 5, "more ranks than a policy can be shown");
+        assert_int_equal(input.n_jobs, 2);
+        assert_string_equal(job_in(&input, 0)->name, "3");
+        assert_string_equal(job_in(&input, 1)->name, "6");
         /* What runs of them keeps its cores. */
-        assert_int_equal(node_in(&view, "n1")->cores, 2);
-        assert_int_equal(node_in(&view, "n2")->cores, 2);
-        assert_int_equal(node_in(&view, "n3")->cores, 8);
-        assert_int_equal(round_view(snapshot_view(view.snapshot), view.jobs, &policy, &err), 0);
+        assert_int_equal(node_in(&input, "n1")->cores, 2);
+        assert_int_equal(node_in(&input, "n2")->cores, 2);
+        assert_int_equal(node_in(&input, "n3")->cores, 8);
+        assert_int_equal(round_policy_snapshot(snapshot_view(input.snapshot), input.jobs, &policy, &err), 0);
         snapshot_destroy(policy);
-        view_finish(&view);
+        round_input_finish(&input);
 }
 
 /* What to do about it stands at the end of the reason, behind a name as long as names may be. */
@@ -693,7 +693,7 @@ static void test_reason_of_awaiting_job_is_whole(void **state) {
         Rm__Checkpoint checkpoint = RM__CHECKPOINT__INIT, *checkpoints[] = { &checkpoint };
         int id = submit(w, 2);
         Rm__Job *job = state_job(w->state, (uint64_t) id);
-        struct view view;
+        struct round_input input;
 
         assert_int_equal(strlen(name), 63);
         assert_int_equal(join(w, name, 4), 0);
@@ -706,27 +706,27 @@ static void test_reason_of_awaiting_job_is_whole(void **state) {
         checkpoint.n_parts = 1;
         job->checkpoints = checkpoints;
         job->n_checkpoints = 1;
-        view = make_view(w, 0);
+        input = make_input(w, 0);
         job->checkpoints = NULL;
         job->n_checkpoints = 0;
-        expect_left_out(&view, job->id, name);
-        expect_left_out(&view, job->id, "18446744073709551615 (without its checkpoints, see remove-checkpoint, it begins anew)");
-        view_finish(&view);
+        expect_left_out(&input, job->id, name);
+        expect_left_out(&input, job->id, "18446744073709551615 (without its checkpoints, see remove-checkpoint, it begins anew)");
+        round_input_finish(&input);
 }
 
 static void test_moving_job_left_out_holds_both_ends(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
-        struct view view;
+        struct round_input input;
 
         assert_int_equal(move_start(w, job, 1, "n3"), 0);
         state_job(w->state, job)->spec->time_limit_usec = INT64_MAX;
-        view = make_view(w, 0);
-        assert_int_equal(view.n_left_out, 1);
-        assert_int_equal(node_in(&view, "n1")->cores, 2);
-        assert_int_equal(node_in(&view, "n2")->cores, 2);
-        assert_int_equal(node_in(&view, "n3")->cores, 6);
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_int_equal(input.n_left_out, 1);
+        assert_int_equal(node_in(&input, "n1")->cores, 2);
+        assert_int_equal(node_in(&input, "n2")->cores, 2);
+        assert_int_equal(node_in(&input, "n3")->cores, 6);
+        round_input_finish(&input);
 }
 
 /* What could start is taken before what could not; what runs before all. */
@@ -734,7 +734,7 @@ static void test_too_many_ranks_stop_scheduling(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
         uint64_t ranks = 0, good;
-        struct view view;
+        struct round_input input;
 
         for (unsigned i = 0; i < 300; i++) {
                 Rm__JobSpec *spec = submitted(w, 65536);
@@ -744,22 +744,22 @@ static void test_too_many_ranks_stop_scheduling(void **state) {
         }
         (void) submitted(w, 2);
         good = w->created;
-        view = make_view(w, 0);
-        expect_readable(&view);
-        for (uint32_t j = 0; j < view.n_jobs; j++)
-                ranks += job_in(&view, j)->ranks;
+        input = make_input(w, 0);
+        expect_readable(&input);
+        for (uint32_t j = 0; j < input.n_jobs; j++)
+                ranks += job_in(&input, j)->ranks;
         assert_int_equal(ranks, 4 + 255 * 65536 + 2);
-        assert_int_equal(view.n_left_out, 45);
-        assert_null(left_out(&view, job));
-        assert_null(left_out(&view, good));
-        assert_null(left_out(&view, job + 1)); /* the first of them */
-        expect_left_out(&view, good - 1, "more ranks");
-        view_finish(&view);
+        assert_int_equal(input.n_left_out, 45);
+        assert_null(left_out(&input, job));
+        assert_null(left_out(&input, good));
+        assert_null(left_out(&input, job + 1)); /* the first of them */
+        expect_left_out(&input, good - 1, "more ranks");
+        round_input_finish(&input);
 }
 
 static void test_costs_stop_scheduling(void **state) {
         struct world *w = *state;
-        struct view view;
+        struct round_input input;
         uint64_t good;
 
         for (unsigned i = 0; i < 2000; i++) {
@@ -775,12 +775,12 @@ static void test_costs_stop_scheduling(void **state) {
                 spec->priority = INT32_MAX;
         }
         good = (uint64_t) submit(w, 2);
-        view = make_view(w, 1);
-        expect_readable(&view);
-        assert_true(view.n_left_out > 0 && view.n_left_out < 250);
-        assert_null(left_out(&view, good)); /* a light one fits behind them */
-        expect_left_out(&view, good - 1, "costs");
-        view_finish(&view);
+        input = make_input(w, 1);
+        expect_readable(&input);
+        assert_true(input.n_left_out > 0 && input.n_left_out < 250);
+        assert_null(left_out(&input, good)); /* a light one fits behind them */
+        expect_left_out(&input, good - 1, "costs");
+        round_input_finish(&input);
 }
 
 static void test_who_is_admitted(void **state) {
@@ -805,7 +805,7 @@ static void test_who_is_admitted(void **state) {
 static void test_job_that_starts_again_is_first(void **state) {
         struct world *w = *state;
         uint64_t old = (uint64_t) submit(w, 1), higher = (uint64_t) submit(w, 1), again = running_job(w), next = running_job(w);
-        struct view view;
+        struct round_input input;
 
         state_job(w->state, higher)->spec->priority = 5;
         assert_int_equal(job_wait(w, old, "waits", true), 0);
@@ -815,21 +815,21 @@ static void test_job_that_starts_again_is_first(void **state) {
         assert_int_equal(restart(w, again, 2, "n2", false), 0);
         assert_int_equal(gone(w, again, STATE_HEAD, "n1"), 0);
         assert_int_equal(gone(w, again, 0, "n1"), 0);
-        view = make_view(w, 0); /* group 1 is not gone yet */
-        assert_string_equal(job_in(&view, 0)->name, "1");
-        view_finish(&view);
+        input = make_input(w, 0); /* group 1 is not gone yet */
+        assert_string_equal(job_in(&input, 0)->name, "1");
+        round_input_finish(&input);
         assert_int_equal(gone(w, again, 1, "n2"), 0);
-        view = make_view(w, 0);
-        assert_int_equal(view.n_jobs, 4);
-        assert_string_equal(job_in(&view, 0)->name, "3");
-        assert_int_equal(job_in(&view, 0)->age, 2);
-        assert_int_equal(job_in(&view, 0)->priority, 1);
-        assert_string_equal(job_in(&view, 1)->name, "1");
-        assert_int_equal(job_in(&view, 1)->age, 2);
-        assert_string_equal(job_in(&view, 2)->name, "2");
-        assert_int_equal(job_in(&view, 2)->age, 1);
-        assert_int_equal(strtoull(job_in(&view, 3)->name, NULL, 10), next);
-        view_finish(&view);
+        input = make_input(w, 0);
+        assert_int_equal(input.n_jobs, 4);
+        assert_string_equal(job_in(&input, 0)->name, "3");
+        assert_int_equal(job_in(&input, 0)->age, 2);
+        assert_int_equal(job_in(&input, 0)->priority, 1);
+        assert_string_equal(job_in(&input, 1)->name, "1");
+        assert_int_equal(job_in(&input, 1)->age, 2);
+        assert_string_equal(job_in(&input, 2)->name, "2");
+        assert_int_equal(job_in(&input, 2)->age, 1);
+        assert_int_equal(strtoull(job_in(&input, 3)->name, NULL, 10), next);
+        round_input_finish(&input);
 }
 
 int main(void) {
