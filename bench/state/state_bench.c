@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/config/config.h"
-#include "daemon/leader/round_input.h"
-#include "daemon/requests/views.h"
 #include "daemon/state/state_index.h"
+#include "daemon/leader/round_input.h"
+#include "daemon/view/job.h"
+#include "daemon/view/node.h"
 
 #define NODES 1000U
 #define JOBS 1000U
@@ -26,9 +26,11 @@ struct bench {
         struct state_index *index;
         uint64_t entry;
         uint64_t created;
-        struct client client;
+        struct view_source source;
         bool over; /* something took longer than it may */
 };
+
+static const struct view_reader admin = { .admin = true };
 
 struct what {
         const char *name;
@@ -202,14 +204,11 @@ static void build(struct bench *bench) {
 
 /* As a list's answer is made: a page of it, or all. */
 static void list_jobs(struct bench *bench, size_t max_bytes) {
-        size_t bytes = 0;
+        const struct view_jobs which = { .ended = true, .max_bytes_each = VIEW_LISTED_BYTES };
+        Rm__JobList list = RM__JOB_LIST__INIT;
 
-        for (size_t i = 0; i < bench->state->n_jobs && bytes < max_bytes; i++) {
-                Rm__JobView *view = job_view(&bench->client, bench->index, bench->state->jobs[i], VIEW_LISTED_BYTES);
-
-                bytes += protobuf_c_message_get_packed_size(&view->base);
-                rm__job_view__free_unpacked(view, NULL);
-        }
+        view_jobs(&bench->source, &admin, &which, max_bytes, &list);
+        view_jobs_finish(&list);
 }
 
 static void list_jobs_all(struct bench *bench, unsigned turn) {
@@ -217,27 +216,21 @@ static void list_jobs_all(struct bench *bench, unsigned turn) {
 }
 
 static void list_jobs_page(struct bench *bench, unsigned turn) {
-        list_jobs(bench, PAGE_BYTES);
+        list_jobs(bench, VIEW_PAGE_BYTES);
 }
 
 static void show_job(struct bench *bench, unsigned turn) {
-        rm__job_view__free_unpacked(job_view(&bench->client, bench->index, state_job(bench->state, nth_running(turn)),
-                                             VIEW_WHOLE_BYTES),
+        rm__job_view__free_unpacked(view_job(&bench->source, &admin, state_job(bench->state, nth_running(turn)), VIEW_WHOLE_BYTES),
                                     NULL);
 }
 
 static void list_nodes(struct bench *bench, unsigned turn) {
-        unsigned busy = 0;
+        Rm__NodeList list = RM__NODE_LIST__INIT;
 
-        for (size_t i = 0; i < bench->state->n_nodes; i++) {
-                uint32_t capsules = 0;
-
-                busy += strcmp(state_node_word(bench->index, bench->state->nodes[i]), "MIXED") == 0;
-                (void) state_node_ranks(bench->index, bench->state->nodes[i]->name, &capsules);
-                busy += capsules;
-        }
-        if (busy == 0)
+        view_nodes(&bench->source, &(struct view_nodes) { .after = "" }, SIZE_MAX, &list);
+        if (list.n_nodes != NODES)
                 exit(1);
+        view_nodes_finish(&list);
 }
 
 static void one_ready(struct bench *bench, unsigned turn) {
@@ -328,13 +321,13 @@ int main(void) {
                 { "the input of one round", LIMIT_MSEC, round_input_made },
                 { "the index, made anew", LIMIT_TABLE_MSEC, index_made },
         };
-        struct config config = { .network = 0x0a000000 };
-        struct rmd rmd = { .config = &config };
-        struct bench bench = { .state = state_create("bench"), .client = { .rmd = &rmd, .admin = true } };
+        struct bench bench = { .state = state_create("bench") };
         uint64_t begin = now_usec();
         size_t capsules = 0;
 
         bench.index = state_index_create(bench.state);
+        bench.source =
+                (struct view_source) { .index = bench.index, .network = 0x0a000000, .now_real_usec = UINT64_C(1800000001000000) };
         build(&bench);
         for (size_t i = 0; i < bench.state->n_jobs; i++)
                 capsules += bench.state->jobs[i]->n_capsules;

@@ -9,8 +9,9 @@
 #include "daemon/client/forwarding.h"
 #include "daemon/job/outputs.h"
 #include "daemon/requests/requests.h"
-#include "daemon/requests/views.h"
 #include "daemon/state/commands.h"
+#include "daemon/requests/view_source.h"
+#include "daemon/view/job.h"
 
 #define RETRY_USEC 200000
 #define CLIENT_PENDING_MAX (256U << 10)
@@ -262,13 +263,14 @@ static void drop_checkpoint_parts(Rm__Job *job) {
 }
 
 static void tell(struct attachment *attachment, const Rm__Job *job, bool final) {
-        const struct state_index *index = cluster_index(attachment->client->rmd->cluster);
+        struct view_source source = request_view_source(attachment->client->rmd);
+        struct view_reader reader = request_view_reader(attachment->client);
         Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         bool lacks = needs_leader(attachment, job);
         cleanup_free char *checkpoints = checkpoint_words(job);
         size_t lost_ranks = job->rank_losses ? job->rank_losses->n_lost : 0;
-        char *now = xasprintf("%s\n%s\n%u\n%u\n%d\n%" PRIu64 "\n%zu\n%s", state_job_word(index, job), job->reason, job->moves,
+        char *now = xasprintf("%s\n%s\n%u\n%u\n%d\n%" PRIu64 "\n%zu\n%s", state_job_word(source.index, job), job->reason, job->moves,
                               job->attempt, lacks, job->restored_from, lost_ranks, checkpoints);
 
         if (!final && attachment->told && strcmp(attachment->told, now) == 0) {
@@ -277,7 +279,7 @@ static void tell(struct attachment *attachment, const Rm__Job *job, bool final) 
         }
         free(attachment->told);
         attachment->told = now;
-        update.job = job_view(attachment->client, index, job, VIEW_LISTED_BYTES);
+        update.job = view_job(&source, &reader, job, VIEW_LISTED_BYTES);
         drop_checkpoint_parts(update.job->job);
         update.final = final;
         update.needs_leader = lacks;

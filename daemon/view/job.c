@@ -1,4 +1,4 @@
-#include "daemon/requests/views.h"
+#include "daemon/view/job.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,20 +7,13 @@
 #define HASH_FUNCTION HASH_OAT
 #include <uthash.h>
 
-#include "common/frame.h"
 #include "common/util.h"
-#include "daemon/config/config.h"
-#include "daemon/leader/checkpoint_schedule.h"
-#include "daemon/requests/requests.h"
+#include "daemon/view/checkpoint.h"
 
 /* What is left of a command line that does not fit: enough to know it by. */
 #define ARGV_CUT_BYTES 1024U
 /* And of a long list of capsules. */
 #define CAPSULES_CUT 200U
-/* From when a node is known to be lost until its jobs run again: about that. */
-#define RESTART_USEC UINT64_C(1500000)
-/* For the frame, and what an answer has beside the list. */
-#define FRAME_SLACK_BYTES (64U << 10)
 
 struct seen_node {
         const char *name; /* the state's */
@@ -109,42 +102,24 @@ static void tell_fold(Rm__JobView *view, const struct state_index *index, const 
         view->folded_cores = node_usable_cores(node);
 }
 
-/* What would have to be done again, and the time until it can be. */
-static uint64_t expected_loss(const struct client *client, const Rm__Job *job) {
-        uint64_t from_usec = job->start_usec, now = now_real_usec();
-
-        for (size_t i = 0; i < job->n_checkpoints; i++)
-                if (job->checkpoints[i]->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE &&
-                    job->checkpoints[i]->captured_usec > from_usec)
-                        from_usec = job->checkpoints[i]->captured_usec;
-        return (now > from_usec ? now - from_usec : 0) + client->rmd->config->lease_usec + RESTART_USEC;
-}
-
-static void tell_checkpoints(Rm__JobView *view, const struct client *client, const Rm__State *state, const Rm__Job *job) {
-        if (view->foreign || job_ended(job))
-                return;
-        view->checkpoint_interval_usec = checkpoint_interval_usec(state, job, client->rmd->config->checkpoint_mtbf_usec);
-        if (job->state == RM__JOB_STATE__JOB_RUNNING && job_wants_restart(job->spec) && !job->own_state)
-                view->expected_loss_usec = expected_loss(client, job);
-}
-
 static void tell_active(Rm__JobView *view, const Rm__State *state, const Rm__Job *job) {
         view->active_ranks = job_active_ranks(state, job);
         for (size_t i = 0; i < job->n_capsules; i++)
                 view->parked_groups += job_group_parked(job, job->capsules[i]);
 }
 
-Rm__JobView *job_view(const struct client *client, const struct state_index *index, const Rm__Job *job, size_t max_bytes) {
+Rm__JobView *view_job(const struct view_source *source, const struct view_reader *reader, const Rm__Job *job, size_t max_bytes) {
+        const Rm__State *state = state_index_state(source->index);
         Rm__JobView *view = xcalloc(1, sizeof(*view));
         cleanup_free char *nodes = job_nodes(job);
         Rm__JobSpec spec = *job->spec;
 
         rm__job_view__init(view);
-        view->foreign = !client_may(client, job->spec->uid);
+        view->foreign = !view_may(reader, job->spec->uid);
         /* The environment is long and of no use to anybody here; the token is the front end's. */
         spec.n_env = 0;
         spec.token = (char *) "";
-        /* Who has it could try out what a short environment may be. */
+        /* Whoever has it could try out what a short environment may be. */
         spec.body_digest = (ProtobufCBinaryData) { 0 };
         if (view->foreign) {
                 spec.n_argv = 0;
@@ -152,27 +127,86 @@ Rm__JobView *job_view(const struct client *client, const struct state_index *ind
         }
         copy_job(view, &spec, job, max_bytes);
         for (size_t i = 0; i < view->job->n_capsules; i++) {
-                view->job->capsules[i]->address += client->rmd->config->network; /* for people: the whole address */
+                view->job->capsules[i]->address += source->network; /* for people: the whole address */
                 if (view->foreign)
                         message_set_string(&view->job->capsules[i]->obstacle, NULL);
         }
-        tell_fence(view->job, job_fence_node(state_index_state(index), job));
-        message_set_string(&view->state, state_job_word(index, job));
+        tell_fence(view->job, job_fence_node(state, job));
+        message_set_string(&view->state, state_job_word(source->index, job));
         message_set_string(&view->nodes, nodes);
-        tell_fold(view, index, job);
-        tell_active(view, state_index_state(index), job);
-        tell_checkpoints(view, client, state_index_state(index), job);
+        tell_fold(view, source->index, job);
+        tell_active(view, state, job);
+        if (!view->foreign)
+                view_checkpoints(source, job, view);
         return view;
 }
 
-size_t page_bytes(bool paged) {
-        return paged ? PAGE_BYTES : FRAME_MAX_LOCAL_BYTES - FRAME_SLACK_BYTES;
+/* ---- lists ---- */
+
+struct listing {
+        const struct view_source *source;
+        const struct view_reader *reader;
+        const struct view_jobs *which;
+        size_t max_bytes;
+        size_t bytes;
+        Rm__JobList *list;
+};
+
+/* Adds a job that the reader may see. False: the page is full, and there are further ones. */
+static bool add_job(struct listing *listing, const Rm__Job *job) {
+        Rm__JobList *list = listing->list;
+
+        if (job->id <= listing->which->after || !view_may(listing->reader, job->spec->uid))
+                return true;
+        list->more = listing->bytes >= listing->max_bytes;
+        if (list->more)
+                return false;
+        list->jobs[list->n_jobs] = view_job(listing->source, listing->reader, job, listing->which->max_bytes_each);
+        listing->bytes += protobuf_c_message_get_packed_size(&list->jobs[list->n_jobs++]->base);
+        return true;
 }
 
-void page_refuse(struct client *client, uint32_t request_id, const char *verb) {
-        client_error(
-                client, request_id, -EMSGSIZE,
-                "%s: the list does not fit into one answer; this command is older than rmd and cannot ask for pages: install the "
-                "same version of both, or ask for fewer",
-                verb);
+static int compare_ids(const void *a, const void *b) {
+        uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
+
+        return (x > y) - (x < y);
+}
+
+/* Each once and in the order of their ids, as in a list of all. */
+static void add_named(struct listing *listing, const Rm__State *state) {
+        const struct view_jobs *which = listing->which;
+        cleanup_free uint64_t *ids = xcalloc(which->n_ids, sizeof(*ids));
+
+        memcpy(ids, which->ids, sizeof(*ids) * which->n_ids);
+        qsort(ids, which->n_ids, sizeof(*ids), compare_ids);
+        for (size_t i = 0; i < which->n_ids; i++) {
+                const Rm__Job *job = i == 0 || ids[i - 1] != ids[i] ? state_job(state, ids[i]) : NULL;
+
+                if (job && !add_job(listing, job))
+                        return;
+        }
+}
+
+static void add_all(struct listing *listing, const Rm__State *state) {
+        for (size_t i = 0; i < state->n_jobs; i++)
+                if ((listing->which->ended || !job_ended(state->jobs[i])) && !add_job(listing, state->jobs[i]))
+                        return;
+}
+
+void view_jobs(const struct view_source *source, const struct view_reader *reader, const struct view_jobs *which, size_t max_bytes,
+               Rm__JobList *ret) {
+        const Rm__State *state = state_index_state(source->index);
+        struct listing listing = { source, reader, which, max_bytes, 0, ret };
+
+        ret->jobs = xcalloc(state->n_jobs, sizeof(*ret->jobs));
+        if (which->n_ids > 0)
+                add_named(&listing, state);
+        else
+                add_all(&listing, state);
+}
+
+void view_jobs_finish(Rm__JobList *list) {
+        for (size_t i = 0; i < list->n_jobs; i++)
+                rm__job_view__free_unpacked(list->jobs[i], NULL);
+        free(list->jobs);
 }

@@ -1,0 +1,39 @@
+/* Answers that are a JSON document. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/requests/requests.h"
+
+/* Of a document that comes in several replies. */
+#define TEXT_PART_BYTES (512U << 10)
+
+static void reply_text(struct client *client, uint32_t request_id, char *text, bool more) {
+        Rm__Text body = RM__TEXT__INIT;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+
+        body.text = text;
+        body.more = more;
+        reply.body_case = RM__LOCAL_REPLY__BODY_TEXT;
+        reply.text = &body;
+        client_reply(client, request_id, &reply);
+}
+
+void request_reply_json(struct client *client, uint32_t request_id, const json_t *json, bool paged) {
+        cleanup_free char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+        char *at = text;
+
+        if (!text) {
+                client_error(client, request_id, -ENOMEM, "the answer cannot be written as JSON");
+                return;
+        }
+        while (paged && strlen(at) > TEXT_PART_BYTES) {
+                char after = at[TEXT_PART_BYTES];
+
+                at[TEXT_PART_BYTES] = 0;
+                reply_text(client, request_id, at, true);
+                at += TEXT_PART_BYTES;
+                *at = after;
+        }
+        reply_text(client, request_id, at, false);
+}

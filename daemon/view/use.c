@@ -1,0 +1,58 @@
+#include "daemon/view/use.h"
+
+#include <stdlib.h>
+
+#include "common/util.h"
+
+/* Those that are up and have told. */
+static void fill_nodes(const struct rm_snapshot *nodes, Rm__Use *use) {
+        use->nodes = xcalloc(nodes->n_nodes + 1u, sizeof(*use->nodes));
+        for (uint32_t s = 0; s < nodes->n_nodes; s++) {
+                const struct rm_node *from = &nodes->nodes[s];
+                Rm__NodeUse *node;
+
+                if (from->state == RM_NODE_DOWN || from->memory_free == RM_NO_MEMORY_LIMIT)
+                        continue;
+                node = xcalloc(1, sizeof(*node));
+                rm__node_use__init(node);
+                node->node = (char *) from->name;
+                node->memory_free_bytes = (uint64_t) from->memory_free;
+                use->nodes[use->n_nodes++] = node;
+        }
+}
+
+static void add_progress(const struct view_figures *figures, const Rm__Job *job, Rm__Use *use) {
+        Rm__Progress *progress = xcalloc(1, sizeof(*progress));
+
+        rm__progress__init(progress);
+        if (figures->progress(figures->context, job, progress))
+                use->progress[use->n_progress++] = progress;
+        else
+                free(progress);
+}
+
+void view_use(const struct view_source *source, const struct view_reader *reader, const struct view_figures *figures, uint64_t job,
+              bool all_progress, Rm__Use *ret) {
+        const Rm__State *state = state_index_state(source->index);
+        const Rm__Job *one = state_job(state, job);
+
+        fill_nodes(figures->nodes, ret);
+        if (one && view_may(reader, one->spec->uid))
+                ret->slowdown = figures->slowdown(figures->context, one);
+        ret->progress = xcalloc(state->n_jobs + 1, sizeof(*ret->progress));
+        for (size_t i = 0; i < state->n_jobs && (job > 0 || all_progress); i++) {
+                const Rm__Job *each = state->jobs[i];
+
+                if (each->state == RM__JOB_STATE__JOB_RUNNING && (job == 0 || each->id == job) && view_may(reader, each->spec->uid))
+                        add_progress(figures, each, ret);
+        }
+}
+
+void view_use_finish(Rm__Use *use) {
+        for (size_t i = 0; i < use->n_nodes; i++)
+                free(use->nodes[i]);
+        free(use->nodes);
+        for (size_t i = 0; i < use->n_progress; i++)
+                free(use->progress[i]);
+        free(use->progress);
+}
