@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/state/state_index.h"
 #include "daemon/leader/round_input.h"
+#include "daemon/state/state_index.h"
 #include "daemon/view/job.h"
 #include "daemon/view/node.h"
 

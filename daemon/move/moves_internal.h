@@ -108,7 +108,6 @@ void move_stop_mover(struct move *move);
 /* A group runs, and there is still memory at its source without which it cannot go on. */
 bool move_is_needed(const struct move *move);
 
-
 /* source.c */
 void source_create(struct move *move); /* what only this end has */
 void source_begin(struct move *move);

@@ -1,4 +1,5 @@
-/* A local client attached to a job: follows the job wherever its head goes, so that the front end need not know. */
+#include "daemon/requests/attachment.h"
+
 #include <event2/event.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,9 +8,8 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/client/forwarding.h"
+#include "daemon/cluster/cluster.h"
 #include "daemon/job/outputs.h"
-#include "daemon/requests/requests.h"
-#include "daemon/state/commands.h"
 #include "daemon/requests/view_source.h"
 #include "daemon/view/job.h"
 
@@ -270,8 +270,8 @@ static void tell(struct attachment *attachment, const Rm__Job *job, bool final) 
         bool lacks = needs_leader(attachment, job);
         cleanup_free char *checkpoints = checkpoint_words(job);
         size_t lost_ranks = job->rank_losses ? job->rank_losses->n_lost : 0;
-        char *now = xasprintf("%s\n%s\n%u\n%u\n%d\n%" PRIu64 "\n%zu\n%s", state_job_word(source.index, job), job->reason, job->moves,
-                              job->attempt, lacks, job->restored_from, lost_ranks, checkpoints);
+        char *now = xasprintf("%s\n%s\n%u\n%u\n%d\n%" PRIu64 "\n%zu\n%s", state_job_word(source.index, job), job->reason,
+                              job->moves, job->attempt, lacks, job->restored_from, lost_ranks, checkpoints);
 
         if (!final && attachment->told && strcmp(attachment->told, now) == 0) {
                 free(now);
@@ -377,22 +377,15 @@ void attachment_state_changed(struct client *client) {
                 attachment_update(client->attachment);
 }
 
-/* ---- requests ---- */
+/* ---- for requests ---- */
 
-void request_attach_job(struct client *client, const Rm__LocalRequest *request) {
-        const Rm__AttachJob *in = request->attach_job;
+void attachment_begin(struct client *client, uint32_t request_id, const Rm__AttachJob *in) {
         struct attachment *attachment;
 
-        if (!request_own_job(client, request->id, "attach-job", in->job))
-                return;
-        if (!client->conn) {
-                outputs_attach(client->rmd->outputs, client, request->id, in);
-                return;
-        }
         attachment_leave(client);
         attachment = xcalloc(1, sizeof(*attachment));
         attachment->client = client;
-        attachment->request_id = request->id;
+        attachment->request_id = request_id;
         attachment->job = in->job;
         attachment->attempt = in->attempt;
         attachment->input = in->input;
@@ -403,22 +396,14 @@ void request_attach_job(struct client *client, const Rm__LocalRequest *request) 
         attachment_update(attachment);
 }
 
-void request_job_input(struct client *client, const Rm__LocalRequest *request) {
-        const Rm__JobInput *in = request->job_input;
-        struct attachment *attachment = client->attachment;
+bool attachment_takes(const struct attachment *attachment, const Rm__JobInput *in) {
+        return attachment && attachment->job == in->job && attachment->pieces_bytes + in->data.len <= INPUT_PENDING_MAX;
+}
+
+void attachment_put_input(struct attachment *attachment, uint32_t request_id, const Rm__JobInput *in) {
         struct piece *piece;
         struct piece **end;
 
-        if (!client->conn) {
-                if (request_own_job(client, request->id, "job-input", in->job))
-                        outputs_input(client->rmd->outputs, client, request->id, in);
-                return;
-        }
-        if (!attachment || attachment->job != in->job || attachment->pieces_bytes + in->data.len > INPUT_PENDING_MAX) {
-                client_error(client, request->id, -EINVAL, "job-input: not attached to job %" PRIu64 ", or too much at once",
-                             in->job);
-                return;
-        }
         if (in->attempt && in->attempt != attachment->attempt)
                 return; /* sent before it heard of the new one */
         piece = xcalloc(1, sizeof(*piece));
@@ -432,33 +417,7 @@ void request_job_input(struct client *client, const Rm__LocalRequest *request) {
                 ;
         *end = piece;
         attachment->pieces_bytes += piece_bytes(piece);
-        conn_charge(client->conn, (ssize_t) piece_bytes(piece));
-        attachment->input_request_id = request->id;
+        conn_charge(attachment->client->conn, (ssize_t) piece_bytes(piece));
+        attachment->input_request_id = request_id;
         send_piece(attachment, piece);
-}
-
-/* The front end has all of it: the spool may go. */
-static void output_done(struct client *client, const Rm__LocalRequest *request, const Rm__Job *job) {
-        struct command c;
-
-        if (!job_ended(job))
-                client_error(client, request->id, -EBUSY, "output-ack: job %" PRIu64 " has not ended", job->id);
-        else if (job->output_done)
-                client_ok(client, request->id, job->id, "");
-        else
-                request_propose(client, request, command_job_output_done(&c, job->id));
-}
-
-void request_output_ack(struct client *client, const Rm__LocalRequest *request) {
-        const Rm__OutputAck *ack = request->output_ack;
-        const Rm__Job *job;
-
-        /* While the job runs, a local client's acknowledgement is implied by its reading: see acknowledge(). */
-        if (client->conn && !ack->done)
-                return;
-        job = request_own_job(client, request->id, "output-ack", ack->job);
-        if (job && ack->done)
-                output_done(client, request, job);
-        else if (job)
-                outputs_ack(client->rmd->outputs, client, ack);
 }

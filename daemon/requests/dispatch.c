@@ -6,6 +6,7 @@
 #include "common/util.h"
 #include "daemon/client/forwarding.h"
 #include "daemon/config/config.h"
+#include "daemon/requests/own_job.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/service.h"
 #include "daemon/requests/waiting.h"
@@ -165,7 +166,7 @@ static void wait_for_leader(struct client *client, const Rm__LocalRequest *reque
 
 /* Whose job it is comes first: of another user's nothing is told, not even that it is there. */
 static const char *head_of(struct client *client, const Rm__LocalRequest *request, const char *verb) {
-        const Rm__Job *job = request_own_job(client, request->id, verb, job_of(request));
+        const Rm__Job *job = own_job_find(client, request->id, verb, job_of(request));
 
         if (job && job->n_capsules == 0)
                 client_error(client, request->id, -EAGAIN, "%s: job %" PRIu64 " does not run", verb, job->id);

@@ -5,7 +5,11 @@
 
 #include "common/text.h"
 #include "common/util.h"
+#include "daemon/requests/named_nodes.h"
+#include "daemon/requests/requests.h"
 #include "daemon/state/state.h"
+
+#define SOURCE_DEFAULT "report" /* unless another is named */
 
 /* A value that this version does not know would end the rmd of every node that reads it in the log. */
 static bool condition_known(Rm__Condition condition) {
@@ -25,4 +29,21 @@ int report_health_check(const Rm__ReportHealth *in, struct rm_error *err) {
         if (!in->reason[0] && in->condition != RM__CONDITION__CONDITION_OK)
                 return error_set(err, -EINVAL, "report-health: say with --reason why it is %s", condition_word(in->condition));
         return 0;
+}
+
+static Rm__Command *report_one(struct command *c, const struct client *client, const Rm__LocalRequest *request, size_t i) {
+        const Rm__ReportHealth *in = request->report_health;
+        const char *source = in->source[0] ? in->source : SOURCE_DEFAULT;
+
+        return command_node_condition(c, in->names[i], source, in->condition, in->reason, client->user);
+}
+
+void request_report_health(struct client *client, const Rm__LocalRequest *request) {
+        const Rm__ReportHealth *in = request->report_health;
+        struct rm_error err = { 0 };
+
+        if (report_health_check(in, &err) < 0)
+                client_error(client, request->id, err.code, "%s", error_text(&err));
+        else if (!named_nodes_refuse(client, request->id, "report-health", in->names, in->n_names))
+                request_propose_all(client, request, in->n_names, report_one);
 }

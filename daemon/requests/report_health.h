@@ -5,8 +5,6 @@
 #include "common/error.h"
 #include "proto/local.pb-c.h"
 
-#define REPORT_HEALTH_SOURCE "report" /* unless another is named */
-
 /* -EINVAL: what is wrong, and what is allowed. */
 int report_health_check(const Rm__ReportHealth *in, struct rm_error *err);
 

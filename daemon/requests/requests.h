@@ -1,4 +1,4 @@
-/* The requests of local clients: one table, one function each. */
+/* The requests of local clients: one table, and for each a function in a file named after its verb. */
 #ifndef RM_REQUESTS_REQUESTS_H
 #define RM_REQUESTS_REQUESTS_H
 
@@ -59,9 +59,6 @@ void request_answer_proposed(void *userdata, int code, const char *text, uint64_
 /* Answer with a document; `paged`: the client takes it in several replies. */
 void request_reply_json(struct client *client, uint32_t request_id, const json_t *json, bool paged);
 
-/* The job, when this client may see and touch it; otherwise NULL, and the client was told so as to a request of that name. */
-const Rm__Job *request_own_job(struct client *client, uint32_t request_id, const char *verb, uint64_t id);
-
 void request_list_nodes(struct client *client, const Rm__LocalRequest *request);
 void request_drain_node(struct client *client, const Rm__LocalRequest *request);
 void request_resume_node(struct client *client, const Rm__LocalRequest *request);
@@ -96,11 +93,6 @@ void request_plan(struct client *client, const Rm__LocalRequest *request);
 void request_node_facts(struct client *client, const Rm__LocalRequest *request);
 /* Facts of any node, before a local client gets them: whether the cluster's key is the same there, and nothing more of it. */
 void request_hide_key(const struct rmd *rmd, Rm__NodeFacts *facts);
-
-/* attachment.c */
-void attachment_state_changed(struct client *client);
-void attachment_leave(struct client *client);
-void attachment_drained(struct client *client);
 
 /* events.c */
 struct event_ring *events_create(void);

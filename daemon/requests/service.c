@@ -14,6 +14,7 @@
 #include "daemon/client/users.h"
 #include "daemon/config/config.h"
 #include "daemon/job/outputs.h"
+#include "daemon/requests/attachment.h"
 #include "daemon/requests/limits.h"
 #include "daemon/requests/requests.h"
 #include "daemon/requests/waiting.h"

@@ -1,14 +1,11 @@
-#include <inttypes.h>
-#include <signal.h>
+#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/util.h"
 #include "daemon/config/config.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/launch.h"
-#include "daemon/job/runner.h"
 #include "daemon/job/user_limits.h"
 #include "daemon/leader/round_input.h"
 #include "daemon/requests/jobspec.h"
@@ -166,107 +163,4 @@ void request_submit_job(struct client *client, const Rm__LocalRequest *request) 
         submission->request_id = request->id;
         submission->spec = spec;
         bodies_take(client->rmd->bodies, spec, on_taken, submission);
-}
-
-const Rm__Job *request_own_job(struct client *client, uint32_t request_id, const char *verb, uint64_t id) {
-        const Rm__Job *job = state_job(cluster_state(client->rmd->cluster), id);
-
-        if (job && client_may(client, job->spec->uid))
-                return job;
-        client_error(client, request_id, -ENOENT, "%s: no job %" PRIu64 " of yours", verb, id);
-        return NULL;
-}
-
-/* 0: the usual one. */
-static bool refuse_signal(struct client *client, uint32_t request_id, const char *verb, uint32_t signal) {
-        if (signal <= (uint32_t) SIGRTMAX)
-                return false;
-        client_error(client, request_id, -EINVAL, "%s: invalid signal %u", verb, signal);
-        return true;
-}
-
-void request_cancel_job(struct client *client, const Rm__LocalRequest *request) {
-        const Rm__CancelJob *in = request->cancel_job;
-        struct command c;
-
-        if (request_own_job(client, request->id, "cancel-job", in->job) &&
-            !refuse_signal(client, request->id, "cancel-job", in->signal))
-                request_propose(client, request, command_job_cancel(&c, in->job, in->signal ? in->signal : SIGTERM, client->user));
-}
-
-struct signalling {
-        struct client *client;
-        uint32_t request_id;
-        uint64_t job;
-};
-
-static void refuse_for_now(struct client *client, uint32_t request_id, uint64_t job) {
-        client_error(client, request_id, -EAGAIN, "signal-job: job %" PRIu64 " cannot take a signal now", job);
-}
-
-/* The front end sends it again until it was taken. */
-static void on_signalled(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct signalling *signalling = arg;
-
-        (void) capsule;
-        (void) text;
-        if (error < 0)
-                refuse_for_now(signalling->client, signalling->request_id, signalling->job);
-        else
-                client_ok(signalling->client, signalling->request_id, 0, NULL);
-        client_release(signalling->client);
-        free(signalling);
-}
-
-void request_signal_job(struct client *client, const Rm__LocalRequest *request) {
-        const Rm__SignalJob *in = request->signal_job;
-        struct signalling *signalling;
-
-        if (!request_own_job(client, request->id, "signal-job", in->job) ||
-            refuse_signal(client, request->id, "signal-job", in->signal))
-                return;
-        signalling = xcalloc(1, sizeof(*signalling));
-        *signalling = (struct signalling) { client_hold(client), request->id, in->job };
-        if (in->signal != 0 && runner_signal_head(client->rmd->runner, in->job, (int) in->signal, on_signalled, signalling) == 0)
-                return;
-        refuse_for_now(client, request->id, in->job);
-        client_release(signalling->client);
-        free(signalling);
-}
-
-void request_migrate_job(struct client *client, const Rm__LocalRequest *request) {
-        const Rm__MigrateJob *in = request->migrate_job;
-        Rm__CmdMoveStart *body;
-        struct command c;
-        cleanup_free char *reason = NULL;
-
-        if (!request_own_job(client, request->id, "migrate-job", in->job))
-                return;
-        if (in->mode[0] && strcmp(in->mode, "stop") != 0 && strcmp(in->mode, "live") != 0) {
-                client_error(client, request->id, -EINVAL, "migrate-job: the mode is neither live nor stop");
-                return;
-        }
-        if (!name_valid(in->to)) {
-                client_error(client, request->id, -EINVAL, "migrate-job: the destination is not a valid node name");
-                return;
-        }
-        reason = xasprintf("asked for by %s", client->user);
-        body = command_move_start(&c, in->job, in->group, in->to);
-        body->reason = reason;
-        body->stop = strcmp(in->mode, "stop") == 0;
-        body->cause = RM__MOVE_CAUSE__MOVE_CAUSE_ASKED;
-        body->asked_uid = client->uid;
-        body->one_at_a_time = !client->admin;
-        if (!client->admin)
-                body->capsules_per_core = client->rmd->config->max_capsules_per_core;
-        request_propose(client, request, &c.command);
-}
-
-/* What it may be is for the log to say, which knows what was asked for before. */
-void request_resize_job(struct client *client, const Rm__LocalRequest *request) {
-        const Rm__ResizeJob *in = request->resize_job;
-        struct command c;
-
-        if (request_own_job(client, request->id, "resize-job", in->job))
-                request_propose(client, request, command_job_resize(&c, in->job, in->ranks, client->user));
 }

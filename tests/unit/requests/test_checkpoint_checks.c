@@ -9,7 +9,10 @@
 #include <cmocka.h>
 
 #include "daemon/client/client.h"
-#include "daemon/requests/checkpoint_requests.h"
+#include "daemon/requests/checkpoint_checks.h"
+#include "daemon/requests/exchange_request.h"
+#include "daemon/requests/export_checkpoint.h"
+#include "daemon/requests/restart_job.h"
 #include "daemon/state/state.h"
 
 enum { CAPTURING, STORING, DONE };
@@ -38,7 +41,7 @@ static void make(struct fixture *f, size_t n, int first, int second) {
 
 static int restart(const struct fixture *f, uint64_t number, const char *text) {
         struct rm_error err = { 0 };
-        int r = checkpoints_check_restart(&f->job, number, &err);
+        int r = restart_job_check(&f->job, number, &err);
 
         if (r < 0 && !strstr(error_text(&err), text))
                 fail_msg("'%s' does not say '%s'", error_text(&err), text);
@@ -52,13 +55,13 @@ static void test_found_by_number(void **state) {
 
         (void) state;
         make(&f, 2, DONE, DONE);
-        assert_int_equal(checkpoints_find(&f.job, 5, "remove-checkpoint", &found, &err), 0);
+        assert_int_equal(checkpoint_find(&f.job, 5, "remove-checkpoint", &found, &err), 0);
         assert_ptr_equal(found, &f.checkpoints[1]);
-        assert_int_equal(checkpoints_find(&f.job, 3, "remove-checkpoint", &found, &err), -ENOENT);
+        assert_int_equal(checkpoint_find(&f.job, 3, "remove-checkpoint", &found, &err), -ENOENT);
         assert_string_equal(error_text(&err), "remove-checkpoint: job 7 has no checkpoint 3 (it has: 2 5)");
         f.job.n_checkpoints = 0;
         err = (struct rm_error) { 0 };
-        assert_int_equal(checkpoints_find(&f.job, 0, "remove-checkpoint", &found, &err), -ENOENT);
+        assert_int_equal(checkpoint_find(&f.job, 0, "remove-checkpoint", &found, &err), -ENOENT);
         assert_string_equal(error_text(&err), "remove-checkpoint: job 7 has no checkpoint 0 (it has: none)");
 }
 
@@ -89,7 +92,7 @@ static int export_as(uid_t uid, bool admin, bool here) {
 
         spec.uid = 1000;
         job.spec = &spec;
-        return checkpoints_check_owner(&client, &job, &err);
+        return export_checkpoint_check_owner(&client, &job, &err);
 }
 
 /* Their contents are for nobody else, not even for administrators, and not for who asks from another node. */
@@ -108,7 +111,7 @@ static int key_given_by(uid_t uid, bool admin, bool here, const char *path) {
         struct client client = { .uid = uid, .admin = admin, .conn = here ? (struct conn *) &connection : NULL };
         struct rm_error err = { 0 };
 
-        return checkpoints_check_key(&client, "import-checkpoint", path, &err);
+        return sealed_key_check(&client, "import-checkpoint", path, &err);
 }
 
 /* Who gives the key reads images, and makes them: not the owner of the job, and not who asks from another node. */

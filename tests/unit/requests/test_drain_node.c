@@ -8,7 +8,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/requests/drain.h"
+#include "daemon/requests/drain_node.h"
+#include "daemon/state/state.h"
 
 static int check(const char *reason, uint64_t deadline_usec, const char *text) {
         char *names[] = { (char *) "n1" };
@@ -20,7 +21,7 @@ static int check(const char *reason, uint64_t deadline_usec, const char *text) {
         in.n_names = 1;
         in.reason = (char *) reason;
         in.deadline_usec = deadline_usec;
-        r = drain_check(&in, &err);
+        r = drain_node_check(&in, &err);
         if (r < 0)
                 assert_non_null(strstr(error_text(&err), text));
         return r;

@@ -1,0 +1,49 @@
+#include "daemon/requests/exchange_request.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/util.h"
+
+struct exchange_request {
+        struct client *client;
+        uint32_t request_id;
+};
+
+struct exchange_request *exchange_begin(struct client *client, uint32_t request_id) {
+        struct exchange_request *asked = xcalloc(1, sizeof(*asked));
+
+        *asked = (struct exchange_request) { .client = client_hold(client), .request_id = request_id };
+        return asked;
+}
+
+void exchange_opened(void *userdata, const char *socket) {
+        const struct exchange_request *asked = userdata;
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__Exchange body = RM__EXCHANGE__INIT;
+
+        body.socket = (char *) socket;
+        reply.body_case = RM__LOCAL_REPLY__BODY_EXCHANGE;
+        reply.exchange = &body;
+        client_reply(asked->client, asked->request_id, &reply);
+}
+
+void exchange_ended(struct exchange_request *asked, const char *verb, int error, const char *text) {
+        if (error < 0)
+                client_error(asked->client, asked->request_id, error, "%s: %s", verb, text);
+        else
+                client_ok(asked->client, asked->request_id, 0, text);
+        client_release(asked->client);
+        free(asked);
+}
+
+int sealed_key_check(const struct client *client, const char *verb, const char *key_file, struct rm_error *err) {
+        if (!*key_file)
+                return 0;
+        if (!client->conn || client->uid != 0)
+                return error_set(
+                        err, -EPERM,
+                        "%s: only root may give a key: whoever has it can read all that is in the checkpoint, and make others",
+                        verb);
+        return *key_file == '/' ? 0 : error_set(err, -EINVAL, "%s: the path '%s' is not absolute", verb, key_file);
+}
