@@ -219,7 +219,6 @@ struct capsule_ranks_said {
 struct capsule_status {
         enum capsule_phase phase;
         bool cut; /* nothing gets in or out */
-        bool can_fence; /* its PID 1 heeds capsule_spec.fenced; an older one does not */
         bool fenced; /* it has no lease, and so the payload stands still, cut off */
         bool stdin_closed;
         uint64_t stdin_offset; /* bytes the payload's stdin FIFO has taken */
@@ -230,7 +229,6 @@ struct capsule_status {
         uint64_t end_real_usec; /* when it ended; 0: not known */
         int op_error; /* outcome of the last dump or restore: 0 or -errno */
         char op_text[512]; /* and its text */
-        bool knows_pages; /* its PID 1 knows capsule_dump() with `pages`; an older one does not */
         /* Restored without all of its memory, which PID 1 gives to it while it runs: it cannot be dumped before it has all. */
         bool filling;
         uint64_t fill_bytes; /* that are still missing */
@@ -359,7 +357,7 @@ int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, si
  * then blocks) while more than 256 MiB are waiting for this. */
 int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset);
 
-/* This is how it is from now on; kept by PID 1, also over moves. An older one does not know it, and then nothing is parked. */
+/* This is how it is from now on; kept by PID 1, also over moves. */
 int capsule_resize_order(struct capsule *capsule, const struct capsule_resize *order);
 /* To PID 1 of a group of a job that goes on without lost ranks: the group has the ranks from `first` on, and these of the job were lost. `speaks`: some of
  * the job's have said that they go on without others, so one of the group that has not is waited for. */

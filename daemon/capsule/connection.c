@@ -76,7 +76,6 @@ void capsule_report_dead(struct capsule *capsule) {
 static bool take_filling(struct capsule_status *status, const Capsule__Status *s) {
         bool told = s->filling || status->filling || strcmp(status->killed, s->killed) != 0;
 
-        status->knows_pages = s->knows_pages;
         status->filling = s->filling;
         status->fill_bytes = s->fill_bytes;
         status->later_faults = s->later_faults;
@@ -94,7 +93,6 @@ static void take_status(struct capsule *capsule, const Capsule__Status *s) {
 
         status->phase = (enum capsule_phase) s->phase;
         status->cut = s->cut;
-        status->can_fence = s->can_fence;
         status->fenced = s->fenced;
         status->stdin_closed = s->stdin_closed;
         status->stdin_offset = s->stdin_offset;

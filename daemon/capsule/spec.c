@@ -95,13 +95,12 @@ int capsule_spec_write(const struct capsule *capsule, const struct capsule_spec 
         return r < 0 ? error_sys(error, r, "cannot write %s", path) : 0;
 }
 
-/* Specs of an older rmd have no limits. */
 static void read_limits(struct capsule *capsule, const Capsule__Spec *message) {
         for (size_t i = 0; i < message->n_limit_dirs && i < CONTROLLER_COUNT; i++)
                 if (*message->limit_dirs[i])
                         capsule->limit_dirs[i] = xstrdup(message->limit_dirs[i]);
-        capsule->limits.memory_bytes = message->memory_max ? message->memory_max : UINT64_MAX;
-        capsule->limits.pids = message->pids_max ? message->pids_max : UINT64_MAX;
+        capsule->limits.memory_bytes = message->memory_max;
+        capsule->limits.pids = message->pids_max;
 }
 
 int capsule_spec_read(struct capsule *capsule) {

@@ -45,7 +45,7 @@ static void barrier_free(struct barrier *barrier) {
         free(barrier);
 }
 
-/* Who has no places may be an older rmd, which does not know of them. */
+/* Only a capsule whose ranks have places is to come to them. */
 static bool is_meant(const struct barrier *barrier, size_t part, Rm__CheckpointPhase phase) {
         return phase != RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_PLACE || barrier->parts[part].places > 0;
 }

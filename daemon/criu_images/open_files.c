@@ -197,10 +197,8 @@ static int look_at_file(struct check *c, struct criu_cursor entry) {
         return r;
 }
 
-/* One of an older rm-capsule tells no inodes. */
 static bool is_ghost(const Capsule__InventoryFile *file, uint64_t inode, uint64_t uid, uint64_t mode) {
-        return strcmp(file->name, "deleted") == 0 && (file->inode == 0 || file->inode == inode) && file->uid == uid &&
-               file->mode == mode;
+        return strcmp(file->name, "deleted") == 0 && file->inode == inode && file->uid == uid && file->mode == mode;
 }
 
 static int look_at_ghost(struct check *c, const struct criu_image *image) {

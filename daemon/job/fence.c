@@ -13,11 +13,9 @@ void fence_mac(uint64_t epoch, uint32_t address, uint8_t ret_mac[static 6]) {
                 ret_mac[2 + i] = (uint8_t) (address >> (24 - 8 * i));
 }
 
-enum fence_action fence_due(const struct fence_view *view) {
-        if (!view->can_fence)
-                return FENCE_REFUSE;
+bool fence_due(const struct fence_view *view) {
         if (!view->synced || !view->belongs || view->lease_usec == view->told_usec)
-                return FENCE_NOTHING;
+                return false;
         /* What was for ever ends when the node no longer keeps the only log. */
-        return view->lease_usec > view->told_usec || view->told_usec == UINT64_MAX ? FENCE_RENEW : FENCE_NOTHING;
+        return view->lease_usec > view->told_usec || view->told_usec == UINT64_MAX;
 }

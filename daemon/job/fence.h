@@ -19,18 +19,11 @@ void fence_mac(uint64_t epoch, uint32_t address, uint8_t ret_mac[static 6]);
 struct fence_view {
         bool synced; /* the state is known to be current */
         bool belongs; /* by the state it is the capsule, or a copy that a move makes, of a job that has not ended */
-        bool can_fence; /* its PID 1 knows of leases */
         uint64_t lease_usec; /* when this node's lease ends */
         uint64_t told_usec; /* what its PID 1 was told last; 0: nothing yet, by this rmd */
 };
 
-enum fence_action {
-        FENCE_NOTHING,
-        FENCE_RENEW, /* tell PID 1 lease_usec */
-        FENCE_REFUSE, /* it would run without a lease: it may not */
-};
-
-/* Without a current state nothing is renewed: what stands still here may already run elsewhere. */
-enum fence_action fence_due(const struct fence_view *view);
+/* PID 1 is to be told lease_usec. Without a current state nothing is renewed: what stands still here may already run elsewhere. */
+bool fence_due(const struct fence_view *view);
 
 #endif

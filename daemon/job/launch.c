@@ -28,21 +28,17 @@ void launch_capsule_id(char out[static 64], uint64_t job, int32_t index, uint64_
         (void) snprintf(out, 64, "%s.i%" PRIu64, name, incarnation);
 }
 
-/* What stands after the name: ".i21", or before there were incarnations ".m9" or nothing. */
+/* What stands after the name: ".i21". */
 static bool parse_incarnation(const char *text, uint64_t *ret_incarnation) {
         uint64_t number = 0;
         char again[32];
 
-        *ret_incarnation = 0;
-        if (!text[0])
-                return true;
-        if (text[0] != '.' || (text[1] != 'i' && text[1] != 'm') || sscanf(text + 2, "%" SCNu64, &number) != 1 || number == 0)
+        if (sscanf(text, ".i%" SCNu64, &number) != 1 || number == 0)
                 return false;
-        (void) snprintf(again, sizeof(again), ".%c%" PRIu64, text[1], number);
+        (void) snprintf(again, sizeof(again), ".i%" PRIu64, number);
         if (strcmp(again, text) != 0)
                 return false;
-        if (text[1] == 'i')
-                *ret_incarnation = number;
+        *ret_incarnation = number;
         return true;
 }
 

@@ -23,8 +23,7 @@ struct launch_spec {
 void launch_capsule_id(char out[static 64], uint64_t job, int32_t index, uint64_t incarnation);
 /* "j7.": how the names of all its copies begin. */
 void launch_job_prefix(char out[static 32], uint64_t job);
-/* The reverse of launch_capsule_id(); false when it is not such a name. "j7.g0" and "j7.g0.m9", the names that rmd gave before there were
- * incarnations, have incarnation 0, which no capsule of the state has. */
+/* The reverse of launch_capsule_id(); false when it is not such a name. */
 bool launch_parse_id(const char *id, uint64_t *ret_job, int32_t *ret_index, uint64_t *ret_incarnation);
 /* "rmj7h" or "rmj7g0": how the capsules of a job call each other. */
 void launch_hostname(char out[static 64], uint64_t job, int32_t index);

@@ -17,18 +17,7 @@ static bool belongs(const struct runner *runner, const Rm__Job *job, const struc
         return runner->ops->keeps_copy(runner->userdata, resident);
 }
 
-static void refuse(struct runner *runner, struct resident *resident) {
-        log_warn("capsule %s: its rm-capsule is older than rmd and cannot be fenced", capsule_id(resident->capsule));
-        resident->ready = false;
-        resident->lost = true;
-        resident->end_real_usec = now_real_usec();
-        free(resident->lost_text);
-        resident->lost_text = xstrdup("rm-capsule is older than rmd and cannot be fenced, which --on-node-loss restart needs");
-        runner_wake(runner);
-}
-
 static void renew(struct runner *runner, struct resident *resident, const Rm__Job *job) {
-        struct capsule_status status;
         struct fence_view view = {
                 .synced = cluster_synced(runner->rmd->cluster),
                 .belongs = belongs(runner, job, resident),
@@ -36,19 +25,8 @@ static void renew(struct runner *runner, struct resident *resident, const Rm__Jo
                 .told_usec = resident->lease_usec,
         };
 
-        capsule_get_status(resident->capsule, &status);
-        view.can_fence = status.can_fence || resident->exited; /* of one whose PID 1 is gone nothing is known, nor needed */
-        switch (fence_due(&view)) {
-        case FENCE_RENEW:
-                if (capsule_renew_lease(resident->capsule, view.lease_usec) == 0)
-                        resident->lease_usec = view.lease_usec;
-                break;
-        case FENCE_REFUSE:
-                refuse(runner, resident);
-                break;
-        case FENCE_NOTHING:
-                break;
-        }
+        if (fence_due(&view) && capsule_renew_lease(resident->capsule, view.lease_usec) == 0)
+                resident->lease_usec = view.lease_usec;
 }
 
 void runner_renew_leases(struct runner *runner) {

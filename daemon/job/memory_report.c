@@ -67,10 +67,7 @@ static void send_report(struct runner *runner, Rm__NodeMemory *report) {
 
 /* Can a move from here track its memory, as far as that is known before? */
 static bool may_be_tracked(const struct resident *resident) {
-        struct capsule_status status;
-
-        capsule_get_status(resident->capsule, &status);
-        return status.knows_pages && !resident->untracked;
+        return !resident->untracked;
 }
 
 static size_t count_residents(const struct runner *runner) {

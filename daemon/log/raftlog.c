@@ -312,7 +312,6 @@ int raftlog_open(struct event_base *base, const struct raftlog_config *config, c
         else if (make) {
                 log->voter_id = raftlog_draw_id();
                 log->log_id = config->join_log ? config->join_log : raftlog_draw_id();
-                log->shared = config->join_log != 0;
                 r = raftlog_set_aside(log, err);
         } else
                 r = raftlog_identity_read(log, err);

@@ -124,8 +124,6 @@ static int change_begun(struct raftlog *log, int code) {
 int raftlog_add(struct raftlog *log, uint64_t id, const char *node, raftlog_change_fn done, void *userdata) {
         int r = change_begin(log, done, userdata);
 
-        if (r == 0)
-                r = raftlog_identity_share(log);
         return r < 0 ? r : change_begun(log, IGNORE_LEAKS(raft_add(&log->raft, &log->change, id, node, on_changed)));
 }
 

@@ -12,11 +12,8 @@
 #include "common/util.h"
 #include "daemon/log/raftlog_internal.h"
 
-/* Of all that is in the directory, as the file "voter" says. 1, without a word in that file, was that of rmd before there were
- * incarnations and causes of moves. 2 is that of a log that never had another voter: an older rmd can take it back, until the feature level
- * rises, and refuses the one after it with a word on why. */
-#define FORMAT_ALONE 2U
-#define FORMAT 3U
+/* Of all that is in the directory, as the file "voter" says. Versions 0.1 wrote 1 (without a word in that file), 2 and 3. */
+#define FORMAT 4U
 
 uint64_t raftlog_draw_id(void) {
         uint64_t id = 0;
@@ -49,20 +46,18 @@ int raftlog_identity_read(struct raftlog *log, struct rm_error *err) {
                 format = 1;
         if (sscanf(text + used, "%" SCNx64 " %" SCNx64, &log->voter_id, &log->log_id) != 2 || !log->voter_id || !log->log_id)
                 return error_set(err, -EBADMSG, "%s: not what was written there", log->identity_path);
-        if (format < FORMAT_ALONE || format > FORMAT)
+        if (format != FORMAT)
                 return error_set(
                         err, -ENOTSUP,
-                        "it is of format %u, and this version of rmd reads formats %u to %u only: start the version that wrote it, "
+                        "it is of format %u, and this version of rmd reads format %u only: start the version that wrote it, "
                         "let its jobs end or cancel them, stop it on all nodes, remove %s, and start this one; it begins with "
                         "an empty log, without the jobs, moves and drains of the old one",
-                        format, FORMAT_ALONE, FORMAT, log->identity_path);
-        log->shared = format > FORMAT_ALONE;
+                        format, FORMAT, log->identity_path);
         return 0;
 }
 
 int raftlog_identity_write(const struct raftlog *log, struct rm_error *err) {
-        unsigned format = log->shared ? FORMAT : FORMAT_ALONE;
-        cleanup_free char *text = xasprintf("rmd-log %u\n%016" PRIx64 " %016" PRIx64 "\n", format, log->voter_id, log->log_id);
+        cleanup_free char *text = xasprintf("rmd-log %u\n%016" PRIx64 " %016" PRIx64 "\n", FORMAT, log->voter_id, log->log_id);
         int r = write_file_atomic(log->identity_path, text, strlen(text), 0600, true);
 
         if (r == 0)
@@ -70,21 +65,6 @@ int raftlog_identity_write(const struct raftlog *log, struct rm_error *err) {
         if (r < 0)
                 return error_sys(err, r, "cannot write %s", log->identity_path);
         return 0;
-}
-
-int raftlog_identity_share(struct raftlog *log) {
-        struct rm_error err = { 0 };
-        int r;
-
-        if (log->shared)
-                return 0;
-        log->shared = true;
-        r = raftlog_identity_write(log, &err);
-        if (r < 0) {
-                log->shared = false;
-                log_warn("there can be no further voter: %s", error_text(&err));
-        }
-        return r;
 }
 
 /* A directory of logs without the file that says whose they are is what an interrupted beginning leaves, or somebody's mistake;

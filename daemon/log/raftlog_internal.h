@@ -66,7 +66,6 @@ struct raftlog {
         bool closed;
         bool full; /* the last entry was refused for want of room */
         bool opened; /* raftlog_open() has returned */
-        bool shared; /* it has, or had, other voters: its format says so */
         uint64_t won_term; /* the last one in which this voter was elected */
         uint64_t won_index; /* when that is applied, all that earlier leaders have committed is */
         uint64_t won_commit; /* what was known as committed then; all that is committed after it is of that term */
@@ -109,8 +108,6 @@ char *raftlog_identity_path(const char *dir);
 uint64_t raftlog_draw_id(void);
 int raftlog_identity_read(struct raftlog *log, struct rm_error *err);
 int raftlog_identity_write(const struct raftlog *log, struct rm_error *err);
-/* Before the log gets another voter. */
-int raftlog_identity_share(struct raftlog *log);
 /* How far the log was applied, in the file "applied": to be read before it is opened, and noted now and then; it needs not be on the disk. */
 void raftlog_known_read(struct raftlog *log);
 void raftlog_known_note(struct raftlog *log);

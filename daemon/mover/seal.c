@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/frame.h"
 #include "common/util.h"
 
 #define MAGIC "rmd-checkpoint "
@@ -211,16 +210,10 @@ int seal_write_end(struct seal *s, struct rm_error *err) {
 
 /* ---- reading ---- */
 
-/* It is not of this format. Exports of earlier versions were frames. */
+/* It is not of this format. */
 static int explain_format(const char *text, struct rm_error *err) {
-        uint8_t header[FRAME_HEADER_BYTES];
         unsigned format = 0;
 
-        frame_header_write(header, FRAME_MAGIC_EXPORT, 0);
-        if (memcmp(text, header, sizeof(uint32_t)) == 0)
-                return error_set(
-                        err, -ENOTSUP,
-                        "it was exported by an earlier version of rmd, whose files were not encrypted and are not read any more");
         if (sscanf(text, MAGIC "%10u ", &format) == 1 && format != SEAL_FORMAT)
                 return error_set(err, -ENOTSUP, "it is of format %u, and this rmd knows %u", format, SEAL_FORMAT);
         return error_set(err, -EBADMSG, "this is no exported checkpoint, or it is damaged");

@@ -28,7 +28,7 @@
 #include "common/error.h"
 #include "daemon/wire/tls.h"
 
-#define SEAL_FORMAT 2U /* 1 was authenticated, but not encrypted */
+#define SEAL_FORMAT 2U
 #define SEAL_LINE_BYTES 256U
 #define SEAL_CHUNK_BYTES (256U << 10)
 #define SEAL_TAG_BYTES 16U

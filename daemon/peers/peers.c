@@ -169,10 +169,10 @@ void link_send_heartbeat(struct link *link, bool reply) {
         send_heartbeat(link, reply, &given);
 }
 
-/* An rmd from before there were several voters says no term. */
+/* Who leads was elected in some term. */
 void link_set_leading(struct link *link, bool leading, uint64_t term) {
-        link->leading = leading;
-        link->leading_term = leading ? (term > 0 ? term : 1) : 0;
+        link->leading = leading && term > 0;
+        link->leading_term = link->leading ? term : 0;
 }
 
 /* ---- what arrives ---- */

@@ -15,7 +15,7 @@
 #include "daemon/wire/conn.h"
 #include "daemon/wire/listener.h"
 
-#define PEERS_VERSION 4U
+#define PEERS_VERSION 5U
 #define PEERS_DIAL_USEC UINT64_C(3000000) /* a dialled connection has to stand by then, hello and all */
 #define PEERS_CROSS_USEC                                                                                                           \
         UINT64_C(300000) /* one that is older does not cross the other side's, but waits for an answer that was lost */

@@ -145,18 +145,12 @@ void capture_measure(struct capture *capture, struct memory_report_use *ret) {
 
 bool capture_may_track(const struct capture *capture, char *text, size_t text_bytes) {
         const char *self = cluster_self(capture->rmd->cluster);
-        const struct resident *resident = capture_running(capture);
-        struct capsule_status status = { 0 };
         const char *why = "";
 
-        if (resident)
-                capsule_get_status(resident->capsule, &status);
         if (!capture->rmd->config->move_tracking)
                 (void) text_format(text, text_bytes, "[move] tracking = no on %s", self);
         else if (!pages_test_passed(capture->rmd->pages_test, &why))
                 (void) text_format(text, text_bytes, "%s: %s", self, why);
-        else if (!status.knows_pages)
-                (void) text_format(text, text_bytes, "its rm-capsule is older than rmd on %s; the next move can", self);
         else
                 return true;
         return false;

@@ -40,10 +40,8 @@ static char *voters_text(const Rm__Status *s) {
         return clean;
 }
 
-/* "2", or "1 of 2 (older rmd on n3)" until all nodes are updated. An older rmd says nothing of it. */
+/* "2", or "1 of 2 (older rmd on n3)" until all nodes are updated. */
 static char *level_text(const Rm__Status *s) {
-        if (s->level_known == 0)
-                return NULL;
         if (s->level >= s->level_known)
                 return xasprintf("%u", s->level);
         return xasprintf("%u of %u%s%s%s", s->level, s->level_known, s->level_behind[0] ? " (older rmd on " : "", s->level_behind,
@@ -89,7 +87,7 @@ static void show_status(const Rm__Status *s) {
         call_take_key("Node losses", losses_text(s));
         call_take_key("Jobs", xasprintf("%u running, %u pending", s->jobs_running, s->jobs_pending));
         call_take_key("Moves", xasprintf("%u in progress", s->moves_running));
-        /* Of moves from this node. An older rmd says nothing of it. */
+        /* Of moves from this node. */
         if (s->tracking)
                 call_print_key("Page tracking", "yes");
         else if (s->untracked[0])

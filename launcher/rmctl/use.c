@@ -7,7 +7,7 @@
 /* A leader that hangs is not waited for until it is replaced. */
 #define ANSWER_USEC 1000000U
 
-/* NULL: it is not to be had; an older rmd does not know the request either. */
+/* NULL: it is not to be had. */
 static Rm__LocalReply *fetch(struct call *call, uint64_t job, bool progress) {
         Rm__GetUse get = RM__GET_USE__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;

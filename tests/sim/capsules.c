@@ -622,7 +622,6 @@ struct copy *capsules_make(struct capsules *c, struct host *host, const struct c
         (void) launch_parse_id(spec->id, &copy->job, &copy->index, &copy->incarnation);
         copy->n_groups = count_groups(spec->hosts, copy->job);
         copy->fenced = copy->fence_done = copy->status.fenced = spec->fenced;
-        copy->status.can_fence = copy->status.knows_pages = true;
         copy->status.cut = spec->cut;
         copy->status.phase = CAPSULE_CREATING;
         copy->made_life = copy->life = host_life(host);

@@ -9,7 +9,6 @@
 
 struct identity_record {
         uint64_t voter_id, log_id;
-        bool shared;
 };
 
 struct known_record {
@@ -49,7 +48,6 @@ int raftlog_identity_read(struct raftlog *log, struct rm_error *err) {
         memcpy(&identity, data, sizeof(identity));
         log->voter_id = identity.voter_id;
         log->log_id = identity.log_id;
-        log->shared = identity.shared;
         return 0;
 }
 
@@ -63,23 +61,9 @@ int raftlog_identity_write(const struct raftlog *log, struct rm_error *err) {
         memset(&identity, 0, sizeof(identity));
         identity.voter_id = log->voter_id;
         identity.log_id = log->log_id;
-        identity.shared = log->shared;
         storage_put(host_current(), FILE_IDENTITY, 0, &identity, sizeof(identity));
         disk_sync_now(current_disk(), FILE_IDENTITY);
         return 0;
-}
-
-int raftlog_identity_share(struct raftlog *log) {
-        struct rm_error err = { 0 };
-        int r;
-
-        if (log->shared)
-                return 0;
-        log->shared = true;
-        r = raftlog_identity_write(log, &err);
-        if (r < 0)
-                log->shared = false;
-        return r;
 }
 
 /* What is renamed is so on the disk as soon as the new identity is. */

@@ -17,9 +17,9 @@ struct rm_error;
 struct fill *fill_create(struct init *init);
 
 /* How much may be missing in all: what came, and what the group may have besides, since a child that it forks has copies of what is missing, which count for no
- * control group. `memory_max` as in the specification, 0 or UINT64_MAX: it has no limit. Then a few forks of all of it at once are left. */
+ * control group. `memory_max` as in the specification, UINT64_MAX: it has no limit. Then a few forks of all of it at once are left. */
 static inline uint64_t fill_max_bytes(uint64_t came_bytes, uint64_t memory_max) {
-        bool limited = memory_max != 0 && memory_max < UINT64_MAX - came_bytes;
+        bool limited = memory_max < UINT64_MAX - came_bytes;
 
         return came_bytes + (limited ? memory_max : 3 * came_bytes + (UINT64_C(1) << 30));
 }

@@ -99,8 +99,6 @@ void ops_tell(struct ops *ops) {
         status.stdin_closed = closed;
         status.phase = init->phase;
         status.cut = init->link.filtered;
-        status.can_fence = true;
-        status.knows_pages = true;
         status.fenced = fencing_is_done(init->fencing);
         status.n_output_begin = status.n_output_end = 2;
         status.output_begin = begin;

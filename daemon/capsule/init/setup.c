@@ -136,7 +136,7 @@ int setup_unshare(struct rm_error *error) {
 static char *tmpfs_options(const char *mode, uint64_t memory_bytes, unsigned share) {
         uint64_t bytes = memory_bytes / share > TMPFS_MIN_BYTES ? memory_bytes / share : TMPFS_MIN_BYTES;
 
-        if (memory_bytes == 0 || memory_bytes == UINT64_MAX)
+        if (memory_bytes == UINT64_MAX)
                 return xstrdup(mode);
         return xasprintf("%s,size=%" PRIu64 ",nr_inodes=%" PRIu64, mode, bytes, TMPFS_MIN_INODES + bytes / BYTES_PER_INODE);
 }

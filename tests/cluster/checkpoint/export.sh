@@ -94,7 +94,7 @@ if how == "repeated": data[line + 2 * chunk:line + 3 * chunk] = data[line + chun
 if how == "left-out": del data[line + chunk:line + 2 * chunk]
 if how == "cut-at-chunk": del data[line + 3 * chunk:]
 if how == "line-of-another": data[:line] = open("/home/alice/saved-n1", "rb").read(line)
-if how == "earlier": data = bytearray(b"RME1\0\0\2\0") + bytes(600)
+if how == "earlier": data[:line] = data[:line].replace(b"rmd-checkpoint 2 ", b"rmd-checkpoint 1 ")
 if how == "twice": data = data + data
 with open("/home/alice/saved-bad", "wb") as f:
     f.write(data)
@@ -108,7 +108,7 @@ for how in line key head middle late mac cut cut-mac cut-at-chunk longer spliced
     random empty twice sparse nothing-but-sparse; do
     spoil $how
     why=damaged
-    [[ $how != earlier ]] || why='by an earlier version of rmd'
+    [[ $how != earlier ]] || why='it is of format 1, and this rmd knows 2'
     refused "$how" "$why" import_by alice n2 /home/alice/saved-bad
 done
 on n2 cp /home/alice/saved-n2 /home/bob/saved

@@ -386,7 +386,7 @@ static void test_unknown_files(void **state) {
 
         (void) state;
         assert_int_equal(check_files(&ordinary, INODE, NULL), 0);
-        assert_int_equal(check_files(&ordinary, 0, NULL), 0); /* an older rm-capsule */
+        assert_int_equal(check_files(&ordinary, 0, NULL), -EPERM);
         UNKNOWN(f.ghost = ghost_of(INODE + 1, OWNER, GHOST_MODE), "the contents of a file without a name");
         UNKNOWN(f.ghost = ghost_of(INODE, 0, GHOST_MODE), "the contents of a file without a name");
         UNKNOWN(f.ghost = ghost_of(INODE, OWNER, 0100600), "the contents of a file without a name");

@@ -334,7 +334,7 @@ static char *long_text(size_t n) {
         return text;
 }
 
-/* Jobs whose environment is in the state, as logs of earlier versions have it. */
+/* Jobs whose environment is in the state. */
 static void propose_large_jobs(struct world *w, unsigned count, size_t env_bytes, struct answer *answer) {
         cleanup_free char *env = long_text(env_bytes);
         char *argv[] = { (char *) "true" };

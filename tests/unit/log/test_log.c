@@ -382,16 +382,22 @@ static void test_torn_write(void **state) {
 }
 
 static void test_older_format(void **state) {
+        static const unsigned others[] = { 2, 3, 5 };
         struct world w;
         struct tnode *n1 = node_with_entries(&w);
         cleanup_free char *voter = xasprintf("%s/voter", n1->dir), *text = NULL;
 
         assert_int_equal(read_file(voter, 256, &text, NULL), 0);
-        assert_non_null(strstr(text, "rmd-log 2\n"));
+        assert_non_null(strstr(text, "rmd-log 4\n"));
         assert_int_equal(write_file_atomic(voter, strchr(text, '\n') + 1, strlen(strchr(text, '\n') + 1), 0600, false), 0);
         expect_refused(&w, n1, -ENOTSUP, "it is of format 1", voter);
-        assert_int_equal(write_file_atomic(voter, "rmd-log 4\n1 2\n", 14, 0600, false), 0);
-        expect_refused(&w, n1, -ENOTSUP, "it is of format 4", voter);
+        for (unsigned i = 0; i < ARRAY_SIZE(others); i++) {
+                cleanup_free char *other = xasprintf("rmd-log %u\n1 2\n", others[i]);
+                cleanup_free char *says = xasprintf("it is of format %u, and this version of rmd reads format 4 only", others[i]);
+
+                assert_int_equal(write_file_atomic(voter, other, strlen(other), 0600, false), 0);
+                expect_refused(&w, n1, -ENOTSUP, says, voter);
+        }
         world_finish(&w);
 }
 

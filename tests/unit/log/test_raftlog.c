@@ -138,17 +138,6 @@ static const struct raftlog_member *find_member(struct raftlog *log, uint64_t id
         return NULL;
 }
 
-/* The format that the file "voter" says. */
-static unsigned format_of(const struct server *server) {
-        cleanup_free char *path = xasprintf("%s/voter", server->dir);
-        cleanup_free char *text = NULL;
-        unsigned format = 0;
-
-        assert_int_equal(read_file(path, 256, &text, NULL), 0);
-        assert_int_equal(sscanf(text, "rmd-log %u", &format), 1);
-        return format;
-}
-
 static void add_standby(struct servers *v, struct raftlog *leader, struct server *server) {
         uint64_t id = raftlog_voter_id(server->log);
         int code = 1;
@@ -186,7 +175,6 @@ static struct servers *open_logs(int n) {
                 assert_int_equal(raftlog_role(v->list[i].log), i == 0 ? RAFTLOG_VOTER : RAFTLOG_NONE);
         }
         EXPECT(v, raftlog_leading(v->list[0].log), 100);
-        assert_int_equal(format_of(&v->list[0]), 2); /* as before there were several voters */
         return v;
 }
 
@@ -398,18 +386,6 @@ static void test_replaced(void **state) {
         assert_int_equal(done.code, 0);
 }
 
-/* An rmd that knows one voter only must refuse each of these logs, also the one that it may have made itself. */
-static void test_older_rmd_refuses(void **state) {
-        struct servers *v = *state;
-
-        for (int i = 0; i < VOTERS; i++)
-                assert_int_equal(format_of(&v->list[i]), 3);
-        EXPECT(v, leader_of(v) == &v->list[0], 3000);
-        close_log(&v->list[0]);
-        open_log(v, 0, 0);
-        assert_int_equal(format_of(&v->list[0]), 3);
-}
-
 /* Nobody changes the voters but the leader, and one thing at a time. */
 static void test_change_refused(void **state) {
         struct servers *v = *state;
@@ -504,7 +480,6 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_hands_over, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_replaced, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_longer_log_in_earlier_term, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(test_older_rmd_refuses, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_change_refused, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_promotion_lost, set_up_two, tear_down),
                 cmocka_unit_test_setup_teardown(test_terms_alone, set_up_two, tear_down),

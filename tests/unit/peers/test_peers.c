@@ -5,10 +5,13 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "common/frame.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/wire/conn.h"
+
 static void start(struct world *w, int n) {
         world_init(w);
         for (int i = 0; i < n; i++)
-#include "daemon/peers/peer_message.h"
                 (void) tnode_start(w, i, 0);
         EXPECT(w, joined(w, n), 5000);
 }
@@ -67,6 +70,93 @@ static void test_other_cluster(void **state) {
         RUN_UNTIL(&w, false, 700);
         assert_int_equal(w.nodes[1].peer_up, 0);
         assert_int_equal(cluster_state(w.nodes[0].cluster)->n_nodes, 1);
+        world_finish(&w);
+}
+
+/* A stranger has the key, and its rmd is of another version. */
+struct stranger {
+        uint32_t version;
+        uint32_t port;
+        bool closed;
+        int code;
+        char text[256];
+};
+
+static void stranger_on_ready(struct conn *conn, void *userdata) {
+        const struct stranger *stranger = userdata;
+        Rm__PeerHello hello = RM__PEER_HELLO__INIT;
+        Rm__Node self = RM__NODE__INIT;
+
+        self.name = (char *) "n9";
+        self.address = (char *) "127.0.0.1";
+        self.port = stranger->port;
+        self.level = STATE_LEVEL;
+        hello.version = stranger->version;
+        hello.cluster = (char *) "testers";
+        hello.node = self.name;
+        hello.boot_id = (char *) "boot";
+        hello.instance = 9;
+        hello.self = &self;
+        assert_int_equal(conn_send(conn, &PEER_MESSAGE(&hello).base), 0);
+}
+
+static void stranger_on_message(struct conn *conn, ProtobufCMessage *message, void *userdata) {
+        const Rm__PeerMessage *said = (const Rm__PeerMessage *) message;
+        struct stranger *stranger = userdata;
+
+        if (said->body_case != RM__PEER_MESSAGE__BODY_REFUSE)
+                return;
+        stranger->code = said->refuse->code;
+        (void) snprintf(stranger->text, sizeof(stranger->text), "%s", said->refuse->text);
+}
+
+static void stranger_on_close(struct conn *conn, int code, const char *reason, void *userdata) {
+        ((struct stranger *) userdata)->closed = true;
+}
+
+static struct conn *stranger_dial(struct world *w, struct tls *tls, struct stranger *stranger, const struct tnode *node) {
+        static const struct conn_ops ops = { .on_ready = stranger_on_ready,
+                                             .on_message = stranger_on_message,
+                                             .on_close = stranger_on_close };
+        struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t) node->port) };
+        struct conn_config config = { .magic = FRAME_MAGIC_PEER,
+                                      .max_bytes = FRAME_MAX_PEER_BYTES,
+                                      .type = &rm__peer_message__descriptor,
+                                      .ssl = tls_session(tls, false),
+                                      .name = "stranger" };
+        struct conn *conn = NULL;
+
+        (void) inet_pton(AF_INET, "127.0.0.1", &in.sin_addr);
+        assert_non_null(config.ssl);
+        assert_int_equal(conn_dial(w->base, (struct sockaddr *) &in, sizeof(in), &config, &ops, stranger, &conn), 0);
+        return conn;
+}
+
+/* It is told which versions there are, and becomes no node. One of this version is greeted. */
+static void test_other_version(void **state) {
+        static const uint32_t others[] = { 0, 1, 4, 6 };
+        struct tls *tls = NULL;
+        struct world w;
+
+        start(&w, 1);
+        assert_int_equal(tls_create("testers", TLS_PEER, w.key, &tls, NULL), 0);
+        for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+                struct stranger stranger = { .version = others[i], .port = 1 };
+                cleanup_free char *text = xasprintf("has version %u of the peer protocol, this node has 5", others[i]);
+
+                (void) stranger_dial(&w, tls, &stranger, &w.nodes[0]);
+                EXPECT(&w, stranger.closed, 2000);
+                assert_int_equal(stranger.code, EPROTO);
+                assert_non_null(strstr(stranger.text, text));
+                assert_null(state_node(cluster_state(w.nodes[0].cluster), "n9"));
+        }
+        struct stranger same = { .version = 5, .port = 1 };
+        struct conn *conn = stranger_dial(&w, tls, &same, &w.nodes[0]);
+
+        RUN_UNTIL(&w, same.closed, 300);
+        assert_false(same.closed);
+        conn_destroy(conn);
+        tls_destroy(tls);
         world_finish(&w);
 }
 
@@ -250,6 +340,7 @@ int main(void) {
                 cmocka_unit_test(test_strange_bytes),
                 cmocka_unit_test(test_wrong_key),
                 cmocka_unit_test(test_other_cluster),
+                cmocka_unit_test(test_other_version),
                 cmocka_unit_test(test_two_of_one_name),
                 cmocka_unit_test(test_name_of_the_one_asked),
                 cmocka_unit_test(test_other_name_later),

@@ -29,7 +29,6 @@ int fakes_set_up(void **state) {
         world.config.move_tracking = true;
         world.rmd = (struct rmd) { .base = world.base, .config = &world.config };
         world.resident = (struct resident) { .job = 7, .index = 1, .incarnation = 9, .capsule = CAPSULE, .ready = true };
-        world.status.knows_pages = true;
         return world.base ? 0 : -1;
 }
 
