@@ -821,7 +821,7 @@ static void do_status(struct fake *f, struct fake_client *c, uint32_t id) {
         warnings[1] = availability.error;
         status.n_warnings = 2;
         status.policy = (char *) "distrib";
-        status.rmd_version = (char *) "0.1.0";
+        status.rmd_version = (char *) "0.2.0";
         status.up_usec = UINT64_C(93784) * 1000000;
         reply.body_case = RM__LOCAL_REPLY__BODY_STATUS;
         reply.status = &status;
@@ -878,7 +878,7 @@ static void do_hello(struct fake_client *c, uint32_t id) {
         hello.version = 1;
         hello.node = (char *) "n1";
         hello.cluster = (char *) "demo";
-        hello.rmd_version = (char *) "0.1.0";
+        hello.rmd_version = (char *) "0.2.0";
         hello.admin = true;
         reply.body_case = RM__LOCAL_REPLY__BODY_HELLO;
         reply.hello = &hello;
