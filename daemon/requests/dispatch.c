@@ -117,10 +117,13 @@ static void on_carried_reply(void *userdata, uint32_t channel, Rm__LocalReply *r
 
 static void carry(struct client *client, const Rm__LocalRequest *request, const char *node, struct patience patience) {
         struct rmd *rmd = client->rmd;
-        struct carried *carried = xcalloc(1, sizeof(*carried));
+        struct carried *carried;
         uint32_t channel;
         int r;
 
+        if (request->body_case == RM__LOCAL_REQUEST__BODY_SUBMIT_JOB && !request_submission_known(client, request))
+                return;
+        carried = xcalloc(1, sizeof(*carried));
         carried->client = client_hold(client);
         carried->request_id = request->id;
         carried->request = repeatable(request) ? (Rm__LocalRequest *) message_copy(&request->base) : NULL;

@@ -12,6 +12,7 @@
 #include "daemon/requests/requests.h"
 #include "daemon/sched/policy_model.h"
 #include "daemon/state/commands.h"
+#include "daemon/state/feature_level.h"
 
 /* Checked where the job is submitted, so that a slip is told at once and not in a round of scheduling. */
 static int check_policy(const struct config *config, const char *policy, struct rm_error *err) {
@@ -105,6 +106,20 @@ static void on_taken(void *userdata, const struct rm_error *err) {
         client_release(submission->client);
         rm__job_spec__free_unpacked(submission->spec, NULL);
         free(submission);
+}
+
+bool request_submission_known(struct client *client, const Rm__LocalRequest *request) {
+        const struct cluster *cluster = client->rmd->cluster;
+        struct rm_error err = { 0 };
+        struct command c;
+
+        if (!request->submit_job->spec)
+                return true;
+        (void) command_job_submit(&c, request->submit_job->spec);
+        if (feature_level_check(feature_levels(), cluster_state(cluster), &c.command, &err) == 0)
+                return true;
+        client_error(client, request->id, err.code, "submit: %s", err.text);
+        return false;
 }
 
 void request_keep_submission(struct client *client, const Rm__LocalRequest *request) {
