@@ -149,6 +149,8 @@ struct check {
         uint64_t job;
         int32_t index;
         struct mover *mover; /* NULL: its turn has not come */
+        uint64_t *had; /* the checkpoints that this node had by the log when it began */
+        size_t n_had;
         struct event *deadline;
         SLIST_HEAD(, check_waiter) waiters;
         TAILQ_ENTRY(check) entry;

@@ -36,6 +36,7 @@ static void check_end(struct check *check, const Rm__MoverVerified *found, int e
                 waiter->fn(waiter->userdata, check->index, found, error, text);
                 free(waiter);
         }
+        free(check->had);
         free(check);
         checkpoints_retry(c);
 }
@@ -58,6 +59,27 @@ static const Rm__MoverVerdict *verdict_on(const Rm__MoverVerified *found, uint64
         return NULL;
 }
 
+static bool is_had(const struct check *check, uint64_t checkpoint) {
+        for (size_t i = 0; i < check->n_had; i++)
+                if (check->had[i] == checkpoint)
+                        return true;
+        return false;
+}
+
+/* What has come since then has no verdict, and is not missing. */
+static void note_had(struct check *check) {
+        const Rm__Job *job = state_job(checkpoints_state(check->c), check->job);
+        const char *here = stores_place(check->c);
+
+        check->had = xcalloc((job ? job->n_checkpoints : 0) + 1u, sizeof(*check->had));
+        for (size_t i = 0; job && i < job->n_checkpoints; i++) {
+                const Rm__CheckpointPart *part = checkpoint_part(job->checkpoints[i], check->index);
+
+                if (part && names_have(part->stored, part->n_stored, here))
+                        check->had[check->n_had++] = job->checkpoints[i]->id;
+        }
+}
+
 /* What the log takes to be here, and is not, or is damaged. */
 static void tell_log(const struct check *check, const Rm__MoverVerified *found) {
         const Rm__Job *job = state_job(checkpoints_state(check->c), check->job);
@@ -68,7 +90,8 @@ static void tell_log(const struct check *check, const Rm__MoverVerified *found) 
                 const Rm__CheckpointPart *part = checkpoint_part(job->checkpoints[i], check->index);
                 const Rm__MoverVerdict *verdict = verdict_on(found, job->checkpoints[i]->id);
 
-                if (!part || !names_have(part->stored, part->n_stored, here) || (verdict && verdict->code == 0))
+                if (!part || !names_have(part->stored, part->n_stored, here) || (verdict && verdict->code == 0) ||
+                    (!verdict && !is_had(check, job->checkpoints[i]->id)))
                         continue;
                 checkpoints_propose(check->c, command_checkpoint_copy_lost(&cmd, job->id, job->checkpoints[i]->id, check->index,
                                                                            here, verdict ? verdict->text : "it is missing"));
@@ -113,6 +136,7 @@ static int start(struct check *check, struct rm_error *err) {
                 r = mover_start(check->c->rmd, "verify", &ops, check, &check->mover, err);
         if (r < 0)
                 return r;
+        note_had(check);
         body.store = &store;
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
         timer_arm(check->deadline, SILENCE_USEC);
