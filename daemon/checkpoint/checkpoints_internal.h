@@ -13,6 +13,7 @@
 #include "daemon/checkpoint/rounds.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
+#include "daemon/job/file_writer.h"
 #include "daemon/transfer/arrival.h"
 #include "daemon/transfer/calls.h"
 #include "daemon/transfer/capture.h"
@@ -91,7 +92,8 @@ struct copy {
         uint64_t *bytes; /* their sizes */
         size_t n_files;
         bool received; /* in: all of them have come */
-        bool arrived; /* they have their names, or the other end has them */
+        uint64_t settling; /* in: they have their names, which are forced to the disk; a number of its own; 0: not yet */
+        bool arrived; /* they are on the disk under their names, or the other end has them */
         LIST_ENTRY(copy) entry;
 };
 
@@ -202,6 +204,8 @@ struct checkpoints {
         LIST_HEAD(, save) saves;
         LIST_HEAD(, barrier) barriers;
         LIST_HEAD(, copy) copies;
+        struct file_writer *writer; /* copies.c: made when it is first needed */
+        uint64_t last_settling;
         LIST_HEAD(, restore) restores;
         LIST_HEAD(, load) loads;
         LIST_HEAD(, exchange) exchanges;

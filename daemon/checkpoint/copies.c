@@ -291,19 +291,66 @@ static void propose_stored(struct copy *copy) {
         checkpoints_retry(copy->c);
 }
 
+static void fail_to_settle(struct copy *copy, int r) {
+        tell(copy, 0, NULL, 0, strerror(-r));
+        copy_fail(copy, strerror(-r));
+}
+
+/* Survives the copy. */
+struct settling {
+        struct checkpoints *c;
+        uint64_t number;
+};
+
+/* NULL: it was given up. */
+static struct copy *find_settling(const struct settling *settling) {
+        struct copy *copy;
+
+        LIST_FOREACH (copy, &settling->c->copies, entry)
+                if (copy->settling == settling->number && !copy->arrived)
+                        break;
+        return copy;
+}
+
+static void on_settled(void *userdata, int code) {
+        struct settling *settling = userdata;
+        struct copy *copy = code == -ECANCELED ? NULL : find_settling(settling);
+
+        free(settling);
+        if (copy && code < 0)
+                fail_to_settle(copy, code);
+        if (!copy || code < 0)
+                return;
+        (void) evtimer_del(copy->deadline);
+        copy->arrived = true;
+        propose_stored(copy);
+}
+
+/* rm-mover has forced the files to the disk under their names of before. Without the new ones, which a loss of power would take back, there is no copy. */
+static int sync_names(struct copy *copy) {
+        struct checkpoints *c = copy->c;
+        cleanup_free char *dir = stores_dir(c, copy->job, copy->index);
+        int r = c->writer ? 0 : file_writer_create(c->rmd->base, &c->writer);
+        struct settling *settling;
+
+        if (r < 0)
+                return r;
+        copy->settling = ++c->last_settling;
+        settling = xcalloc(1, sizeof(*settling));
+        *settling = (struct settling) { c, copy->settling };
+        file_writer_sync_name(c->writer, xasprintf("%s/%s", dir, copy->files[copy->n_files - 1]), on_settled, settling);
+        return 0;
+}
+
 static void settle(struct copy *copy) {
         int r = settle_files(copy);
 
-        if (r == -EAGAIN) {
+        if (r == 0)
+                r = sync_names(copy);
+        if (r == -EAGAIN)
                 checkpoints_retry(copy->c);
-        } else if (r < 0) {
-                tell(copy, 0, NULL, 0, strerror(-r));
-                copy_fail(copy, strerror(-r));
-        } else {
-                (void) evtimer_del(copy->deadline);
-                copy->arrived = true;
-                propose_stored(copy);
-        }
+        else if (r < 0)
+                fail_to_settle(copy, r);
 }
 
 static void on_in_event(void *userdata, const Rm__MoverEvent *event) {
@@ -483,7 +530,7 @@ void copies_wake(struct checkpoints *c) {
                         copy_fail(copy, "it is down");
                 else if (copy->in && copy->arrived)
                         propose_stored(copy);
-                else if (copy->in && copy->received)
+                else if (copy->in && copy->received && copy->settling == 0)
                         settle(copy);
         }
 }
@@ -507,6 +554,7 @@ void copies_keep(const struct checkpoints *c) {
 }
 
 void copies_finish(struct checkpoints *c) {
+        file_writer_destroy(take_ptr(c->writer));
         while (!LIST_EMPTY(&c->copies))
                 copy_free(LIST_FIRST(&c->copies));
 }

@@ -13,7 +13,7 @@
 
 struct item {
         char *path;
-        uint8_t *data;
+        uint8_t *data; /* NULL: only the name is forced to the disk */
         size_t size_bytes;
         file_written_fn done;
         void *userdata;
@@ -35,7 +35,7 @@ struct file_writer {
 };
 
 static int write_file(const struct item *item) {
-        int r = write_file_atomic(item->path, item->data, item->size_bytes, 0600, true);
+        int r = item->data ? write_file_atomic(item->path, item->data, item->size_bytes, 0600, true) : 0;
 
         return r < 0 ? r : sync_name(item->path);
 }
@@ -161,4 +161,8 @@ void file_writer_add(struct file_writer *writer, char *path, uint8_t *data, size
         STAILQ_INSERT_TAIL(&writer->waiting, item, entry);
         (void) pthread_cond_signal(&writer->more);
         (void) pthread_mutex_unlock(&writer->mutex);
+}
+
+void file_writer_sync_name(struct file_writer *writer, char *path, file_written_fn done, void *userdata) {
+        file_writer_add(writer, path, NULL, 0, done, userdata);
 }

@@ -19,5 +19,7 @@ void file_writer_destroy(struct file_writer *writer);
 /* Files are written in the order they come, mode 0600, each under its name when all of it is on the disk, and the name too. `path` and `data` are malloc'ed and taken over. */
 void file_writer_add(struct file_writer *writer, char *path, uint8_t *data, size_t size_bytes, file_written_fn done,
                      void *userdata);
+/* The name of a file, whose contents are on the disk: as it was renamed, say. `path` as above. */
+void file_writer_sync_name(struct file_writer *writer, char *path, file_written_fn done, void *userdata);
 
 #endif
