@@ -530,10 +530,17 @@ void runner_signal(struct runner *runner, struct resident *resident, uint32_t si
                 free(report);
 }
 
+/* What is back from a checkpoint stands still until the job runs, which one that is cancelled never does: it takes no signal. */
+static bool has_not_begun(const struct resident *head, const Rm__Job *job) {
+        bool launched = head->launching || capsule_phase(head->capsule) != CAPSULE_EMPTY;
+
+        return !launched || (head->restored && job->state == RM__JOB_STATE__JOB_STARTING);
+}
+
 static void cancel_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
         uint64_t now = now_usec();
 
-        if (!head->launching && capsule_phase(head->capsule) == CAPSULE_EMPTY) {
+        if (has_not_begun(head, job)) {
                 report_exit(runner, head, 128 + (int) job->cancel_signal, NULL, job->final_state);
                 return;
         }
