@@ -475,7 +475,7 @@ static void finish(struct apply *a, Rm__Job *job, Rm__Checkpoint *checkpoint) {
         (void) checkpoint_name(job->id, checkpoint->id, name);
         apply_event(a, "checkpoint-done", NULL, job->id, 0, 0, "checkpoint %s is done: %.1f MB, of which %.1f MB were new", name,
                     (double) raw_bytes / 1e6, (double) stored_bytes / 1e6);
-        if (checkpoint->stop) {
+        if (checkpoint->stop && !job->cancel) { /* else it is about to end */
                 reason = held ? xasprintf("stopped at checkpoint %s by %s; 'rmctl restart-job %" PRIu64 "' lets it go on", name,
                                           checkpoint->by, job->id)
                               : xasprintf("saved as checkpoint %s", name);

@@ -230,6 +230,46 @@ static void test_stop(void **state) {
         assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice", NULL)), -EBUSY);
 }
 
+static uint64_t cancelled_in_checkpoint(struct world *w, bool timeout) {
+        uint64_t job = running_job(w);
+
+        assert_int_equal(begin(w, job, 2, true), 0);
+        assert_int_equal(captured(w, job, 1), 0);
+        assert_int_equal(cancel(w, job, 15, timeout), 0);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(stored(w, job, 1, i, i == 1 ? "n2" : "n1"), 0);
+        return job;
+}
+
+static void expect_end(struct world *w, uint64_t job, Rm__JobState state) {
+        assert_int_equal(job_checkpoint(job_of(w, job), 1)->state, RM__CHECKPOINT_STATE__CHECKPOINT_DONE);
+        assert_int_equal(job_of(w, job)->state, RM__JOB_STATE__JOB_RUNNING);
+        assert_false(job_of(w, job)->held);
+        assert_int_equal(ends(w, job, 143, state, ""), 0);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(gone(w, job, i, i == 1 ? "n2" : "n1"), 0);
+        assert_int_equal(job_of(w, job)->state, state);
+        assert_int_equal(job_of(w, job)->attempt, 1);
+}
+
+/* Whoever cancels it, and whatever is the last word of the checkpoint after which it was to leave its nodes: it ends, and waits for nothing. */
+static void test_cancel_before_stop(void **state) {
+        struct world *w = *state;
+        uint64_t job = cancelled_in_checkpoint(w, false);
+
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(stored(w, job, 1, i, i == 1 ? "n3" : "n2"), 0);
+        expect_end(w, job, RM__JOB_STATE__JOB_CANCELLED);
+        job = cancelled_in_checkpoint(w, true);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(stored(w, job, 1, i, i == 1 ? "n3" : "n2"), 0);
+        expect_end(w, job, RM__JOB_STATE__JOB_TIMEOUT);
+        job = cancelled_in_checkpoint(w, false);
+        for (int32_t i = -1; i < 2; i++)
+                assert_int_equal(uncopied(w, job, 1, i, i == 1 ? "n3" : "n2"), 0);
+        expect_end(w, job, RM__JOB_STATE__JOB_CANCELLED);
+}
+
 /* ---- programs that restore themselves ---- */
 
 static int own_state(struct world *w, uint64_t job, uint32_t attempt, bool own) {
@@ -841,6 +881,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_damaged_at_once, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_away, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_stop, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_cancel_before_stop, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_own_state, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_own_state_saved_by_force, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_import, set_up, world_tear_down),
