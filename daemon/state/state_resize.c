@@ -161,17 +161,20 @@ static void set_active(struct apply *a, Rm__Job *job, uint32_t ranks) {
         }
 }
 
-/* From here on ranks of the larger world run. */
-static int begin(struct apply *a, Rm__Job *job) {
+/* What is captured is all of the time before a change, or of the time after. */
+static int check_begin(struct apply *a, const Rm__Job *job) {
         const Rm__Checkpoint *checkpoint = job_checkpoint_under_way(job);
 
-        /* What is captured is all of the time before, or of the time after. */
         if (checkpoint && checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING)
                 return apply_refuse(a, -EAGAIN, "resize: job %" PRIu64 " is being captured", job->id);
+        return 0;
+}
+
+/* From here on ranks of the larger world run. */
+static void begin(struct apply *a, Rm__Job *job) {
         job->resize->begun = true;
         if (job->resize->wanted > job->resize->active)
                 set_active(a, job, job->resize->wanted);
-        return 0;
 }
 
 /* A program may also stay as it is, or come to something between. */
@@ -192,20 +195,27 @@ static void finish(struct apply *a, Rm__Job *job, uint32_t ranks) {
         set_active(a, job, ranks);
 }
 
+static bool begins(const Rm__CmdJobResizeTold *in, const Rm__Resize *resize) {
+        return resize->wanted != 0 && !resize->begun && (in->begun == resize->epoch || in->done == resize->epoch);
+}
+
 int apply_job_resize_told(struct apply *a) {
         const Rm__CmdJobResizeTold *in = a->command->job_resize_told;
         Rm__Job *job = state_job(a->state, in->job);
-        int r = 0;
+        int r;
 
         if (!job || !job->resize)
                 return apply_refuse(a, -ENOENT, "resize: no job %" PRIu64 " that grows or shrinks", in->job);
         if (!job_running(job) || in->attempt != job->attempt)
                 return apply_refuse(a, -ESRCH, "resize: that attempt of job %" PRIu64 " does not run", job->id);
+        r = begins(in, job->resize) ? check_begin(a, job) : 0;
+        if (r < 0)
+                return r;
         job->resize->listens |= in->listens;
         job->resize->ending |= in->ending;
-        if (job->resize->wanted != 0 && !job->resize->begun && (in->begun == job->resize->epoch || in->done == job->resize->epoch))
-                r = begin(a, job);
-        if (r == 0 && job->resize->wanted != 0 && in->done == job->resize->epoch)
+        if (begins(in, job->resize))
+                begin(a, job);
+        if (job->resize->wanted != 0 && in->done == job->resize->epoch)
                 finish(a, job, in->ranks);
-        return r;
+        return 0;
 }

@@ -262,7 +262,12 @@ static void test_captured_before_or_after(void **state) {
         assert_int_equal(resize(w, id, 8), 0);
         epoch = w->created;
         assert_int_equal(begin_checkpoint(w, id), 0);
+        /* What is refused changes nothing, whatever else it tells. */
         assert_int_equal(resize_told(w, id, epoch, 0, 0, false), -EAGAIN);
+        assert_int_equal(resize_told(w, id, epoch, 0, 0, true), -EAGAIN);
+        assert_int_equal(resize_told(w, id, epoch, epoch, 8, true), -EAGAIN);
+        assert_int_equal(resize_told(w, id, 0, epoch, 6, true), -EAGAIN);
+        assert_false(job_of(w, id)->resize->ending);
         expect_active(w, id, 4, 4, 0);
         (void) command_checkpoint_captured(&c, id, 1);
         assert_int_equal(apply_command(w, &c.command), 0);
