@@ -10,7 +10,8 @@
 #include "common/error.h"
 #include "proto/state.pb-c.h"
 
-#define STATE_LEVEL 1U /* the highest feature level that this version knows, see CmdLevel */
+#define STATE_LEVEL 2U /* the highest feature level that this version knows, see CmdLevel */
+#define STATE_LEVEL_AVOIDED 2U /* from this one on: a loss that was foreseen counts as such if nothing was left on the node */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
 #define STATE_CONDITION_REASON_MAX_BYTES 256U
 #define STATE_MOVES_KEPT 1000U   /* ended moves that are remembered */
@@ -109,7 +110,7 @@ uint64_t node_critical_usec(const Rm__Node *node);
 /* How often nodes were lost, and for how long there were some to lose. */
 struct state_failures {
         uint64_t losses;
-        uint64_t foreseen; /* of them: announced by conditions */
+        uint64_t foreseen; /* of them: announced by conditions, and nothing was left on the node any more */
         uint64_t node_usec; /* for how long nodes were UP, all together; 0: not counted */
 };
 /* Until `now_usec`, by the log's clock; 0: until the last command. */

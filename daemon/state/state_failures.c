@@ -1,4 +1,4 @@
-/* How often nodes are lost, and how many losses their conditions announced (Wang et al. 2012, section 5.7). */
+/* How often nodes are lost, and how many of these losses were predicted and thus avoided (Wang et al. 2012, section 5.7). */
 #include <stdlib.h>
 
 #include "common/util.h"
@@ -34,18 +34,27 @@ void failures_advance(struct apply *a) {
         state->failures->counted_usec = a->time_usec;
 }
 
-/* Nothing is on a drained node, or one that leaves: who switches it off or starts it anew repairs it, or has done with it. One that is not
- * heard of may be cut off from a leader that has just begun; if nothing is on it, it does not matter which. */
-static bool is_loss(const struct apply *a, const Rm__Node *node) {
+/* A head counts as a group does: its job is lost with it. Parked groups and spare ranks do, too: what they were kept for is gone. */
+static bool is_occupied(const struct apply *a, const Rm__Node *node) {
         uint32_t capsules = 0;
 
         (void) state_node_ranks(a->index, node->name, &capsules);
-        if (node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN)
-                return false; /* it was counted when it became so */
-        return capsules > 0 || (node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && !node->drain && !node->leaving[0]);
+        return capsules > 0;
 }
 
+/* Nothing is on a drained node, or one that leaves: who switches it off or starts it anew repairs it, or has done with it. One that is not
+ * heard of may be cut off from a leader that has just begun; if nothing is on it, it does not matter which. */
+static bool is_loss(const struct apply *a, const Rm__Node *node) {
+        if (node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN)
+                return false; /* it was counted when it became so */
+        return is_occupied(a, node) || (node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && !node->drain && !node->leaving[0]);
+}
+
+/* A warning moves nothing, and a node that fails may be lost before all has left it: then the loss has cost what any other costs, so the interval of
+ * checkpoints must not grow by it. The interval counts on this share of losses to cost nothing. */
 static bool is_foreseen(const struct apply *a, const Rm__Node *node) {
+        if (a->state->level >= STATE_LEVEL_AVOIDED && is_occupied(a, node))
+                return false;
         if (node_condition(node) > RM__CONDITION__CONDITION_OK)
                 return true;
         return node->unwell_usec > 0 && a->time_usec - node->unwell_usec <= FORESIGHT_USEC;

@@ -110,7 +110,31 @@ report "$from" critical --reason 'smoke'
 must "$from is not empty" until_true 60 is_empty "$from"
 same "it was stopped and copied" "$(figure stop)" 1
 same "rounds" "$(figure ahead_rounds)" 0
-report "$from" ok
 release big
 finish big 60
 ended_well big good
+
+# --- losses that were foreseen are those that took nothing with them: intervals of checkpoints grow by their share ---
+counted() {
+    on "$asker" rmctl status --json | tr -d ' \n' | grep -o '"losses":[0-9]*,"losses_foreseen":[0-9]*' | tr -dc '0-9,'
+}
+counted_is() {
+    [[ $(counted) == "$1" ]]
+}
+same "losses of nodes, and how many were foreseen" "$(counted)" 0,0
+asker=$(a_node_but "$from")
+before=$EPOCHREALTIME
+bed_do power-off "$from"
+bed_do power-on "$from"
+must "$from is not back" back "$from" "$before"
+must "a node that all had left is lost: $(counted)" until_true 20 counted_is 1,1
+report "$from" ok
+must "not all are back" until_true 30 all_joined
+start late n1 --on-node-loss abort -n 1 "$programs/spin" --stop-file="$(stop_file late)"
+running late
+at=$(q where late 0)
+asker=$(a_node_but "$at")
+report "$at" warn --reason '40 correctable errors'
+bed_do power-off "$at"
+must "a node with a warning is lost with its job: $(counted)" until_true 30 counted_is 2,1
+see "$(on "$asker" rmctl status | grep 'Node losses')"

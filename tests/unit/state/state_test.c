@@ -40,6 +40,7 @@ int world_start(void **state, unsigned nodes, uint32_t cores) {
         struct world *w = xcalloc(1, sizeof(*w));
 
         world_init(w);
+        w->state->level = w->twin->level = STATE_LEVEL;
         for (unsigned i = 1; i <= nodes; i++) {
                 char name[16];
 

@@ -73,6 +73,59 @@ static void test_foreseen(void **state) {
         expect(w, 5, 3);
 }
 
+/* A loss that a condition announced, and that still took work with it, was not avoided. */
+static void test_not_avoided(void **state) {
+        struct world *w = *state;
+        uint64_t id = job_on(w, "n1");
+        uint64_t losses = 0;
+
+        for (int said = WARN; said <= CRITICAL; said++) {
+                assert_int_equal(condition(w, "n1", "edac", said, "errors"), 0);
+                assert_int_equal(health(w, "n1", DOWN), 0);
+                expect(w, ++losses, 0);
+                assert_int_equal(health(w, "n1", UP), 0);
+        }
+        /* What was said a while ago saves as little. */
+        assert_int_equal(condition(w, "n1", "edac", OK, ""), 0);
+        assert_int_equal(health(w, "n1", DOWN), 0);
+        expect(w, ++losses, 0);
+        assert_int_equal(health(w, "n1", UP), 0);
+        assert_int_equal(cancel(w, id, 15, false), 0);
+        assert_int_equal(ends(w, id, 143, RM__JOB_STATE__JOB_CANCELLED, ""), 0);
+        assert_int_equal(gone(w, id, STATE_HEAD, "n1"), 0);
+        assert_int_equal(gone(w, id, 0, "n1"), 0);
+        assert_int_equal(health(w, "n1", DOWN), 0);
+        expect(w, ++losses, 1);
+}
+
+/* A head that is left on the node is enough, and so is a group that has begun to leave it. The reboot comes before the node is missed. */
+static void test_not_all_avoided(void **state) {
+        struct world *w = *state;
+        const char *const nodes[] = { "n2" };
+        static const uint32_t ranks[] = { 2 };
+        int id = submit(w, 2);
+
+        assert_int_equal(place(w, (uint64_t) id, "n1", nodes, ranks, 1), 0);
+        assert_int_equal(condition(w, "n1", "edac", FAILING, "errors"), 0);
+        assert_int_equal(condition(w, "n2", "edac", FAILING, "errors"), 0);
+        w->boot = 1;
+        assert_int_equal(join(w, "n1", 4), 0);
+        expect(w, 1, 0);
+        assert_int_equal(join(w, "n2", 4), 0);
+        expect(w, 2, 0);
+}
+
+/* Nodes that know less apply the same log: until all know it, each counts as before. */
+static void test_not_avoided_in_older_log(void **state) {
+        struct world *w = *state;
+
+        w->state->level = w->twin->level = STATE_LEVEL_AVOIDED - 1;
+        (void) job_on(w, "n1");
+        assert_int_equal(condition(w, "n1", "edac", WARN, "errors"), 0);
+        assert_int_equal(health(w, "n1", DOWN), 0);
+        expect(w, 1, 1);
+}
+
 /* What was said is not forgotten at once. */
 static void test_foreseen_within_a_day(void **state) {
         struct world *w = *state;
@@ -178,9 +231,17 @@ static void test_node_time(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                T(test_losses),      T(test_foreseen),         T(test_foreseen_within_a_day),
-                T(test_maintenance), T(test_removal_of_voter), T(test_reboot_before_it_is_missed),
-                T(test_unknown),     T(test_node_time),
+                T(test_losses),
+                T(test_foreseen),
+                T(test_foreseen_within_a_day),
+                T(test_maintenance),
+                T(test_removal_of_voter),
+                T(test_reboot_before_it_is_missed),
+                T(test_unknown),
+                T(test_node_time),
+                T(test_not_avoided),
+                T(test_not_all_avoided),
+                T(test_not_avoided_in_older_log),
         };
 
         return cmocka_run_group_tests_name("failures", tests, NULL, NULL);
