@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The usual one has fall-throughs that clang warns of. */
 #define HASH_FUNCTION HASH_OAT
@@ -11,20 +12,12 @@
 
 /* How often it is looked at on how many cores a job is. */
 #define LOOK_USEC 1000000u
-#define SAME_SHARE 0.01
 
 struct group {
         uint32_t ranks; /* that say how far they are; 0: nothing is known */
         uint64_t done, total;
         double goal_min, goal_max;
         uint64_t said_usec; /* when */
-};
-
-/* The rate on so many cores. */
-struct measure {
-        double share; /* ranks to a core on the fullest node */
-        double rate;
-        uint64_t usec; /* it was seen for so long */
 };
 
 struct job {
@@ -34,10 +27,9 @@ struct job {
         uint64_t since_usec; /* when that last changed; 0: nothing is known */
         double rate;         /* steps per second; 0: not known */
         bool told; /* by the report that is being taken */
-        double share;          /* ranks to a core now, at least 1; 0: not looked at yet, or it moves */
-        uint64_t looked_usec;  /* when that was */
-        uint64_t settled_usec; /* from then on what is told is of steps with that share */
-        struct measure own, shared;
+        uint64_t looked_usec;  /* when it was looked at where it is */
+        uint64_t settled_usec; /* from then on what is told is of steps on those nodes */
+        struct job_places places;
         size_t n_groups;
         struct group *groups;
         UT_hash_handle hh;
@@ -53,6 +45,7 @@ struct progress *progress_create(void) {
 
 static void drop(struct progress *progress, struct job *job) {
         HASH_DEL(progress->jobs, job);
+        job_places_finish(&job->places);
         free(job->groups);
         free(job);
 }
@@ -74,14 +67,23 @@ static struct job *find(const struct progress *progress, uint64_t id) {
         return job;
 }
 
-/* Of another attempt nothing is known yet. */
+/* Of another attempt it is not known yet how far it is. */
+static void begin_anew(struct job *job, uint32_t attempt) {
+        memset(job->groups, 0, job->n_groups * sizeof(*job->groups));
+        job->attempt = attempt;
+        job->done = job->since_usec = job->looked_usec = 0;
+        job->rate = 0;
+}
+
 static struct job *find_or_add(struct progress *progress, const Rm__Job *of) {
         struct job *job = find(progress, of->id);
 
-        if (job && (job->attempt != of->attempt || job->n_groups != of->n_capsules)) {
+        if (job && job->n_groups != of->n_capsules) {
                 drop(progress, job);
                 job = NULL;
         }
+        if (job && job->attempt != of->attempt)
+                begin_anew(job, of->attempt);
         if (!job) {
                 job = xcalloc(1, sizeof(*job));
                 *job = (struct job) { .id = of->id, .attempt = of->attempt, .n_groups = of->n_capsules };
@@ -121,26 +123,19 @@ static double share_now(const struct state_index *index, const Rm__Job *of) {
 
 /* Not for each of its groups: that would be a walk over all of them each time. */
 static void look(struct job *job, const struct state_index *index, const Rm__Job *of, uint64_t now_usec) {
-        double share;
-
         if (job->looked_usec > 0 && now_usec < job->looked_usec + LOOK_USEC)
                 return;
         job->looked_usec = now_usec;
-        share = share_now(index, of);
-        if (fabs(share - job->share) < SAME_SHARE)
-                return;
-        job->share = share;
-        job->settled_usec = now_usec + PROGRESS_SETTLE_USEC;
+        if (job_places_look(&job->places, index, of, share_now(index, of)))
+                job->settled_usec = now_usec + PROGRESS_SETTLE_USEC;
 }
 
 /* A mean at first, and then exponential smoothing. */
 static void measure(struct job *job, double seen, uint64_t usec) {
-        struct measure *m = job->share > 1 ? &job->shared : &job->own;
+        struct job_place *m = job_places_here(&job->places);
 
-        if (job->share <= 0 || job->since_usec < job->settled_usec)
+        if (!m || job->since_usec < job->settled_usec)
                 return;
-        if (fabs(m->share - job->share) >= SAME_SHARE)
-                *m = (struct measure) { .share = job->share };
         m->rate +=
                 fmax(1 - exp(-(double) usec / PROGRESS_MEMORY_USEC), (double) usec / (double) (m->usec + usec)) * (seen - m->rate);
         m->usec += usec;
@@ -225,8 +220,10 @@ void progress_forget(struct progress *progress, const Rm__State *state) {
         HASH_ITER (hh, progress->jobs, job, next) {
                 const Rm__Job *of = state_job(state, job->id);
 
-                if (!of || of->state != RM__JOB_STATE__JOB_RUNNING)
+                if (!of || job_ended(of))
                         drop(progress, job);
+                else if (of->state != RM__JOB_STATE__JOB_RUNNING)
+                        begin_anew(job, job->attempt);
         }
 }
 
@@ -268,20 +265,43 @@ bool progress_get(const struct progress *progress, uint64_t id, uint64_t now_use
         return true;
 }
 
-static double measured(const struct measure *m) {
-        return m->usec >= PROGRESS_MEASURED_USEC ? m->rate : 0;
+static bool is_measured(const struct job_place *place) {
+        return place->usec >= JOB_PLACE_MEASURED_USEC && place->rate > 0;
+}
+
+/* Where it was measured last on cores of its own, or on shared ones. */
+static const struct job_place *last_measured(const struct job_places *places, bool shared) {
+        for (size_t i = 0; i < places->n_places; i++)
+                if ((places->places[i].share > 1) == shared && is_measured(&places->places[i]))
+                        return &places->places[i];
+        return NULL;
+}
+
+size_t progress_places(const struct progress *progress, uint64_t id, const struct job_place *ret[JOB_PLACES_MOST]) {
+        const struct job *job = find(progress, id);
+        size_t n = 0;
+
+        for (size_t i = 1; job && job->places.here && i < job->places.n_places; i++)
+                if (is_measured(&job->places.places[i]))
+                        ret[n++] = &job->places.places[i];
+        return n;
 }
 
 void progress_steps(const struct progress *progress, uint64_t id, struct steps *ret) {
         const struct job *job = find(progress, id);
         const struct group *last = job ? last_group(job) : NULL;
+        const struct job_place *own, *shared;
 
         *ret = (struct steps) { 0 };
         if (!last)
                 return;
-        ret->own_rate = measured(&job->own);
-        ret->shared_rate = measured(&job->shared);
-        ret->shared_by = ret->shared_rate > 0 ? job->shared.share : 0;
+        own = last_measured(&job->places, false);
+        shared = last_measured(&job->places, true);
+        ret->own_rate = own ? own->rate : 0;
+        ret->shared_rate = shared ? shared->rate : 0;
+        ret->shared_by = shared ? shared->share : 0;
+        if (job->places.here && is_measured(&job->places.places[0]))
+                ret->here_rate = job->places.places[0].rate;
         if (last->total > 0) /* one that is ending has little left, which is not nothing known */
                 ret->left = last->total > last->done ? last->total - last->done : 1;
         ret->goal_min = last->goal_min;

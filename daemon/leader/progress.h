@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/state/state_index.h"
+#include "daemon/leader/job_places.h"
 #include "daemon/sched/steps.h"
 #include "daemon/state/state_index.h"
 #include "proto/local.pb-c.h"
@@ -17,8 +19,6 @@
 #define PROGRESS_STALL_USEC 10000000u
 /* Once a job has other cores, what it says for so long may be of steps before that: ranks tell once a second, and rmd a second later. */
 #define PROGRESS_SETTLE_USEC 4000000u
-/* What was seen for a shorter time is no measurement: when it was said is known to some tenths of a second. */
-#define PROGRESS_MEASURED_USEC 10000000u
 
 struct progress;
 
@@ -27,15 +27,18 @@ void progress_destroy(struct progress *progress); /* NULL ok */
 
 /* What one node says at `now_usec`. What does not fit the state (a job that has ended, a group that is none) is dropped. */
 void progress_add(struct progress *progress, const struct state_index *index, const Rm__NodeMemory *report, uint64_t now_usec);
-/* Forgets jobs that do not run. */
+/* Forgets how far jobs are that do not run, and all of those that have ended: one that begins again remembers where it was faster. */
 void progress_forget(struct progress *progress, const Rm__State *state);
 
 /* How far the job is: as far as its group that is furthest behind, of those that say so. The rate counts the time that it stood still, or waited, too.
  * False: nothing is known of it, and `ret` is not touched. Its pointers are not set. */
 bool progress_get(const struct progress *progress, uint64_t job, uint64_t now_usec, Rm__Progress *ret);
 
-/* What the scheduler needs of it. What it did on cores of its own is kept while it shares some, and the other way round; all 0 if nothing is known,
- * as after a change of leaders. */
+/* What the scheduler needs of it, but for `places`. What it did on cores of its own is kept while it shares some, and the other way round; all 0 if
+ * nothing is known, as after a change of leaders. */
 void progress_steps(const struct progress *progress, uint64_t id, struct steps *ret);
+
+/* Sets of nodes other than where the job is, on which its rate was measured; valid until `progress` changes. Returns how many. */
+size_t progress_places(const struct progress *progress, uint64_t id, const struct job_place *ret[JOB_PLACES_MOST]);
 
 #endif

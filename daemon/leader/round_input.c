@@ -259,6 +259,39 @@ static uint64_t guess_freeze(const struct placing *p, const Rm__Job *job) {
         return n > 0 ? sum / n : p->usual_freeze_usec;
 }
 
+/* A set of nodes counts while all of them are known, and for as many groups as the job has now; those that are parked are the last ones. */
+static bool fill_place(const struct placing *p, uint32_t index, const struct job_place *place, struct steps_place *ret) {
+        uint32_t n_groups = snapshot_view(p->input->snapshot)->jobs[index].n_groups;
+        int32_t *nodes = snapshot_alloc(p->input->snapshot, sizeof(*nodes) * n_groups);
+
+        for (size_t g = 0; g < place->n_nodes; g++) {
+                int32_t node = place->nodes[g] ? state_node_position(p->index, place->nodes[g]) : RM_NO_NODE;
+
+                if ((node >= 0) != (g < n_groups))
+                        return false;
+                if (node >= 0)
+                        nodes[g] = node;
+        }
+        *ret = (struct steps_place) { .group_node = nodes, .rate = place->rate, .left = place->left };
+        return true;
+}
+
+static void fill_steps(const struct placing *p, const Rm__Job *job, uint32_t index, struct steps *ret) {
+        const struct job_place *known[JOB_PLACES_MOST];
+        struct steps_place *places;
+        size_t n;
+
+        if (!p->config->progress)
+                return;
+        progress_steps(p->config->progress, job->id, ret);
+        n = progress_places(p->config->progress, job->id, known);
+        places = n > 0 ? snapshot_alloc(p->input->snapshot, sizeof(*places) * n) : NULL;
+        for (size_t i = 0; i < n; i++)
+                if (fill_place(p, index, known[i], &places[ret->n_places]))
+                        ret->n_places++;
+        ret->places = places;
+}
+
 static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t index) {
         const Rm__State *state = p->state;
         struct snapshot *snapshot = p->input->snapshot;
@@ -272,8 +305,7 @@ static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t in
         round->group_move_usec = move_usec;
         round->left_usec = left_usec(job, p->config->now_usec);
         round->pinned = job->state != RM__JOB_STATE__JOB_RUNNING;
-        if (p->config->progress)
-                progress_steps(p->config->progress, job->id, &round->steps);
+        fill_steps(p, job, index, &round->steps);
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *capsule = job->capsules[i];
                 int32_t to;

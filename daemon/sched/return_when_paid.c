@@ -86,18 +86,53 @@ static double steps_to_do(const struct round_job_state *state, double usec_here)
         return state->left_usec > 0 ? fmin(left, (double) state->left_usec / usec_here) : left;
 }
 
+void return_judge(const struct round_job_state *state, double moving_usec, struct round_return *back) {
+        back->steps_left = steps_to_do(state, back->usec_here);
+        back->stays = back->usec_here < (1 + SAME_TIME) * back->usec_there ||
+                      !return_pays(back->steps_left, moving_usec, back->usec_here, back->usec_there);
+}
+
+/* As many ranks on each node, whichever group they are of. */
+static bool same_nodes(const struct loads *loads, const struct rm_job *job, const int32_t *a, const int32_t *b) {
+        bool same = true;
+
+        for (uint32_t g = 0; g < job->n_groups; g++) {
+                loads->own[a[g]] += job->groups[g].ranks;
+                loads->own[b[g]] -= job->groups[g].ranks; /* modulo 2^64 */
+        }
+        for (uint32_t g = 0; g < job->n_groups; g++) {
+                same &= loads->own[a[g]] == 0 && loads->own[b[g]] == 0;
+                loads->own[a[g]] = loads->own[b[g]] = 0;
+        }
+        return same;
+}
+
+/* On both sets of nodes it was measured: other nodes, other times. */
+static bool measured_times(const struct loads *loads, const struct rm_job *job, const struct steps *steps, const int32_t *planned,
+                           struct round_return *back) {
+        for (uint32_t i = 0; steps->here_rate > 0 && i < steps->n_places; i++) {
+                if (!same_nodes(loads, job, steps->places[i].group_node, planned))
+                        continue;
+                back->usec_here = 1e6 / steps->here_rate;
+                back->usec_there = 1e6 / steps->places[i].rate;
+                return true;
+        }
+        return false;
+}
+
 /* By its steps. False: nothing is known of these. */
 static bool judge_by_steps(const struct loads *loads, const struct rm_job *job, const int32_t *planned,
                            struct round_job_state *state, double here, double there, double moving_usec) {
         struct round_return back = { .asked = true };
 
-        if (here <= there || !steps_times(&state->steps, here, there, &back.usec_here, &back.usec_there))
+        if (here <= there)
+                return false;
+        if (!measured_times(loads, job, &state->steps, planned, &back) &&
+            !steps_times(&state->steps, here, there, &back.usec_here, &back.usec_there))
                 return false;
         if (others_gain(loads, job, planned))
                 back.usec_here = fmax(back.usec_here, back.usec_there * here / there);
-        back.steps_left = steps_to_do(state, back.usec_here);
-        back.stays = back.usec_here < (1 + SAME_TIME) * back.usec_there ||
-                     !return_pays(back.steps_left, moving_usec, back.usec_here, back.usec_there);
+        return_judge(state, moving_usec, &back);
         state->back = back;
         return true;
 }

@@ -7,6 +7,7 @@
 #include "daemon/sched/diff.h"
 #include "daemon/sched/fold.h"
 #include "daemon/sched/hysteresis.h"
+#include "daemon/sched/return_to_faster.h"
 #include "daemon/sched/return_when_paid.h"
 #include "daemon/sched/round_state.h"
 #include "daemon/sched/spare.h"
@@ -121,6 +122,15 @@ static void *keep(struct round *round, const void *data, size_t size_bytes) {
         return memcpy(snapshot_alloc(round->fold->snapshot, size_bytes), data, size_bytes);
 }
 
+static void take_steps(struct round *round, uint32_t j, const struct steps *steps) {
+        struct steps_place *places = steps->n_places > 0 ? keep(round, steps->places, sizeof(*places) * steps->n_places) : NULL;
+
+        for (uint32_t i = 0; i < steps->n_places; i++)
+                places[i].group_node = keep(round, steps->places[i].group_node, sizeof(int32_t) * round->given->jobs[j].n_groups);
+        round->jobs[j].steps = *steps;
+        round->jobs[j].steps.places = places;
+}
+
 /* The caller's arrays may go after round_create(). Where groups move to is in the fold's snapshot. */
 static void take_job(struct round *round, uint32_t j, const struct round_job *job) {
         struct round_job_state *own = &round->jobs[j];
@@ -140,7 +150,7 @@ static void take_job(struct round *round, uint32_t j, const struct round_job *jo
                 own->kept_off = own[-1].kept_off; /* mostly the same for all */
         else if (job->kept_off)
                 own->kept_off = keep(round, job->kept_off, sizeof(*job->kept_off) * round->given->n_nodes);
-        own->steps = job->steps;
+        take_steps(round, j, &job->steps);
         if (job->group_move_usec)
                 own->group_move_usec =
                         keep(round, job->group_move_usec, sizeof(*job->group_move_usec) * round->given->jobs[j].n_groups);
@@ -384,6 +394,7 @@ void round_finish(struct round *round, struct round_result **ret_result) {
         for (uint32_t j = 0; j < result->n_jobs; j++)
                 result->jobs[j].kept = kept[j];
         return_when_paid(round->fold, round->jobs, round->plan);
+        return_to_faster(round->fold, round->jobs, round->held, round->plan);
         diff_actions(&diff, result);
         diff_outcomes(&diff, result);
         take_cores(round, result);

@@ -7,6 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Nodes that a job has run on, other than those where it is. */
+struct steps_place {
+        const int32_t *group_node; /* of each group of the snapshot's job */
+        double rate; /* steps per second there */
+        bool left; /* it had to leave them */
+};
+
 /* Rates are steps per second. 0, each: not known, or not wanted. */
 struct steps {
         double own_rate; /* while each of its ranks had a core */
@@ -14,6 +21,9 @@ struct steps {
         double shared_by; /* so many to a core on its fullest node, more than 1 */
         uint64_t left; /* steps that are still to be done */
         double goal_min, goal_max;
+        double here_rate; /* on the nodes where it is */
+        uint32_t n_places;
+        const struct steps_place *places;
 };
 
 /* Anything of it. */

@@ -1,6 +1,7 @@
 /* A program of equal steps that tells rmd of each, and knows nothing of MPI. It is built in a test, as users build theirs: with -lrmrt.
- * usage: paces compute|sleep USEC STEPS GOAL STOP_FILE     until all steps are done, or the file is there
- * `compute` takes as long as if two such ranks computed on the cores that it may use. It sleeps too: on a busy machine nobody can tell what a core less costs. */
+ * usage: paces compute|sleep|node USEC STEPS GOAL STOP_FILE     until all steps are done, or the file is there
+ * `compute` takes as long as if two such ranks computed on the cores that it may use. It sleeps too: on a busy machine nobody can tell what a core less costs.
+ * `node` takes twice as long on a node that has a file /etc/slow. */
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,6 +14,8 @@
 static uint64_t usec_of_step(const char *how, uint64_t usec) {
         cpu_set_t cores;
 
+        if (strcmp(how, "node") == 0)
+                return access("/etc/slow", F_OK) == 0 ? 2 * usec : usec;
         if (strcmp(how, "compute") != 0 || sched_getaffinity(0, sizeof(cores), &cores) < 0 || CPU_COUNT(&cores) > 1)
                 return usec;
         return 2 * usec;

@@ -1,9 +1,10 @@
 #!/bin/bash
 # When there are too few cores, groups that must find room come to the cores of a job that does more steps than its goal wants, and not to those of one
 # that wants more than it does. A folded job goes back when its measured steps say that it gains by that, and stays when it is no slower where it is (Wang et al. 2012).
+# So does a job with a core for each rank, from slower nodes to those that it had to leave.
 # `rmctl plan` and `rmctl list-moves` say why.
 # complete: unit tests of rounds show what goals change
-# limit: 240
+# limit: 330
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 
 cluster 3 --cores 2
@@ -85,3 +86,38 @@ same "where the groups of sleeps are" "$(q where sleeps 0)$(q where sleeps 1)" n
 same "its moves" "$(q job sleeps moves)" 0
 release sleeps
 finish sleeps
+
+# --- nodes that are slower ---
+done_steps() {
+    rmctl show-job --json "$(job "$1")" | python3 -c 'import json, sys
+print((json.load(sys.stdin)["jobs"][0].get("progress") or {}).get("done", 0))'
+}
+# goes_on NAME: for so many steps that its rate is measured where it is.
+goes_on() {
+    local until
+    until=$(($(done_steps "$1") + 250))
+    must "$1 does not go on" until_true 120 eval "((\$(done_steps $1) > $until))"
+}
+allow 0 2 2
+paces home 2 node 100000 10000000 0
+fast=$(q where home 0)
+slow=$([[ $fast == n2 ]] && echo n3 || echo n2)
+on "$slow" touch /etc/slow
+goes_on home
+must "the drain" rmctl drain-node "$fast" --reason going --wait --timeout 60 >/dev/null
+same "where home is" "$(q where home 0)" "$slow"
+goes_on home
+same "where home is while $fast is drained" "$(q where home 0)" "$slow"
+must "resume-node" rmctl resume-node "$fast" >/dev/null
+must "home does not go back: $(planned home)" until_true 30 eval '[[ $(q where home 0) == "$fast" ]]'
+rmctl list-moves --job "$(job home)" >"$work/moves"
+grep -Eq "a better place than '$slow'; a step takes 20[0-9.]+ ms here and 10[0-9.]+ ms there, [0-9]+ are left" "$work/moves" || fail "list-moves does not say why: $(<"$work/moves")"
+see "$(tail -n 1 "$work/moves")"
+
+# Who is sent to a slower node is wanted there.
+goes_on home
+must "it is not sent away" migrate home 0 "$slow" --wait --timeout 30 >/dev/null
+goes_on home
+same "where home was sent" "$(q where home 0)" "$slow"
+release home
+finish home

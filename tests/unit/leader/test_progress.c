@@ -237,6 +237,128 @@ static void test_moves(void **state) {
         assert_true(steps(s).shared_rate <= 0);
 }
 
+/* ---- by the nodes it runs on ---- */
+
+static size_t places(const struct scene *s, const struct job_place *ret[JOB_PLACES_MOST]) {
+        return progress_places(s->progress, s->job, ret);
+}
+
+/* Group 1 leaves n2 for n3, for this cause; some time passes in the move. */
+static void move_to(struct scene *s, int32_t group, const char *node, Rm__MoveCause cause) {
+        struct world *w = &s->world;
+        uint64_t move;
+
+        assert_int_equal(move_start(w, s->job, group, node), 0);
+        move = w->created;
+        w->state->moves[w->state->n_moves - 1]->cause = w->twin->moves[w->twin->n_moves - 1]->cause = cause;
+        assert_int_equal(move_commit(w, move), 0);
+        assert_int_equal(move_done(w, move, 1 << 20, 200000), 0);
+        s->now_usec += 2 * SECOND;
+}
+
+static void evacuate(struct scene *s) {
+        move_to(s, 1, "n3", RM__MOVE_CAUSE__MOVE_CAUSE_NEEDED);
+}
+
+/* The rate of one set of nodes is not that of another, though each rank has a core on both. */
+static void test_nodes(void **state) {
+        struct scene *s = *state;
+        const struct job_place *known[JOB_PLACES_MOST];
+        uint64_t done = 0;
+
+        assert_int_equal(join(&s->world, "n3", 4), 0);
+        run(s, 60, &done, 10);
+        ABOUT(steps(s).here_rate, 10);
+        assert_int_equal(places(s, known), 0);
+        evacuate(s);
+        done += 30; /* of the time before */
+        run(s, 4, &done, 5);
+        assert_true(steps(s).here_rate <= 0);
+        ABOUT(steps(s).own_rate, 10);
+        run(s, 60, &done, 5);
+        ABOUT(steps(s).here_rate, 5);
+        ABOUT(steps(s).own_rate, 5);
+        assert_int_equal(places(s, known), 1);
+        ABOUT(known[0]->rate, 10);
+        assert_true(known[0]->left);
+        assert_string_equal(known[0]->nodes[0], "n1");
+        assert_string_equal(known[0]->nodes[1], "n2");
+        assert_null(known[0]->nodes[2]); /* that is the head's */
+        /* It is back, and has nothing to go back to. */
+        move_to(s, 1, "n2", RM__MOVE_CAUSE__MOVE_CAUSE_CHOICE);
+        run(s, 20, &done, 10);
+        ABOUT(steps(s).here_rate, 10);
+        assert_int_equal(places(s, known), 1);
+        ABOUT(known[0]->rate, 5);
+        assert_false(known[0]->left);
+}
+
+/* Who sends a job elsewhere, or a policy that likes a place better, wants it there. */
+static void test_nodes_not_left_by_need(void **state) {
+        struct scene *s = *state;
+        const struct job_place *known[JOB_PLACES_MOST];
+        uint64_t done = 0;
+
+        assert_int_equal(join(&s->world, "n3", 4), 0);
+        for (int i = 0; i < 2; i++) {
+                run(s, 30, &done, 10);
+                move_to(s, 1, i == 0 ? "n3" : "n2", i == 0 ? RM__MOVE_CAUSE__MOVE_CAUSE_ASKED : RM__MOVE_CAUSE__MOVE_CAUSE_CHOICE);
+                run(s, 30, &done, 5);
+                assert_int_equal(places(s, known), 1);
+                assert_false(known[0]->left);
+        }
+}
+
+/* Groups leave one after the other: what is measured in between is no place, and what was before is not forgotten for it. */
+static void test_nodes_left_one_by_one(void **state) {
+        static const char *const between[] = { "n3", "n4", "n5", "n6", "n7", "n8" };
+        struct scene *s = *state;
+        const struct job_place *known[JOB_PLACES_MOST];
+        uint64_t done = 0;
+
+        for (size_t i = 0; i < ARRAY_SIZE(between); i++)
+                assert_int_equal(join(&s->world, between[i], 4), 0);
+        run(s, 30, &done, 10);
+        for (size_t i = 0; i < ARRAY_SIZE(between); i++) {
+                move_to(s, (int32_t) (i % 2), between[i], RM__MOVE_CAUSE__MOVE_CAUSE_NEEDED);
+                run(s, 2, &done, 5);
+        }
+        run(s, 30, &done, 5);
+        assert_int_equal(places(s, known), 1);
+        ABOUT(known[0]->rate, 10);
+        assert_true(known[0]->left);
+        assert_string_equal(known[0]->nodes[1], "n2");
+}
+
+/* A node is lost, and the job goes on elsewhere in another attempt. */
+static void test_nodes_of_another_attempt(void **state) {
+        static const char *const nodes[] = { "n1", "n3" };
+        static const uint32_t ranks[] = { 2, 2 };
+        struct scene *s = *state;
+        struct world *w = &s->world;
+        const struct job_place *known[JOB_PLACES_MOST];
+        Rm__Progress p = RM__PROGRESS__INIT;
+        uint64_t done = 0;
+
+        assert_int_equal(join(w, "n3", 4), 0);
+        let_restart(w, s->job, 3);
+        run(s, 30, &done, 10);
+        assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
+        assert_int_equal(restart(w, s->job, state_job(w->state, s->job)->attempt + 1, "n2", true), 0);
+        progress_forget(s->progress, w->state);
+        assert_false(progress_get(s->progress, s->job, s->now_usec, &p));
+        assert_int_equal(gone(w, s->job, STATE_HEAD, "n1"), 0);
+        assert_int_equal(gone(w, s->job, 0, "n1"), 0);
+        assert_int_equal(place(w, s->job, "n1", nodes, ranks, 2), 0);
+        assert_int_equal(running(w, s->job), 0);
+        done = 0;
+        run(s, 30, &done, 5);
+        ABOUT(steps(s).here_rate, 5);
+        assert_int_equal(places(s, known), 1);
+        ABOUT(known[0]->rate, 10);
+        assert_true(known[0]->left);
+}
+
 static void test_goals(void **state) {
         struct scene *s = *state;
 
@@ -289,6 +411,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_age, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_moves, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_goals, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_nodes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_nodes_not_left_by_need, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_nodes_left_one_by_one, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_nodes_of_another_attempt, set_up, tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -181,6 +181,116 @@ static void leaves_for_others(void **state) {
         finish(&f);
 }
 
+/* ---- nodes that were faster ---- */
+
+/* Two groups of two ranks, on n1 and the slow n3; they had to leave n2, which is back. */
+#define LEFT(n2)                                                                                                                   \
+        "{'version':1,'nodes':[{'name':'n1','cores':4,'penalty':1},{'name':'n2','penalty':1," n2 "},"                              \
+        "{'name':'n3','cores':4,'penalty':1}],'jobs':["                                                                            \
+        "{'name':'a','ranks':4,'group_size':2,'priority':1,'move_cost':1,'placed':[{'node':'n1','ranks':2},{'node':'n3','ranks':"  \
+        "2}]}"
+
+static const int32_t before[] = { 0, 1 };
+#define ONE_HERE "'cores':4"
+
+static size_t goes_to_faster(struct fixture *f, const char *text, struct steps_place place, struct round_job job) {
+        job.steps.n_places = 1;
+        job.steps.places = &place;
+        job.group_move_usec = job.group_move_usec ? job.group_move_usec : one_second;
+        run(f, text, (const struct round_job[]) { job, { NOT_MOVING } });
+        return f->result->n_actions;
+}
+
+static size_t moves(const struct fixture *f) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < f->result->n_actions; i++)
+                n += f->result->actions[i].kind == ROUND_MOVE;
+        return n;
+}
+
+/* The moves alone, of a job that does 50 steps a second and did `rate` where it had to leave. */
+static size_t returns(const char *text, double rate, bool had_to, struct round_job job) {
+        struct fixture f;
+        size_t n;
+
+        job.steps.here_rate = job.steps.own_rate = 50;
+        (void) goes_to_faster(&f, text, (struct steps_place) { .group_node = before, .rate = rate, .left = had_to }, job);
+        n = moves(&f);
+        finish(&f);
+        return n;
+}
+
+static void goes_back_to_faster_nodes(void **state) {
+        static const char *const text = LEFT(ONE_HERE) "]}";
+        const struct round_job unknown_end = { NOT_MOVING }, short_end = { NOT_MOVING, .steps = { .left = 100 } };
+        const struct steps_place place = { .group_node = before, .rate = 100, .left = true };
+        struct fixture f;
+
+        (void) state;
+        /* R > T_m / (T_d - T_o): 1 s / 10 ms */
+        assert_int_equal(goes_to_faster(&f, text, place,
+                                        (struct round_job) { NOT_MOVING,
+                                                             .steps = { .own_rate = 50, .here_rate = 50, .left = 101 } }),
+                         1);
+        assert_int_equal(f.result->actions[0].kind, ROUND_MOVE);
+        assert_int_equal(f.result->actions[0].group, 1);
+        assert_int_equal(f.result->actions[0].to, 1);
+        assert_string_equal(f.result->actions[0].reason,
+                            "a better place than 'n3'; a step takes 20 ms here and 10 ms there, 101 are left");
+        finish(&f);
+        assert_int_equal(goes_to_faster(&f, text, place,
+                                        (struct round_job) { NOT_MOVING,
+                                                             .steps = { .own_rate = 50, .here_rate = 50, .left = 100 } }),
+                         0);
+        assert_string_equal(f.result->jobs[0].reason, "stays: by its steps it gains too little by going back, which takes 1.0 s");
+        finish(&f);
+        assert_int_equal(returns(text, 100, true, unknown_end), 1);
+        assert_int_equal(returns(text, 100, true, short_end), 0);
+        assert_int_equal(returns(text, 100, true, (struct round_job) { NOT_MOVING, .left_usec = SECOND }), 0);
+        /* It was sent here, it was no faster there, or a move was never measured. */
+        assert_int_equal(returns(text, 100, false, unknown_end), 0);
+        assert_int_equal(returns(text, 50, true, unknown_end), 0);
+        assert_int_equal(returns(text, 51, true, unknown_end), 0);
+        assert_int_equal(returns(text, 100, true, (struct round_job) { NOT_MOVING, .group_move_usec = (uint64_t[]) { 0, 0 } }), 0);
+        /* It does not go while it may not, or is not measured where it is. */
+        assert_int_equal(returns(text, 100, true, (struct round_job) { NOT_MOVING, .pinned = true }), 0);
+        assert_int_equal(goes_to_faster(&f, text, place, (struct round_job) { NOT_MOVING, .steps = { .own_rate = 50 } }), 0);
+        finish(&f);
+}
+
+static void goes_back_where_there_is_room(void **state) {
+        static const int32_t spare[] = { 1 };
+        static const bool warned[] = { false, true, false };
+        const struct round_job job = { NOT_MOVING };
+        const struct steps_place place = { .group_node = before, .rate = 100, .left = true };
+        const struct steps steps = { .own_rate = 50, .here_rate = 50, .n_places = 1, .places = &place };
+        const struct round_job others[] = { { NOT_MOVING, .group_move_usec = one_second, .steps = steps },
+                                            { NOT_MOVING, .spares = 1, .n_spare_nodes = 1, .spare_nodes = spare } };
+        struct fixture f;
+
+        (void) state;
+        assert_int_equal(returns(LEFT("'cores':1") "]}", 100, true, job), 0);
+        assert_int_equal(returns(LEFT("'cores':2") "]}", 100, true, job), 1);
+        assert_int_equal(returns(LEFT("'cores':4,'state':'DRAINED'") "]}", 100, true, job), 0);
+        assert_int_equal(returns(LEFT("'cores':4,'memory':1000,'memory_free':10") "]}", 100, true, job), 1);
+        assert_int_equal(returns(LEFT(ONE_HERE) "]}", 100, true, (struct round_job) { NOT_MOVING, .kept_off = warned }), 0);
+        /* Another job is there, and leaves one core or two. */
+        assert_int_equal(returns(LEFT(ONE_HERE) ",{'name':'b','ranks':3,'priority':1,'placed':[{'node':'n2','ranks':3}]}]}", 100,
+                                 true, job),
+                         0);
+        assert_int_equal(returns(LEFT(ONE_HERE) ",{'name':'b','ranks':2,'priority':1,'placed':[{'node':'n2','ranks':2}]}]}", 100,
+                                 true, job),
+                         1);
+        /* The node is kept free for the job itself, or for another one. */
+        assert_int_equal(returns(LEFT(ONE_HERE) "]}", 100, true,
+                                 (struct round_job) { NOT_MOVING, .spares = 1, .n_spare_nodes = 1, .spare_nodes = spare }),
+                         1);
+        run(&f, LEFT(ONE_HERE) ",{'name':'b','ranks':1,'priority':1,'placed':[{'node':'n1','ranks':1}]}]}", others);
+        assert_int_equal(moves(&f), 0);
+        finish(&f);
+}
+
 /* ---- who shares first ---- */
 
 /* a is on n1, b on n2, and c must leave n3. */
@@ -306,11 +416,17 @@ static void spreads_many(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(times_as_measured),  cmocka_unit_test(turns_by_goals),
-                cmocka_unit_test(goes_back_by_steps), cmocka_unit_test(estimates_without_rates),
-                cmocka_unit_test(leaves_for_others),  cmocka_unit_test(folds_who_is_above_its_goal),
-                cmocka_unit_test(rests_afterwards),   cmocka_unit_test(leaves_alone_who_has_cores),
+                cmocka_unit_test(times_as_measured),
+                cmocka_unit_test(turns_by_goals),
+                cmocka_unit_test(goes_back_by_steps),
+                cmocka_unit_test(estimates_without_rates),
+                cmocka_unit_test(leaves_for_others),
+                cmocka_unit_test(folds_who_is_above_its_goal),
+                cmocka_unit_test(rests_afterwards),
+                cmocka_unit_test(leaves_alone_who_has_cores),
                 cmocka_unit_test(spreads_many),
+                cmocka_unit_test(goes_back_to_faster_nodes),
+                cmocka_unit_test(goes_back_where_there_is_room),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,183 @@
+#include "daemon/sched/return_to_faster.h"
+
+#include <string.h>
+
+#include "common/text.h"
+#include "common/util.h"
+#include "daemon/sched/return_when_paid.h"
+#include "placement/cost.h"
+#include "placement/memory.h"
+#include "placement/pack.h"
+
+/* What is on each node after the moves of the plan, and now. */
+struct room {
+        struct fold *fold;
+        const struct rm_snapshot *snapshot;
+        uint32_t *held;
+        uint64_t *ranks;  /* of groups that are there, or come */
+        int64_t *memory;  /* of groups that come */
+        uint64_t *own;    /* scratch, all 0 between jobs: ranks of the job in hand */
+        int64_t *brought; /* likewise: memory that it brings */
+};
+
+static void count(struct room *room, const struct rm_plan *plan) {
+        for (uint32_t j = 0; j < room->snapshot->n_jobs; j++) {
+                const struct rm_job *job = &room->snapshot->jobs[j];
+
+                for (uint32_t g = 0; g < job->n_groups; g++) {
+                        int32_t now = job->groups[g].node;
+                        int32_t then = plan->jobs[j].decision == RM_PLACE ? plan->jobs[j].group_node[g] : now;
+
+                        if (now >= 0)
+                                room->ranks[now] += job->groups[g].ranks;
+                        if (then < 0 || then == now)
+                                continue;
+                        room->ranks[then] += job->groups[g].ranks;
+                        room->memory[then] = memory_sum(room->memory[then], job->groups[g].memory);
+                }
+        }
+}
+
+static uint32_t cores_for(const struct room *room, const struct round_job_state *state, int32_t node) {
+        for (uint32_t i = 0; i < state->n_spare_nodes; i++)
+                if (state->spare_nodes[i] == node && room->held[node] > 0)
+                        return room->held[node];
+        return room->fold->real_cores[node];
+}
+
+/* Its own ranks that are there already are counted in room->ranks, and need no room. */
+static bool node_has_room(const struct room *room, const struct rm_job *job, const struct round_job_state *state, int32_t node) {
+        const struct rm_node *there = &room->snapshot->nodes[node];
+        uint64_t here = 0;
+
+        for (uint32_t g = 0; g < job->n_groups; g++)
+                if (job->groups[g].node == node)
+                        here += job->groups[g].ranks;
+        if (room->own[node] > job_node_limit(job, (uint32_t) node) || (state->kept_off && state->kept_off[node]))
+                return false;
+        if (there->memory_free != RM_NO_MEMORY_LIMIT && memory_sum(room->memory[node], room->brought[node]) > there->memory_free)
+                return false;
+        return room->ranks[node] - here + room->own[node] <= cores_for(room, state, node);
+}
+
+static bool has_room(const struct room *room, const struct rm_job *job, const struct round_job_state *state, const int32_t *to) {
+        bool fits = true;
+
+        for (uint32_t g = 0; g < job->n_groups; g++) {
+                room->own[to[g]] += job->groups[g].ranks;
+                room->brought[to[g]] = memory_sum(room->brought[to[g]], memory_taken(job, g, to[g]));
+        }
+        for (uint32_t g = 0; g < job->n_groups && fits; g++)
+                fits = node_has_room(room, job, state, to[g]);
+        for (uint32_t g = 0; g < job->n_groups; g++) {
+                room->own[to[g]] = 0;
+                room->brought[to[g]] = 0;
+        }
+        return fits;
+}
+
+/* The fastest that it had to leave and that it may go to; NULL: there is none that is faster than where it is. */
+static const struct steps_place *faster_place(const struct room *room, const struct rm_job *job,
+                                              const struct round_job_state *state) {
+        const struct steps_place *best = NULL;
+
+        for (uint32_t i = 0; i < state->steps.n_places; i++) {
+                const struct steps_place *place = &state->steps.places[i];
+
+                if (place->left && place->rate > (best ? best->rate : state->steps.here_rate) &&
+                    has_room(room, job, state, place->group_node))
+                        best = place;
+        }
+        return best;
+}
+
+/* One group stands still after the other, and the job with each. 0: that was never measured, or nothing would move. */
+static double moving_usec(const struct rm_job *job, const struct round_job_state *state, const int32_t *to) {
+        double sum = 0;
+
+        for (uint32_t g = 0; g < job->n_groups; g++) {
+                if (job->groups[g].node == to[g])
+                        continue;
+                if (state->group_move_usec[g] == 0)
+                        return 0;
+                sum += (double) state->group_move_usec[g];
+        }
+        return sum;
+}
+
+static void go(struct room *room, const struct rm_job *job, const struct round_job_state *state, const int32_t *to,
+               struct rm_plan_job *planned) {
+        for (uint32_t g = 0; g < job->n_groups; g++) {
+                if (job->groups[g].node == to[g])
+                        continue;
+                room->fold->real_cores[to[g]] = cores_for(room, state, to[g]);
+                room->held[to[g]] = 0;
+                room->ranks[to[g]] += job->groups[g].ranks;
+                room->memory[to[g]] = memory_sum(room->memory[to[g]], job->groups[g].memory);
+                planned->group_node[g] = to[g];
+        }
+        for (uint32_t rank = 0; rank < job->ranks; rank++)
+                planned->rank_core[rank] = RM_NO_CORE;
+}
+
+/* It stands where it is, by the plan, and nothing of it is moving or cannot move. */
+static bool may_go(const struct rm_job *job, const struct round_job_state *state, const struct rm_plan_job *planned) {
+        if (planned->decision != RM_PLACE || !job_runs(job) || !state->group_move_usec || state->pinned ||
+            state->steps.here_rate <= 0 || state->back.asked)
+                return false;
+        for (uint32_t g = 0; g < job->n_groups; g++)
+                if (job->groups[g].node != planned->group_node[g] || (job->groups[g].flags & RM_GROUP_PINNED))
+                        return false;
+        return true;
+}
+
+static void consider(struct room *room, const struct rm_job *job, struct round_job_state *state, struct rm_plan_job *planned) {
+        const struct steps_place *place = faster_place(room, job, state);
+        struct round_return back = { .asked = true, .usec_here = 1e6 / state->steps.here_rate };
+        double moving = place ? moving_usec(job, state, place->group_node) : 0;
+
+        if (moving <= 0)
+                return;
+        back.usec_there = 1e6 / place->rate;
+        return_judge(state, moving, &back);
+        state->back = back;
+        if (back.stays)
+                (void) text_format(planned->reason, sizeof(planned->reason),
+                                   "stays: by its steps it gains too little by going back, which takes %.1f s", moving / 1e6);
+        else
+                go(room, job, state, place->group_node, planned);
+}
+
+static bool any_left(const struct steps *steps) {
+        for (uint32_t i = 0; i < steps->n_places; i++)
+                if (steps->places[i].left)
+                        return true;
+        return false;
+}
+
+static void consider_all(struct fold *fold, struct round_job_state *jobs, uint32_t *held, uint32_t first, struct rm_plan *plan) {
+        const struct rm_snapshot *snapshot = snapshot_view(fold->snapshot);
+        cleanup_free uint64_t *ranks = xcalloc(snapshot->n_nodes + 1u, sizeof(*ranks));
+        cleanup_free uint64_t *own = xcalloc(snapshot->n_nodes + 1u, sizeof(*own));
+        cleanup_free int64_t *memory = xcalloc(snapshot->n_nodes + 1u, sizeof(*memory));
+        cleanup_free int64_t *brought = xcalloc(snapshot->n_nodes + 1u, sizeof(*brought));
+        struct room room = {
+                .fold = fold, .snapshot = snapshot, .held = held, .ranks = ranks, .memory = memory, .own = own, .brought = brought
+        };
+
+        count(&room, plan);
+        for (uint32_t j = first; j < snapshot->n_jobs; j++)
+                if (any_left(&jobs[j].steps) && may_go(&snapshot->jobs[j], &jobs[j], &plan->jobs[j]))
+                        consider(&room, &snapshot->jobs[j], &jobs[j], &plan->jobs[j]);
+}
+
+void return_to_faster(struct fold *fold, struct round_job_state *jobs, uint32_t *held, struct rm_plan *plan) {
+        const struct rm_snapshot *snapshot = snapshot_view(fold->snapshot);
+
+        /* In most rounds nobody does. */
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++)
+                if (any_left(&jobs[j].steps)) {
+                        consider_all(fold, jobs, held, j, plan);
+                        return;
+                }
+}
