@@ -3,6 +3,7 @@
 #include "common/util.h"
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/nonblocking.h"
+#include "rtlib/ft/peers.h"
 #include "rtlib/ft/watch.h"
 
 #define THREADS_MAX 64
@@ -80,6 +81,7 @@ static int look(void) {
         if (ft.ended)
                 return 0;
         nonblocking_look();
+        peers_look();
         watch_look();
         if (ft.losses.count == ft.in_hand)
                 return 0;

@@ -4,6 +4,7 @@
 
 #include "common/util.h"
 #include "rtlib/ft/ft.h"
+#include "rtlib/ft/peers.h"
 
 /* In order; few programs have more than some. The last one that was found is mostly the next, too. */
 static struct {
@@ -71,6 +72,8 @@ struct comm *comm_add(MPI_Comm user, MPI_Comm shadow, uint64_t id, int size, int
         c->old = xcalloc((size_t) size, sizeof(*c->old));
         c->done_by = xcalloc((size_t) size, sizeof(*c->done_by));
         c->since = xcalloc((size_t) size, sizeof(*c->since));
+        c->joins = xcalloc((size_t) size, sizeof(*c->joins));
+        c->joined = xcalloc((size_t) size, sizeof(*c->joined));
         c->ring = xcalloc(1, sizeof(*c->ring));
         comm_count_living(c, ft.repaired);
         insert(c);
@@ -93,6 +96,9 @@ void comm_remove(struct comm *c) {
         free(c->old);
         free(c->done_by);
         free(c->since);
+        free(c->joins);
+        free(c->joined);
+        peers_finish(c);
         free(c);
 }
 

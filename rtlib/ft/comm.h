@@ -9,13 +9,22 @@
 #include "rtlib/ft/ring.h"
 
 #define COMM_FRESH UINT64_MAX
+#define COMM_NO_PARENT UINT64_MAX
 
 struct comm {
         struct comm *next;
         MPI_Comm user, shadow;
         uint64_t id; /* the same at all members, and of no other */
         uint32_t depth; /* 0: MPI_COMM_WORLD */
-        uint64_t parent, born; /* made by this operation on that one */
+        uint64_t parent, born; /* made by this operation on that one; COMM_NO_PARENT: by its members alone */
+        uint64_t origin; /* of which it was made */
+        unsigned way; /* enum way of create.h */
+        int tag; /* of MPI_Comm_create_group() */
+        bool replaceable; /* who replaces a member takes its place here, too: rejoin.h */
+        bool *joins; /* by rank: its process joins in the repair in hand */
+        uint32_t *joined; /* by rank: so many losses there were when its process joined; 0: it has been there from the beginning */
+        struct peer *peers; /* for messages of those: peers.h */
+        MPI_Comm next_peer; /* of the repair in hand; NULL: none */
         bool established;
         bool freed; /* others have it no more */
         int size, rank;

@@ -7,11 +7,11 @@
 #include "rtlib/ft/collective.h"
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/meet.h"
+#include "rtlib/ft/rejoin.h"
 #include "rtlib/ft/watch.h"
 
 #define HASH_START UINT64_C(0xcbf29ce484222325)
 #define HASH_FACTOR UINT64_C(0x100000001b3)
-#define NO_PARENT UINT64_MAX
 
 static uint64_t hash_more(uint64_t hash, uint64_t value) {
         hash = (hash ^ value) * HASH_FACTOR;
@@ -37,8 +37,9 @@ static int *members_of(MPI_Comm comm, int *ret_n) {
         return ranks;
 }
 
-static MPI_Group without_lost(MPI_Group group) {
-        MPI_Group world, ret;
+/* Of those that live: their processes, and their places in the group. */
+static int living_of(MPI_Group group, int *processes, int *places) {
+        MPI_Group world;
         int n = 0, living = 0, *own, *ranks;
 
         (void) mpi.Comm_group(ft.meeting, &world);
@@ -49,14 +50,50 @@ static MPI_Group without_lost(MPI_Group group) {
                 own[i] = i;
         (void) mpi.Group_translate_ranks(group, n, own, world, ranks);
         for (int i = 0; i < n; i++)
-                if (!losses_has(&ft.losses, (uint32_t) ranks[i], ft.repaired))
-                        own[living++] = i;
-        if (mpi.Group_incl(group, living, own, &ret) != MPI_SUCCESS)
-                ft_give_up("MPI makes no group of %d ranks", living);
+                if (!losses_has(&ft.losses, (uint32_t) ranks[i], ft.repaired)) {
+                        processes[living] = ranks[i];
+                        places[living++] = i;
+                }
         (void) mpi.Group_free(&world);
         free(own);
         free(ranks);
+        return living;
+}
+
+int *group_processes(MPI_Group group, int *ret_n) {
+        int n = 0, *processes, *places;
+
+        (void) mpi.Group_size(group, &n);
+        processes = xcalloc((size_t) n + 1, sizeof(*processes));
+        places = xcalloc((size_t) n + 1, sizeof(*places));
+        *ret_n = living_of(group, processes, places);
+        free(places);
+        return processes;
+}
+
+static MPI_Group without_lost(MPI_Group group) {
+        MPI_Group ret;
+        int n = 0, living, *processes, *places;
+
+        (void) mpi.Group_size(group, &n);
+        processes = xcalloc((size_t) n + 1, sizeof(*processes));
+        places = xcalloc((size_t) n + 1, sizeof(*places));
+        living = living_of(group, processes, places);
+        if (mpi.Group_incl(group, living, places, &ret) != MPI_SUCCESS)
+                ft_give_up("MPI makes no group of %d ranks", living);
+        free(processes);
+        free(places);
         return ret;
+}
+
+/* A topology is MPI's own, and cannot be given to a process that joins later. */
+static bool is_replaceable(const struct making *m) {
+        int kind = MPI_UNDEFINED;
+
+        if (m->own || ft.ranks == ft.size || m->way >= MAKE_CART)
+                return false;
+        (void) mpi.Topo_test(m->made, &kind);
+        return kind == MPI_UNDEFINED;
 }
 
 /* `made`: what MPI has made for the program; the library's own is made beside it. */
@@ -83,11 +120,15 @@ static int add(struct making *m, struct comm *parent, uint64_t id, uint64_t pare
         (void) mpi.Comm_rank(m->made, &rank);
         for (int i = 0; i < n; i++)
                 id = hash_more(id, (uint64_t) world[i]);
-        while (parent_id == NO_PARENT && comm_by_id(id))
+        while (parent_id == COMM_NO_PARENT && comm_by_id(id))
                 id++;
         m->comm = comm_add(m->made, shadow, id, n, rank, world, parent->depth + 1);
         m->comm->parent = parent_id;
         m->comm->born = parent->done;
+        m->comm->origin = parent->id;
+        m->comm->way = m->way;
+        m->comm->tag = m->tag;
+        m->comm->replaceable = is_replaceable(m);
         m->comm->handler = parent->handler;
         m->comm->attributes = parent->attributes && (m->way == MAKE_DUP || m->way == MAKE_DUP_WITH_INFO);
         return MPI_SUCCESS;
@@ -106,7 +147,7 @@ static MPI_Comm made_on(const struct making *m, const struct comm *c) {
         bool copies = m->way == MAKE_DUP || m->way == MAKE_DUP_WITH_INFO, spares = c == ft.world && ft.ranks < ft.size;
         bool own = copies ? c->attributes || has_topology(c) : m->way == MAKE_CART_SUB;
 
-        return own && !comm_has_lost(c) && !spares ? c->user : c->shadow;
+        return own && !comm_has_lost(c) && !spares && !c->peers ? c->user : c->shadow;
 }
 
 static int call_graph(struct making *m, const struct comm *c, MPI_Comm on) {
@@ -192,8 +233,11 @@ void making_clear(void) {
 /* All members of the parent take part. */
 static int make(struct making *m, const char *name, struct comm *c, MPI_Comm *ret) {
         const struct op o = { .kind = OP_CREATE, .name = name, .making = m, .root = -1 };
-        int rc = collective(c, &o);
+        int rc;
 
+        if (rejoin_claim(m, name, c, ret))
+                return MPI_SUCCESS;
+        rc = collective(c, &o);
         if (rc != MPI_SUCCESS)
                 return error_raise(c, rc);
         if (m->comm)
@@ -203,7 +247,7 @@ static int make(struct making *m, const char *name, struct comm *c, MPI_Comm *re
 }
 
 int comm_copy(struct comm *c, const char *call, struct comm **ret) {
-        struct making m = { .way = MAKE_DUP };
+        struct making m = { .way = MAKE_DUP, .own = true };
         const struct op o = { .kind = OP_CREATE, .name = call, .making = &m, .root = -1 };
         int rc = collective(c, &o);
 
@@ -321,7 +365,7 @@ static int try_group(struct making *m, struct comm *c, int tag) {
         rc = mpi.Comm_create_group(c->shadow, group, tag, &m->made);
         (void) mpi.Group_free(&group);
         if (rc == MPI_SUCCESS)
-                rc = add(m, c, hash_more(hash_more(HASH_START, c->id), (uint64_t) tag), NO_PARENT);
+                rc = add(m, c, hash_more(hash_more(HASH_START, c->id), (uint64_t) tag), COMM_NO_PARENT);
         blocked_leave();
         watch_call(NULL);
         if (rc == MPI_SUCCESS && m->comm) {
@@ -335,12 +379,14 @@ static int try_group(struct making *m, struct comm *c, int tag) {
 }
 
 int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *ret) {
-        struct making m = { .way = MAKE_OF_GROUP, .group = group };
+        struct making m = { .way = MAKE_OF_GROUP, .group = group, .tag = tag };
         struct comm *c = ft_comm(comm);
         int rc;
 
         if (!c)
                 return REAL(Comm_create_group)(comm, group, tag, ret);
+        if (rejoin_claim_group(&m, c, tag, ret))
+                return MPI_SUCCESS;
         for (;;) {
                 if (ft_is_behind())
                         ft_repair();

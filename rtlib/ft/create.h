@@ -31,6 +31,8 @@ struct making {
         MPI_Info info;
         const int *dims, *periods;
         const struct edges *edges;
+        int tag; /* of MPI_Comm_create_group() */
+        bool own; /* the library's */
         MPI_Comm made;     /* by the last try */
         struct comm *comm; /* what we have of it; NULL: this rank is alone in it, or not in it */
 };
@@ -40,6 +42,9 @@ int making_run(struct making *m, struct comm *c);
 
 /* After one that has failed, before the next. */
 void making_clear(void);
+
+/* The processes of a group, as in MPI_COMM_WORLD of Open MPI, without those who were lost; malloc'ed. */
+int *group_processes(MPI_Group group, int *ret_n);
 
 /* A copy for the library itself, in the program's name `call`. NULL: this rank is alone in it. */
 int comm_copy(struct comm *c, const char *call, struct comm **ret);

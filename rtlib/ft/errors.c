@@ -7,6 +7,7 @@
 #include "common/util.h"
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/members.h"
+#include "rtlib/ft/peers.h"
 
 #define WORD_SEC 60 /* where rmd does not say how long it may take to say who was lost */
 #define TURNS_MAX 8 /* of a second each */
@@ -115,7 +116,7 @@ bool ft_was_hit(MPI_Comm comm, uint32_t losses) {
 
 void ft_acknowledge(void) {
         for (struct comm *c = comm_first(); c; c = c->next)
-                (void) mpi.Comm_failure_ack(c->user);
+                peers_acknowledge(c);
 }
 
 int error_raise(struct comm *c, int rc) {

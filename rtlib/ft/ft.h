@@ -17,6 +17,7 @@ struct ft {
         int rank, size; /* of this process in MPI_COMM_WORLD of Open MPI */
         int ranks;      /* of the program; the other processes are spare (members.h) */
         bool respawned; /* this one was spare, and has replaced a rank, or is to */
+        bool joining;   /* and the others have not made their communicators with it yet */
         bool ending;    /* it has come to MPI_Finalize */
         MPI_Comm meeting; /* of all processes, for the library's own messages; never revoked */
         struct losses losses;

@@ -12,6 +12,8 @@
 #include "rtlib/ft/meet.h"
 #include "rtlib/ft/members.h"
 #include "rtlib/ft/nonblocking.h"
+#include "rtlib/ft/peers.h"
+#include "rtlib/ft/rejoin.h"
 #include "rtlib/ft/watch.h"
 
 #define TRIES_MAX 5
@@ -20,7 +22,8 @@
 /* What ranks tell each other of each of their communicators. */
 struct entry {
         uint64_t id, done, since, ahead; /* as of struct comm; `since` of its own rank */
-        uint64_t established, ending;
+        uint64_t established;
+        uint64_t ending, joining; /* as of struct ft */
 };
 
 enum { NUMBERS = sizeof(struct entry) / sizeof(uint64_t) };
@@ -28,6 +31,7 @@ enum { NUMBERS = sizeof(struct entry) / sizeof(uint64_t) };
 struct table {
         struct entry *entries;
         int *counts, *firsts; /* by rank in the new world, in numbers */
+        bool *joins; /* by the same: has none of the communicators yet but MPI_COMM_WORLD */
 };
 
 static MPI_Group group_of(const struct comm *c, uint32_t losses) {
@@ -79,7 +83,7 @@ static int fill_own(struct entry **ret) {
         own = xcalloc((size_t) n, sizeof(*own));
         n = 0;
         for (struct comm *c = comm_first(); c; c = c->next)
-                own[n++] = (struct entry) { c->id, c->done, c->since[c->rank], c->ahead, c->established, ft.ending };
+                own[n++] = (struct entry) { c->id, c->done, c->since[c->rank], c->ahead, c->established, ft.ending, ft.joining };
         *ret = own;
         return n;
 }
@@ -88,13 +92,15 @@ static void table_finish(struct table *t) {
         free(t->entries);
         free(t->counts);
         free(t->firsts);
+        free(t->joins);
 }
 
 static bool exchange(MPI_Comm world, int ranks, struct table *ret) {
         struct entry *own;
         int n = fill_own(&own) * NUMBERS, all = 0, rc;
 
-        *ret = (struct table) { NULL, xcalloc((size_t) ranks, sizeof(int)), xcalloc((size_t) ranks, sizeof(int)) };
+        *ret = (struct table) { NULL, xcalloc((size_t) ranks, sizeof(int)), xcalloc((size_t) ranks, sizeof(int)),
+                                xcalloc((size_t) ranks, sizeof(bool)) };
         blocked_enter(world);
         rc = mpi.Allgather(&n, sizeof(n), mpi.byte, ret->counts, sizeof(n), mpi.byte, world);
         for (int i = 0; rc == MPI_SUCCESS && i < ranks; i++) {
@@ -145,8 +151,10 @@ static bool is_to_be_made(const struct table *t, struct comm *c) {
         for (int i = 0; i < c->living; i++) {
                 const struct entry *e = find(t, place_of(c->world[c->old[i]]), c->id);
 
-                if (!e)
+                if (!e && !c->joins[c->old[i]])
                         all = false;
+                else if (!e)
+                        continue; /* it is to have it */
                 else if (e->established)
                         established = true;
         }
@@ -161,6 +169,7 @@ static bool make_shadow(struct comm *c, MPI_Comm world, uint32_t losses) {
         MPI_Comm first, shadow;
         int rc;
 
+        c->next_peer = NULL;
         if (c == ft.world || c->living == 1) {
                 c->shadow = c == ft.world ? world : mpi.comm_self;
                 return true;
@@ -174,9 +183,12 @@ static bool make_shadow(struct comm *c, MPI_Comm world, uint32_t losses) {
         }
         blocked_leave();
         (void) mpi.Group_free(&group);
-        if (rc == MPI_SUCCESS)
-                c->shadow = shadow;
-        return rc == MPI_SUCCESS;
+        if (rc != MPI_SUCCESS)
+                return false;
+        (void) mpi.Comm_set_errhandler(first, mpi.errors_return);
+        c->shadow = shadow;
+        c->next_peer = first;
+        return true;
 }
 
 /* All that the others have done was done without one that was spare: its first operation is their next one. */
@@ -198,7 +210,7 @@ static void note_done(const struct table *t, struct comm *c) {
                 const struct entry *e = place >= 0 ? find(t, place, c->id) : NULL;
 
                 c->done_by[i] = e ? e->done : 0;
-                c->since[i] = e ? e->since : 0;
+                c->since[i] = e ? e->since : c->joins[i] ? COMM_FRESH : 0;
                 if (c->done_by[i] >= c->target && e && e->since != COMM_FRESH) {
                         c->target = c->done_by[i];
                         ahead = (unsigned) e->ahead;
@@ -217,10 +229,36 @@ static void refuse_late(const struct table *t) {
                                    ft.world->rank);
 }
 
-static bool make_all(const struct table *t, MPI_Comm world, uint32_t losses) {
+/* Who joins has MPI_COMM_WORLD only, and is told of the others. */
+static bool tell_who_joins(struct table *t, MPI_Comm world, uint32_t losses) {
+        bool any = false;
+
+        for (int i = 0; i < ft.world->living; i++) {
+                t->joins[i] = find(t, i, ft.world->id)->joining;
+                any |= t->joins[i];
+        }
+        for (struct comm *c = comm_first(); any && c; c = c->next) {
+                rejoin_place(c, losses);
+                comm_count_living(c, losses);
+        }
+        return !any || rejoin_tell(world, t->joins);
+}
+
+static void note_joins(const struct table *t, struct comm *c) {
+        for (int i = 0; i < c->size; i++) {
+                int place = c->now[i] >= 0 ? place_of(c->world[i]) : -1;
+
+                c->joins[i] = c->replaceable && place >= 0 && t->joins[place];
+        }
+}
+
+static bool make_all(struct table *t, MPI_Comm world, uint32_t losses) {
         refuse_late(t);
+        if (!tell_who_joins(t, world, losses))
+                return false;
         for (struct comm *c = comm_first(); c; c = c->next) {
                 comm_count_living(c, losses);
+                note_joins(t, c);
                 if (!is_to_be_made(t, c))
                         continue;
                 if (!make_shadow(c, world, losses))
@@ -297,6 +335,20 @@ static void await_detection(uint32_t losses) {
         }
 }
 
+/* Messages to and from those who have joined. */
+static void open_ways(struct comm *c, uint32_t losses) {
+        bool any = false;
+
+        for (int i = 0; c->replaceable && i < c->size; i++)
+                any |= c->joins[i];
+        if (!any || !c->next_peer)
+                return;
+        /* The program of who joins has never had another one. */
+        if (c->user == mpi.comm_null)
+                c->user = c->next_peer;
+        peers_add(c, c->next_peer, losses);
+}
+
 static void repair(void) {
         uint32_t try_number = 0, losses, last = 0;
 
@@ -318,6 +370,10 @@ static void repair(void) {
                 try_number++;
         }
         watch_repair(false);
+        for (struct comm *c = comm_first(); c; c = c->next)
+                if (c->established && !c->freed)
+                        open_ways(c, losses);
+        rejoin_finish();
         ft.repaired = losses;
         for (struct comm *c = comm_first(); c; c = c->next)
                 if (c->established && !c->freed)

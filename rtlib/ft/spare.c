@@ -51,7 +51,7 @@ void spare_wait(void) {
                         leave();
                 (void) nanosleep(&pause, NULL);
         }
-        ft.respawned = true;
+        ft.respawned = ft.joining = true;
         ft.world->rank = members_rank(ft.rank);
         ft.world->since[ft.world->rank] = COMM_FRESH;
         ft_repair();

@@ -5,14 +5,27 @@
 #include "common/util.h"
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/members.h"
+#include "rtlib/ft/peers.h"
 
 static struct mpi real;
+/* The same with what is above, for receives on communicators with replaced ranks. */
+static struct mpi below;
 
 /* MPI_ANY_SOURCE and MPI_PROC_NULL are negative; what is no rank is not to become one of the spare processes. */
 static int process_of(int rank, MPI_Comm comm) {
         if (comm != mpi.comm_world || rank < 0)
                 return rank;
         return rank < ft.ranks ? ft.world->world[rank] : ft.size;
+}
+
+/* Of a message to this rank: both as Open MPI knows them. False: the rank was lost before this process began. */
+static bool way_to(int *rank, MPI_Comm *comm) {
+        const struct comm *c = peers_find(*comm);
+
+        if (c)
+                return peers_way(c, rank, comm);
+        *rank = process_of(*rank, *comm);
+        return true;
 }
 
 /* No communicator of the program has as many ranks: such a number is of MPI_COMM_WORLD. */
@@ -23,12 +36,12 @@ static void name_source(MPI_Status *status) {
 
 #define SENDS(name)                                                                                                                \
         static int name##_translated(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm) {                 \
-                return real.name(data, n, type, process_of(to, comm), tag, comm);                                                  \
+                return way_to(&to, &comm) ? real.name(data, n, type, to, tag, comm) : MPI_ERR_PROC_FAILED;                         \
         }
 #define BEGINS(name)                                                                                                               \
         static int name##_translated(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,                   \
                                      MPI_Request *request) {                                                                       \
-                return real.name(data, n, type, process_of(to, comm), tag, comm, request);                                         \
+                return way_to(&to, &comm) ? real.name(data, n, type, to, tag, comm, request) : MPI_ERR_PROC_FAILED;                \
         }
 #define RECEIVES(name)                                                                                                             \
         static int name##_translated(void *data, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,                       \
@@ -98,34 +111,46 @@ static int test_all(int n, MPI_Request requests[], int *done, MPI_Status *status
         return rc;
 }
 
+/* One whose members are not those that Open MPI knows; NULL: it knows them. */
+static const struct comm *translated(MPI_Comm comm) {
+        return comm == mpi.comm_world ? ft.world : peers_find(comm);
+}
+
 static int size(MPI_Comm comm, int *ret) {
-        if (comm != mpi.comm_world)
+        const struct comm *c = translated(comm);
+
+        if (!c)
                 return real.Comm_size(comm, ret);
-        *ret = ft.ranks;
+        *ret = c->size;
         return MPI_SUCCESS;
 }
 
 static int rank(MPI_Comm comm, int *ret) {
-        if (comm != mpi.comm_world)
+        const struct comm *c = translated(comm);
+
+        if (!c)
                 return real.Comm_rank(comm, ret);
-        *ret = ft.world->rank;
+        *ret = c->rank;
         return MPI_SUCCESS;
 }
 
 static int group(MPI_Comm comm, MPI_Group *ret) {
+        const struct comm *c = translated(comm);
         MPI_Group all;
-        int rc = real.Comm_group(comm, comm == mpi.comm_world ? &all : ret);
+        int rc = real.Comm_group(c ? ft.meeting : comm, c ? &all : ret);
 
-        if (rc != MPI_SUCCESS || comm != mpi.comm_world)
+        if (rc != MPI_SUCCESS || !c)
                 return rc;
-        rc = real.Group_incl(all, ft.ranks, ft.world->world, ret);
+        rc = real.Group_incl(all, c->size, c->world, ret);
         (void) real.Group_free(&all);
         return rc;
 }
 
 /* What stands for it has its ranks. */
 static MPI_Comm compared(MPI_Comm comm) {
-        return comm == mpi.comm_world ? ft.world->shadow : comm;
+        const struct comm *c = translated(comm);
+
+        return c ? c->shadow : comm;
 }
 
 static int compare(MPI_Comm a, MPI_Comm b, int *ret) {
@@ -156,6 +181,8 @@ void translate_start(void) {
         mpi.Comm_rank = rank;
         mpi.Comm_group = group;
         mpi.Comm_compare = compare;
+        below = mpi;
+        peers_start(&below);
 }
 
 int MPI_Comm_size(MPI_Comm comm, int *ret) {
