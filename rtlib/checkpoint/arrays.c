@@ -17,6 +17,10 @@ uint64_t array_bytes(const struct array *array) {
         return array->count * type_element_bytes(&array->type);
 }
 
+uint64_t array_piece_bytes(const struct array *array, int rank) {
+        return array->distribution == RMRT_REPLICATED && rank > 0 ? 0 : array_bytes(array);
+}
+
 static int array_check(const struct arrays *arrays, const struct array *array, struct rm_error *err) {
         if (!array->name || !portable_name_valid(array->name))
                 return error_set(err, -EINVAL, "an array needs a name of up to %u printable characters", PORTABLE_NAME_MAX_BYTES);
@@ -91,9 +95,4 @@ void arrays_digest(const struct arrays *arrays, bool counts, uint8_t ret[static 
         if (EVP_DigestFinal_ex(ctx, ret, NULL) != 1)
                 abort();
         EVP_MD_CTX_free(ctx);
-}
-
-void saved_finish(struct saved *saved) {
-        free(saved->hashes);
-        *saved = (struct saved) { 0 };
 }

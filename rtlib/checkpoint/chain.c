@@ -32,7 +32,8 @@ static bool array_equal(const Portable__Array *a, const Portable__Array *b) {
 /* May `m` be an increment of `previous`? */
 static bool fits(const Portable__Manifest *m, const Portable__Manifest *previous, const uint8_t *previous_digest) {
         if (memcmp(m->previous_digest.data, previous_digest, PORTABLE_DIGEST_BYTES) != 0 || m->n_files != previous->n_files ||
-            m->n_arrays != previous->n_arrays || m->block_bytes != previous->block_bytes || m->big_endian != previous->big_endian)
+            m->n_arrays != previous->n_arrays || m->version != previous->version || m->block_bytes != previous->block_bytes ||
+            m->big_endian != previous->big_endian)
                 return false;
         for (size_t i = 0; i < m->n_arrays; i++)
                 if (!array_equal(m->arrays[i], previous->arrays[i]))
@@ -80,6 +81,7 @@ struct source {
         size_t rank;
         struct rank_reader **readers; /* as the manifests */
         uint8_t *block;
+        const struct rank_block *got; /* what is in there; NULL: nothing, or half of one */
 };
 
 static int named(const struct source *source, size_t i, struct rm_error *err) {
@@ -123,32 +125,42 @@ void source_close(struct source *source) {
         free(source);
 }
 
-/* From the newest file that has it, into source->block. The full one, which is the last, has them all. */
-static int block_get(struct source *source, size_t array, uint64_t block, struct rm_error *err) {
+/* From the newest file that has this byte, into source->block, its block: `*ret_from`. It holds as far as no newer file has what follows: `*ret_end`. The full one, which is the last, has them all. */
+static int block_get(struct source *source, size_t array, uint64_t at, uint64_t *ret_from, uint64_t *ret_end,
+                     struct rm_error *err) {
+        *ret_end = UINT64_MAX;
         for (size_t i = 0; i < source->chain->n; i++) {
-                const struct rank_block *found = rank_reader_find(source->readers[i], array, block);
+                uint64_t end;
+                const struct rank_block *found = rank_reader_find(source->readers[i], array, at, &end);
                 int r;
 
+                *ret_end = end < *ret_end ? end : *ret_end;
                 if (!found)
                         continue;
+                *ret_from = found->from;
+                if (source->got == found)
+                        return 0;
+                source->got = NULL;
                 r = rank_reader_get(source->readers[i], array, found, source->block, err);
-                return r < 0 ? named(source, i, err) : 0;
+                if (r < 0)
+                        return named(source, i, err);
+                source->got = found;
+                return 0;
         }
-        return error_set(err, -EBADMSG, "block %" PRIu64 " is nowhere", block);
+        return error_set(err, -EBADMSG, "byte %" PRIu64 " is nowhere", at);
 }
 
 int source_read(struct source *source, size_t array, uint64_t from, uint64_t size_bytes, void *ret, struct rm_error *err) {
-        uint64_t block_bytes = source->chain->manifests[0]->block_bytes;
         uint8_t *to = ret;
 
         while (size_bytes > 0) {
-                uint64_t skip = from % block_bytes;
-                uint64_t n = block_bytes - skip < size_bytes ? block_bytes - skip : size_bytes;
-                int r = block_get(source, array, from / block_bytes, err);
+                uint64_t first, end, n;
+                int r = block_get(source, array, from, &first, &end, err);
 
                 if (r < 0)
                         return r;
-                memcpy(to, source->block + skip, (size_t) n);
+                n = end - from < size_bytes ? end - from : size_bytes;
+                memcpy(to, source->block + (from - first), (size_t) n);
                 to += n;
                 from += n;
                 size_bytes -= n;
@@ -157,14 +169,15 @@ int source_read(struct source *source, size_t array, uint64_t from, uint64_t siz
 }
 
 /* As they are found when the array is read. */
-static size_t check_blocks(struct source *source, size_t array, uint64_t n_blocks,
+static size_t check_blocks(struct source *source, size_t array, uint64_t bytes,
                            void (*damaged)(void *ctx, const struct rm_error *err), void *ctx) {
+        uint64_t first, end;
         size_t n_bad = 0;
 
-        for (uint64_t block = 0; block < n_blocks; block++) {
+        for (uint64_t at = 0; at < bytes; at = end) {
                 struct rm_error err = { 0 };
 
-                if (block_get(source, array, block, &err) == 0)
+                if (block_get(source, array, at, &first, &end, &err) == 0)
                         continue;
                 n_bad++;
                 if (damaged)
@@ -177,6 +190,7 @@ static size_t check_own(struct source *source, size_t array, void (*damaged)(voi
         size_t n = 0, n_bad = 0;
         const struct rank_block *blocks = rank_reader_blocks(source->readers[0], array, &n);
 
+        source->got = NULL;
         for (size_t i = 0; i < n; i++) {
                 struct rm_error err = { 0 };
 
@@ -196,6 +210,6 @@ size_t source_check(struct source *source, bool own, void (*damaged)(void *ctx, 
 
         for (size_t i = 0; i < m->n_arrays; i++)
                 n_bad += own ? check_own(source, i, damaged, ctx)
-                             : check_blocks(source, i, manifest_piece_blocks(m, i, source->rank), damaged, ctx);
+                             : check_blocks(source, i, manifest_piece_bytes(m->arrays[i], source->rank), damaged, ctx);
         return n_bad;
 }

@@ -3,7 +3,7 @@
 #define RM_RTLIB_CHECKPOINT_COLLECTIVE_H
 
 #include "rtlib/checkpoint/agreement.h"
-#include "rtlib/checkpoint/arrays.h"
+#include "rtlib/checkpoint/changes.h"
 
 /* `directory` counts on rank 0; NULL: see options_read(). `saved` is what this rank has saved last, and then what it has saved now. */
 int checkpoint_save(const struct rmrt_ranks *ranks, const struct arrays *arrays, const char *directory, struct saved *saved,

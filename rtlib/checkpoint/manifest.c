@@ -53,10 +53,8 @@ uint64_t manifest_piece_bytes(const Portable__Array *array, size_t rank) {
         return array->distribution == RMRT_REPLICATED && rank > 0 ? 0 : array->counts[rank] * type_element_bytes(&type);
 }
 
-uint64_t manifest_piece_blocks(const Portable__Manifest *m, size_t array, size_t rank) {
-        uint64_t bytes = manifest_piece_bytes(m->arrays[array], rank);
-
-        return bytes / m->block_bytes + (bytes % m->block_bytes > 0);
+bool manifest_has_sizes(const Portable__Manifest *m) {
+        return m->version == PORTABLE_VERSION_SIZES;
 }
 
 uint64_t manifest_total_count(const Portable__Array *array) {
@@ -112,8 +110,9 @@ static int names_check(const Portable__Manifest *m, struct rm_error *err) {
 static int manifest_check(const Portable__Manifest *m, struct rm_error *err) {
         int r = 0;
 
-        if (m->version != PORTABLE_VERSION)
-                return error_set(err, -EBADMSG, "it is of format %u, and this program knows %u", m->version, PORTABLE_VERSION);
+        if (m->version != PORTABLE_VERSION && m->version != PORTABLE_VERSION_SIZES)
+                return error_set(err, -EBADMSG, "it is of format %u, and this program knows %u and %u", m->version,
+                                 PORTABLE_VERSION, PORTABLE_VERSION_SIZES);
         if (m->number == 0 || m->previous >= m->number || m->previous_digest.len != (m->previous > 0 ? PORTABLE_DIGEST_BYTES : 0))
                 return bad(err, "a number that cannot be");
         if (m->block_bytes < PORTABLE_BLOCK_MIN_BYTES || m->block_bytes > PORTABLE_BLOCK_MAX_BYTES)

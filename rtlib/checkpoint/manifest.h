@@ -11,6 +11,7 @@
 
 #define PORTABLE_MAGIC 0x524d4f31U /* "RMO1", of frames in these files */
 #define PORTABLE_VERSION 1U
+#define PORTABLE_VERSION_SIZES 2U /* each block has a size of its own */
 #define PORTABLE_DIGEST_BYTES 32U
 /* If the user says nothing; bench/rtlib has what others give. */
 #define PORTABLE_BLOCK_BYTES (16U << 10)
@@ -39,8 +40,8 @@ int manifest_unpack(const uint8_t *data, size_t size_bytes, Portable__Manifest *
 struct rmrt_type manifest_type(const Portable__Array *array);
 /* What the file of `rank` has of it: of a replicated array only that of rank 0 has anything. */
 uint64_t manifest_piece_bytes(const Portable__Array *array, size_t rank);
-/* In blocks, of which the last may be shorter. */
-uint64_t manifest_piece_blocks(const Portable__Manifest *m, size_t array, size_t rank);
+/* Do blocks have sizes of their own? */
+bool manifest_has_sizes(const Portable__Manifest *m);
 uint64_t manifest_total_count(const Portable__Array *array);
 
 #endif

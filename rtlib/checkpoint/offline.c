@@ -82,10 +82,11 @@ static int array_copy(struct source *source, const Portable__Manifest *m, size_t
                 type_swap(&type, data, bytes);
         for (uint64_t block = 0; r == 0 && block * m->block_bytes < bytes; block++) {
                 uint8_t hash[PORTABLE_DIGEST_BYTES];
-                uint32_t n = rank_block_bytes(m, array, rank, block);
+                uint64_t from = block * m->block_bytes;
+                uint32_t n = bytes - from < m->block_bytes ? (uint32_t) (bytes - from) : m->block_bytes;
 
-                portable_digest(data + block * m->block_bytes, n, hash);
-                r = rank_writer_put(w, array, block, data + block * m->block_bytes, n, hash, err);
+                portable_digest(data + from, n, hash);
+                r = rank_writer_put(w, array, from, data + from, n, hash, err);
         }
         return r;
 }
@@ -100,7 +101,7 @@ static int rank_copy(const struct chain *chain, int to, Portable__Manifest *made
         if (r == 0)
                 r = fd = folder_create_rank(to, made->number, rank, err);
         if (r >= 0) {
-                w = rank_writer_create(fd, m->n_arrays, zstd_level);
+                w = rank_writer_create(fd, m->n_arrays, m->block_bytes, zstd_level);
                 r = 0;
         }
         for (size_t i = 0; r == 0 && i < m->n_arrays; i++)
@@ -125,7 +126,7 @@ static int conversion_check(const Portable__Manifest *m, struct rm_error *err) {
         return 0;
 }
 
-/* As the newest of the chain, in another number and full. */
+/* As the newest of the chain, in another number and full, with blocks of one size. */
 static int made_begin(const struct chain *chain, int to, const struct offline_merge *merge, Portable__Manifest **ret,
                       struct rm_error *err) {
         cleanup_free uint64_t *numbers = NULL;
@@ -144,6 +145,7 @@ static int made_begin(const struct chain *chain, int to, const struct offline_me
         free(packed);
         if (r < 0)
                 return r;
+        made->version = PORTABLE_VERSION;
         made->number = last + 1;
         made->big_endian = merge->big_endian;
         made->previous = 0;

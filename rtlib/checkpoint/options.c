@@ -23,14 +23,19 @@ static int number_read(const char *name, int64_t from, int64_t to, int64_t other
         return 0;
 }
 
-static int block_read(uint32_t *ret, struct rm_error *err) {
+static int block_read(enum options_blocks *ret_blocks, uint32_t *ret_bytes, struct rm_error *err) {
         const char *text = getenv("RMRT_BLOCK");
         uint64_t bytes = PORTABLE_BLOCK_BYTES;
 
-        if (text && *text &&
-            (parse_bytes(text, &bytes) < 0 || bytes < PORTABLE_BLOCK_MIN_BYTES || bytes > PORTABLE_BLOCK_MAX_BYTES))
-                return error_set(err, -EINVAL, "RMRT_BLOCK: '%s' is no size from 512 to 16M", text);
-        *ret = (uint32_t) bytes;
+        *ret_blocks = OPTIONS_BLOCKS_FIXED;
+        if (text && strcmp(text, "adaptive") == 0)
+                *ret_blocks = OPTIONS_BLOCKS_ADAPTIVE;
+        else if (text && strcmp(text, "auto") == 0)
+                *ret_blocks = OPTIONS_BLOCKS_AUTO;
+        else if (text && *text &&
+                 (parse_bytes(text, &bytes) < 0 || bytes < PORTABLE_BLOCK_MIN_BYTES || bytes > PORTABLE_BLOCK_MAX_BYTES))
+                return error_set(err, -EINVAL, "RMRT_BLOCK: '%s' is no size from 512 to 16M, nor adaptive or auto", text);
+        *ret_bytes = (uint32_t) bytes;
         return 0;
 }
 
@@ -61,7 +66,7 @@ int options_read(const char *directory, struct options *ret, struct rm_error *er
         if (r == 0)
                 r = number_read("RMRT_ZSTD", 0, ZSTD_LEVEL_MAX, 0, &level, err);
         if (r == 0)
-                r = block_read(&ret->block_bytes, err);
+                r = block_read(&ret->blocks, &ret->block_bytes, err);
         ret->keep = (uint32_t) keep;
         ret->full_every = (uint32_t) full_every;
         ret->zstd_level = (int32_t) level;

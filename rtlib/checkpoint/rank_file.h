@@ -11,11 +11,11 @@
 
 struct rank_writer;
 
-/* Of a file that is new and empty, which it takes over. `zstd_level` 0: blocks are not compressed. Never NULL. */
-struct rank_writer *rank_writer_create(int fd, size_t n_arrays, int zstd_level);
+/* Of a file that is new and empty, which it takes over. `block_bytes`: of each block but the last of an array; 0: each has a size of its own. `zstd_level` 0: blocks are not compressed. Never NULL. */
+struct rank_writer *rank_writer_create(int fd, size_t n_arrays, uint32_t block_bytes, int zstd_level);
 void rank_writer_destroy(struct rank_writer *w); /* NULL ok */
-/* Arrays and blocks in their order; some may be left out. */
-int rank_writer_put(struct rank_writer *w, size_t array, uint64_t block, const void *data, uint32_t size_bytes,
+/* Arrays and blocks in their order, by their first byte; some may be left out. */
+int rank_writer_put(struct rank_writer *w, size_t array, uint64_t from, const void *data, uint32_t size_bytes,
                     const uint8_t hash[static PORTABLE_DIGEST_BYTES], struct rm_error *err);
 /* All of it is on the disk. */
 int rank_writer_end(struct rank_writer *w, uint64_t *ret_size_bytes, uint8_t ret_digest[static PORTABLE_DIGEST_BYTES],
@@ -24,8 +24,8 @@ int rank_writer_end(struct rank_writer *w, uint64_t *ret_size_bytes, uint8_t ret
 /* ---- reading ---- */
 
 struct rank_block {
-        uint64_t number, offset;
-        uint32_t stored_bytes;
+        uint64_t from, offset; /* its first byte, in the array and in the file */
+        uint32_t bytes, stored_bytes;
         const uint8_t *hash, *check; /* of it in memory, and in the file; `check` NULL: is not known */
 };
 
@@ -36,11 +36,8 @@ int rank_reader_create(int fd, const Portable__Manifest *m, size_t rank, struct 
 void rank_reader_destroy(struct rank_reader *reader); /* NULL ok */
 /* In order; of an array of the manifest. */
 const struct rank_block *rank_reader_blocks(const struct rank_reader *reader, size_t array, size_t *ret_n);
-/* NULL: the file does not have it. */
-const struct rank_block *rank_reader_find(const struct rank_reader *reader, size_t array, uint64_t block);
+/* The block with this byte of the array; NULL: the file does not have it. `*ret_end`: from there on another block has it, or that is where none begins any more. */
+const struct rank_block *rank_reader_find(const struct rank_reader *reader, size_t array, uint64_t at, uint64_t *ret_end);
 /* Into `ret`, of manifest's block_bytes, as it was saved. -EBADMSG: it is damaged. */
 int rank_reader_get(struct rank_reader *reader, size_t array, const struct rank_block *block, void *ret, struct rm_error *err);
-/* How many bytes this block has. */
-uint32_t rank_block_bytes(const Portable__Manifest *m, size_t array, size_t rank, uint64_t block);
-
 #endif

@@ -26,12 +26,6 @@ struct rank_reader {
         uint8_t *packed;
 };
 
-uint32_t rank_block_bytes(const Portable__Manifest *m, size_t array, size_t rank, uint64_t block) {
-        uint64_t left = manifest_piece_bytes(m->arrays[array], rank) - block * m->block_bytes;
-
-        return left < m->block_bytes ? (uint32_t) left : m->block_bytes;
-}
-
 void rank_reader_destroy(struct rank_reader *reader) {
         if (!reader)
                 return;
@@ -69,55 +63,95 @@ static int read_at(int fd, uint64_t offset, void *data, size_t size_bytes, struc
 
 /* ---- the index ---- */
 
-/* Fewer bytes than the block has are compressed ones; none, or more, are there for no block. */
-static bool run_valid(const Portable__Manifest *m, size_t array, size_t rank, const Portable__Run *run, uint64_t from) {
-        uint64_t n_blocks = manifest_piece_blocks(m, array, rank);
-
-        if (run->n_stored == 0 || run->hashes.len / PORTABLE_DIGEST_BYTES != run->n_stored ||
-            run->hashes.len % PORTABLE_DIGEST_BYTES != 0)
-                return false;
-        if (run->checks.len > 0 && (run->checks.len / RANK_CHECK_BYTES != run->n_stored || run->checks.len % RANK_CHECK_BYTES != 0))
-                return false;
-        if (run->first < from || run->first > n_blocks || run->n_stored > n_blocks - run->first)
-                return false;
-        for (size_t i = 0; i < run->n_stored; i++)
-                if (run->stored[i] == 0 || run->stored[i] > rank_block_bytes(m, array, rank, run->first + i))
-                        return false;
-        return true;
+/* The first byte of a run. */
+static uint64_t run_from(const Portable__Manifest *m, const Portable__Run *run) {
+        return manifest_has_sizes(m) ? run->first : run->first * m->block_bytes;
 }
 
-static void run_take(struct blocks *blocks, const Portable__Run *run, uint64_t *offset) {
+/* The bytes of its block number i, which begins at `from`, of an array of `bytes`. */
+static uint32_t run_block(const Portable__Manifest *m, const Portable__Run *run, size_t i, uint64_t from, uint64_t bytes) {
+        if (manifest_has_sizes(m))
+                return run->sizes[i];
+        return bytes - from < m->block_bytes ? (uint32_t) (bytes - from) : m->block_bytes;
+}
+
+static bool run_complete(const Portable__Manifest *m, const Portable__Run *run) {
+        size_t n = run->n_stored;
+
+        if (n == 0 || run->hashes.len / PORTABLE_DIGEST_BYTES != n || run->hashes.len % PORTABLE_DIGEST_BYTES != 0)
+                return false;
+        if (run->checks.len > 0 && (run->checks.len / RANK_CHECK_BYTES != n || run->checks.len % RANK_CHECK_BYTES != 0))
+                return false;
+        return run->n_sizes == (manifest_has_sizes(m) ? n : 0);
+}
+
+/* Where the blocks of a run end, of an array of `bytes`; 0: it cannot be. Fewer bytes than a block has are compressed ones; none, or more, are there for no block. */
+static uint64_t run_end(const Portable__Manifest *m, const Portable__Run *run, uint64_t from, uint64_t bytes) {
+        uint64_t at;
+
+        if (!run_complete(m, run) || run->first > PORTABLE_PIECE_MAX_BYTES / (manifest_has_sizes(m) ? 1 : m->block_bytes))
+                return 0;
+        at = run_from(m, run);
+        if (at < from)
+                return 0;
         for (size_t i = 0; i < run->n_stored; i++) {
+                uint32_t n;
+
+                if (at >= bytes)
+                        return 0;
+                n = run_block(m, run, i, at, bytes);
+                if (n == 0 || n > m->block_bytes || n > bytes - at || run->stored[i] == 0 || run->stored[i] > n)
+                        return 0;
+                at += n;
+        }
+        return at;
+}
+
+static void run_take(const Portable__Manifest *m, struct blocks *blocks, const Portable__Run *run, uint64_t bytes,
+                     uint64_t *offset) {
+        uint64_t at = run_from(m, run);
+
+        for (size_t i = 0; i < run->n_stored; i++) {
+                uint32_t n = run_block(m, run, i, at, bytes);
+
                 blocks->list[blocks->n++] =
-                        (struct rank_block) { run->first + i, *offset, run->stored[i], run->hashes.data + i * PORTABLE_DIGEST_BYTES,
+                        (struct rank_block) { at,
+                                              *offset,
+                                              n,
+                                              run->stored[i],
+                                              run->hashes.data + i * PORTABLE_DIGEST_BYTES,
                                               run->checks.len > 0 ? run->checks.data + i * RANK_CHECK_BYTES : NULL };
                 *offset += run->stored[i];
+                at += n;
         }
 }
 
 static int piece_read(struct rank_reader *reader, size_t array, const Portable__Piece *piece, uint64_t *offset,
                       struct rm_error *err) {
+        uint64_t bytes = manifest_piece_bytes(reader->m->arrays[array], reader->rank), from = 0;
         struct blocks *blocks = &reader->arrays[array];
-        uint64_t from = 0;
         size_t n = 0;
 
         for (size_t i = 0; i < piece->n_runs; i++) {
-                if (!run_valid(reader->m, array, reader->rank, piece->runs[i], from))
+                from = run_end(reader->m, piece->runs[i], from, bytes);
+                if (from == 0)
                         return bad(err, "its index is damaged");
                 n += piece->runs[i]->n_stored;
-                from = piece->runs[i]->first + piece->runs[i]->n_stored;
         }
         blocks->list = xcalloc(n + 1, sizeof(*blocks->list));
         for (size_t i = 0; i < piece->n_runs; i++)
-                run_take(blocks, piece->runs[i], offset);
+                run_take(reader->m, blocks, piece->runs[i], bytes, offset);
         return 0;
 }
 
 /* All blocks of a full one are there, or it is none. */
 static int whole_check(const struct rank_reader *reader, size_t array, struct rm_error *err) {
-        const Portable__Manifest *m = reader->m;
+        const struct blocks *blocks = &reader->arrays[array];
+        uint64_t at = 0;
 
-        if (m->previous == 0 && reader->arrays[array].n != manifest_piece_blocks(m, array, reader->rank))
+        for (size_t i = 0; i < blocks->n && blocks->list[i].from == at; i++)
+                at += blocks->list[i].bytes;
+        if (reader->m->previous == 0 && at != manifest_piece_bytes(reader->m->arrays[array], reader->rank))
                 return bad(err, "blocks are missing in its index");
         return 0;
 }
@@ -199,16 +233,30 @@ const struct rank_block *rank_reader_blocks(const struct rank_reader *reader, si
         return reader->arrays[array].list;
 }
 
-static int compare_block(const void *a, const void *b) {
-        uint64_t x = ((const struct rank_block *) a)->number, y = ((const struct rank_block *) b)->number;
+const struct rank_block *rank_reader_find(const struct rank_reader *reader, size_t array, uint64_t at, uint64_t *ret_end) {
+        const struct blocks *blocks = &reader->arrays[array];
+        size_t low = 0, high = blocks->n;
 
-        return (x > y) - (x < y);
-}
+        /* The first that ends behind it. */
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                const struct rank_block *b = &blocks->list[middle];
 
-const struct rank_block *rank_reader_find(const struct rank_reader *reader, size_t array, uint64_t block) {
-        const struct rank_block key = { .number = block };
-
-        return bsearch(&key, reader->arrays[array].list, reader->arrays[array].n, sizeof(key), compare_block);
+                if (b->from + b->bytes <= at)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        if (low == blocks->n) {
+                *ret_end = UINT64_MAX;
+                return NULL;
+        }
+        if (blocks->list[low].from > at) {
+                *ret_end = blocks->list[low].from;
+                return NULL;
+        }
+        *ret_end = blocks->list[low].from + blocks->list[low].bytes;
+        return &blocks->list[low];
 }
 
 /* Is it what was stored? Where that is not known, what comes out of it tells. */
@@ -233,7 +281,7 @@ static int unpack(struct rank_reader *reader, const struct rank_block *block, vo
 }
 
 int rank_reader_get(struct rank_reader *reader, size_t array, const struct rank_block *block, void *ret, struct rm_error *err) {
-        uint32_t size_bytes = rank_block_bytes(reader->m, array, reader->rank, block->number);
+        uint32_t size_bytes = block->bytes;
         bool packed = block->stored_bytes < size_bytes;
         uint8_t hash[PORTABLE_DIGEST_BYTES];
         int r;
@@ -248,7 +296,10 @@ int rank_reader_get(struct rank_reader *reader, size_t array, const struct rank_
                 if (memcmp(hash, block->hash, sizeof(hash)) != 0)
                         r = bad(err, "it has another hash");
         }
-        return r < 0 ? error_prefix(err, "block %" PRIu64 " of array '%s' is damaged", block->number,
+        if (r < 0 && manifest_has_sizes(reader->m))
+                return error_prefix(err, "the block at byte %" PRIu64 " of array '%s' is damaged", block->from,
+                                    reader->m->arrays[array]->name);
+        return r < 0 ? error_prefix(err, "block %" PRIu64 " of array '%s' is damaged", block->from / reader->m->block_bytes,
                                     reader->m->arrays[array]->name)
                      : r;
 }

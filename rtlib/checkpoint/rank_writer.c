@@ -17,15 +17,16 @@
 /* Blocks of one array that follow each other. */
 struct section {
         size_t array;
-        uint64_t first;
+        uint64_t first, end; /* bytes */
         size_t n, room;
-        uint32_t *stored;
+        uint32_t *stored, *sizes;
         uint8_t *hashes, *checks;
         bool packed; /* some are */
 };
 
 struct rank_writer {
         FILE *f;
+        uint32_t block_bytes; /* 0: they differ */
         int level;
         ZSTD_CCtx *zstd;
         uint8_t *packed; /* a block */
@@ -34,13 +35,14 @@ struct rank_writer {
         struct section *sections;
 };
 
-struct rank_writer *rank_writer_create(int fd, size_t n_arrays, int zstd_level) {
+struct rank_writer *rank_writer_create(int fd, size_t n_arrays, uint32_t block_bytes, int zstd_level) {
         struct rank_writer *w = xcalloc(1, sizeof(*w));
 
         w->f = fdopen(fd, "w");
         if (!w->f)
                 abort(); /* only where memory is out */
         (void) setvbuf(w->f, NULL, _IOFBF, BUFFER_BYTES);
+        w->block_bytes = block_bytes;
         w->level = zstd_level;
         w->n_arrays = n_arrays;
         return w;
@@ -51,6 +53,7 @@ void rank_writer_destroy(struct rank_writer *w) {
                 return;
         for (size_t i = 0; i < w->n_sections; i++) {
                 free(w->sections[i].stored);
+                free(w->sections[i].sizes);
                 free(w->sections[i].hashes);
                 free(w->sections[i].checks);
         }
@@ -73,28 +76,31 @@ static int head_put(struct rank_writer *w, struct rm_error *err) {
         return w->offset > 0 ? 0 : put_bytes(w, RANK_FILE_MAGIC, RANK_FILE_MAGIC_BYTES, err);
 }
 
-static struct section *section_for(struct rank_writer *w, size_t array, uint64_t block) {
+static struct section *section_for(struct rank_writer *w, size_t array, uint64_t from) {
         struct section *s = w->n_sections > 0 ? &w->sections[w->n_sections - 1] : NULL;
 
-        if (s && s->array == array && s->first + s->n == block)
+        if (s && s->array == array && s->end == from)
                 return s;
         /* Room for 2, 4, 8 and so on. */
         if ((w->n_sections & (w->n_sections + 1)) == 0)
                 w->sections = xrealloc(w->sections, (w->n_sections + 1) * 2 * sizeof(*s));
         s = &w->sections[w->n_sections++];
-        *s = (struct section) { .array = array, .first = block };
+        *s = (struct section) { .array = array, .first = from, .end = from };
         return s;
 }
 
 /* `check`: the hash of what is stored. */
-static void section_add(struct section *s, uint32_t stored, const uint8_t *hash, const uint8_t *check) {
+static void section_add(struct section *s, uint32_t bytes, uint32_t stored, const uint8_t *hash, const uint8_t *check) {
         if (s->n == s->room) {
                 s->room = s->room > 0 ? s->room * 2 : 16;
                 s->stored = xrealloc(s->stored, s->room * sizeof(*s->stored));
+                s->sizes = xrealloc(s->sizes, s->room * sizeof(*s->sizes));
                 s->hashes = xrealloc(s->hashes, s->room * PORTABLE_DIGEST_BYTES);
                 s->checks = xrealloc(s->checks, s->room * RANK_CHECK_BYTES);
         }
         s->stored[s->n] = stored;
+        s->sizes[s->n] = bytes;
+        s->end += bytes;
         memcpy(s->hashes + s->n * PORTABLE_DIGEST_BYTES, hash, PORTABLE_DIGEST_BYTES);
         memcpy(s->checks + s->n++ * RANK_CHECK_BYTES, check, RANK_CHECK_BYTES);
         s->packed = s->packed || check != hash;
@@ -114,7 +120,7 @@ static uint32_t compress(struct rank_writer *w, const void *data, uint32_t size_
         return ZSTD_isError(n) ? 0 : (uint32_t) n;
 }
 
-int rank_writer_put(struct rank_writer *w, size_t array, uint64_t block, const void *data, uint32_t size_bytes,
+int rank_writer_put(struct rank_writer *w, size_t array, uint64_t from, const void *data, uint32_t size_bytes,
                     const uint8_t hash[static PORTABLE_DIGEST_BYTES], struct rm_error *err) {
         uint32_t packed = compress(w, data, size_bytes);
         uint8_t packed_hash[PORTABLE_DIGEST_BYTES];
@@ -125,15 +131,20 @@ int rank_writer_put(struct rank_writer *w, size_t array, uint64_t block, const v
         if (r == 0)
                 r = put_bytes(w, packed > 0 ? w->packed : data, packed > 0 ? packed : size_bytes, err);
         if (r == 0)
-                section_add(section_for(w, array, block), packed > 0 ? packed : size_bytes, hash, packed > 0 ? packed_hash : hash);
+                section_add(section_for(w, array, from), size_bytes, packed > 0 ? packed : size_bytes, hash,
+                            packed > 0 ? packed_hash : hash);
         return r;
 }
 
 /* ---- the index ---- */
 
-static void run_fill(Portable__Run *run, const struct section *s) {
+static void run_fill(Portable__Run *run, const struct section *s, uint32_t block_bytes) {
         *run = (Portable__Run) PORTABLE__RUN__INIT;
-        run->first = s->first;
+        run->first = block_bytes > 0 ? s->first / block_bytes : s->first;
+        if (block_bytes == 0) {
+                run->sizes = s->sizes;
+                run->n_sizes = s->n;
+        }
         run->hashes = (ProtobufCBinaryData) { .data = s->hashes, .len = s->n * PORTABLE_DIGEST_BYTES };
         run->stored = s->stored;
         run->n_stored = s->n;
@@ -156,7 +167,7 @@ static uint8_t *index_pack(const struct rank_writer *w, size_t *ret_size) {
         for (size_t i = 0; i < w->n_sections; i++) {
                 Portable__Piece *piece = &pieces[w->sections[i].array];
 
-                run_fill(&runs[i], &w->sections[i]);
+                run_fill(&runs[i], &w->sections[i], w->block_bytes);
                 run_list[i] = &runs[i];
                 if (piece->n_runs++ == 0)
                         piece->runs = &run_list[i];

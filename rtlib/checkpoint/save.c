@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "rtlib/checkpoint/changes.h"
 #include "rtlib/checkpoint/collective.h"
 #include "rtlib/checkpoint/folder.h"
 #include "rtlib/checkpoint/options.h"
@@ -87,7 +88,7 @@ static int plan_check(struct saving *s) {
 /* Has this rank the hashes of the newest checkpoint, and of the same arrays? Whoever was set back, or has restored, has not. */
 static bool can_increment(const struct saving *s, const struct saved *before) {
         return before->number > 0 && before->number == s->plan.newest && before->rank == s->ranks->rank &&
-               before->size == s->ranks->size && before->block_bytes == s->now.block_bytes &&
+               before->size == s->ranks->size && before->block_bytes == s->now.block_bytes && before->adaptive == s->now.adaptive &&
                memcmp(before->digest, s->plan.newest_digest, sizeof(before->digest)) == 0 &&
                memcmp(before->layout, s->now.layout, sizeof(before->layout)) == 0 &&
                before->n_increments + 1 < s->plan.options.full_every;
@@ -105,6 +106,36 @@ static int increment_agree(struct saving *s, const struct saved *before) {
         return r;
 }
 
+/* What an increment takes of a rank, in seconds. */
+struct costs {
+        double fixed, adaptive;
+        uint64_t known;
+};
+
+/* All ranks wait for the slowest. Once it is known which is better for it, that stays. */
+static int blocks_choose(struct saving *s, const struct saved *before) {
+        cleanup_free struct costs *all = xcalloc((size_t) s->ranks->size, sizeof(*all));
+        struct costs mine = { 0 }, worst = { .known = 1 };
+        int r;
+
+        s->now.chosen = s->plan.options.blocks;
+        if (s->plan.options.blocks != OPTIONS_BLOCKS_AUTO)
+                return 0;
+        s->now.chosen = before->chosen;
+        mine.known = before->chosen == OPTIONS_BLOCKS_AUTO && changes_costs(&before->trial, &mine.fixed, &mine.adaptive);
+        r = agree_gather(s->ranks, &mine, all, sizeof(mine), s->err);
+        if (r < 0)
+                return r;
+        for (int i = 0; i < s->ranks->size; i++) {
+                worst.known = worst.known && all[i].known;
+                worst.fixed = all[i].fixed > worst.fixed ? all[i].fixed : worst.fixed;
+                worst.adaptive = all[i].adaptive > worst.adaptive ? all[i].adaptive : worst.adaptive;
+        }
+        if (worst.known)
+                s->now.chosen = worst.adaptive < worst.fixed ? OPTIONS_BLOCKS_ADAPTIVE : OPTIONS_BLOCKS_FIXED;
+        return 0;
+}
+
 static int begin(struct saving *s, const char *directory, const struct saved *before) {
         int r = agree(s->ranks, s->ranks->rank == 0 ? plan_make(s, directory) : 0, s->err);
 
@@ -117,69 +148,44 @@ static int begin(struct saving *s, const char *directory, const struct saved *be
         s->now.number = s->plan.number;
         s->now.rank = s->ranks->rank;
         s->now.size = s->ranks->size;
-        s->now.block_bytes = s->plan.options.block_bytes;
         arrays_digest(s->arrays, true, s->now.layout);
+        r = blocks_choose(s, before);
+        if (r < 0)
+                return r;
+        s->now.adaptive = s->now.chosen == OPTIONS_BLOCKS_ADAPTIVE;
+        s->now.block_bytes = s->now.adaptive ? CHANGES_LARGEST_BYTES : s->plan.options.block_bytes;
         return increment_agree(s, before);
 }
 
 /* ---- the file of this rank ---- */
 
-/* Of a replicated array, rank 0 alone has blocks. */
-static uint64_t piece_bytes(const struct saving *s, const struct array *array) {
-        return array->distribution == RMRT_REPLICATED && s->ranks->rank > 0 ? 0 : array_bytes(array);
-}
-
-static uint64_t block_count(const struct saving *s, const struct array *array) {
-        return (piece_bytes(s, array) + s->plan.options.block_bytes - 1) / s->plan.options.block_bytes;
-}
-
-/* `hash` and `old`: of its first block. */
-static int array_write(const struct saving *s, struct rank_writer *w, size_t number, uint8_t *hash, const uint8_t *old) {
-        const struct array *array = &s->arrays->list[number];
-        uint64_t bytes = piece_bytes(s, array), n_blocks = block_count(s, array);
-        uint32_t block_bytes = s->plan.options.block_bytes;
-        int r = 0;
-
-        for (uint64_t block = 0; r == 0 && block < n_blocks; block++, hash += PORTABLE_DIGEST_BYTES) {
-                const uint8_t *data = (const uint8_t *) array->ptr + block * block_bytes;
-                uint64_t left = bytes - block * block_bytes;
-                uint32_t n = left < block_bytes ? (uint32_t) left : block_bytes;
-
-                portable_digest(data, n, hash);
-                if (!old || memcmp(hash, old + block * PORTABLE_DIGEST_BYTES, PORTABLE_DIGEST_BYTES) != 0)
-                        r = rank_writer_put(w, number, block, data, n, hash, s->err);
-        }
-        return r;
-}
-
-static int arrays_write(const struct saving *s, struct rank_writer *w, const struct saved *before) {
-        uint64_t at = 0;
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < s->arrays->n; i++) {
-                r = array_write(s, w, i, s->now.hashes + at, s->increment ? before->hashes + at : NULL);
-                at += block_count(s, &s->arrays->list[i]) * PORTABLE_DIGEST_BYTES;
-        }
-        return r;
+/* What it waited for the storage. */
+static void note_speed(struct saving *s, uint64_t bytes, uint64_t nsec, uint64_t cpu_nsec) {
+        s->now.trial.written_bytes += bytes;
+        s->now.trial.write_nsec += nsec > cpu_nsec ? nsec - cpu_nsec : 0;
 }
 
 static int file_write(struct saving *s, const struct saved *before, struct written *ret) {
         int fd = folder_create_rank(s->dir, s->plan.number, (size_t) s->ranks->rank, s->err);
+        const struct changes changes = { .arrays = s->arrays,
+                                         .rank = s->ranks->rank,
+                                         .before = before,
+                                         .increment = s->increment,
+                                         .trial = s->now.chosen == OPTIONS_BLOCKS_AUTO };
+        uint64_t begin_usec = now_usec(), begin_nsec = thread_nsec();
         struct rank_writer *w;
-        uint64_t n_blocks = 0;
         int r;
 
         if (fd < 0)
                 return fd;
         s->created = true;
-        for (size_t i = 0; i < s->arrays->n; i++)
-                n_blocks += block_count(s, &s->arrays->list[i]);
-        s->now.hashes = malloc(n_blocks * PORTABLE_DIGEST_BYTES + 1);
-        w = rank_writer_create(fd, s->arrays->n, s->plan.options.zstd_level);
-        r = s->now.hashes ? arrays_write(s, w, before) : error_sys(s->err, -ENOMEM, "hashes of blocks");
+        w = rank_writer_create(fd, s->arrays->n, s->now.adaptive ? 0 : s->now.block_bytes, s->plan.options.zstd_level);
+        r = changes_write(&changes, &s->now, w, s->err);
         if (r == 0)
                 r = rank_writer_end(w, &ret->size_bytes, ret->digest, s->err);
         rank_writer_destroy(w);
+        if (r == 0)
+                note_speed(s, ret->size_bytes, (now_usec() - begin_usec) * 1000, thread_nsec() - begin_nsec);
         return r < 0 ? error_prefix(s->err, "folder '%s'", s->plan.options.directory) : 0;
 }
 
@@ -235,10 +241,10 @@ static int manifest_make(struct saving *s, struct written *written, uint64_t *co
 
         arrays_fill(s, arrays, array_list, counts);
         files_fill(s, files, file_list, written);
-        m.version = PORTABLE_VERSION;
+        m.version = s->now.adaptive ? PORTABLE_VERSION_SIZES : PORTABLE_VERSION;
         m.number = s->plan.number;
         m.time_usec = now_real_usec();
-        m.block_bytes = s->plan.options.block_bytes;
+        m.block_bytes = s->now.block_bytes;
         m.big_endian = s->plan.big_endian;
         if (s->increment) {
                 m.previous = s->plan.newest;

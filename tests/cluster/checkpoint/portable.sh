@@ -114,10 +114,10 @@ grep -q '^5: .* f$' <<<"$types" || fail "$types"
 as alice n1 rmctl show-portable types.saved 1 >"$work/show" || fail "show: $(<"$work/show")"
 grep -Eq '^points +3 x float32 +block +6 ' "$work/show" || fail "show: $(<"$work/show")"
 
-# Under rmd, without a change.
+# Under rmd, without a change, with blocks of sizes of their own after some of one size. What follows looks at these.
 as alice n1 rm -rf rmrt-checkpoints
 openmpi 6 1000 0 1000
-run managed n1 -n 4 ./stencil 3000 0 700
+run managed n1 -n 4 env RMRT_BLOCK=adaptive ./stencil 3000 0 100
 ended_well managed heat
 grep -q 'goes on after 1000 steps' "$work/managed.out" || fail "under rmd it begins anew"
 same "the result under rmd" "$(grep heat "$work/managed.out")" "$want"

@@ -45,7 +45,10 @@ static void read_blocks(struct rank_reader *reader, const Portable__Manifest *m)
                 const struct rank_block *blocks = rank_reader_blocks(reader, i, &n);
 
                 for (size_t k = 0; k < n; k++) {
-                        if (rank_reader_find(reader, i, blocks[k].number) != &blocks[k])
+                        uint64_t end;
+
+                        if (rank_reader_find(reader, i, blocks[k].from, &end) != &blocks[k] ||
+                            end != blocks[k].from + blocks[k].bytes)
                                 abort();
                         (void) rank_reader_get(reader, i, &blocks[k], block, NULL);
                 }

@@ -12,9 +12,9 @@
 
 #define COUNT 700
 
-static int file_write(const char *path, const double *cells, int zstd_level, bool increment) {
+static int file_write(const char *path, const double *cells, int zstd_level, bool increment, bool sizes) {
         int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-        struct rank_writer *w = fd < 0 ? NULL : rank_writer_create(fd, 1, zstd_level);
+        struct rank_writer *w = fd < 0 ? NULL : rank_writer_create(fd, 1, sizes ? 0 : 512, zstd_level);
         uint8_t hash[PORTABLE_DIGEST_BYTES], digest[PORTABLE_DIGEST_BYTES];
         uint64_t size_bytes;
         int r = w ? 0 : -EIO;
@@ -24,7 +24,7 @@ static int file_write(const char *path, const double *cells, int zstd_level, boo
                 uint32_t n = left < 512 ? (uint32_t) left : 512;
 
                 portable_digest((const char *) cells + block * 512, n, hash);
-                r = rank_writer_put(w, 0, block, (const char *) cells + block * 512, n, hash, NULL);
+                r = rank_writer_put(w, 0, block * 512, (const char *) cells + block * 512, n, hash, NULL);
         }
         if (r == 0)
                 r = rank_writer_end(w, &size_bytes, digest, NULL);
@@ -33,7 +33,7 @@ static int file_write(const char *path, const double *cells, int zstd_level, boo
 }
 
 /* The message alone; the target makes frame and digest. */
-static uint8_t *manifest_make(bool increment, size_t *ret_size) {
+static uint8_t *manifest_make(bool increment, bool sizes, size_t *ret_size) {
         static uint8_t digest[PORTABLE_DIGEST_BYTES];
         uint64_t count = COUNT;
         Portable__Array array = PORTABLE__ARRAY__INIT, *arrays = &array;
@@ -49,7 +49,7 @@ static uint8_t *manifest_make(bool increment, size_t *ret_size) {
         array.counts = &count;
         array.n_counts = 1;
         file.digest = (ProtobufCBinaryData) { .data = digest, .len = sizeof(digest) };
-        m.version = PORTABLE_VERSION;
+        m.version = sizes ? PORTABLE_VERSION_SIZES : PORTABLE_VERSION;
         m.number = 2;
         m.previous = increment;
         if (increment)
@@ -63,11 +63,11 @@ static uint8_t *manifest_make(bool increment, size_t *ret_size) {
         return data;
 }
 
-static int seed_write(const char *directory, const char *name, const double *cells, int zstd_level, bool increment) {
+static int seed_write(const char *directory, const char *name, const double *cells, int zstd_level, bool increment, bool sizes) {
         cleanup_free char *path = xasprintf("%s/%s", directory, name), *file = NULL, *seed = NULL;
         size_t n_manifest = 0, n_file = 0;
-        cleanup_free uint8_t *manifest = manifest_make(increment, &n_manifest);
-        int r = file_write(path, cells, zstd_level, increment);
+        cleanup_free uint8_t *manifest = manifest_make(increment, sizes, &n_manifest);
+        int r = file_write(path, cells, zstd_level, increment, sizes);
 
         if (r == 0)
                 r = read_file(path, 1 << 20, &file, &n_file);
@@ -91,11 +91,13 @@ int main(int argc, char **argv) {
         }
         for (int i = 0; i < COUNT; i++)
                 cells[i] = i;
-        r = seed_write(argv[1], "full", cells, 0, false);
+        r = seed_write(argv[1], "full", cells, 0, false, false);
         if (r == 0)
-                r = seed_write(argv[1], "compressed", cells, 3, false);
+                r = seed_write(argv[1], "compressed", cells, 3, false, false);
         if (r == 0)
-                r = seed_write(argv[1], "increment", cells, 0, true);
+                r = seed_write(argv[1], "increment", cells, 0, true, false);
+        if (r == 0)
+                r = seed_write(argv[1], "sizes", cells, 0, true, true);
         if (r < 0)
                 (void) fprintf(stderr, "make_portable_seeds: cannot write to %s\n", argv[1]);
         return r < 0 ? 1 : 0;

@@ -207,6 +207,139 @@ static void test_block_sizes(void **state) {
         program_destroy(p);
 }
 
+static uint32_t version_of(uint64_t number) {
+        int dir = folder_open(directory, false, NULL);
+        Portable__Manifest *m = NULL;
+        uint32_t version;
+
+        assert_int_equal(folder_read_manifest(dir, number, &m, NULL, NULL), 0);
+        version = m->version;
+        portable__manifest__free_unpacked(m, NULL);
+        (void) close(dir);
+        return version;
+}
+
+static void no_damage(void *ctx, const struct rm_error *err) {
+        fail_msg("%s", err->text);
+}
+
+static void no_progress(void *ctx, size_t done, size_t total) {
+}
+
+/* Each checkpoint is the step that it was made in, also where blocks of later ones cover parts of earlier ones' only. */
+static void all_are_restored(int size, bool same, uint64_t newest) {
+        const struct offline_watch watch = { no_damage, no_progress, NULL };
+        int dir = folder_open(directory, false, NULL);
+
+        for (uint64_t number = newest; number >= 1; number--) {
+                cleanup_free char *path = path_of(number, "manifest");
+                struct program *p = program_create(size);
+
+                assert_int_equal(offline_verify(dir, number, &watch), 0);
+                assert_int_equal(program_restore(p, directory), same ? RMRT_RESTORED_ALL : RMRT_RESTORED_SHARED);
+                assert_int_equal(program_step(p, same), number);
+                program_destroy(p);
+                assert_int_equal(unlink(path), 0);
+        }
+        (void) close(dir);
+}
+
+/* Increments of adaptive blocks are smaller than those of 16 KiB, and become smaller still; what is restored is the same, on as many ranks or others. */
+static void test_adaptive(void **state) {
+        struct program *p = program_create(4);
+        off_t fixed, first;
+
+        assert_int_equal(setenv("RMRT_KEEP", "30", 1), 0);
+        assert_int_equal(setenv("RMRT_FULL_EVERY", "12", 1), 0);
+        save_steps(p, 1, 2);
+        fixed = bytes_of(2, "rank-1");
+        assert_int_equal(setenv("RMRT_BLOCK", "adaptive", 1), 0);
+        save_steps(p, 3, 20);
+        assert_int_equal(version_of(2), PORTABLE_VERSION);
+        assert_int_equal(version_of(3), PORTABLE_VERSION_SIZES);
+        first = bytes_of(4, "rank-1");
+        assert_true(first < fixed);
+        assert_true(bytes_of(14, "rank-1") < first);
+        /* The full one after them knows the sizes, and so does what follows. */
+        assert_true(bytes_of(15, "rank-1") > bytes_of(1, "rank-1") / 2);
+        assert_true(bytes_of(16, "rank-1") < first);
+        program_destroy(p);
+        all_are_restored(3, false, 20);
+}
+
+static void test_adaptive_compressed(void **state) {
+        struct program *p = program_create(2);
+
+        assert_int_equal(setenv("RMRT_KEEP", "30", 1), 0);
+        assert_int_equal(setenv("RMRT_BLOCK", "adaptive", 1), 0);
+        assert_int_equal(setenv("RMRT_ZSTD", "3", 1), 0);
+        save_steps(p, 1, 6);
+        program_destroy(p);
+        all_are_restored(2, true, 6);
+}
+
+/* A save that fails leaves the table as it was: what had changed is written by the next one. */
+static void test_adaptive_failure(void **state) {
+        struct program *p = program_create(2);
+        cleanup_free char *nowhere = xasprintf("%s/file", directory);
+
+        assert_int_equal(setenv("RMRT_KEEP", "30", 1), 0);
+        assert_int_equal(setenv("RMRT_BLOCK", "adaptive", 1), 0);
+        save_steps(p, 1, 3);
+        assert_int_equal(write_file_atomic(nowhere, "", 0, 0600, false), 0);
+        program_compute(p, 4);
+        assert_true(program_save(p, nowhere) < 0);
+        assert_int_equal(unlink(nowhere), 0);
+        assert_int_equal(program_save(p, directory), 0);
+        assert_true(bytes_of(4, "rank-0") < bytes_of(1, "rank-0"));
+        program_destroy(p);
+        all_are_restored(2, true, 4);
+}
+
+/* Whatever it is that all ranks decide for, they do so together, and what they have saved is restored. */
+static void test_auto(void **state) {
+        struct program *p = program_create(4);
+
+        assert_int_equal(setenv("RMRT_KEEP", "30", 1), 0);
+        assert_int_equal(setenv("RMRT_BLOCK", "auto", 1), 0);
+        save_steps(p, 1, 24);
+        for (int i = 0; i < 4; i++) {
+                assert_int_equal(p->ranks[i].saved.chosen, p->ranks[0].saved.chosen);
+                assert_true(p->ranks[i].saved.chosen != OPTIONS_BLOCKS_AUTO);
+                assert_int_equal(p->ranks[i].saved.adaptive, p->ranks[i].saved.chosen == OPTIONS_BLOCKS_ADAPTIVE);
+        }
+        assert_int_equal(version_of(1), PORTABLE_VERSION);
+        assert_int_equal(version_of(24), p->ranks[0].saved.adaptive ? PORTABLE_VERSION_SIZES : PORTABLE_VERSION);
+        /* The user says otherwise. */
+        assert_int_equal(setenv("RMRT_BLOCK", p->ranks[0].saved.adaptive ? "16K" : "adaptive", 1), 0);
+        save_steps(p, 25, 26);
+        assert_int_equal(version_of(26), p->ranks[0].saved.adaptive ? PORTABLE_VERSION_SIZES : PORTABLE_VERSION);
+        program_destroy(p);
+        all_are_restored(4, true, 26);
+}
+
+/* Of what was measured: the slower the storage, the more the bytes count. */
+static void test_auto_costs(void **state) {
+        struct changes_trial trial = { .saves = CHANGES_TRIAL_SAVES,
+                                       .fixed_bytes = 30000000,
+                                       .fixed_nsec = 20000000,
+                                       .adaptive_bytes = 10000000,
+                                       .adaptive_nsec = 40000000,
+                                       .written_bytes = 100000000,
+                                       .write_nsec = 1000000000 };
+        double fixed, adaptive;
+
+        assert_true(changes_costs(&trial, &fixed, &adaptive));
+        assert_true(fixed > 0.3199 && fixed < 0.3201 && adaptive > 0.1399 && adaptive < 0.1401);
+        trial.write_nsec = 10000000; /* 10 GB/s */
+        assert_true(changes_costs(&trial, &fixed, &adaptive));
+        assert_true(fixed < adaptive);
+        trial.saves--;
+        assert_false(changes_costs(&trial, &fixed, &adaptive));
+        trial = (struct changes_trial) { .saves = CHANGES_TRIAL_SAVES }; /* all were full ones */
+        assert_false(changes_costs(&trial, &fixed, &adaptive));
+}
+
 /* ---- what is refused ---- */
 
 static void refused(struct program *p, const char *text) {
@@ -255,7 +388,7 @@ static void test_options(void **state) {
         assert_int_equal(unsetenv("RMRT_KEEP"), 0);
         assert_int_equal(setenv("RMRT_BLOCK", "511", 1), 0);
         assert_int_equal(program_save(p, directory), -EINVAL);
-        assert_string_equal(program_error(p), "on rank 0: RMRT_BLOCK: '511' is no size from 512 to 16M");
+        assert_string_equal(program_error(p), "on rank 0: RMRT_BLOCK: '511' is no size from 512 to 16M, nor adaptive or auto");
         program_destroy(p);
 }
 
@@ -332,14 +465,6 @@ static void test_folder_not_shared(void **state) {
 
 /* ---- offline ---- */
 
-static void no_damage(void *ctx, const struct rm_error *err) {
-        fail_msg("%s", err->text);
-}
-
-static void no_progress(void *ctx, size_t done, size_t total) {
-        assert_true(done <= total);
-}
-
 static void test_merge(void **state) {
         const struct offline_watch watch = { no_damage, no_progress, NULL };
         struct offline_merge merge = { 5, host_is_big_endian(), 0 };
@@ -360,6 +485,12 @@ static void test_merge(void **state) {
         assert_int_equal(program_restore(p, directory), RMRT_RESTORED_SHARED);
         assert_int_equal(program_step(p, false), 5);
         program_destroy(p);
+}
+
+/* What comes out of adaptive blocks is a full checkpoint with blocks of one size. */
+static void test_merge_adaptive(void **state) {
+        assert_int_equal(setenv("RMRT_BLOCK", "adaptive", 1), 0);
+        test_merge(state);
 }
 
 /* As a processor of the other byte order would have written it. */
@@ -406,12 +537,18 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_keep, begin, end),
                 cmocka_unit_test_setup_teardown(test_compressed, begin, end),
                 cmocka_unit_test_setup_teardown(test_block_sizes, begin, end),
+                cmocka_unit_test_setup_teardown(test_adaptive, begin, end),
+                cmocka_unit_test_setup_teardown(test_adaptive_compressed, begin, end),
+                cmocka_unit_test_setup_teardown(test_adaptive_failure, begin, end),
+                cmocka_unit_test_setup_teardown(test_auto, begin, end),
+                cmocka_unit_test(test_auto_costs),
                 cmocka_unit_test_setup_teardown(test_other_arrays, begin, end),
                 cmocka_unit_test_setup_teardown(test_options, begin, end),
                 cmocka_unit_test_setup_teardown(test_full_disk, begin, end),
                 cmocka_unit_test_setup_teardown(test_no_manifest, begin, end),
                 cmocka_unit_test_setup_teardown(test_folder_not_shared, begin, end),
                 cmocka_unit_test_setup_teardown(test_merge, begin, end),
+                cmocka_unit_test_setup_teardown(test_merge_adaptive, begin, end),
                 cmocka_unit_test_setup_teardown(test_byte_order, begin, end),
         };
 

@@ -43,8 +43,13 @@ static int begin_compressed(void **state) {
         return setenv("RMRT_ZSTD", "3", 1) < 0 ? -1 : begin(state);
 }
 
+static int begin_adaptive(void **state) {
+        return setenv("RMRT_BLOCK", "adaptive", 1) < 0 ? -1 : begin(state);
+}
+
 static int end(void **state) {
         (void) unsetenv("RMRT_ZSTD");
+        (void) unsetenv("RMRT_BLOCK");
         program_destroy(*state);
         return remove_tree(directory);
 }
@@ -160,6 +165,14 @@ static void test_block_is_named(void **state) {
         damaged(*state, 4, "checkpoint 4: rank 1: block 2 of array 'cells' is damaged: it has another hash", 3);
 }
 
+static void test_adaptive_block_is_named(void **state) {
+        cleanup_free char *path = xasprintf("%s/rmrt-4.rank-1", directory);
+
+        flip(path, 8 + 7, 0);
+        verify_names(4, "checkpoint 4: rank 1: the block at byte ");
+        damaged(*state, 4, " of array 'cells' is damaged: it has another hash", 3);
+}
+
 /* Where the first block that zstd has made begins. */
 static off_t packed_offset(const char *path) {
         cleanup_free char *data = NULL;
@@ -264,6 +277,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_bits, begin, end),
                 { "test_bits_compressed", test_bits, begin_compressed, end, NULL },
+                { "test_bits_adaptive", test_bits, begin_adaptive, end, NULL },
+                { "test_cut_off_adaptive", test_cut_off, begin_adaptive, end, NULL },
+                cmocka_unit_test_setup_teardown(test_adaptive_block_is_named, begin_adaptive, end),
                 cmocka_unit_test_setup_teardown(test_bit_without_effect, begin_compressed, end),
                 cmocka_unit_test_setup_teardown(test_block_is_named, begin, end),
                 cmocka_unit_test_setup_teardown(test_cut_off, begin, end),

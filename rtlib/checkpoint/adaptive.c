@@ -1,20 +1,29 @@
-#include "bench/rtlib/adaptive.h"
+#include "rtlib/checkpoint/adaptive.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/util.h"
 
-void adaptive_init(struct adaptive *a, uint64_t bytes, size_t n_max) {
-        uint64_t block = (bytes + n_max - 1) / n_max;
+void adaptive_init(struct adaptive *a, uint64_t bytes, size_t n_max, uint64_t least_bytes, uint64_t most_bytes) {
+        size_t n_least = (size_t) ((bytes + most_bytes - 1) / most_bytes);
+        uint64_t block;
 
-        block = block < ADAPTIVE_BLOCK_MIN_BYTES ? ADAPTIVE_BLOCK_MIN_BYTES : block;
-        a->blocks = xcalloc(n_max, sizeof(*a->blocks));
-        a->n_max = n_max;
-        for (a->n = 0; bytes > 0; a->n++) {
+        n_max = n_max > n_least ? n_max : n_least;
+        block = n_max > 0 ? (bytes + n_max - 1) / n_max : 0;
+        block = block < least_bytes ? least_bytes : block;
+        *a = (struct adaptive) { .n_max = n_max, .least_bytes = least_bytes, .most_bytes = most_bytes };
+        a->blocks = xcalloc(n_max + 1, sizeof(*a->blocks));
+        for (; bytes > 0; a->n++) {
                 a->blocks[a->n].bytes = bytes < block ? bytes : block;
                 bytes -= a->blocks[a->n].bytes;
         }
+}
+
+void adaptive_copy(const struct adaptive *a, struct adaptive *ret) {
+        *ret = *a;
+        ret->blocks = xcalloc(a->n_max + 1, sizeof(*ret->blocks));
+        memcpy(ret->blocks, a->blocks, a->n * sizeof(*ret->blocks));
 }
 
 void adaptive_finish(struct adaptive *a) {
@@ -23,7 +32,7 @@ void adaptive_finish(struct adaptive *a) {
 }
 
 /* The age is that of a block which has not changed, so one that has begins anew. */
-static void look(struct adaptive *a, const uint8_t *memory, adaptive_hash hash) {
+void adaptive_look(struct adaptive *a, const uint8_t *memory, adaptive_hash hash) {
         for (size_t i = 0; i < a->n; memory += a->blocks[i++].bytes) {
                 struct adaptive_block *b = &a->blocks[i];
                 uint8_t now[ADAPTIVE_HASH_BYTES];
@@ -36,12 +45,13 @@ static void look(struct adaptive *a, const uint8_t *memory, adaptive_hash hash) 
         }
 }
 
-static uint64_t sections(const struct adaptive *a, size_t *ret_sections) {
+uint64_t adaptive_dirty(const struct adaptive *a, size_t *ret_sections, size_t *ret_blocks) {
         uint64_t bytes = 0;
 
-        *ret_sections = 0;
+        *ret_sections = *ret_blocks = 0;
         for (size_t i = 0; i < a->n; i++) {
                 bytes += a->blocks[i].dirty ? a->blocks[i].bytes : 0;
+                *ret_blocks += a->blocks[i].dirty;
                 *ret_sections += a->blocks[i].dirty && (i == 0 || !a->blocks[i - 1].dirty);
         }
         return bytes;
@@ -55,7 +65,8 @@ static void merge(struct adaptive *a) {
                 const struct adaptive_block *next = &a->blocks[i + 1];
 
                 a->blocks[n] = a->blocks[i];
-                if (i + 1 == a->n || a->blocks[i].dirty || next->dirty || a->blocks[i].age != next->age)
+                if (i + 1 == a->n || a->blocks[i].dirty || next->dirty || a->blocks[i].age != next->age ||
+                    a->blocks[i].bytes + next->bytes > a->most_bytes)
                         continue;
                 a->blocks[n].bytes += next->bytes;
                 a->blocks[n].stale = true;
@@ -76,7 +87,7 @@ static size_t choose(struct adaptive *a) {
         size_t n = 0, n_split = 0;
 
         for (size_t i = 0; i < a->n; i++)
-                if (a->blocks[i].dirty && a->blocks[i].bytes >= 2 * ADAPTIVE_BLOCK_MIN_BYTES)
+                if (a->blocks[i].dirty && a->blocks[i].bytes >= 2 * a->least_bytes)
                         dirty[n++] = &a->blocks[i];
         qsort(dirty, n, sizeof(struct adaptive_block *), largest_first);
         for (; n_split < n && a->n + n_split < a->n_max; n_split++)
@@ -107,13 +118,8 @@ static void hash_stale(struct adaptive *a, const uint8_t *memory, adaptive_hash 
                         hash(memory, a->blocks[i].bytes, a->blocks[i].hash);
 }
 
-uint64_t adaptive_checkpoint(struct adaptive *a, const uint8_t *memory, adaptive_hash hash, size_t *ret_sections) {
-        uint64_t bytes;
-
-        look(a, memory, hash);
-        bytes = sections(a, ret_sections);
+void adaptive_adapt(struct adaptive *a, const uint8_t *memory, adaptive_hash hash) {
         merge(a);
         split(a);
         hash_stale(a, memory, hash);
-        return bytes;
 }
