@@ -129,7 +129,8 @@ static struct pm_scan_arg scan_argument(enum scan scan, const struct map *map) {
 
 /* ---- can it be done at all ---- */
 
-/* In the child: is a protected page written, as far as the kernel says, once it has been moved? */
+/* In the child: is a protected page written, as far as the kernel says, once it has been moved? It is asked as a round does, which registers
+ * each mapping before: from 2026 on kernels say "written" only of registered ones. A kernel that has kept the protection (CVE-2025-21696) says so of neither. */
 static int try_move(void) {
         struct map page = { .kind = MAP_KIND_LAZY };
         struct page_region region;
@@ -156,8 +157,11 @@ static int try_move(void) {
                         return EOPNOTSUPP;
                 if (i == 1 && mremap(from, PAGES_PAGE_BYTES, PAGES_PAGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to)
                         return errno;
-                if (i == 1)
-                        page = (struct map) { page.end, page.end + PAGES_PAGE_BYTES, MAP_KIND_LAZY };
+                if (i != 1)
+                        continue;
+                page = (struct map) { page.end, page.end + PAGES_PAGE_BYTES, MAP_KIND_LAZY };
+                if (uffd_register(uffd, page.start, page.end) < 0)
+                        return EOPNOTSUPP;
         }
         return 0;
 }
@@ -178,7 +182,7 @@ int track_supported(struct rm_error *err) {
         if (WEXITSTATUS(status) == EOPNOTSUPP)
                 return error_set(err, -EOPNOTSUPP,
                                  "this kernel cannot track written pages (asynchronous write protection, Linux 6.7, with "
-                                 "the correction of mremap in 6.12.11 or 6.13)");
+                                 "the correction of mremap, CVE-2025-21696, in 6.12.11 or 6.13)");
         return WEXITSTATUS(status) == 0 ? 0 : error_sys(err, -WEXITSTATUS(status), "track pages");
 }
 
