@@ -153,6 +153,12 @@ static void on_message(void *userdata, const char *node, const Rm__PeerMessage *
         case RM__PEER_MESSAGE__BODY_AGENT_KILL:
                 runner_agent_kill(rmd->runner, message->agent_kill);
                 break;
+        case RM__PEER_MESSAGE__BODY_RANKS_END:
+                runner_ranks_end(rmd->runner, message->ranks_end);
+                break;
+        case RM__PEER_MESSAGE__BODY_RANKS_ENDED:
+                runner_ranks_ended(rmd->runner, message->ranks_ended);
+                break;
         case RM__PEER_MESSAGE__BODY_TRAFFIC:
                 leader_on_traffic(rmd->leader, message->traffic);
                 break;

@@ -220,6 +220,7 @@ struct capsule_status {
         enum capsule_phase phase;
         bool cut; /* nothing gets in or out */
         bool fenced; /* it has no lease, and so the payload stands still, cut off */
+        uint32_t ending; /* the signal that capsule_end_ranks() gave last; 0: none */
         bool stdin_closed;
         uint64_t stdin_offset; /* bytes the payload's stdin FIFO has taken */
         uint64_t output_end[3]; /* [CAPSULE_STDOUT], [CAPSULE_STDERR] */
@@ -261,6 +262,10 @@ int capsule_run(struct capsule *capsule, const struct capsule_command *command, 
 
 /* To the payload's root, or with `all` to every process of the payload. */
 int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn done, void *arg);
+
+/* The ranks in it get the signal. Done when all of them have ended, or `wait_usec` after the first such request; what has ended mpirun hears of only
+ * when it ends the job itself. The capsule cannot be frozen any more: -EBUSY if it is already. In the head, which has no ranks, that is all. */
+int capsule_end_ranks(struct capsule *capsule, int signo, uint64_t wait_usec, capsule_done_fn done, void *arg);
 
 /* Stops all processes (cgroup freezer). Done when they stand still; -ETIMEDOUT (and thawed again) after 5 s. */
 int capsule_freeze(struct capsule *capsule, capsule_done_fn done, void *arg);

@@ -94,6 +94,7 @@ static void take_status(struct capsule *capsule, const Capsule__Status *s) {
         status->phase = (enum capsule_phase) s->phase;
         status->cut = s->cut;
         status->fenced = s->fenced;
+        status->ending = s->ending;
         status->stdin_closed = s->stdin_closed;
         status->stdin_offset = s->stdin_offset;
         for (size_t i = 0; i < 2 && s->n_output_begin == 2 && s->n_output_end == 2; i++) {

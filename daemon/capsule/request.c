@@ -97,6 +97,17 @@ int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn
         return submit(capsule, &request, done, arg);
 }
 
+int capsule_end_ranks(struct capsule *capsule, int signo, uint64_t wait_usec, capsule_done_fn done, void *arg) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+        Capsule__EndRanks end_ranks = CAPSULE__END_RANKS__INIT;
+
+        end_ranks.signo = signo;
+        end_ranks.wait_usec = wait_usec;
+        request.op_case = CAPSULE__REQUEST__OP_END_RANKS;
+        request.end_ranks = &end_ranks;
+        return submit(capsule, &request, done, arg);
+}
+
 int capsule_freeze(struct capsule *capsule, capsule_done_fn done, void *arg) {
         return submit_plain(capsule, CAPSULE__REQUEST__OP_FREEZE, done, arg);
 }

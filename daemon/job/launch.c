@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -366,4 +367,32 @@ int launch_exit_code(int wait_status) {
         if (WIFEXITED(wait_status))
                 return WEXITSTATUS(wait_status);
         return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : 255;
+}
+
+uint32_t launch_signal_for_ranks(uint32_t signo) {
+        switch (signo) {
+        case SIGINT:
+        case SIGHUP:
+        case SIGQUIT:
+        case SIGPIPE:
+                return SIGTERM; /* as mpirun does */
+        default:
+                return signo;
+        }
+}
+
+uint32_t launch_signal_for_mpirun(uint32_t signo) {
+        switch (signo) {
+        case SIGINT:
+        case SIGHUP:
+        case SIGQUIT:
+        case SIGKILL:
+                return signo;
+        default:
+                return SIGTERM; /* it would pass others on, or end without its daemons */
+        }
+}
+
+bool launch_signal_ends_job(uint32_t signo) {
+        return signo == SIGINT || signo == SIGTERM || signo == SIGHUP || signo == SIGQUIT;
 }

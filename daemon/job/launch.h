@@ -80,6 +80,13 @@ char *launch_hostfile(const Rm__Job *job);
 #define LAUNCH_FT "/run/rmd-ft.so"
 #define LAUNCH_FT_NAME "librmrt-ft.so" /* beside rmd's other programs */
 
+/* Of a job that is to end by `signo`: what its ranks get first, and mpirun afterwards. mpirun ends by some signals, after which its ranks get SIGTERM; others it
+ * passes on to them. */
+uint32_t launch_signal_for_ranks(uint32_t signo);
+uint32_t launch_signal_for_mpirun(uint32_t signo);
+/* mpirun ends its job when it gets it. */
+bool launch_signal_ends_job(uint32_t signo);
+
 /* Exit code a shell would see, of a status as of waitpid(2). */
 int launch_exit_code(int wait_status);
 

@@ -71,6 +71,7 @@ static void remove_resident(struct runner *runner, struct resident *resident) {
         free(resident->agent);
         free(resident->waiting_line);
         free(resident->cores);
+        free(resident->ranks_ended);
         free(resident);
 }
 
@@ -293,22 +294,26 @@ int runner_make_rehearsal(struct runner *runner, const Rm__Job *job, int32_t ind
 
 /* ---- proposals about one capsule ---- */
 
-struct report {
-        struct runner *runner;
-        uint64_t job;
-        int32_t index;
-        uint64_t incarnation;
-};
+struct capsule_report *runner_report(struct runner *runner, const struct resident *resident) {
+        struct capsule_report *report = xcalloc(1, sizeof(*report));
+
+        *report = (struct capsule_report) { runner, resident->job, resident->index, resident->incarnation };
+        return report;
+}
+
+struct resident *runner_reported(const struct capsule_report *report) {
+        return runner_copy(report->runner, report->job, report->index, report->incarnation);
+}
 
 static void on_reported(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
-        struct report *report = userdata;
+        struct capsule_report *report = userdata;
         struct resident *resident;
 
         if (code == -ECANCELED) {
                 free(report);
                 return; /* rmd ends, and the runner is gone */
         }
-        resident = runner_copy(report->runner, report->job, report->index, report->incarnation);
+        resident = runner_reported(report);
         if (resident)
                 resident->reporting = false;
         if (code < 0)
@@ -317,14 +322,10 @@ static void on_reported(void *userdata, int code, const char *text, uint64_t ind
 }
 
 void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command) {
-        struct report *report;
-
         if (resident->reporting)
                 return;
         resident->reporting = true;
-        report = xcalloc(1, sizeof(*report));
-        *report = (struct report) { runner, resident->job, resident->index, resident->incarnation };
-        cluster_propose(runner->rmd->cluster, command, on_reported, report);
+        cluster_propose(runner->rmd->cluster, command, on_reported, runner_report(runner, resident));
 }
 
 static void report_ready(struct runner *runner, struct resident *resident) {
@@ -339,7 +340,7 @@ static void report_placed(struct runner *runner, struct resident *resident, cons
                 report_ready(runner, resident);
 }
 
-static void report_exit(struct runner *runner, struct resident *resident, int exit_code, const char *reason,
+void runner_report_exit(struct runner *runner, struct resident *resident, int exit_code, const char *reason,
                         Rm__JobState final_state) {
         struct command c;
 
@@ -379,7 +380,7 @@ static void restart_or_end(struct runner *runner, struct resident *resident, con
                 runner_propose(runner, resident,
                                command_job_restart(&c, job->id, job->attempt + 1, self_of(runner), reason, false));
         else
-                report_exit(runner, resident, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
+                runner_report_exit(runner, resident, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
 }
 
 /* Of a job that runs. A node that was started anew has lost its capsules as one that is down has. */
@@ -419,14 +420,14 @@ static const char *advice(const struct runner *runner, uint64_t id) {
 }
 
 static void on_head_launched(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct report *report = arg;
+        struct capsule_report *report = arg;
         struct resident *head;
 
         if (error == -ECANCELED) {
                 free(report);
                 return; /* rmd may be about to end, and the runner be gone */
         }
-        head = runner_copy(report->runner, report->job, report->index, report->incarnation);
+        head = runner_reported(report);
         if (head && error == -ETIME) {
                 head->launching = false; /* again when the lease is renewed */
         } else if (head && error < 0) {
@@ -465,7 +466,7 @@ static Rm__JobSpec *head_spec(struct runner *runner, struct resident *head, cons
         int r = bodies_get(runner->rmd->bodies, job, &spec, &err);
 
         if (r < 0 && r != -EAGAIN)
-                report_exit(runner, head, 255, error_text(&err), RM__JOB_STATE__JOB_FAILED);
+                runner_report_exit(runner, head, 255, error_text(&err), RM__JOB_STATE__JOB_FAILED);
         if (r == -EAGAIN)
                 runner_retry(runner);
         return spec;
@@ -474,7 +475,7 @@ static Rm__JobSpec *head_spec(struct runner *runner, struct resident *head, cons
 static void launch_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
         Rm__JobSpec *spec = head_spec(runner, head, job);
         struct launch_command command;
-        struct report *report;
+        struct capsule_report *report;
         int r;
 
         if (!spec)
@@ -486,8 +487,7 @@ static void launch_head(struct runner *runner, struct resident *head, const Rm__
         if (r < 0)
                 log_warn("job %" PRIu64 ": cannot copy rm-agent into the head: %s", job->id, strerror(-r));
         head->launching = true;
-        report = xcalloc(1, sizeof(*report));
-        *report = (struct report) { runner, job->id, STATE_HEAD, head->incarnation };
+        report = runner_report(runner, head);
         launch_head_command(&command, job, spec);
         r = capsule_run(head->capsule, &command.command, on_head_launched, report);
         launch_command_finish(&command);
@@ -508,12 +508,12 @@ static bool all_ready(const Rm__Job *job) {
 
 /* Nothing that is frozen, for a move or a checkpoint, takes a signal: what would take it may go on elsewhere. */
 static void on_signalled(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct report *report = arg;
+        struct capsule_report *report = arg;
         struct resident *resident;
 
         (void) capsule;
         (void) text;
-        resident = error == -EBUSY ? runner_copy(report->runner, report->job, report->index, report->incarnation) : NULL;
+        resident = error == -EBUSY ? runner_reported(report) : NULL;
         if (resident && resident->signalled != SIGKILL) {
                 resident->signalled = 0; /* it is sent again */
                 runner_retry(report->runner);
@@ -522,36 +522,11 @@ static void on_signalled(struct capsule *capsule, int error, const char *text, v
 }
 
 void runner_signal(struct runner *runner, struct resident *resident, uint32_t signo) {
-        struct report *report = xcalloc(1, sizeof(*report));
+        struct capsule_report *report = runner_report(runner, resident);
 
-        *report = (struct report) { runner, resident->job, resident->index, resident->incarnation };
         resident->signalled = signo;
         if (capsule_signal(resident->capsule, (int) signo, false, on_signalled, report) < 0)
                 free(report);
-}
-
-/* What is back from a checkpoint stands still until the job runs, which one that is cancelled never does: it takes no signal. */
-static bool has_not_begun(const struct resident *head, const Rm__Job *job) {
-        bool launched = head->launching || capsule_phase(head->capsule) != CAPSULE_EMPTY;
-
-        return !launched || (head->restored && job->state == RM__JOB_STATE__JOB_STARTING);
-}
-
-static void cancel_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
-        uint64_t now = now_usec();
-
-        if (has_not_begun(head, job)) {
-                report_exit(runner, head, 128 + (int) job->cancel_signal, NULL, job->final_state);
-                return;
-        }
-        if (head->signalled != job->cancel_signal) {
-                head->signal_usec = now;
-                runner_signal(runner, head, job->cancel_signal);
-        } else if (job->cancel_signal == SIGKILL || now - head->signal_usec > runner->rmd->config->kill_wait_usec) {
-                /* It does not listen: the capsules go, and everything in them. */
-                report_exit(runner, head, 128 + (int) job->cancel_signal, NULL, job->final_state);
-        }
-        runner_retry(runner);
 }
 
 static void reconcile_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
@@ -562,17 +537,18 @@ static void reconcile_head(struct runner *runner, struct resident *head, const R
         } else if (head->lost) {
                 reason = head->unstarted ? xstrdup(head->lost_text)
                                          : xasprintf("mpirun is lost: %s", head->lost_text ? head->lost_text : "its capsule died");
-                report_exit(runner, head, 255, reason, RM__JOB_STATE__JOB_FAILED);
+                runner_report_exit(runner, head, 255, reason, RM__JOB_STATE__JOB_FAILED);
         } else if (job->state == RM__JOB_STATE__JOB_STARTING && !job->cancel && capsule_phase(head->capsule) > CAPSULE_EMPTY &&
                    (!job->restored_from || all_ready(job))) {
                 report_running(runner, head); /* also when it has ended since */
         } else if (head->exited) {
                 reason = ends_why_killed(runner, head);
-                report_exit(runner, head, launch_exit_code(head->wait_status), reason, RM__JOB_STATE__JOB_PENDING);
-        } else if (job->cancel) {
-                cancel_head(runner, head, job);
+                runner_report_exit(runner, head, ending_exit_code(head, job), reason, RM__JOB_STATE__JOB_PENDING);
+        } else if (ending_wanted(head, job)) {
+                ending_reconcile(runner, head, job);
         } else if (rank_loss_is_total(runner, head, job)) {
-                report_exit(runner, head, 1, "all of its ranks were lost, and mpirun did not end", RM__JOB_STATE__JOB_FAILED);
+                runner_report_exit(runner, head, 1, "all of its ranks were lost, and mpirun did not end",
+                                   RM__JOB_STATE__JOB_FAILED);
         } else if (job->state == RM__JOB_STATE__JOB_STARTING && head->ready && !head->launching && all_ready(job) &&
                    !job->restored_from) {
                 launch_head(runner, head, job); /* without a lease it is refused, and tried again when there is one */
@@ -768,8 +744,11 @@ static void drop_strays(struct runner *runner) {
 }
 
 static void reconcile(struct runner *runner) {
-        if (!cluster_synced(runner->rmd->cluster))
-                return; /* what we know may be old: start and end nothing by it */
+        if (!cluster_synced(runner->rmd->cluster)) {
+                /* What we know may be old: start and end nothing by it, but what was ended here. */
+                ending_go_on(runner);
+                return;
+        }
         runner_renew_leases(runner);
         reconcile_all_placed(runner);
         drop_strays(runner);
@@ -803,14 +782,6 @@ void runner_retry(struct runner *runner) {
 void runner_look_again(struct runner *runner) {
         if (!evtimer_pending(runner->look, NULL))
                 timer_arm(runner->look, LOOK_USEC);
-}
-
-int runner_signal_head(struct runner *runner, uint64_t job, int signo, capsule_done_fn done, void *arg) {
-        struct resident *head = runner_current(runner, job, STATE_HEAD);
-
-        if (!head || !head->ready || head->exited)
-                return -ESRCH;
-        return capsule_signal(head->capsule, signo, false, done, arg);
 }
 
 /* ---- life ---- */

@@ -63,6 +63,12 @@ struct resident {
         bool speaks_told;
         /* rank_loss.c: of a group, since when its job has ended, and what its ranks have said is awaited; of the head, since when the job has lost all ranks, and mpirun's end is; 0: it has not */
         uint64_t ranks_wait_usec;
+        /* ending.c: an order to end its ranks is under way to its PID 1, which is of an rmd that does not know it; of a group, the signal in it. */
+        bool ending_asked, ending_unknown;
+        uint32_t ending_signal;
+        /* ending.c: of the head, since when its ranks are to end; 0: they are not. By group: they have, or had the time for it. */
+        uint64_t ending_usec;
+        bool *ranks_ended;
         struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
         struct resident *next;
 };
@@ -110,6 +116,9 @@ void runner_drop(struct runner *runner, struct resident *resident, bool spool);
 void runner_agent_run(struct runner *runner, const Rm__AgentRun *run);
 void runner_agent_done(struct runner *runner, const char *node, const Rm__AgentDone *done);
 void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill);
+/* A head's node and that of a group, about the end of its ranks. */
+void runner_ranks_end(struct runner *runner, const Rm__RanksEnd *order);
+void runner_ranks_ended(struct runner *runner, const Rm__RanksEnded *answer);
 /* Keep the connections to groups whose daemons heads here wait for: if their rmd is started again, they are to be asked again. */
 void runner_keep_peers(struct runner *runner);
 void runner_peer_connected(struct runner *runner, const char *node);
@@ -117,7 +126,7 @@ void runner_peer_connected(struct runner *runner, const char *node);
 /* Reports what memory there is on this node, and what its groups take, soon and not at its next time. */
 void runner_report_memory(struct runner *runner);
 
-/* A signal from the job's front end, to mpirun. -ESRCH when the head does not run here; `done` gets -EBUSY while it is frozen. */
+/* A signal from the job's front end, to mpirun; one that ends the job first to its ranks. -ESRCH when the head does not run here; `done` gets -EBUSY while it is frozen. */
 int runner_signal_head(struct runner *runner, uint64_t job, int signo, capsule_done_fn done, void *arg);
 
 #endif

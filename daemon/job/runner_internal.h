@@ -64,6 +64,33 @@ bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job
 /* Copies `program` (rm-agent) from rmd's own directory to `path` in a capsule in which nothing has run yet. 0 or negative errno. */
 int runner_copy_program(const struct resident *resident, const char *program, const char *path);
 
+/* Names a resident in an answer that comes later; malloc'ed. */
+struct capsule_report {
+        struct runner *runner;
+        uint64_t job;
+        int32_t index;
+        uint64_t incarnation;
+};
+struct capsule_report *runner_report(struct runner *runner, const struct resident *resident);
+/* NULL: it is no more. Not after -ECANCELED, when the runner may be gone. */
+struct resident *runner_reported(const struct capsule_report *report);
+
+/* The head's: how its job has ended. `reason` NULL: it needs none; `final_state` PENDING: as the exit code says. */
+void runner_report_exit(struct runner *runner, struct resident *resident, int exit_code, const char *reason,
+                        Rm__JobState final_state);
+
+/*
+ * ending.c: a job is ended: first its ranks, then mpirun.
+ */
+/* The signal by which the job of this head is to end; 0: it is not. */
+uint32_t ending_wanted(const struct resident *head, const Rm__Job *job);
+/* Of a head that has exited: 128 and the signal by which its job was cancelled, or what mpirun returned. */
+int ending_exit_code(const struct resident *head, const Rm__Job *job);
+/* Of such a job: does what is still to be done. */
+void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Job *job);
+/* The same for all whose heads run here, also without a leader. */
+void ending_go_on(struct runner *runner);
+
 /* Sends the payload a signal that is to end it, again until it has taken it; SIGKILL only once. */
 void runner_signal(struct runner *runner, struct resident *resident, uint32_t signo);
 

@@ -32,6 +32,8 @@
                 Rm__AgentRun: RM__PEER_MESSAGE__BODY_AGENT_RUN,                                                                    \
                 Rm__AgentDone: RM__PEER_MESSAGE__BODY_AGENT_DONE,                                                                  \
                 Rm__AgentKill: RM__PEER_MESSAGE__BODY_AGENT_KILL,                                                                  \
+                Rm__RanksEnd: RM__PEER_MESSAGE__BODY_RANKS_END,                                                                    \
+                Rm__RanksEnded: RM__PEER_MESSAGE__BODY_RANKS_ENDED,                                                                \
                 Rm__MovePrepare: RM__PEER_MESSAGE__BODY_MOVE_PREPARE,                                                              \
                 Rm__MovePrepared: RM__PEER_MESSAGE__BODY_MOVE_PREPARED,                                                            \
                 Rm__MoveImageSent: RM__PEER_MESSAGE__BODY_MOVE_IMAGE_SENT,                                                         \

@@ -16,6 +16,7 @@
 #define MESSAGE_MAX_USEC 2000U
 #define MAKE_MAX_USEC 60000U
 #define FREEZE_MAX_USEC 20000U
+#define END_MAX_USEC 3000000U
 #define DUMP_MAX_USEC 200000U
 #define FILL_MAX_USEC 3000000U
 #define REMOVE_MAX_USEC 30000U
@@ -307,6 +308,23 @@ static void op_signal(struct copy *copy, const struct request *request) {
         answer(copy, request, 0, "");
 }
 
+/* Its ranks have ended some time later. */
+static void on_ranks_ended(struct copy *copy) {
+        if (!copy->dead && copy->busy && copy->current.op == OP_END_RANKS)
+                end(copy, 0, "");
+}
+
+static void op_end_ranks(struct copy *copy, const struct request *request) {
+        if (copy->status.phase != CAPSULE_RUNNING) {
+                answer(copy, request, 0, "");
+                return;
+        }
+        park_stir(copy);
+        copy->status.ending = (uint32_t) request->status;
+        tell(copy, REPORT_STATUS, 0, "");
+        begin(copy, request, draw(copy, END_MAX_USEC), on_ranks_ended);
+}
+
 static void on_frozen(struct copy *copy) {
         if (copy->dead || !copy->busy || copy->current.op != OP_FREEZE)
                 return;
@@ -324,6 +342,8 @@ static void on_frozen(struct copy *copy) {
 static void op_freeze(struct copy *copy, const struct request *request) {
         if (copy->status.phase == CAPSULE_FROZEN)
                 answer(copy, request, 0, "");
+        else if (copy->status.ending)
+                answer(copy, request, -EBUSY, "the job is being ended");
         else
                 begin(copy, request, draw(copy, FREEZE_MAX_USEC), on_frozen);
 }
@@ -500,6 +520,7 @@ static const struct {
 } operations[OPS] = {
         [OP_RUN] = { op_run, IN(EMPTY), false, true },
         [OP_SIGNAL] = { op_signal, IN(RUNNING), false, false },
+        [OP_END_RANKS] = { op_end_ranks, IN(EMPTY) | IN(RUNNING) | IN(EXITED), false, false },
         [OP_FREEZE] = { op_freeze, IN(RUNNING) | IN(FROZEN), false, false },
         [OP_THAW] = { op_open, IN(RUNNING) | IN(FROZEN), false, true },
         [OP_CUT] = { op_cut, ALWAYS, false, false },

@@ -32,6 +32,7 @@ void capsules_count(const struct capsules *c, struct capsules_counts *ret);
 enum request_op {
         OP_RUN,
         OP_SIGNAL,
+        OP_END_RANKS,
         OP_FREEZE,
         OP_THAW,
         OP_CUT,

@@ -93,6 +93,10 @@ void daemon_on_message(struct daemon *d, const char *node, const Rm__PeerMessage
                 runner_agent_done(rmd->runner, node, message->agent_done);
         else if (message->body_case == RM__PEER_MESSAGE__BODY_AGENT_KILL)
                 runner_agent_kill(rmd->runner, message->agent_kill);
+        else if (message->body_case == RM__PEER_MESSAGE__BODY_RANKS_END)
+                runner_ranks_end(rmd->runner, message->ranks_end);
+        else if (message->body_case == RM__PEER_MESSAGE__BODY_RANKS_ENDED)
+                runner_ranks_ended(rmd->runner, message->ranks_ended);
 }
 
 void daemon_on_peer(struct daemon *d, const char *node, bool connected) {

@@ -399,6 +399,14 @@ int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn
         return submit(capsule, &request, &pending);
 }
 
+int capsule_end_ranks(struct capsule *capsule, int signo, uint64_t wait_usec, capsule_done_fn done, void *arg) {
+        const struct pending pending = { .done = done, .arg = arg };
+        struct request request = { .op = OP_END_RANKS, .status = signo };
+
+        (void) wait_usec;
+        return submit(capsule, &request, &pending);
+}
+
 int capsule_freeze(struct capsule *capsule, capsule_done_fn done, void *arg) {
         return submit_op(capsule, OP_FREEZE, done, arg);
 }

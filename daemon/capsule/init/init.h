@@ -15,6 +15,7 @@ struct announce;
 struct criu;
 struct ctl;
 struct door;
+struct ending;
 struct fencing;
 struct fill;
 struct ops;
@@ -59,6 +60,7 @@ struct init {
         struct criu *criu;
         struct ctl *ctl;
         struct door *door;
+        struct ending *ending;
         struct fencing *fencing;
         struct fill *fill;
         struct ops *ops;

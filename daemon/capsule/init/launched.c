@@ -57,6 +57,35 @@ int launched_count_unknown(struct launched_process *all, size_t n, const pid_t *
         return any ? unknown : -1;
 }
 
+static bool is_below(const struct launched_process *all, size_t n, const struct launched_process *process, pid_t root) {
+        for (size_t steps = 0; process && steps < n; steps++) {
+                if (process->pid == root || process->parent == root)
+                        return true;
+                process = find(all, n, process->parent);
+        }
+        return false;
+}
+
+size_t launched_ranks(struct launched_process *all, size_t n, pid_t root) {
+        cleanup_free bool *is_rank = xcalloc(n + 1, sizeof(*is_rank));
+        size_t ranks = 0;
+
+        qsort(all, n, sizeof(*all), compare);
+        for (size_t i = 0; i < n; i++) {
+                const struct launched_process *parent = find(all, n, all[i].parent);
+
+                is_rank[i] = parent && parent->daemon && !all[i].daemon && !all[i].ended && is_below(all, n, parent, root);
+        }
+        for (size_t i = 0; i < n; i++)
+                if (is_rank[i]) {
+                        struct launched_process rank = all[i];
+
+                        all[i] = all[ranks];
+                        all[ranks++] = rank;
+                }
+        return ranks;
+}
+
 static bool read_process(const char *pid, struct launched_process *ret) {
         struct pids_stat stat;
 
@@ -66,12 +95,15 @@ static bool read_process(const char *pid, struct launched_process *ret) {
                 .pid = (pid_t) strtol(pid, NULL, 10),
                 .parent = stat.parent,
                 .daemon = strcmp(stat.name, DAEMON) == 0,
+                .ended = stat.state == 'Z' || stat.state == 'X',
+                .group = stat.group,
+                .threads = stat.threads,
         };
         return true;
 }
 
-int launched_look(const pid_t *known, size_t n_known) {
-        cleanup_free struct launched_process *all = NULL;
+size_t launched_read(struct launched_process **ret) {
+        struct launched_process *all = NULL;
         DIR *dir = opendir("/proc");
         size_t n = 0, capacity = 0;
         struct dirent *entry;
@@ -87,5 +119,13 @@ int launched_look(const pid_t *known, size_t n_known) {
         }
         if (dir)
                 (void) closedir(dir);
+        *ret = all;
+        return n;
+}
+
+int launched_look(const pid_t *known, size_t n_known) {
+        cleanup_free struct launched_process *all = NULL;
+        size_t n = launched_read(&all);
+
         return n > 0 ? launched_count_unknown(all, n, known, n_known) : -1;
 }

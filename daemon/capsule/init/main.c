@@ -22,6 +22,7 @@
 #include "daemon/capsule/init/announce.h"
 #include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/door.h"
+#include "daemon/capsule/init/ending.h"
 #include "daemon/capsule/init/fencing.h"
 #include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/init.h"
@@ -42,6 +43,8 @@ static void reap(struct init *init) {
         pid_t pid;
 
         while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+                if (ending_reaped(init->ending, pid, status))
+                        continue;
                 if (WIFSTOPPED(status)) {
                         waiting_stopped(init->waiting, pid, status);
                         continue;
@@ -114,6 +117,7 @@ static int start(struct init *init, struct rm_error *error) {
         (void) criu_create(init, &init->criu);
         (void) ops_create(init, &init->ops);
         init->announce = announce_create(init);
+        init->ending = ending_create(init);
         init->park = park_create(init);
         init->rank_watch = rank_watch_create(init);
         init->fill = fill_create(init);
@@ -135,6 +139,7 @@ static int timeout_msec(const struct init *init) {
                 door_deadline(init->door),     announce_deadline(init->announce),
                 park_deadline(init->park),     rank_watch_deadline(init->rank_watch),
                 agents_deadline(init->agents), written_deadline(init->written),
+                ending_deadline(init->ending),
         };
         uint64_t next = UINT64_MAX, now = now_usec();
 
@@ -164,6 +169,8 @@ static void run_loop(struct init *init) {
                         announce_timeout(init->announce);
                 if (agents_deadline(init->agents) <= now)
                         agents_timeout(init->agents);
+                if (ending_deadline(init->ending) <= now)
+                        ending_timeout(init->ending);
                 if (park_deadline(init->park) <= now)
                         park_timeout(init->park);
                 if (rank_watch_deadline(init->rank_watch) <= now)

@@ -21,6 +21,7 @@
 #include "daemon/capsule/init/carry.h"
 #include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/door.h"
+#include "daemon/capsule/init/ending.h"
 #include "daemon/capsule/init/fencing.h"
 #include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/flows.h"
@@ -113,6 +114,7 @@ void ops_tell(struct ops *ops) {
         status.killed = (char *) fill_why_killed(init->fill);
         fill_waits(init->fill, &status.later_faults, &status.later_p99_usec);
         status.broken = fill_is_broken(init->fill);
+        status.ending = (uint32_t) ending_signal(init->ending);
         event.event_case = CAPSULE__EVENT__EVENT_STATUS;
         event.status = &status;
         ctl_send(init->ctl, &event);
@@ -237,12 +239,20 @@ void ops_timeout(struct ops *ops) {
                 give_up_freeze(ops, -ETIMEDOUT, "the processes do not stop; they run on");
 }
 
+/* What is held while it ends (ending.h) neither stands still nor can be dumped. */
+static int refuse_while_ending(const struct ops *ops, struct rm_error *error) {
+        return ending_signal(ops->init->ending) ? error_set(error, -EBUSY, "the job is being ended") : 0;
+}
+
 static int op_freeze(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         int r;
 
         (void) request;
         if (ops->init->phase == CAPSULE__PHASE__PHASE_FROZEN)
                 return 0;
+        r = refuse_while_ending(ops, error);
+        if (r < 0)
+                return r;
         r = freezer_set(ops->init, true, error);
         if (r < 0)
                 return r;
@@ -450,6 +460,17 @@ static int op_signal(struct ops *ops, const Capsule__Request *request, struct ti
         return r < 0 ? error_sys(error, r, "cannot signal") : 0;
 }
 
+static int op_end_ranks(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        const Capsule__EndRanks *order = request->end_ranks;
+
+        if (order->signo < 1 || order->signo > SIGRTMAX)
+                return error_set(error, -EINVAL, "invalid signal %d", order->signo);
+        if (ops->init->phase != CAPSULE__PHASE__PHASE_RUNNING)
+                return 0; /* it has none */
+        ending_order(ops->init->ending, order, ticket);
+        return STARTED;
+}
+
 static int op_thaw(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         int r = freezer_set(ops->init, false, error);
 
@@ -533,6 +554,9 @@ static int op_preload(struct ops *ops, const Capsule__Request *request, struct t
         if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return criu_preload_restore(ops->init->criu, ops->free_pid, error);
         /* In vain, most often before anything has to stand still; and the kernel then has at hand what the look in the freeze reads. */
+        r = refuse_while_ending(ops, error);
+        if (r < 0)
+                return r;
         park_rest(ops->init->park);
         r = fill_refuse(ops->init->fill, error);
         if (r == 0)
@@ -650,6 +674,7 @@ static const struct {
 } operations[] = {
         [CAPSULE__REQUEST__OP_RUN] = { op_run, IN(EMPTY), false, true },
         [CAPSULE__REQUEST__OP_SIGNAL] = { op_signal, IN(RUNNING), false },
+        [CAPSULE__REQUEST__OP_END_RANKS] = { op_end_ranks, IN(EMPTY) | IN(RUNNING) | IN(EXITED), false },
         [CAPSULE__REQUEST__OP_FREEZE] = { op_freeze, IN(RUNNING) | IN(FROZEN), false },
         [CAPSULE__REQUEST__OP_THAW] = { op_thaw, IN(RUNNING) | IN(FROZEN), false, true },
         [CAPSULE__REQUEST__OP_CUT] = { op_cut, ALWAYS, false },
@@ -730,8 +755,10 @@ static void end_others(const struct init *init) {
         uint64_t deadline = now_usec() + 500000;
 
         (void) cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1);
-        while (cgroup_is_populated(init->node.cgroup_payload, init->spec->cgroup_v1) == 1 && now_usec() < deadline)
+        while (cgroup_is_populated(init->node.cgroup_payload, init->spec->cgroup_v1) == 1 && now_usec() < deadline) {
+                ending_let_go(init->ending);
                 usleep(500);
+        }
 }
 
 void ops_payload_exited(struct ops *ops, int wait_status) {

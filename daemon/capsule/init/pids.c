@@ -34,7 +34,9 @@ bool pids_read_stat(const char *pid, struct pids_stat *ret) {
                 return false;
         begin = strchr(text, '(');
         end = strrchr(text, ')'); /* the name before it may hold anything */
-        if (!begin || !end || sscanf(end + 1, " %*c %d %u %u", &ret->parent, &ret->group, &ret->session) != 3)
+        if (!begin || !end ||
+            sscanf(end + 1, " %c %d %u %u %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %u", &ret->state, &ret->parent,
+                   &ret->group, &ret->session, &ret->threads) != 5)
                 return false;
         (void) snprintf(ret->name, sizeof(ret->name), "%.*s", (int) (end - begin - 1), begin + 1);
         return true;

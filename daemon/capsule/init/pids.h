@@ -9,8 +9,10 @@
 /* Of /proc/PID/stat. */
 struct pids_stat {
         char name[16];
+        char state;
         pid_t parent;
         unsigned group, session;
+        unsigned threads;
 };
 
 /* False: there is no such process any more. `pid`: as /proc names it. */

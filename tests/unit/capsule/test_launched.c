@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <unistd.h>
 
 #include "common/util.h"
 #include "daemon/capsule/init/launched.h"
@@ -52,9 +53,40 @@ static void test_circle(void **state) {
         assert_int_equal(count_of(circle, ARRAY_SIZE(circle), &rank, 1), 0);
 }
 
-/* Here there is no prted. */
-static void test_look(void **state) {
-        assert_int_equal(launched_look(NULL, 0), -1);
+/* A rank that has ended, one of a daemon elsewhere, and what a rank has started are none. */
+static void test_ranks(void **state) {
+        struct launched_process all[] = { { 30, 12, false, true }, { 22, 21, false },
+                                          { 10, 1, false },        { 20, 12, false, false, 20, 3 },
+                                          { 11, 10, true },        { 12, 11, true },
+                                          { 21, 12, false },       { 40, 2, true },
+                                          { 41, 40, false } };
+
+        assert_int_equal(launched_ranks(all, ARRAY_SIZE(all), 1), 2);
+        assert_int_equal(all[0].pid, 20);
+        assert_int_equal(all[0].group, 20);
+        assert_int_equal(all[0].threads, 3);
+        assert_int_equal(all[1].pid, 21);
+        assert_int_equal(launched_ranks(all, ARRAY_SIZE(all), 2), 1);
+        assert_int_equal(all[0].pid, 41);
+        assert_int_equal(launched_ranks(NULL, 0, 1), 0);
+}
+
+/* Of the processes that there are now, this one. */
+static void test_read(void **state) {
+        cleanup_free struct launched_process *all = NULL;
+        size_t n = launched_read(&all), found = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                if (all[i].pid != getpid())
+                        continue;
+                found++;
+                assert_int_equal(all[i].parent, getppid());
+                assert_int_equal(all[i].group, getpgrp());
+                assert_int_equal(all[i].threads, 1);
+                assert_false(all[i].daemon);
+                assert_false(all[i].ended);
+        }
+        assert_int_equal(found, 1);
 }
 
 int main(void) {
@@ -62,7 +94,8 @@ int main(void) {
                 cmocka_unit_test(test_known_by_descent),
                 cmocka_unit_test(test_without_daemon),
                 cmocka_unit_test(test_circle),
-                cmocka_unit_test(test_look),
+                cmocka_unit_test(test_ranks),
+                cmocka_unit_test(test_read),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

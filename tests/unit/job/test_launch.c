@@ -518,6 +518,24 @@ static void test_rlimits(void **state) {
         launch_command_finish(&command);
 }
 
+/* What mpirun ends by, its ranks get as mpirun would give it to them; what it passes on does not end it. */
+static void test_signals_that_end(void **state) {
+        static const uint32_t end[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT }, passed_on[] = { SIGUSR1, SIGUSR2, SIGALRM };
+
+        for (size_t i = 0; i < ARRAY_SIZE(end); i++) {
+                assert_true(launch_signal_ends_job(end[i]));
+                assert_int_equal(launch_signal_for_ranks(end[i]), SIGTERM);
+                assert_int_equal(launch_signal_for_mpirun(end[i]), end[i]);
+        }
+        for (size_t i = 0; i < ARRAY_SIZE(passed_on); i++) {
+                assert_false(launch_signal_ends_job(passed_on[i]));
+                assert_int_equal(launch_signal_for_ranks(passed_on[i]), passed_on[i]);
+                assert_int_equal(launch_signal_for_mpirun(passed_on[i]), SIGTERM);
+        }
+        assert_int_equal(launch_signal_for_mpirun(SIGKILL), SIGKILL);
+        assert_int_equal(launch_signal_for_ranks(SIGPIPE), SIGTERM);
+}
+
 static void test_exit_codes(void **state) {
         assert_int_equal(launch_exit_code(W_EXITCODE(0, 0)), 0);
         assert_int_equal(launch_exit_code(W_EXITCODE(3, 0)), 3);
@@ -545,6 +563,7 @@ int main(void) {
                 cmocka_unit_test(test_env_of_the_job_wins),
                 cmocka_unit_test(test_env_cannot_be_spoofed),
                 cmocka_unit_test(test_rlimits),
+                cmocka_unit_test(test_signals_that_end),
                 cmocka_unit_test(test_exit_codes),
         };
 

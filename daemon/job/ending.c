@@ -1,0 +1,255 @@
+/*
+ * How a job is ended (ARCHITECTURE.md, "A job's life"). The node of its head has the ranks of all groups end, as far as they do within kill_wait, before mpirun hears of anything:
+ * daemon/capsule/init/ending.h. Messages are sent again until they are answered, so that none of this needs to be kept: PID 1 of the head knows the signal, and those of the groups
+ * that they have got it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/peers/peer_message.h"
+#include "daemon/job/launch.h"
+#include "daemon/job/runner_internal.h"
+
+/* After kill_wait: that PID 1 and the rmd of a group's node say that it has passed. One that does not run says nothing. */
+#define ANSWER_USEC (UINT64_C(3) * 1000000U)
+
+/* ---- the node of the head: its ranks ---- */
+
+uint32_t ending_wanted(const struct resident *head, const Rm__Job *job) {
+        struct capsule_status status = { 0 };
+
+        if (job->cancel)
+                return job->cancel_signal;
+        if (head->capsule && head->ready)
+                capsule_get_status(head->capsule, &status);
+        return status.ending;
+}
+
+static void on_head_told(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct capsule_report *report = arg;
+        struct resident *head = error == -ECANCELED ? NULL : runner_reported(report);
+
+        (void) capsule;
+        (void) text;
+        if (head) {
+                head->ending_asked = false;
+                head->ending_unknown = error == -ENOSYS;
+        }
+        free(report);
+}
+
+/* From then on it is not moved, and whatever rmd runs on this node knows that the job is being ended. False: not yet. */
+static bool tell_head(struct runner *runner, struct resident *head, uint32_t signo) {
+        struct capsule_status status;
+        struct capsule_report *report;
+
+        capsule_get_status(head->capsule, &status);
+        if (status.ending || head->ending_unknown)
+                return true;
+        if (head->ending_asked)
+                return false;
+        report = runner_report(runner, head);
+        head->ending_asked = true;
+        if (capsule_end_ranks(head->capsule, (int) signo, 0, on_head_told, report) < 0) {
+                head->ending_asked = false;
+                free(report);
+        }
+        return false;
+}
+
+static bool *ended_of(struct resident *head, const Rm__Job *job, int32_t index) {
+        if (!head->ranks_ended)
+                head->ranks_ended = xcalloc(job->n_capsules + 1, sizeof(*head->ranks_ended));
+        return index >= 0 && (size_t) index < job->n_capsules ? &head->ranks_ended[index] : NULL;
+}
+
+static void ask(struct runner *runner, const Rm__Job *job, const Rm__Capsule *group, uint32_t signo) {
+        Rm__RanksEnd order = RM__RANKS_END__INIT;
+
+        order.job = job->id;
+        order.attempt = job->attempt;
+        order.to_capsule = group->index;
+        order.signal = signo;
+        (void) cluster_send(runner->rmd->cluster, group->node, &PEER_MESSAGE(&order));
+}
+
+/* Of one that stands still for a move or a checkpoint the time begins afterwards. */
+static bool is_held_up(const struct runner *runner, const Rm__Job *job, const Rm__Capsule *group) {
+        return state_capsule_move(cluster_index(runner->rmd->cluster), job->id, group->index) || job_checkpoint_under_way(job);
+}
+
+static bool ranks_gone(struct runner *runner, struct resident *head, const Rm__Job *job, uint32_t signo) {
+        uint64_t now = now_usec();
+        bool all = true;
+
+        if (!tell_head(runner, head, signo))
+                return false;
+        if (!head->ending_usec)
+                head->ending_usec = now;
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                const Rm__Capsule *group = job->capsules[i];
+                const bool *ended = ended_of(head, job, group->index);
+
+                if (!ended || *ended)
+                        continue;
+                all = false;
+                if (is_held_up(runner, job, group))
+                        head->ending_usec = now;
+                ask(runner, job, group, launch_signal_for_ranks(signo));
+        }
+        return all || now - head->ending_usec > runner->rmd->config->kill_wait_usec + ANSWER_USEC;
+}
+
+void runner_ranks_ended(struct runner *runner, const Rm__RanksEnded *answer) {
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), answer->job);
+        struct resident *head = runner_current(runner, answer->job, STATE_HEAD);
+        bool *ended = job && head && job->attempt == answer->attempt ? ended_of(head, job, answer->from_capsule) : NULL;
+
+        if (!ended)
+                return;
+        *ended = true;
+        runner_wake(runner);
+}
+
+/* ---- the node of the head: mpirun ---- */
+
+/* Of one that came by a move rmd has not sent the command itself. */
+static bool was_started(const struct resident *head, const Rm__Job *job) {
+        return head->launching || (job->state != RM__JOB_STATE__JOB_STARTING && capsule_phase(head->capsule) > CAPSULE_EMPTY);
+}
+
+void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Job *job) {
+        uint32_t signo = ending_wanted(head, job), last = launch_signal_for_mpirun(signo);
+        Rm__JobState final_state = job->cancel ? job->final_state : RM__JOB_STATE__JOB_PENDING;
+        uint64_t now = now_usec();
+
+        if (!was_started(head, job)) {
+                runner_report_exit(runner, head, 128 + (int) signo, NULL, final_state);
+                return;
+        }
+        runner_retry(runner);
+        if (signo != SIGKILL && !ranks_gone(runner, head, job, signo))
+                return;
+        if (head->signalled != last) {
+                head->signal_usec = now;
+                runner_signal(runner, head, last);
+        } else if (signo == SIGKILL || now - head->signal_usec > runner->rmd->config->kill_wait_usec) {
+                /* It does not listen: the capsules go, and everything in them. */
+                runner_report_exit(runner, head, 128 + (int) signo, NULL, final_state);
+        }
+}
+
+void ending_go_on(struct runner *runner) {
+        const Rm__State *state = cluster_state(runner->rmd->cluster);
+
+        for (struct resident *l = runner->residents; l; l = l->next) {
+                const Rm__Job *job = l->index == STATE_HEAD && l->ready && !l->exited && !l->lost ? state_job(state, l->job) : NULL;
+
+                if (job && job_running(job) && runner_current(runner, l->job, STATE_HEAD) == l && ending_wanted(l, job))
+                        ending_reconcile(runner, l, job);
+        }
+}
+
+/* mpirun returns 1 when a signal has ended it. */
+int ending_exit_code(const struct resident *head, const Rm__Job *job) {
+        struct capsule_status status;
+
+        capsule_get_status(head->capsule, &status);
+        return job->cancel && status.ending ? 128 + (int) job->cancel_signal : launch_exit_code(head->wait_status);
+}
+
+struct signalling {
+        struct runner *runner;
+        int signo;
+        capsule_done_fn done;
+        void *arg;
+};
+
+static void on_end_noted(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct signalling *signalling = arg;
+        capsule_done_fn done = signalling->done;
+        void *done_arg = signalling->arg;
+        int signo = signalling->signo;
+
+        if (error == 0)
+                runner_wake(signalling->runner);
+        free(signalling);
+        /* PID 1 is of an older rmd. */
+        if (error != -ENOSYS || capsule_signal(capsule, signo, false, done, done_arg) < 0)
+                done(capsule, error, text, done_arg);
+}
+
+int runner_signal_head(struct runner *runner, uint64_t job, int signo, capsule_done_fn done, void *arg) {
+        struct resident *head = runner_current(runner, job, STATE_HEAD);
+        struct signalling *signalling;
+        int r;
+
+        if (!head || !head->ready || head->exited)
+                return -ESRCH;
+        if (!launch_signal_ends_job((uint32_t) signo) || capsule_phase(head->capsule) == CAPSULE_EMPTY)
+                return capsule_signal(head->capsule, signo, false, done, arg);
+        signalling = xcalloc(1, sizeof(*signalling));
+        *signalling = (struct signalling) { runner, signo, done, arg };
+        r = capsule_end_ranks(head->capsule, signo, 0, on_end_noted, signalling);
+        if (r < 0)
+                free(signalling);
+        return r;
+}
+
+/* ---- the node of a group ---- */
+
+static void answer(struct runner *runner, const struct resident *group) {
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), group->job);
+        const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
+        Rm__RanksEnded ended = RM__RANKS_ENDED__INIT;
+
+        if (!head)
+                return;
+        ended.job = job->id;
+        ended.attempt = job->attempt;
+        ended.from_capsule = group->index;
+        (void) cluster_send(runner->rmd->cluster, head->node, &PEER_MESSAGE(&ended));
+}
+
+/* One that is frozen is asked again; one whose PID 1 is of an older rmd leaves its ranks to mpirun. */
+static void on_ranks_ended(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct capsule_report *report = arg;
+        struct resident *group = error == -ECANCELED ? NULL : runner_reported(report);
+
+        (void) capsule;
+        (void) text;
+        if (group)
+                group->ending_asked = false;
+        if (group && (error == 0 || error == -ENOSYS || error == -ESRCH))
+                answer(report->runner, group);
+        free(report);
+}
+
+void runner_ranks_end(struct runner *runner, const Rm__RanksEnd *order) {
+        struct resident *group = runner_current(runner, order->job, order->to_capsule);
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), order->job);
+        struct capsule_report *report;
+
+        if (!group || !group->ready || !job || order->to_capsule < 0 || job->attempt != order->attempt)
+                return; /* not here, or not yet: it is sent again */
+        if (group->exited || group->lost) {
+                answer(runner, group);
+                return;
+        }
+        if (group->ending_asked && group->ending_signal == order->signal)
+                return;
+        report = runner_report(runner, group);
+        group->ending_asked = true;
+        group->ending_signal = order->signal;
+        if (capsule_end_ranks(group->capsule, (int) order->signal, runner->rmd->config->kill_wait_usec, on_ranks_ended, report) <
+            0) {
+                group->ending_asked = false;
+                free(report);
+        }
+}
