@@ -191,6 +191,8 @@ static bool env_has(const Rm__JobSpec *spec, const char *assignment) {
 /* Open MPI polls while it waits, unless told to yield. What a job itself says of that holds. */
 #define LOSS_WAIT_TIMEOUTS 12U /* times node_timeout */
 #define LOSS_WAIT_LEAST_SEC 60U
+#define PRELOAD "LD_PRELOAD="
+#define SANITIZER "ASAN_OPTIONS="
 #define YIELD_SETTING "OMPI_MCA_mpi_yield_when_idle=1"
 
 bool launch_may_yield(const Rm__JobSpec *spec) {
@@ -203,23 +205,42 @@ bool launch_goes_on(const Rm__JobSpec *spec) {
 
 /* The job's own come first. */
 static char *preload_setting(const Rm__JobSpec *spec, unsigned preload) {
-        const char *ft = preload & LAUNCH_WITH_FT ? LAUNCH_FT : "", *yield = preload & LAUNCH_WITH_YIELD ? LAUNCH_YIELD : "";
-        const char *between = *ft && *yield ? ":" : "";
+        static const struct {
+                unsigned bit;
+                const char *path;
+        } ours[] = { { LAUNCH_WITH_FT, LAUNCH_FT }, { LAUNCH_WITH_YIELD, LAUNCH_YIELD }, { LAUNCH_WITH_PRRTE, LAUNCH_PRRTE } };
+        char *setting = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&setting, &size);
+        const char *between = "";
 
-        for (size_t i = 0; i < spec->n_env; i++)
-                if (strncmp(spec->env[i], "LD_PRELOAD=", 11) == 0 && spec->env[i][11])
-                        return xasprintf("%s:%s%s%s", spec->env[i], ft, between, yield);
-        return xasprintf("LD_PRELOAD=%s%s%s", ft, between, yield);
+        if (!f)
+                abort();
+        (void) fprintf(f, PRELOAD);
+        for (size_t i = 0; i < spec->n_env && !*between; i++)
+                if (strncmp(spec->env[i], PRELOAD, strlen(PRELOAD)) == 0 && spec->env[i][strlen(PRELOAD)]) {
+                        (void) fprintf(f, "%s", spec->env[i] + strlen(PRELOAD));
+                        between = ":";
+                }
+        for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+                if (preload & ours[i].bit) {
+                        (void) fprintf(f, "%s%s", between, ours[i].path);
+                        between = ":";
+                }
+        (void) fclose(f);
+        return setting;
 }
 
 /* A program of -fsanitize=address ends at once when another library comes before that of the sanitizer. */
 static char *sanitizer_setting(const Rm__JobSpec *spec) {
-        static const char name[] = "ASAN_OPTIONS=";
-
         for (size_t i = 0; i < spec->n_env; i++)
-                if (strncmp(spec->env[i], name, strlen(name)) == 0)
-                        return xasprintf("%sverify_asan_link_order=0:%s", name, spec->env[i] + strlen(name));
-        return xasprintf("%sverify_asan_link_order=0", name);
+                if (strncmp(spec->env[i], SANITIZER, strlen(SANITIZER)) == 0)
+                        return xasprintf(SANITIZER "verify_asan_link_order=0:%s", spec->env[i] + strlen(SANITIZER));
+        return xstrdup(SANITIZER "verify_asan_link_order=0");
+}
+
+static bool reaches_ranks(unsigned preload) {
+        return preload & (LAUNCH_WITH_YIELD | LAUNCH_WITH_FT);
 }
 
 static bool is_ours(const char *assignment, const Rm__JobSpec *spec, unsigned preload) {
@@ -231,7 +252,8 @@ static bool is_ours(const char *assignment, const Rm__JobSpec *spec, unsigned pr
                         return true;
         if (launch_goes_on(spec) && strncmp(assignment, "OMPI_MCA_coll=", 14) == 0)
                 return true;
-        return preload && (strncmp(assignment, "LD_PRELOAD=", 11) == 0 || strncmp(assignment, "ASAN_OPTIONS=", 13) == 0);
+        return (preload && strncmp(assignment, PRELOAD, strlen(PRELOAD)) == 0) ||
+               (reaches_ranks(preload) && strncmp(assignment, SANITIZER, strlen(SANITIZER)) == 0);
 }
 
 /* The job's environment, and of ours what it does not set itself. */
@@ -280,10 +302,10 @@ static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, unsigned pr
                 env[n++] = xasprintf("RM_CRITICAL_RANKS=%s", spec->critical_ranks);
                 env[n++] = xasprintf("RM_SPARE_RANKS=%u", spec->spare_ranks);
         }
-        if (preload) {
+        if (preload)
                 env[n++] = preload_setting(spec, preload);
+        if (reaches_ranks(preload))
                 env[n++] = sanitizer_setting(spec);
-        }
         return env;
 }
 
@@ -309,7 +331,7 @@ static void finish_command(struct launch_command *ret, const Rm__Job *job, const
         };
 }
 
-void launch_head_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec) {
+void launch_head_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, unsigned preload) {
         /* PRRTE then keeps the job when a rank ends, and MPI tells the others. */
         static const char *const survive[] = { "--with-ft", "ulfm" };
         size_t n = 0;
@@ -321,7 +343,7 @@ void launch_head_command(struct launch_command *ret, const Rm__Job *job, const R
                 for (size_t k = 0; i == 0 && launch_goes_on(spec) && k < ARRAY_SIZE(survive); k++)
                         ret->argv[n++] = xstrdup(survive[k]);
         }
-        finish_command(ret, job, spec, !spec->input, 0);
+        finish_command(ret, job, spec, !spec->input, preload);
 }
 
 void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line,

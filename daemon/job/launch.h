@@ -49,16 +49,17 @@ struct launch_command {
 /* Does the job leave it to rmd how its ranks wait for messages? Then they yield, by rm-yield. */
 bool launch_may_yield(const Rm__JobSpec *spec);
 
-/* mpirun, as the user wrote it, told to start its daemons through rm-agent in the job's capsules. */
-void launch_head_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec);
 /* Does the job go on without ranks that are lost? Then they do so by librmrt-ft. */
 bool launch_goes_on(const Rm__JobSpec *spec);
 
-/* Of ours, what is in a group for all that its line starts. */
+/* Of ours, what is in a capsule for all that its command starts. */
 enum {
         LAUNCH_WITH_YIELD = 1, /* rm-yield */
         LAUNCH_WITH_FT = 2, /* librmrt-ft */
+        LAUNCH_WITH_PRRTE = 4, /* rm-prrte */
 };
+/* mpirun, as the user wrote it, told to start its daemons through rm-agent in the job's capsules; `preload`: LAUNCH_WITH_PRRTE, or nothing. */
+void launch_head_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, unsigned preload);
 /* The shell line that PRRTE gives to its agent; `preload` of these. */
 void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line,
                           unsigned preload);
@@ -76,7 +77,9 @@ char *launch_hostfile(const Rm__Job *job);
 #define LAUNCH_AGENT "/run/rmd-agent"
 /* And a copy of rm-yield in each group, for the same reason. */
 #define LAUNCH_YIELD "/run/rmd-yield.so"
-/* And of librmrt-ft. */
+/* And of rm-prrte in the head; it knows this path too (launcher/prrte). */
+#define LAUNCH_PRRTE "/run/rmd-prrte.so"
+/* And of librmrt-ft in each group. */
 #define LAUNCH_FT "/run/rmd-ft.so"
 #define LAUNCH_FT_NAME "librmrt-ft.so" /* beside rmd's other programs */
 

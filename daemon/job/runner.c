@@ -459,6 +459,14 @@ int runner_copy_program(const struct resident *resident, const char *program, co
         return r < 0 ? r : write_file_atomic(to, data, size_bytes, 0755, false);
 }
 
+unsigned runner_give_prrte(const struct resident *resident) {
+        int r = runner_copy_program(resident, "rm-prrte.so", LAUNCH_PRRTE);
+
+        if (r < 0)
+                log_warn("job %" PRIu64 ": cannot copy rm-prrte into %s: %s", resident->job, capsule_id(resident->capsule), strerror(-r));
+        return r < 0 ? 0 : LAUNCH_WITH_PRRTE;
+}
+
 /* Not before what it is launched with is here; a job that has lost that ends. */
 static Rm__JobSpec *head_spec(struct runner *runner, struct resident *head, const Rm__Job *job) {
         struct rm_error err = { 0 };
@@ -476,6 +484,7 @@ static void launch_head(struct runner *runner, struct resident *head, const Rm__
         Rm__JobSpec *spec = head_spec(runner, head, job);
         struct launch_command command;
         struct capsule_report *report;
+        unsigned preload;
         int r;
 
         if (!spec)
@@ -486,9 +495,10 @@ static void launch_head(struct runner *runner, struct resident *head, const Rm__
         r = runner_copy_program(head, "rm-agent", LAUNCH_AGENT);
         if (r < 0)
                 log_warn("job %" PRIu64 ": cannot copy rm-agent into the head: %s", job->id, strerror(-r));
+        preload = runner_give_prrte(head);
         head->launching = true;
         report = runner_report(runner, head);
-        launch_head_command(&command, job, spec);
+        launch_head_command(&command, job, spec, preload);
         r = capsule_run(head->capsule, &command.command, on_head_launched, report);
         launch_command_finish(&command);
         rm__job_spec__free_unpacked(spec, NULL);

@@ -64,6 +64,9 @@ bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job
 /* Copies `program` (rm-agent) from rmd's own directory to `path` in a capsule in which nothing has run yet. 0 or negative errno. */
 int runner_copy_program(const struct resident *resident, const char *program, const char *path);
 
+/* Copies rm-prrte into such a capsule: LAUNCH_WITH_PRRTE; 0: it cannot, which does not keep the job from running. */
+unsigned runner_give_prrte(const struct resident *resident);
+
 /* Names a resident in an answer that comes later; malloc'ed. */
 struct capsule_report {
         struct runner *runner;

@@ -32,7 +32,6 @@ node_count=0
 rc=0
 slowness=${RM_TEST_SLOW:-100}
 declare -A front_pid
-harmless='plm:ssh: Warning: setpgid'
 # Nothing ever comes here: to wait for that is to sleep, without a process for it.
 exec {never}<> <(:)
 
@@ -283,14 +282,13 @@ release() {
     on "$asker" touch "$(stop_file "$1")"
 }
 
-# finish NAME [SECONDS]: waits for the front end; its exit code in rc. What mpirun says of a harmless race with its agents (README.md) is taken out.
+# finish NAME [SECONDS]: waits for the front end; its exit code in rc.
 finish() {
     local name=$1 seconds=${2:-60} pid=${front_pid[$1]}
     until_true "$seconds" gone "$pid" || fail "job $name has not ended within $seconds s"
     rc=0
     wait "$pid" || rc=$?
     unset "front_pid[$name]"
-    ! grep -qas "$harmless" "$work/$name.err" || sed -i "/$harmless/d" "$work/$name.err"
 }
 
 # gone PID: a child of this shell has ended.
@@ -353,8 +351,8 @@ memory_watched() {
 # whole FILE out|err RANKS [WIDTH]: what `flood` wrote has arrived, each record once, whole and in order.
 whole() {
     local said status=0
-    # What rm-mpirun itself has to say goes to standard error too, and mpirun's word of a harmless race with its agents.
-    said=$(sed "/^rm-mpirun: /d; /$harmless/d" "$1" | bed_do exec n1 -- "$programs/flood" --check="$2" --ranks="$3" --width="${4:-40}") || status=1
+    # What rm-mpirun itself has to say goes to standard error too.
+    said=$(sed "/^rm-mpirun: /d" "$1" | bed_do exec n1 -- "$programs/flood" --check="$2" --ranks="$3" --width="${4:-40}") || status=1
     see "std$2: $said"
     return "$status"
 }

@@ -273,7 +273,7 @@ static void test_head_command(void **state) {
         struct job j;
 
         job_init(&j, NULL);
-        launch_head_command(&command, &j.job, j.job.spec);
+        launch_head_command(&command, &j.job, j.job.spec, 0);
         for (size_t i = 0; i < j.spec.n_argv; i++)
                 assert_string_equal(command.command.argv[i], j.argv[i]);
         assert_null(command.command.argv[j.spec.n_argv]);
@@ -282,7 +282,7 @@ static void test_head_command(void **state) {
         assert_false(command.command.stdin_null);
         launch_command_finish(&command);
         j.spec.input = false;
-        launch_head_command(&command, &j.job, j.job.spec);
+        launch_head_command(&command, &j.job, j.job.spec, 0);
         assert_true(command.command.stdin_null);
         launch_command_finish(&command);
 }
@@ -324,7 +324,7 @@ static void test_preload(void **state) {
                 job_init(&j, cases[i].env);
                 assert_true(launch_may_yield(j.job.spec));
                 launch_group_command(&group, &j.job, j.job.spec, "exec prted", LAUNCH_WITH_YIELD);
-                launch_head_command(&head, &j.job, j.job.spec);
+                launch_head_command(&head, &j.job, j.job.spec, 0);
                 assert_string_equal(env_value(&group, "LD_PRELOAD"), cases[i].in_group);
                 if (cases[i].in_head)
                         assert_string_equal(env_value(&head, "LD_PRELOAD"), cases[i].in_head);
@@ -337,6 +337,27 @@ static void test_preload(void **state) {
                 launch_command_finish(&group);
                 launch_command_finish(&head);
         }
+}
+
+/* rm-prrte, which mpirun has and no rank, comes last, and is no reason to tell ranks of a sanitizer. */
+static void test_preload_of_mpirun(void **state) {
+        static const char *const env[] = { "LD_PRELOAD=", "LD_PRELOAD=/home/alice/a.so", "ASAN_OPTIONS=x=1", NULL };
+        struct launch_command command;
+        struct job j;
+
+        job_init(&j, (const char *[]) { "A=b", NULL });
+        launch_head_command(&command, &j.job, j.job.spec, LAUNCH_WITH_PRRTE);
+        assert_string_equal(env_value(&command, "LD_PRELOAD"), "/run/rmd-prrte.so");
+        assert_null(env_value(&command, "ASAN_OPTIONS"));
+        launch_command_finish(&command);
+        job_init(&j, env);
+        launch_head_command(&command, &j.job, j.job.spec, LAUNCH_WITH_PRRTE);
+        assert_string_equal(env_value(&command, "LD_PRELOAD"), "/home/alice/a.so:/run/rmd-prrte.so");
+        assert_string_equal(env_value(&command, "ASAN_OPTIONS"), "x=1");
+        launch_command_finish(&command);
+        launch_group_command(&command, &j.job, j.job.spec, "exec prted", LAUNCH_WITH_PRRTE | LAUNCH_WITH_YIELD | LAUNCH_WITH_FT);
+        assert_string_equal(env_value(&command, "LD_PRELOAD"), "/home/alice/a.so:/run/rmd-ft.so:/run/rmd-yield.so:/run/rmd-prrte.so");
+        launch_command_finish(&command);
 }
 
 /* What the user says of the sanitizer comes later, and counts. */
@@ -376,7 +397,7 @@ static void test_goes_on_without_ranks(void **state) {
         struct job j;
 
         job_init(&j, env);
-        launch_head_command(&command, &j.job, j.job.spec);
+        launch_head_command(&command, &j.job, j.job.spec, 0);
         assert_string_equal(env_value(&command, "OMPI_MCA_coll"), "^self");
         assert_null(env_value(&command, "RM_ON_RANK_LOSS"));
         assert_null(env_value(&command, "RM_CRITICAL_RANKS"));
@@ -384,7 +405,7 @@ static void test_goes_on_without_ranks(void **state) {
         assert_int_equal(count_words(&command, "--with-ft"), 0);
         launch_command_finish(&command);
         j.spec.on_rank_loss = RM__RANK_LOSS__RANK_LOSS_CONTINUE;
-        launch_head_command(&command, &j.job, j.job.spec);
+        launch_head_command(&command, &j.job, j.job.spec, 0);
         assert_string_equal(env_value(&command, "OMPI_MCA_coll"), "basic,tuned,libnbc,self,inter,ftagree");
         assert_string_equal(env_value(&command, "RM_ON_RANK_LOSS"), "continue");
         assert_string_equal(env_value(&command, "LD_PRELOAD"), "mine.so");
@@ -423,7 +444,7 @@ static void test_job_says_how_it_waits(void **state) {
 
                 job_init(&j, env);
                 assert_false(launch_may_yield(j.job.spec));
-                launch_head_command(&command, &j.job, j.job.spec);
+                launch_head_command(&command, &j.job, j.job.spec, 0);
                 assert_string_equal(env_value(&command, "OMPI_MCA_mpi_yield_when_idle"), cases[i]);
                 launch_command_finish(&command);
         }
@@ -436,7 +457,7 @@ static void test_env_defaults(void **state) {
         struct job j;
 
         job_init(&j, env);
-        launch_head_command(&command, &j.job, j.job.spec);
+        launch_head_command(&command, &j.job, j.job.spec, 0);
         assert_string_equal(env_value(&command, "PATH"), "/usr/bin");
         assert_string_equal(env_value(&command, "HOME"), "/home/alice");
         assert_string_equal(env_value(&command, "RM_JOB_ID"), "7");
@@ -459,9 +480,9 @@ static void test_env_of_the_job_wins(void **state) {
         struct job j;
 
         job_init(&j, NULL);
-        launch_head_command(&without, &j.job, j.job.spec);
+        launch_head_command(&without, &j.job, j.job.spec, 0);
         job_init(&j, env);
-        launch_head_command(&with, &j.job, j.job.spec);
+        launch_head_command(&with, &j.job, j.job.spec, 0);
         assert_string_equal(env_value(&with, "OMPI_MCA_btl"), "tcp,self");
         assert_string_equal(env_value(&with, "OMPI_MCA_pml"), "");
         assert_string_equal(env_value(&with, "PRTE_MCA_hwloc_default_binding_policy"), "core");
@@ -481,7 +502,7 @@ static void test_env_cannot_be_spoofed(void **state) {
         struct job j;
 
         job_init(&j, env);
-        launch_head_command(&command, &j.job, j.job.spec);
+        launch_head_command(&command, &j.job, j.job.spec, 0);
         assert_string_equal(env_value(&command, "RM_JOB_ID"), "7");
         assert_string_equal(env_value(&command, "RM_ATTEMPT"), "2");
         assert_string_equal(env_value(&command, "RM_JOB_IDENTITY"), "mine");
@@ -489,7 +510,7 @@ static void test_env_cannot_be_spoofed(void **state) {
         assert_string_equal(env_value(&command, "A"), "b");
         launch_command_finish(&command);
         j.job.spec->active_ranks = 2;
-        launch_head_command(&command, &j.job, j.job.spec);
+        launch_head_command(&command, &j.job, j.job.spec, 0);
         assert_string_equal(env_value(&command, "RM_ACTIVE_RANKS"), "2");
         launch_command_finish(&command);
 }
@@ -510,7 +531,7 @@ static void test_rlimits(void **state) {
         job_init(&j, NULL);
         j.spec.rlimits = list;
         j.spec.n_rlimits = ARRAY_SIZE(list);
-        launch_head_command(&command, &j.job, j.job.spec);
+        launch_head_command(&command, &j.job, j.job.spec, 0);
         assert_int_equal(command.command.rlimits[RLIMIT_NOFILE].rlim_cur, 100);
         assert_int_equal(command.command.rlimits[RLIMIT_NOFILE].rlim_max, 200);
         assert_int_equal(getrlimit(RLIMIT_STACK, &ours), 0);
@@ -556,6 +577,7 @@ int main(void) {
                 cmocka_unit_test(test_head_command),
                 cmocka_unit_test(test_group_command),
                 cmocka_unit_test(test_preload),
+                cmocka_unit_test(test_preload_of_mpirun),
                 cmocka_unit_test(test_sanitizer),
                 cmocka_unit_test(test_goes_on_without_ranks),
                 cmocka_unit_test(test_job_says_how_it_waits),

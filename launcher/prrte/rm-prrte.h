@@ -1,0 +1,11 @@
+/* The library that rmd preloads into mpirun: where it is, and what of it the unit test calls. */
+#ifndef RM_LAUNCHER_PRRTE_RM_PRRTE_H
+#define RM_LAUNCHER_PRRTE_RM_PRRTE_H
+
+/* In a capsule; as LAUNCH_PRRTE in daemon/job/launch.h. */
+#define PRRTE_PRELOAD "/run/rmd-prrte.so"
+
+/* Takes `self` out of LD_PRELOAD, in place, and that out of `env` if nothing is left of it. */
+void prrte_clean_environment(char **env, const char *self);
+
+#endif
