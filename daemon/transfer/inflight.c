@@ -10,7 +10,7 @@
 #define STATE_SYN_RECV 0x03U
 #define STATE_LISTEN 0x0aU
 
-/* Of the text of /proc/net/tcp: a listening socket with something in its queue, or a connection half made. */
+/* Of the text of /proc/net/tcp or tcp6: a listening socket with something in its queue, or a connection half made. */
 static bool inflight_in(const char *text) {
         for (const char *line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
                 unsigned state = 0;
@@ -25,9 +25,14 @@ static bool inflight_in(const char *text) {
         return false;
 }
 
-bool inflight_connections(pid_t pid) {
-        cleanup_free char *path = xasprintf("/proc/%d/net/tcp", (int) pid);
+static bool inflight_by(pid_t pid, const char *table) {
+        cleanup_free char *path = xasprintf("/proc/%d/net/%s", (int) pid, table);
         cleanup_free char *text = NULL;
 
         return read_file(path, TEXT_MAX_BYTES, &text, NULL) == 0 && inflight_in(text);
+}
+
+/* A socket of IPv6 may listen for connections by IPv4. */
+bool inflight_connections(pid_t pid) {
+        return inflight_by(pid, "tcp") || inflight_by(pid, "tcp6");
 }

@@ -3,30 +3,20 @@
  * usage: holds KIND --stop-file=F [--file=PATH] [--drop-file=F] [--program=P]
  *   KIND         posixlock flock ofdlock lease     of --file
  *                shortlock                         of --file, about half of the time
- *                sem msgq shm                      System V objects
- *                mqueue eventfd io_uring userfaultfd secret userns
- *                traced                            a child that it traces
+ *                sem msgq                          System V objects
+ *                io_uring
  *                program                           a child that runs --program
- *                vfork clonevm                     a child that has its memory, and runs no program
  *   --drop-file  when this appears, rank 0 lets go of it and says "holds: dropped"
  * Says "holds: running" when it has it, and in the end "holds: good", unless it was not as rank 0 had left it. */
 #include <fcntl.h>
 #include <linux/io_uring.h>
-#include <linux/userfaultfd.h>
 #include <mpi.h>
-#include <mqueue.h>
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/ipc.h>
-#include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/sem.h>
-#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -41,7 +31,7 @@ struct kind {
         void (*drop)(void);
 };
 
-static const char *file, *program, *dropped_at;
+static const char *file, *program;
 static int fd = -1;
 static int id = -1;
 static int with_key = -1;
@@ -162,50 +152,7 @@ static void msgq_drop(void) {
         (void) msgctl(id, IPC_RMID, NULL);
 }
 
-static int *segment;
-
-static bool shm_start(void) {
-        id = shmget(IPC_PRIVATE, 4096, 0600);
-        segment = shmat(id, NULL, 0);
-        if (segment != (void *) -1)
-                *segment = KEY;
-        return segment != (void *) -1;
-}
-
-static bool shm_step(long round) {
-        struct shmid_ds ds;
-
-        return *segment == KEY && shmctl(id, IPC_STAT, &ds) == 0;
-}
-
-static void shm_drop(void) {
-        (void) shmdt(segment);
-        (void) shmctl(id, IPC_RMID, NULL);
-}
-
 /* ---- others ---- */
-
-static bool mqueue_start(void) {
-        fd = mq_open("/holds", O_RDWR | O_CREAT, 0600, NULL);
-        return fd >= 0;
-}
-
-static void mqueue_drop(void) {
-        (void) mq_close(fd);
-        (void) mq_unlink("/holds");
-}
-
-static bool eventfd_start(void) {
-        fd = eventfd(1000, EFD_SEMAPHORE | EFD_CLOEXEC);
-        return fd >= 0;
-}
-
-static bool eventfd_step(long round) {
-        uint64_t one = 1;
-
-        return write(fd, &one, sizeof(one)) == (ssize_t) sizeof(one) && read(fd, &one, sizeof(one)) == (ssize_t) sizeof(one) &&
-               one == 1;
-}
 
 static bool io_uring_start(void) {
         struct io_uring_params params = { 0 };
@@ -214,17 +161,7 @@ static bool io_uring_start(void) {
         return fd >= 0;
 }
 
-static bool userfaultfd_start(void) {
-        fd = (int) syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
-        return fd >= 0;
-}
-
-static bool secret_start(void) {
-        fd = (int) syscall(SYS_memfd_secret, O_CLOEXEC);
-        return fd >= 0 && ftruncate(fd, 4096) == 0 && mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED;
-}
-
-static bool start_child(void (*before)(void), const char *path) {
+static bool start_child(const char *path) {
         int ready[2];
         char byte;
 
@@ -233,13 +170,8 @@ static bool start_child(void (*before)(void), const char *path) {
         child = fork();
         if (child == 0) {
                 (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-                if (before)
-                        before();
-                if (path)
-                        (void) execl(path, path, "1000", (char *) NULL);
-                (void) close(ready[1]);
-                for (;;)
-                        (void) pause();
+                (void) execl(path, path, "1000", (char *) NULL);
+                _exit(1);
         }
         (void) close(ready[1]);
         (void) read(ready[0], &byte, 1); /* the end of file */
@@ -247,57 +179,8 @@ static bool start_child(void (*before)(void), const char *path) {
         return child > 0;
 }
 
-static void enter_userns(void) {
-        if (unshare(CLONE_NEWUSER) < 0)
-                _exit(1);
-}
-
-static bool userns_start(void) {
-        return start_child(enter_userns, NULL);
-}
-
 static bool program_start(void) {
-        return start_child(NULL, program);
-}
-
-/* It must not touch what it shares with its parent but its own stack. */
-static int stay_with_memory(void *arg) {
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        while (access(dropped_at, F_OK) != 0)
-                (void) syscall(SYS_poll, NULL, 0, 20);
-        _exit(0);
-}
-
-static bool clone_child(int flags) {
-        static char stack[65536] __attribute__((aligned(16)));
-
-        child = clone(stay_with_memory, stack + sizeof(stack), CLONE_VM | SIGCHLD | flags, NULL);
-        return child > 0;
-}
-
-static bool clonevm_start(void) {
-        return clone_child(0);
-}
-
-/* The thread waits until the child has ended. */
-static void *wait_in_vfork(void *arg) {
-        (void) clone_child(CLONE_VFORK);
-        return NULL;
-}
-
-static bool vfork_start(void) {
-        pthread_t thread;
-
-        return pthread_create(&thread, NULL, wait_in_vfork, NULL) == 0;
-}
-
-/* The child sees the file as well. */
-static void await_child(void) {
-        (void) wait(NULL);
-}
-
-static bool traced_start(void) {
-        return start_child(NULL, NULL) && ptrace(PTRACE_SEIZE, child, NULL, NULL) == 0;
+        return start_child(program);
 }
 
 static bool child_step(long round) {
@@ -305,15 +188,11 @@ static bool child_step(long round) {
 }
 
 static const struct kind kinds[] = {
-        { "posixlock", posixlock_start, NULL, drop_fd },     { "flock", flock_start, NULL, drop_fd },
-        { "ofdlock", ofdlock_start, NULL, drop_fd },         { "lease", lease_start, NULL, drop_fd },
-        { "shortlock", open_file, shortlock_step, drop_fd }, { "sem", sem_start, sem_step, sem_drop },
-        { "msgq", msgq_start, msgq_step, msgq_drop },        { "shm", shm_start, shm_step, shm_drop },
-        { "mqueue", mqueue_start, NULL, mqueue_drop },       { "eventfd", eventfd_start, eventfd_step, drop_fd },
-        { "io_uring", io_uring_start, NULL, drop_fd },       { "userfaultfd", userfaultfd_start, NULL, drop_fd },
-        { "secret", secret_start, NULL, drop_fd },           { "userns", userns_start, child_step, drop_child },
-        { "traced", traced_start, child_step, drop_child },  { "program", program_start, child_step, drop_child },
-        { "vfork", vfork_start, NULL, await_child },         { "clonevm", clonevm_start, NULL, await_child },
+        { "posixlock", posixlock_start, NULL, drop_fd },      { "flock", flock_start, NULL, drop_fd },
+        { "ofdlock", ofdlock_start, NULL, drop_fd },          { "lease", lease_start, NULL, drop_fd },
+        { "shortlock", open_file, shortlock_step, drop_fd },  { "sem", sem_start, sem_step, sem_drop },
+        { "msgq", msgq_start, msgq_step, msgq_drop },         { "io_uring", io_uring_start, NULL, drop_fd },
+        { "program", program_start, child_step, drop_child },
 };
 
 static const struct kind *find_kind(const char *name) {
@@ -356,7 +235,6 @@ int main(int argc, char **argv) {
 
         file = option_text(argc, argv, "file", "/nonexistent");
         program = option_text(argc, argv, "program", "/nonexistent");
-        dropped_at = drop_file;
         MPI_Init(&argc, &argv);
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         if (rank == 0 && !kind->start()) {

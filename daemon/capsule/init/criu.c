@@ -278,10 +278,11 @@ static char *dump_options(const struct criu *criu, bool stream) {
                          "ext-unix-sk\n"
                          "file-locks\n"
                          "link-remap\n"
-                         "ghost-limit 1G\n"
+                         "ghost-limit %d\n"
                          "%s%s%s",
                          init->payload_pid, (int) criu->lender, LENDER_FD, init->node.criu, LOG_LEVEL, init->node.cgroup_payload,
-                         as_owner(criu) ? "unprivileged\n" : "", criu->remapped ? LINK_REMAP_OPTION : "", stream ? "stream\n" : "");
+                         OBSTACLES_NAMELESS_MAX_BYTES, as_owner(criu) ? "unprivileged\n" : "",
+                         criu->remapped ? LINK_REMAP_OPTION : "", stream ? "stream\n" : "");
 }
 
 /* CRIU waits for its options meanwhile; its library looks for this once it has them. */

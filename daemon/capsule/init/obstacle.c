@@ -9,6 +9,7 @@
 static const struct {
         const char *text; /* %s: the detail */
         bool transient;
+        bool marked;
 } kinds[OBSTACLE_KINDS] = {
         [OBSTACLE_NONE] = { "nothing", false },
         [OBSTACLE_IO_URING] = { "uses io_uring", false },
@@ -27,7 +28,19 @@ static const struct {
         [OBSTACLE_UNREAD_TERMINAL] = { "has unread terminal output of a process that has ended", true },
         [OBSTACLE_UNDER_WAY] = { "has descriptors under way in a socket (SCM_RIGHTS)", true },
         [OBSTACLE_KERNEL_FILE] = { "uses %s, of which the kernel tells CRIU more than its owner", true },
+        [OBSTACLE_THREAD_FILE] = { "has %s open, a file of a thread", true },
+        [OBSTACLE_BIG_FILE] = { "has a file of more than 1 GiB open that has no name any more (%s)", false },
+        [OBSTACLE_PACKET_PIPE] = { "uses a pipe in packet mode (O_DIRECT, %s)", false },
+        [OBSTACLE_PIDFD] = { "has a pidfd of %s, which does not move with it", false },
         [OBSTACLE_UNREADABLE] = { "has %s open, which its owner cannot read", false },
+        [OBSTACLE_PROTOCOL] = { "has a socket of a protocol that CRIU does not know (%s)", false },
+        [OBSTACLE_UNACCEPTED] = { "has not accepted a connection (%s)", true, true },
+        [OBSTACLE_OUTSIDE] = { "is connected to a process outside of its group by a Unix socket", true, true },
+        [OBSTACLE_UNREAD_CONTROL] = { "has not read messages with credentials or times in a Unix socket (SO_PASSCRED, "
+                                      "SO_TIMESTAMP)",
+                                      true },
+        [OBSTACLE_UNREAD_NETLINK] = { "has not read what the kernel has sent to its netlink socket", true },
+        [OBSTACLE_CORKED] = { "holds back a datagram (UDP_CORK)", true },
         [OBSTACLE_TRACED] = { "is traced by a debugger or another process", false },
         [OBSTACLE_NAMESPACE] = { "has a namespace of its own (%s)", false },
         [OBSTACLE_OTHER_USER] = { "runs as another user or group than its job (a setuid or setgid program)", false },
@@ -36,10 +49,15 @@ static const struct {
         [OBSTACLE_SEM_UNDO] = { "may have to undo operations on System V semaphores (SEM_UNDO)", false },
         [OBSTACLE_TOO_MANY] = { "has more than a move can look at (%s)", false },
         [OBSTACLE_NO_FILE] = { "runs a program from memory (memfd_create)", false },
-        [OBSTACLE_VFORK] = { "shares its memory with process %s, which runs no program of its own yet (vfork)", true },
+        [OBSTACLE_VFORK] = { "shares its memory with process %s, which runs no program of its own yet (vfork)", true, true },
         [OBSTACLE_SHARED_MEMORY] = { "shares its memory with process %s (clone with CLONE_VM)", false },
-        [OBSTACLE_STUCK] = { "waits in the kernel where it cannot be stopped (state D), as for a file server that does not answer",
-                             true },
+        [OBSTACLE_SHARED_DIRECTORIES] = { "shares its working directory with process %s (clone with CLONE_FS)", false },
+        [OBSTACLE_FIRST_THREAD] = { "runs on although its first thread has ended", true, true },
+        [OBSTACLE_TIMER] = { "has a timer for a thread that has ended (timer_create with SIGEV_THREAD_ID)", false },
+        [OBSTACLE_ROOM] = { "has no room left below a limit, which CRIU needs (%s)", false },
+        [OBSTACLE_STUCK] = { "waits in the kernel where it cannot be stopped (state D), as for a file server that does not answer, "
+                             "or in vfork for its child",
+                             true, true },
         [OBSTACLE_REPLACED] = { "uses %s, which was replaced or removed on this node since", false },
         [OBSTACLE_SHM] = { "there is System V shared memory (segment %s)", false },
         [OBSTACLE_SYSV_SIZE] = { "System V semaphores and message queues hold more than a move can carry (%s)", false },
@@ -51,12 +69,16 @@ bool obstacle_is_transient(enum obstacle_kind kind) {
         return kind < OBSTACLE_KINDS && kinds[kind].transient;
 }
 
+bool obstacle_is_marked(enum obstacle_kind kind) {
+        return kind < OBSTACLE_KINDS && kinds[kind].marked;
+}
+
 bool obstacle_is_still(const struct obstacle *earlier, const struct obstacle *later) {
         if (earlier->kind != later->kind)
                 return false;
-        if (later->kind != OBSTACLE_STUCK && later->kind != OBSTACLE_VFORK)
+        if (!obstacle_is_marked(later->kind))
                 return true;
-        return earlier->pid == later->pid && earlier->switches == later->switches && strcmp(earlier->detail, later->detail) == 0;
+        return earlier->pid == later->pid && earlier->mark == later->mark && strcmp(earlier->detail, later->detail) == 0;
 }
 
 static void make_printable(char *text) {

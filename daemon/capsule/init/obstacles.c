@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/obstacles.h"
+#include "daemon/capsule/init/obstacles_internal.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -23,7 +23,6 @@
 #include "common/util.h"
 #include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/init.h"
-#include "daemon/capsule/init/kernel_file.h"
 #include "daemon/capsule/init/link_remap.h"
 #include "daemon/capsule/init/mounts.h"
 #include "daemon/capsule/init/pids.h"
@@ -31,64 +30,37 @@
 #include "daemon/capsule/init/sysv.h"
 
 enum {
-        STATUS_BYTES = 16384,  /* of a thread: with a line of thousands of groups */
-        FDINFO_BYTES = 4096,   /* locks come last; who has dozens of them on one file is found by the first */
         MAPS_BYTES = 65536,    /* read at once */
         LINE_BYTES = 8192,
         LOOKS_PER_CLOCK = 16, /* the clock takes the kernel as long as some of them do */
         SUSPECTS_STEP = 64,
         STUCK_USEC = 3000000, /* a disk that works has answered by then */
         SUSPECTS_USEC = 5000000,
-        DUMPABLE_LOOKS = 3,
-        DUMPABLE_PAUSE_USEC = 500,
-};
-
-/* An open file that its owner may not be able to read. */
-struct suspect {
-        pid_t pid;
-        int fd;
-};
-
-struct look {
-        const struct obstacles_scope *scope;
-        struct obstacle *found;
-        char *text;             /* STATUS_BYTES, scratch */
-        char *maps;             /* MAPS_BYTES + LINE_BYTES, scratch */
-        pid_t pid;              /* being looked at */
-        struct suspect *suspects; /* to be opened by the owner */
-        size_t n_suspects;
-        uint64_t end_cpu_usec; /* 0: it has passed */
-        unsigned looks;        /* for that */
-        size_t group_descriptors, group_threads, group_mappings; /* so far */
-        unsigned threads;
-        size_t left;            /* of the budget */
-        struct obstacles_needs *needs; /* NULL: nobody wants to know */
-        struct kernel_mounts mounts;
 };
 
 /* The program's name is filled in at the end, once. */
-static void note(struct look *look, enum obstacle_kind kind, const char *detail) {
+void look_note_marked(struct look *look, enum obstacle_kind kind, const char *detail, uint64_t mark) {
         if (look->found->kind != OBSTACLE_NONE && obstacle_is_transient(kind))
                 return;
-        *look->found = (struct obstacle) { .kind = kind, .pid = look->pid };
+        *look->found = (struct obstacle) { .kind = kind, .pid = look->pid, .mark = mark };
         (void) text_format(look->found->detail, sizeof(look->found->detail), "%s", detail ? detail : "");
 }
 
-/* Done when one is found that stays, or enough was looked at. */
-static bool done(struct look *look) {
+void look_note(struct look *look, enum obstacle_kind kind, const char *detail) {
+        look_note_marked(look, kind, detail, 0);
+}
+
+bool look_done(struct look *look) {
         if (look->end_cpu_usec > 0 && ++look->looks % LOOKS_PER_CLOCK == 0 && thread_cpu_usec() > look->end_cpu_usec) {
                 look->end_cpu_usec = 0;
-                note(look, OBSTACLE_TOO_MANY, "open files, locks and mappings take too long");
+                look_note(look, OBSTACLE_TOO_MANY, "open files, locks and mappings take too long");
         }
         if (look->left == 0)
                 return true;
         return look->found->kind != OBSTACLE_NONE && !obstacle_is_transient(look->found->kind);
 }
 
-/* Bytes read, the text ended by NUL; 0 for what cannot be read. */
-static size_t read_proc(const struct look *look, char *text, size_t size, const char *fmt, ...)
-        __attribute__((format(printf, 4, 5)));
-static size_t read_proc(const struct look *look, char *text, size_t size, const char *fmt, ...) {
+size_t look_read(const struct look *look, char *text, size_t size, const char *fmt, ...) {
         cleanup_close int fd = -1;
         char path[64];
         ssize_t n;
@@ -103,7 +75,7 @@ static size_t read_proc(const struct look *look, char *text, size_t size, const 
         return n > 0 ? (size_t) n : 0;
 }
 
-static DIR *open_proc_dir(const struct look *look, const char *what) {
+DIR *look_open_dir(const struct look *look, const char *what) {
         char path[64];
         DIR *dir;
         int fd;
@@ -116,6 +88,13 @@ static DIR *open_proc_dir(const struct look *look, const char *what) {
         return dir;
 }
 
+bool look_has_process(const struct look *look, pid_t pid) {
+        for (size_t i = 0; i < look->n_pids; i++)
+                if (look->pids[i] == pid)
+                        return true;
+        return false;
+}
+
 /* ---- how much there is ---- */
 
 static void limit(struct look *look, size_t n, size_t most, const char *what) {
@@ -124,12 +103,12 @@ static void limit(struct look *look, size_t n, size_t most, const char *what) {
         if (n <= most)
                 return;
         (void) text_format(detail, sizeof(detail), "%zu %s, and there may be %zu", n, what, most);
-        note(look, OBSTACLE_TOO_MANY, detail);
+        look_note(look, OBSTACLE_TOO_MANY, detail);
 }
 
 /* All processes are counted before the first one is looked at, which takes a moment for each. */
 static void look_at_numbers(struct look *look, const pid_t *pids, size_t n) {
-        for (size_t i = 0; i < n && !done(look); i++) {
+        for (size_t i = 0; i < n && !look_done(look); i++) {
                 char name[16];
                 size_t descriptors;
 
@@ -144,113 +123,27 @@ static void look_at_numbers(struct look *look, const pid_t *pids, size_t n) {
         }
 }
 
-/* ---- threads ---- */
+/* ---- what processes share ---- */
 
-static void look_at_shared_memory(struct look *look, const pid_t *pids, size_t n) {
+static void look_at_shared(struct look *look, const pid_t *pids, size_t n) {
         struct shared_memory shared;
         char detail[16];
+        bool memory, directories = false;
 
-        if (!look->scope->frozen || done(look) || !shared_memory_find(look->scope->proc, pids, n, &shared))
+        if (!look->scope->frozen || look_done(look))
+                return;
+        memory = shared_memory_find(look->scope->proc, pids, n, &shared);
+        if (!memory)
+                directories = shared_directories_find(look->scope->proc, pids, n, &shared);
+        if (!memory && !directories)
                 return;
         (void) snprintf(detail, sizeof(detail), "%d", (int) shared.other);
         look->pid = shared.pid;
-        note(look, shared.passes ? OBSTACLE_VFORK : OBSTACLE_SHARED_MEMORY, detail);
-}
-
-static uint64_t count_of(const char *status, const char *name) {
-        const char *text = identity_field(status, name);
-
-        return text ? strtoull(text, NULL, 10) : 0;
-}
-
-static void look_at_wait(struct look *look, const char *status) {
-        const char *state = identity_field(status, "State");
-
-        if (!look->scope->waits || look->found->kind != OBSTACLE_NONE || !state || strchr(state, 'D') != state + 1)
-                return;
-        note(look, OBSTACLE_STUCK, NULL);
-        look->found->switches = count_of(status, "voluntary_ctxt_switches") + count_of(status, "nonvoluntary_ctxt_switches");
-}
-
-static void look_at_identity(struct look *look, const char *status) {
-        struct rm_error error = { 0 };
-        struct identity identity;
-        int r = identity_parse(status, &identity);
-
-        if (r < 0)
-                return;
-        r = identity_check(&identity, look->scope->spec, &error);
-        identity_finish(&identity);
-        if (r == -EPERM)
-                note(look, OBSTACLE_OTHER_USER, NULL);
-        else if (r == -EACCES)
-                note(look, OBSTACLE_CAPABILITIES, NULL);
-}
-
-static void look_at_status(struct look *look, const char *status) {
-        const char *tracer = identity_field(status, "TracerPid");
-        const char *state = identity_field(status, "State");
-
-        if (state && strchr(state, 'Z') == state + 1)
-                return; /* a zombie has nothing, and no permission to look at it */
-        if (tracer && strtol(tracer, NULL, 10) != 0)
-                note(look, OBSTACLE_TRACED, NULL);
-        look_at_identity(look, status);
-        look_at_wait(look, status);
-}
-
-static void look_at_threads(struct look *look) {
-        DIR *dir = open_proc_dir(look, "task");
-        struct dirent *entry;
-
-        look->threads = 0;
-        while (dir && !done(look) && (entry = readdir(dir))) {
-                if (!isdigit((unsigned char) entry->d_name[0]))
-                        continue;
-                look->threads++;
-                look->left--;
-                if (read_proc(look, look->text, STATUS_BYTES, "%d/task/%.10s/status", (int) look->pid, entry->d_name) > 0)
-                        look_at_status(look, look->text);
-        }
-        if (dir)
-                (void) closedir(dir);
-}
-
-/* The owner cannot read the memory of a process that is not dumpable, and would get it with an image: a program that was set-user-ID root, and has given up everything but what it has in memory. A
- * process looks so as well for the moments of its exec(), and at its end when it has no memory any more. */
-static void look_at_dumpable(struct look *look) {
-        struct stat st;
-        char path[32];
-
-        snprintf(path, sizeof(path), "%d/mem", (int) look->pid);
-        for (int i = 0; i < DUMPABLE_LOOKS; i++) {
-                if (i > 0)
-                        (void) usleep(DUMPABLE_PAUSE_USEC);
-                if (fstatat(look->scope->proc, path, &st, 0) < 0 || st.st_uid == look->scope->spec->uid ||
-                    read_proc(look, look->text, STATUS_BYTES, "%d/status", (int) look->pid) == 0 ||
-                    !identity_field(look->text, "VmSize"))
-                        return;
-        }
-        note(look, OBSTACLE_NOT_DUMPABLE, NULL);
-}
-
-/* ---- namespaces ---- */
-
-/* Not the time namespace, which the payload has for itself, and CRIU carries. A user namespace first: who has one may have the others. */
-static void look_at_namespaces(struct look *look) {
-        static const char *const names[] = { "user", "mnt", "pid", "net", "ipc", "uts" };
-
-        for (size_t i = 0; i < ARRAY_SIZE(names) && !done(look); i++) {
-                char path[64], own[64], its[64];
-                ssize_t n, m;
-
-                snprintf(path, sizeof(path), "self/ns/%s", names[i]);
-                n = readlinkat(look->scope->proc, path, own, sizeof(own));
-                snprintf(path, sizeof(path), "%d/ns/%s", (int) look->pid, names[i]);
-                m = readlinkat(look->scope->proc, path, its, sizeof(its));
-                if (n > 0 && m > 0 && (n != m || memcmp(own, its, (size_t) n) != 0))
-                        note(look, OBSTACLE_NAMESPACE, names[i]);
-        }
+        look_note(look,
+                  directories     ? OBSTACLE_SHARED_DIRECTORIES
+                  : shared.passes ? OBSTACLE_VFORK
+                                  : OBSTACLE_SHARED_MEMORY,
+                  detail);
 }
 
 /* ---- descriptors ---- */
@@ -271,12 +164,12 @@ static bool is_own(const struct look *look, dev_t dev) {
 static void look_at_locks(struct look *look, const char *link) {
         const char *line = strstr(look->text, "\nlock:");
 
-        while (line && !done(look)) {
+        while (line && !look_done(look)) {
                 dev_t dev;
                 enum obstacle_kind kind = obstacle_of_lock(line + 1, &dev);
 
                 if (kind != OBSTACLE_NONE && (kind == OBSTACLE_LEASE || !is_own(look, dev)))
-                        note(look, kind, link);
+                        look_note(look, kind, link);
                 line = strstr(line + 1, "\nlock:");
         }
 }
@@ -314,32 +207,93 @@ static unsigned flags_of(const struct look *look) {
         return flags;
 }
 
+/* CRIU opens files before it makes threads. Those of a thread may have either name. */
+static bool is_of_thread(const struct look *look, const char *link) {
+        char text[512];
+        const char *group;
+        int pid, tid;
+
+        if (sscanf(link, "/proc/%d/task/%d", &pid, &tid) == 2)
+                return true;
+        if (sscanf(link, "/proc/%d/", &pid) != 1 || look_has_process(look, pid) ||
+            look_read(look, text, sizeof(text), "%d/status", pid) == 0)
+                return false;
+        group = identity_field(text, "Tgid");
+        return group && strtol(group, NULL, 10) != pid;
+}
+
 static void look_at_kernel_file(struct look *look, const char *link, bool writes) {
         if (kernel_file_is_kept_out(&look->mounts, link, writes))
-                note(look, OBSTACLE_KERNEL_FILE, link);
+                look_note(look, OBSTACLE_KERNEL_FILE, link);
+        else if (begins(link, "/proc/") && is_of_thread(look, link))
+                look_note(look, OBSTACLE_THREAD_FILE, link);
+}
+
+/* CRIU keeps what has no name any more in its images. The size as this node knows it, so that nobody waits for a file server. */
+static void look_at_size(struct look *look, int fds, const char *number, const char *link) {
+        struct statx st;
+
+        if (!link_remap_lost_name(link) || begins(link, "/memfd:") ||
+            statx(fds, number, AT_STATX_DONT_SYNC, STATX_BLOCKS | STATX_NLINK | STATX_TYPE, &st) < 0)
+                return;
+        if (S_ISREG(st.stx_mode) && st.stx_nlink == 0 && st.stx_blocks * 512 > OBSTACLES_NAMELESS_MAX_BYTES)
+                look_note(look, OBSTACLE_BIG_FILE, link);
+}
+
+/* CRIU does not know where one packet ends and the next begins. */
+static void look_at_packets(struct look *look, int fds, const char *number, const char *link, unsigned flags) {
+        struct statx st;
+
+        if ((flags & O_DIRECT) && statx(fds, number, AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 && S_ISFIFO(st.stx_mode))
+                look_note(look, OBSTACLE_PACKET_PIPE, link);
 }
 
 static void look_at_file(struct look *look, int fds, const char *number, const char *link) {
         unsigned flags;
 
-        if (read_proc(look, look->text, FDINFO_BYTES, "%d/fdinfo/%.10s", (int) look->pid, number) == 0)
+        if (look_read(look, look->text, LOOK_FDINFO_BYTES, "%d/fdinfo/%.10s", (int) look->pid, number) == 0)
                 return;
         flags = flags_of(look);
         look_at_kernel_file(look, link, (flags & O_ACCMODE) != O_RDONLY);
         look_at_contents(look, fds, number, flags);
+        look_at_size(look, fds, number, link);
+        look_at_packets(look, fds, number, link, flags);
         if (!begins(link, "/memfd:") && !begins(link, "/proc/") && !begins(link, "/sys/"))
                 look_at_locks(look, link);
         look_at_name(look, fds, number, link);
 }
 
-/* Also in a queue of a socket in that queue, and of connections that nobody has accepted yet (the kernel counts those of who listens). */
-static void look_at_socket(struct look *look, const char *number) {
-        const char *text;
+static void look_at_pipe(struct look *look, int fds, const char *number, const char *link) {
+        (void) look_read(look, look->text, LOOK_FDINFO_BYTES, "%d/fdinfo/%.10s", (int) look->pid, number);
+        look_at_packets(look, fds, number, link, flags_of(look));
+}
 
-        (void) read_proc(look, look->text, FDINFO_BYTES, "%d/fdinfo/%.10s", (int) look->pid, number);
-        text = strstr(look->text, "scm_fds:");
-        if (text && strtoul(text + strlen("scm_fds:"), NULL, 10) > 0)
-                note(look, OBSTACLE_UNDER_WAY, NULL);
+/* A process that has ended, and that nobody has waited for, is restored as well. */
+static bool is_restored(const struct look *look, pid_t pid) {
+        char text[512];
+        const char *state;
+
+        if (look_has_process(look, pid))
+                return true;
+        if (pid == 1 || look_read(look, text, sizeof(text), "%d/status", (int) pid) == 0)
+                return false;
+        state = identity_field(text, "State");
+        return state && strchr(state, 'Z') == state + 1;
+}
+
+/* Of what has ended and was waited for, the kernel says -1. PIDFD_THREAD is O_EXCL. */
+static void look_at_pidfd(struct look *look, const char *number) {
+        const char *text;
+        char detail[32];
+        int pid;
+
+        (void) look_read(look, look->text, LOOK_FDINFO_BYTES, "%d/fdinfo/%.10s", (int) look->pid, number);
+        text = strstr(look->text, "\nPid:");
+        if (!text || sscanf(text, "\nPid: %d", &pid) != 1 || pid < 0)
+                return;
+        (void) snprintf(detail, sizeof(detail), flags_of(look) & O_EXCL ? "thread %d" : "process %d", pid);
+        if ((flags_of(look) & O_EXCL) || !is_restored(look, pid))
+                look_note(look, OBSTACLE_PIDFD, detail);
 }
 
 static void look_at_watches(struct look *look, const char *number) {
@@ -353,10 +307,10 @@ static void look_at_watches(struct look *look, const char *number) {
 }
 
 static void look_at_eventfd(struct look *look, const char *number) {
-        (void) read_proc(look, look->text, FDINFO_BYTES, "%d/fdinfo/%.10s", (int) look->pid, number);
+        (void) look_read(look, look->text, LOOK_FDINFO_BYTES, "%d/fdinfo/%.10s", (int) look->pid, number);
         /* CRIU makes an eventfd anew without its flag. Kernels before 6.5 do not tell. */
         if (strstr(look->text, "eventfd-semaphore: 1"))
-                note(look, OBSTACLE_EVENTFD_SEMAPHORE, NULL);
+                look_note(look, OBSTACLE_EVENTFD_SEMAPHORE, NULL);
 }
 
 /* Memory, terminals and pseudo-terminals are restored; for other devices CRIU would need a plugin. */
@@ -368,7 +322,7 @@ static void look_at_device(struct look *look, int fds, const char *number, const
         struct stat st;
 
         if (fstatat(fds, number, &st, 0) == 0 && (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !device_known(major(st.st_rdev)))))
-                note(look, OBSTACLE_DEVICE, link);
+                look_note(look, OBSTACLE_DEVICE, link);
 }
 
 /* What the last process has written to a terminal before it closed it, as a rank that ends does. */
@@ -378,7 +332,7 @@ static void look_at_master(struct look *look, const char *number) {
         struct pollfd state = { .fd = fd, .events = POLLIN };
 
         if (fd >= 0 && poll(&state, 1, 0) == 1 && (state.revents & POLLIN) && (state.revents & POLLHUP))
-                note(look, OBSTACLE_UNREAD_TERMINAL, NULL);
+                look_note(look, OBSTACLE_UNREAD_TERMINAL, NULL);
 }
 
 /* A userfaultfd is of no use before UFFDIO_API, which the kernel notes among its features. */
@@ -386,7 +340,7 @@ static bool is_initialised(struct look *look, const char *number) {
         const char *text;
         unsigned long long features;
 
-        (void) read_proc(look, look->text, FDINFO_BYTES, "%d/fdinfo/%.10s", (int) look->pid, number);
+        (void) look_read(look, look->text, LOOK_FDINFO_BYTES, "%d/fdinfo/%.10s", (int) look->pid, number);
         text = strstr(look->text, "API:");
         return !text || sscanf(text, "API: %*x:%llx", &features) != 1 || features != 0;
 }
@@ -400,7 +354,7 @@ static bool is_of_tracker(struct look *look, int fds, const char *number) {
 
         if (!look->scope->frozen && !is_initialised(look, number))
                 return true;
-        if (read_proc(look, look->text, STATUS_BYTES, "%d/status", (int) look->pid) == 0)
+        if (look_read(look, look->text, LOOK_STATUS_BYTES, "%d/status", (int) look->pid) == 0)
                 return true;
         state = identity_field(look->text, "State");
         tracer = identity_field(look->text, "TracerPid");
@@ -421,7 +375,7 @@ static void look_at_descriptor(struct look *look, int fds, const char *number) {
         if (kind == OBSTACLE_USERFAULTFD && is_of_tracker(look, fds, number))
                 return;
         if (kind != OBSTACLE_NONE)
-                note(look, kind, link + (begins(link, "anon_inode:") ? strlen("anon_inode:") : 0));
+                look_note(look, kind, link + (begins(link, "anon_inode:") ? strlen("anon_inode:") : 0));
         else if (strcmp(link, "anon_inode:inotify") == 0)
                 look_at_watches(look, number);
         else if (strcmp(link, "anon_inode:[eventfd]") == 0)
@@ -431,16 +385,20 @@ static void look_at_descriptor(struct look *look, int fds, const char *number) {
         else if (begins(link, "/dev/") && !begins(link, "/dev/shm/") && strcmp(link, "/dev/null") != 0)
                 look_at_device(look, fds, number, link);
         else if (begins(link, "socket:"))
-                look_at_socket(look, number);
+                look_at_socket(look, fds, number, link);
+        else if (begins(link, "pipe:"))
+                look_at_pipe(look, fds, number, link);
+        else if (strcmp(link, "anon_inode:[pidfd]") == 0)
+                look_at_pidfd(look, number);
         else if (link[0] == '/')
                 look_at_file(look, fds, number, link);
 }
 
 static void look_at_descriptors(struct look *look) {
-        DIR *dir = open_proc_dir(look, "fd");
+        DIR *dir = look_open_dir(look, "fd");
         struct dirent *entry;
 
-        while (dir && !done(look) && (entry = readdir(dir)))
+        while (dir && !look_done(look) && (entry = readdir(dir)))
                 if (isdigit((unsigned char) entry->d_name[0])) {
                         look_at_descriptor(look, dirfd(dir), entry->d_name);
                         look->left--;
@@ -459,10 +417,22 @@ static void look_at_installed(struct look *look, const char *link) {
         for (size_t i = 0; i < spec->n_writable; i++)
                 if (path_is_below(path, spec->writable[i]))
                         return;
-        note(look, OBSTACLE_REPLACED, path);
+        look_note(look, OBSTACLE_REPLACED, path);
 }
 
 /* ---- mappings, which may have outlived their descriptors ---- */
+
+/* Shared anonymous memory is "/dev/zero (deleted)". */
+static void look_at_mapped_file(struct look *look, const char *line, const char *link) {
+        char range[40], path[80];
+
+        if (begins(link, "/dev/") && !begins(link, "/dev/shm/") && !begins(link, "/dev/zero")) {
+                look_note(look, OBSTACLE_DEVICE, link);
+        } else if (link_remap_lost_name(link) && !begins(link, "/dev/zero") && sscanf(line, "%39s", range) == 1) {
+                (void) snprintf(path, sizeof(path), "%d/map_files/%s", (int) look->pid, range);
+                look_at_size(look, look->scope->proc, path, link);
+        }
+}
 
 static void look_at_mapping(struct look *look, const char *line) {
         const char *name = strstr(line, " anon_inode:");
@@ -472,12 +442,13 @@ static void look_at_mapping(struct look *look, const char *line) {
                 name = strstr(line, " /secretmem");
         kind = name ? obstacle_of_link(name + 1) : OBSTACLE_NONE;
         if (kind != OBSTACLE_NONE)
-                note(look, kind, name + 1);
+                look_note(look, kind, name + 1);
         name = strstr(line, " /");
         if (!name)
                 return;
         look_at_installed(look, name + 1);
         look_at_kernel_file(look, name + 1, false);
+        look_at_mapped_file(look, line, name + 1);
 }
 
 /* Takes the whole lines of the scratch buffer; what is left of the last one goes to its begin. Returns how much that is. */
@@ -486,7 +457,7 @@ static size_t look_at_mapping_lines(struct look *look, size_t size) {
         char *end;
 
         look->maps[size] = '\0';
-        while (!done(look) && (end = strchr(line, '\n'))) {
+        while (!look_done(look) && (end = strchr(line, '\n'))) {
                 *end = '\0';
                 look_at_mapping(look, line);
                 limit(look, ++look->group_mappings, PROC_GROUP_MAPPINGS_MAX, "mappings in the group");
@@ -507,7 +478,7 @@ static void look_at_mappings(struct look *look) {
 
         snprintf(path, sizeof(path), "%d/maps", (int) look->pid);
         fd = openat(look->scope->proc, path, O_RDONLY | O_CLOEXEC);
-        while (fd >= 0 && !done(look) && (n = read(fd, look->maps + have, MAPS_BYTES)) > 0)
+        while (fd >= 0 && !look_done(look) && (n = read(fd, look->maps + have, MAPS_BYTES)) > 0)
                 have = look_at_mapping_lines(look, have + (size_t) n);
 }
 
@@ -517,7 +488,7 @@ static void look_at_mappings(struct look *look) {
 static void look_at_undo(struct look *look) {
         if (look->scope->frozen && look->threads == 1 && sysv_semaphores_exist() &&
             syscall(SYS_kcmp, getpid(), look->pid, KCMP_SYSVSEM, 0, 0) > 0)
-                note(look, OBSTACLE_SEM_UNDO, NULL);
+                look_note(look, OBSTACLE_SEM_UNDO, NULL);
 }
 
 /* "exe", "cwd", "root"; "" when it cannot be read. */
@@ -547,25 +518,19 @@ static void look_at_program(struct look *look) {
         read_place(look, "exe", link);
         look_at_kernel_file(look, link, false);
         if (strncmp(link, "/memfd:", 7) == 0)
-                note(look, OBSTACLE_NO_FILE, NULL);
+                look_note(look, OBSTACLE_NO_FILE, NULL);
         look_at_installed(look, link);
 }
 
 static void look_at_process(struct look *look) {
-        look_at_namespaces(look);
-        if (!done(look))
-                look_at_program(look);
-        if (!done(look))
-                look_at_directories(look);
-        if (!done(look))
-                look_at_threads(look);
-        if (!done(look))
-                look_at_dumpable(look);
-        if (!done(look))
-                look_at_descriptors(look);
-        if (!done(look) && look->scope->frozen)
+        static void (*const looks[])(struct look *) = { look_at_process_itself, look_at_program, look_at_directories,
+                                                        look_at_descriptors };
+
+        for (size_t i = 0; i < ARRAY_SIZE(looks) && !look_done(look); i++)
+                looks[i](look);
+        if (!look_done(look) && look->scope->frozen)
                 look_at_mappings(look);
-        if (!done(look))
+        if (!look_done(look))
                 look_at_undo(look);
 }
 
@@ -612,7 +577,7 @@ static void look_at_suspects(struct look *look) {
         n = readlinkat(look->scope->proc, path, link, sizeof(link) - 1);
         link[n > 0 ? n : 0] = '\0';
         look->pid = look->suspects[i].pid;
-        note(look, OBSTACLE_UNREADABLE, link);
+        look_note(look, OBSTACLE_UNREADABLE, link);
 }
 
 static void name_process(struct look *look) {
@@ -621,7 +586,7 @@ static void name_process(struct look *look) {
 
         if (found->pid == 0)
                 return;
-        n = read_proc(look, look->text, OBSTACLE_NAME_BYTES + 1, "%d/comm", (int) found->pid);
+        n = look_read(look, look->text, OBSTACLE_NAME_BYTES + 1, "%d/comm", (int) found->pid);
         if (n > 0 && look->text[n - 1] == '\n')
                 look->text[n - 1] = '\0';
         snprintf(found->name, sizeof(found->name), "%.*s", OBSTACLE_NAME_BYTES - 1, look->text);
@@ -643,9 +608,11 @@ static void read_mounts(struct look *look) {
 
 void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pids, size_t n, struct obstacle *ret,
                             struct obstacles_needs *ret_needs) {
-        cleanup_free char *text = xcalloc(1, STATUS_BYTES);
+        cleanup_free char *text = xcalloc(1, LOOK_STATUS_BYTES);
         cleanup_free char *maps = xcalloc(1, MAPS_BYTES + LINE_BYTES + 1);
         struct look look = { .scope = scope,
+                             .pids = pids,
+                             .n_pids = n,
                              .found = ret,
                              .text = text,
                              .maps = maps,
@@ -657,14 +624,17 @@ void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pi
                 *ret_needs = (struct obstacles_needs) { 0 };
         *ret = (struct obstacle) { .kind = OBSTACLE_NONE };
         look_at_numbers(&look, pids, n);
-        look_at_shared_memory(&look, pids, n);
+        look_at_shared(&look, pids, n);
         read_mounts(&look);
-        for (size_t i = 0; i < n && !done(&look); i++) {
+        for (size_t i = 0; i < n && !look_done(&look); i++) {
                 look.pid = pids[i];
                 look_at_process(&look);
         }
-        if (!done(&look))
+        if (!look_done(&look))
+                look_at_sockets(&look);
+        if (!look_done(&look))
                 look_at_suspects(&look);
+        free(look.sockets);
         free(look.suspects);
         kernel_mounts_finish(&look.mounts);
         name_process(&look);
@@ -743,7 +713,7 @@ int obstacles_warn(const struct init *init, const struct obstacle *earlier, uint
         struct obstacle obstacle;
 
         look(init, false, &obstacle, NULL);
-        if (obstacle.kind == OBSTACLE_STUCK && earlier_usec >= STUCK_USEC && obstacle_is_still(earlier, &obstacle) &&
+        if (obstacle_is_marked(obstacle.kind) && earlier_usec >= STUCK_USEC && obstacle_is_still(earlier, &obstacle) &&
             refuse(&obstacle, error) < 0)
                 return -EBUSY;
         return obstacle_is_transient(obstacle.kind) ? 0 : refuse(&obstacle, error);

@@ -66,19 +66,19 @@ static bool waits_in_vfork(int proc, pid_t pid, unsigned *threads) {
         return waits;
 }
 
-static long compare(pid_t a, pid_t b) {
-        return syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0);
+static long compare(int type, pid_t a, pid_t b) {
+        return syscall(SYS_kcmp, a, b, type, 0, 0);
 }
 
-/* kcmp(2) orders processes by their memory: 1 is less, 2 is greater. Returns the place of the
- * process among the `n` ordered ones; `ret_same` says whether the one there has the same memory. */
-static size_t place_of(pid_t pid, const pid_t *ordered, size_t n, bool *ret_same) {
+/* kcmp(2) orders processes by what they may share, as KCMP_VM: 1 is less, 2 is greater. Returns the place of the
+ * process among the `n` ordered ones; `ret_same` says whether the one there has the same. */
+static size_t place_of(int type, pid_t pid, const pid_t *ordered, size_t n, bool *ret_same) {
         size_t low = 0, high = n;
 
         *ret_same = false;
         while (low < high) {
                 size_t middle = low + (high - low) / 2;
-                long order = compare(pid, ordered[middle]);
+                long order = compare(type, pid, ordered[middle]);
 
                 if (order == 0) {
                         *ret_same = true;
@@ -100,7 +100,7 @@ bool shared_memory_find(int proc, const pid_t *pids, size_t n, struct shared_mem
 
         for (size_t i = 0; i < n && pairs < PAIRS_MAX && (!found || ret->passes); i++) {
                 bool same;
-                size_t at = place_of(pids[i], ordered, n_ordered, &same);
+                size_t at = place_of(KCMP_VM, pids[i], ordered, n_ordered, &same);
 
                 if (!same) {
                         memmove(&ordered[at + 1], &ordered[at], (n_ordered++ - at) * sizeof(*ordered));
@@ -113,7 +113,28 @@ bool shared_memory_find(int proc, const pid_t *pids, size_t n, struct shared_mem
                 pairs++;
                 ret->passes = waits_in_vfork(proc, ret->pid, &threads) || waits_in_vfork(proc, ret->other, &threads);
                 /* A child of vfork(2) may have run its program since. */
-                found = found || ret->passes || compare(ret->pid, ret->other) == 0;
+                found = found || ret->passes || compare(KCMP_VM, ret->pid, ret->other) == 0;
         }
         return found;
+}
+
+bool shared_directories_find(int proc, const pid_t *pids, size_t n, struct shared_memory *ret) {
+        cleanup_free pid_t *ordered = xcalloc(n + 1, sizeof(*ordered));
+        size_t n_ordered = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                bool same;
+                size_t at;
+
+                if (!has_memory(proc, pids[i]))
+                        continue;
+                at = place_of(KCMP_FS, pids[i], ordered, n_ordered, &same);
+                if (same) {
+                        *ret = (struct shared_memory) { .pid = ordered[at], .other = pids[i] };
+                        return true;
+                }
+                memmove(&ordered[at + 1], &ordered[at], (n_ordered++ - at) * sizeof(*ordered));
+                ordered[at] = pids[i];
+        }
+        return false;
 }

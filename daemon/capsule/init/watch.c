@@ -61,18 +61,25 @@ static void tell(struct watch *watch, const char *text) {
         watch_greet(watch);
 }
 
+/* What passes is told when it is there twice in a row, which is to be known soon. */
+static bool is_to_be_confirmed(const struct watch *watch, const struct obstacle *found, const char *text) {
+        return found->kind != OBSTACLE_NONE && text[0] == '\0' && watch->last.kind != found->kind;
+}
+
 void watch_timeout(struct watch *watch) {
         struct obstacle obstacle;
         char text[OBSTACLE_TEXT_BYTES] = "";
+        bool again;
 
         obstacles_look(watch->init, &obstacle);
-        /* What passes is told when it is there twice in a row. */
         if (obstacle.kind != OBSTACLE_NONE && (!obstacle_is_transient(obstacle.kind) || obstacle_is_still(&watch->last, &obstacle)))
                 obstacle_text(&obstacle, text);
+        again = is_to_be_confirmed(watch, &obstacle, text);
         watch->last = obstacle;
         watch->last_usec = now_usec();
-        tell(watch, text);
-        watch->deadline = now_usec() + watch->pause_usec;
+        if (!again)
+                tell(watch, text);
+        watch->deadline = now_usec() + (again ? FIRST_USEC : watch->pause_usec);
 }
 
 int watch_warn(const struct watch *watch, struct rm_error *error) {

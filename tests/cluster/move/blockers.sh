@@ -4,73 +4,130 @@
 # load: 2
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 
-# says KIND PATTERN
+# says KIND PATTERN [GROUP]
 says() {
-    rmctl show-job "$(job "$1")" >"$work/shown" && grep -qE "Cannot move.*group 0 on .*$2" "$work/shown"
+    rmctl show-job "$(job "$1")" >"$work/shown" && grep -qE "Cannot move.*group ${3:-0} on .*$2" "$work/shown"
 }
 
-# refused KIND PATTERN [ARG...]
+# refused NAME GROUP PATTERN
 refused() {
-    local kind=$1 pattern=$2 begun
-    shift 2
-    start "$kind" n1 --group-size 1 -n 2 "$programs/holds" "$kind" --drop-file="/home/alice/$kind.drop" \
-        --stop-file="$(stop_file "$kind")" "$@"
-    running "$kind"
-    begun=$EPOCHREALTIME
-    ! migrate "$kind" 0 "$(a_node_but "$(q where "$kind" 0)")" --mode stop --wait --timeout 30 >"$work/said" 2>&1 ||
-        fail "$kind: the group moved"
+    local begun=$EPOCHREALTIME
+    ! migrate "$1" "$2" "$(a_node_but "$(q where "$1" "$2")")" --mode stop --wait --timeout 30 >"$work/said" 2>&1 || fail "$1: group $2 moved"
     see "$(msec_since "$begun") ms: $(<"$work/said")"
-    grep -qE "$pattern" "$work/said" || fail "$kind: that does not say '$pattern'"
-    in_time "$(msec_since "$begun")" 8000 || fail "$kind: the refusal took $(msec_since "$begun") ms"
+    grep -qE "$3" "$work/said" || fail "$1: that does not say '$3'"
+    in_time "$(msec_since "$begun")" 8000 || fail "$1: the refusal took $(msec_since "$begun") ms"
+}
+
+# blocked KIND PATTERN [ARG...]: rank 0 of an MPI program has it.
+blocked() {
+    start "$1" n1 --group-size 1 -n 2 "$programs/holds" "$1" --drop-file="/home/alice/$1.drop" --stop-file="$(stop_file "$1")" "${@:3}"
+    running "$1"
+    refused "$1" 0 "$2"
 }
 
 # then_moves KIND
 then_moves() {
-    local kind=$1
-    on n1 touch "/home/alice/$kind.drop"
-    must "$kind: does not let go" until_true 20 grep -q dropped "$work/$kind.out"
-    move "$kind" 0 "$(a_node_but "$(q where "$kind" 0)")"
-    release "$kind"
-    finish "$kind"
-    ended_well "$kind" 'holds: good'
+    on n1 touch "/home/alice/$1.drop"
+    must "$1: does not let go" until_true 20 grep -q dropped "$work/$1.out"
+    move "$1" 0 "$(a_node_but "$(q where "$1" 0)")"
+    release "$1"
+    finish "$1"
+    ended_well "$1" 'holds: good'
 }
 
-cluster 2 --cores 32
+# What the groups of one job have, and what is said of it. Behind "none": what can be seen only of processes that stand still.
+kinds=(
+    'traced|is traced'
+    'userns|namespace of its own'
+    'vfork|vfork'
+    'leader|runs on although its first thread has ended'
+    'deadtimer|has a timer for a thread that has ended'
+    'as|has no room left below a limit, .*RLIMIT_AS'
+    'nofile|has no room left below a limit, .*RLIMIT_NOFILE'
+    'many|20000 descriptors in a process'
+    'thread|has /proc/[0-9]+/task/[0-9]+/stat open, a file of a thread'
+    'task|has /proc/[0-9]+/stat open, a file of a thread'
+    'big|has a file of more than 1 GiB open that has no name any more'
+    'pidfd|has a pidfd of process 1'
+    'packets|uses a pipe in packet mode'
+    'eventfd|uses an eventfd with EFD_SEMAPHORE'
+    'secret|uses memfd_secret'
+    'mptcp|has a socket of a protocol .*MPTCP'
+    'alg|has a socket of a protocol .*ALG'
+    'vsock|has a socket of a protocol .*VSOCK'
+    'unaccepted|has not accepted a connection .TCP port'
+    'unaccepted6|has not accepted a connection .TCP port'
+    'asked|has not accepted a connection .Unix socket'
+    'given-up|has not accepted a connection .Unix socket'
+    'outside|is connected to a process outside of its group by a Unix socket'
+    'queued|has descriptors under way in a socket'
+    'netlink|has not read what the kernel has sent to its netlink socket'
+    'shm|System V shared memory'
+    'mqueue|POSIX message queue'
+    'none|'
+    'userfaultfd|uses userfaultfd'
+    'clonevm|shares its memory with process [0-9]+ .clone with CLONE_VM'
+    'fs|shares its working directory with process [0-9]+ .clone with CLONE_FS'
+    'shared|has a file of more than 1 GiB open that has no name any more ./home/alice/shared'
+    'passcred|has not read messages with credentials'
+    'corked|holds back a datagram'
+)
+has() {
+    on n1 test -e "/home/alice/$1.$2"
+}
+all_are_shown() {
+    local i
+    unsaid=''
+    rmctl show-job "$(job all)" >"$work/shown"
+    for i in "${!kinds[@]}"; do
+        [[ ${kinds[i]} != none* ]] || break
+        [[ ${missing[$i]:-} ]] || grep -qE "Cannot move.*group $i on .*${kinds[i]#*|}" "$work/shown" || unsaid+="${kinds[i]%%|*} "
+    done
+    [[ ! $unsaid ]]
+}
+all_are_dropped() {
+    local kind
+    for kind in "${kinds[@]%%|*}"; do has "$kind" missing || has "$kind" dropped || return 1; done
+}
+
+cluster 2 --cores 50
+on n1 sh -c 'socat UNIX-LISTEN:/home/alice/outside,fork,mode=777 EXEC:cat >/dev/null 2>&1 & echo $!' >"$work/socat"
+must "no socket outside" until_true 10 on n1 test -S /home/alice/outside
+start all n1 --group-size 1 -n "${#kinds[@]}" "$programs/uncarried" --dir=/home/alice --stop-file="$(stop_file all)" "${kinds[@]%%|*}"
+running all 60
+declare -A missing
+for i in "${!kinds[@]}"; do ! has "${kinds[i]%%|*}" missing || missing[$i]=yes; done
+((${#missing[@]} < 4)) || fail "this kernel lacks too many: ${!missing[*]}"
+begun=$EPOCHREALTIME
+until_true 12 all_are_shown || fail "show-job does not tell of '$unsaid' within ten seconds"
+see "$(msec_since "$begun") ms: show-job tells of all"
+for i in "${!kinds[@]}"; do
+    [[ ${missing[$i]:-} || ${kinds[i]} == none* ]] || refused all "$i" "${kinds[i]#*|}"
+done
+for kind in "${kinds[@]%%|*}"; do on n1 touch "/home/alice/$kind.drop"; done
+must "not all let go" until_true 20 all_are_dropped
+must "not all move then" rmctl drain-node n1 --wait --timeout 60
+same "groups on n2" "$(q place all | grep -c n2)" $((${#kinds[@]} + 1))
+rmctl resume-node n1 >/dev/null
+on n1 kill "$(<"$work/socat")"
+release all
+finish all
+ended_well all 'uncarried: running'
+
+# Of an MPI program, in one of two ranks.
 on n1 install -m 4755 /bin/sleep "$programs/setuid-sleep"
-refused io_uring 'process [0-9]+ \(holds\) uses io_uring'
-refused program 'process [0-9]+ \(setuid-sleep\) runs as another user' --program="$programs/setuid-sleep"
+blocked io_uring 'process [0-9]+ \(holds\) uses io_uring'
+blocked program 'process [0-9]+ \(setuid-sleep\) runs as another user' --program="$programs/setuid-sleep"
 must "show-job says nothing of io_uring" until_true 40 says io_uring 'uses io_uring'
-see "$(grep 'Cannot move' "$work/shown")"
 must "show-job says nothing of the setuid program" until_true 40 says program 'another user'
-see "$(grep 'Cannot move' "$work/shown")"
-refused eventfd 'uses an eventfd with EFD_SEMAPHORE'
-refused shm 'System V shared memory'
-refused mqueue 'POSIX message queue'
-refused userfaultfd 'uses userfaultfd'
-refused secret 'uses memfd_secret'
-refused userns 'namespace of its own'
-refused traced 'is traced'
-refused vfork 'process [0-9]+ \(holds\) shares its memory with process [0-9]+, which runs no program of its own yet'
-refused clonevm 'shares its memory with process [0-9]+ \(clone with CLONE_VM\)'
-for kind in io_uring program eventfd shm mqueue userfaultfd userns traced vfork clonevm; do
-    then_moves "$kind"
-done
-for kind in secret; do
-    release "$kind"
-    finish "$kind"
-    ended_well "$kind" 'holds: good'
-done
+for kind in io_uring program; do then_moves "$kind"; done
 
 # A program of the node that was replaced, as by an update, while it runs.
 for node in $(nodes); do on "$node" install "$programs/ordered" /usr/local/bin/installed; done
 start replaced n1 --group-size 1 -n 2 /usr/local/bin/installed --stop-file="$(stop_file replaced)" --pause-usec=20000
 running replaced
 on "$(q where replaced 0)" install "$programs/ordered" /usr/local/bin/installed
-! migrate replaced 0 "$(a_node_but "$(q where replaced 0)")" --mode stop --wait --timeout 30 >"$work/said" 2>&1 ||
-    fail "a group whose program was replaced has moved"
-see "$(<"$work/said")"
-grep -qE 'process [0-9]+ \(installed\) uses /usr/local/bin/installed, which was replaced' "$work/said" ||
-    fail "that does not say which file was replaced"
+refused replaced 0 'process [0-9]+ \(installed\) uses /usr/local/bin/installed, which was replaced'
 must "show-job says nothing of the replaced program" until_true 40 says replaced 'was replaced'
 release replaced
 finish replaced

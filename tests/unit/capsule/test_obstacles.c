@@ -901,7 +901,7 @@ static void look_at_stuck(pid_t pid) {
         assert_int_equal(obstacle.kind, OBSTACLE_STUCK);
         obstacles_of_processes(&scope, &pid, 1, &later, NULL);
         assert_true(obstacle_is_still(&obstacle, &later));
-        later.switches++;
+        later.mark++;
         assert_false(obstacle_is_still(&obstacle, &later));
         (void) close(scope.proc);
 }

@@ -1,0 +1,32 @@
+/* What the kernel tells of the sockets of this network namespace (sock_diag(7)), for those that CRIU cannot carry as they are. */
+#ifndef RM_DAEMON_CAPSULE_INIT_SOCK_DIAG_H
+#define RM_DAEMON_CAPSULE_INIT_SOCK_DIAG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum sock_diag_family { SOCK_DIAG_TCP, SOCK_DIAG_UDP, SOCK_DIAG_UNIX, SOCK_DIAG_NETLINK };
+
+enum { SOCK_DIAG_ESTABLISHED = 1, SOCK_DIAG_LISTEN = 10 }; /* TCP_ESTABLISHED, TCP_LISTEN; also of Unix sockets */
+
+struct sock_diag {
+        enum sock_diag_family family;
+        uint64_t inode;     /* 0: no process has it, as a connection that was not accepted */
+        uint8_t type;       /* SOCK_STREAM ...; of TCP and Unix sockets */
+        uint8_t state;      /* of TCP and Unix sockets */
+        uint16_t port;      /* of TCP: its own */
+        uint64_t peer; /* of TCP: address and port of the other end, mixed; of Unix sockets: inode of the other end, 0: none */
+        uint32_t unread; /* bytes; of a listening TCP socket: connections that were not accepted */
+        uint32_t unsent; /* bytes; of a Unix socket: those that the peer has not read */
+        uint32_t *pending; /* of a listening Unix socket: inodes of those that were not accepted, 0: it was closed */
+        size_t n_pending;
+        uint64_t high_groups; /* of Netlink: nonzero if it is in a group above 32 */
+};
+
+/* Takes each socket that matters; `pending` is lent for the call. */
+typedef void (*sock_diag_fn)(const struct sock_diag *socket, void *arg);
+
+/* Returns 0, or -errno, when not all were told. */
+int sock_diag_each(sock_diag_fn fn, void *arg);
+
+#endif

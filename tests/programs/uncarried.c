@@ -1,0 +1,549 @@
+/* Each rank has something that cannot be carried to another node, until it is told to let go of it. No MPI.
+ *
+ * usage: uncarried --stop-file=F --dir=D KIND...     rank N has the Nth KIND
+ *   of processes    traced     a child that it traces
+ *                   userns     a child in a user namespace of its own
+ *                   vfork, clonevm  a child that has its memory, and runs no program
+ *                   fs         a child that has the same working directory (CLONE_FS)
+ *                   leader     a child whose first thread has ended, and another one runs
+ *                   deadtimer  a POSIX timer sends its signals to a thread that has ended
+ *   of limits       as         RLIMIT_AS leaves no room
+ *                   nofile     RLIMIT_NOFILE is reached
+ *                   many       likewise, with 20,000 descriptors
+ *   of files        thread     /proc/PID/task/TID/stat
+ *                   task       /proc/TID/stat, of a thread
+ *                   big        more than 1 GiB in a file of D that has no name any more
+ *                   shared     likewise, mapped and closed
+ *                   pidfd      of PID 1
+ *                   packets    a pipe with O_DIRECT
+ *                   eventfd    with EFD_SEMAPHORE
+ *                   userfaultfd, secret
+ *   of sockets      mptcp, alg, vsock
+ *                   unaccepted, unaccepted6  a TCP connection that nobody accepts, by a socket of IPv4 and of IPv6
+ *                   asked      a Unix connection that nobody accepts, with a request in it
+ *                   given-up   a Unix connection that nobody accepts, whose other end is closed
+ *                   outside    connected with the Unix socket D/outside
+ *                   queued     descriptors in the queue of a Unix socket
+ *                   passcred   an unread message and SO_PASSCRED
+ *                   corked     a datagram that UDP_CORK keeps
+ *                   netlink    an unread answer
+ *   of the capsule  shm, mqueue
+ *                   none       nothing
+ * Says "uncarried: running" once all ranks have theirs, by files D/KIND.held; D/KIND.missing tells of one that this kernel does not have.
+ * A rank that finds D/KIND.drop lets go, and makes D/KIND.dropped. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/userfaultfd.h>
+#include <linux/vm_sockets.h>
+#include <mqueue.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "common.h"
+
+#ifndef IPPROTO_MPTCP
+#define IPPROTO_MPTCP 262
+#endif
+
+enum { MORE_THAN_GIB = (1 << 30) + 4096 };
+
+struct kind {
+        const char *name;
+        bool (*take)(void);
+        void (*drop)(void); /* NULL: the descriptors are closed */
+};
+
+static const char *dir;
+static int fds[4] = { -1, -1, -1, -1 };
+static pid_t child;
+
+static void keep(void) {
+}
+
+static void close_all(void) {
+        for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
+                if (fds[i] >= 0)
+                        (void) close(fds[i]);
+}
+
+static bool nothing(void) {
+        return true;
+}
+
+/* ---- processes ---- */
+
+static void *stay(void *arg) {
+        for (;;)
+                (void) pause();
+        return NULL;
+}
+
+static bool fork_child(void (*life)(void)) {
+        child = fork();
+        if (child == 0) {
+                (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+                life();
+                for (;;)
+                        (void) pause();
+        }
+        return child > 0;
+}
+
+static void kill_child(void) {
+        (void) kill(child, SIGKILL);
+        (void) waitpid(child, NULL, 0);
+}
+
+static void end_first_thread(void) {
+        pthread_t thread;
+
+        if (pthread_create(&thread, NULL, stay, NULL) != 0)
+                _exit(1);
+        pthread_exit(NULL);
+}
+
+static bool leader_take(void) {
+        return fork_child(end_first_thread);
+}
+
+static timer_t timer;
+
+static void *make_timer(void *arg) {
+        struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
+
+        event._sigev_un._tid = (pid_t) syscall(SYS_gettid);
+        *(bool *) arg = timer_create(CLOCK_MONOTONIC, &event, &timer) == 0;
+        return NULL;
+}
+
+static bool deadtimer_take(void) {
+        const struct itimerspec when = { .it_value = { .tv_sec = 86400 } };
+        pthread_t thread;
+        bool good = false;
+
+        return pthread_create(&thread, NULL, make_timer, &good) == 0 && pthread_join(thread, NULL) == 0 && good &&
+               timer_settime(timer, 0, &when, NULL) == 0;
+}
+
+static void deadtimer_drop(void) {
+        (void) timer_delete(timer);
+}
+
+static void enter_userns(void) {
+        if (unshare(CLONE_NEWUSER) < 0)
+                _exit(1);
+}
+
+static bool userns_take(void) {
+        return fork_child(enter_userns);
+}
+
+static bool traced_take(void) {
+        return fork_child(keep) && ptrace(PTRACE_SEIZE, child, NULL, NULL) == 0;
+}
+
+/* It must not touch what it may share with its parent but its own stack. */
+static int stay_with_parent(void *arg) {
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+                (void) syscall(SYS_poll, NULL, 0, 1000);
+        return 0;
+}
+
+static bool clone_child(int flags) {
+        static char stack[65536] __attribute__((aligned(16)));
+
+        child = clone(stay_with_parent, stack + sizeof(stack), SIGCHLD | flags, NULL);
+        return child > 0;
+}
+
+static bool fs_take(void) {
+        return clone_child(CLONE_FS);
+}
+
+static bool clonevm_take(void) {
+        return clone_child(CLONE_VM);
+}
+
+/* The thread waits until the child has ended. */
+static void *wait_in_vfork(void *arg) {
+        (void) clone_child(CLONE_VM | CLONE_VFORK);
+        return NULL;
+}
+
+static bool vfork_take(void) {
+        pthread_t thread;
+
+        return pthread_create(&thread, NULL, wait_in_vfork, NULL) == 0;
+}
+
+/* Its number is known only when it has ended. */
+static void vfork_drop(void) {
+        (void) system("pkill -KILL -P $PPID uncarried");
+        (void) wait(NULL);
+}
+
+/* ---- limits ---- */
+
+static bool as_take(void) {
+        struct rlimit limit;
+        char text[64] = "";
+        int fd = open("/proc/self/statm", O_RDONLY);
+        ssize_t n = read(fd, text, sizeof(text) - 1);
+
+        (void) close(fd);
+        if (n <= 0 || getrlimit(RLIMIT_AS, &limit) < 0)
+                return false;
+        limit.rlim_cur = strtoul(text, NULL, 10) * 4096;
+        return setrlimit(RLIMIT_AS, &limit) == 0;
+}
+
+static void as_drop(void) {
+        struct rlimit limit;
+
+        (void) getrlimit(RLIMIT_AS, &limit);
+        limit.rlim_cur = limit.rlim_max;
+        (void) setrlimit(RLIMIT_AS, &limit);
+}
+
+static bool fill_table(rlim_t n) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return false;
+        limit.rlim_cur = n;
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return false;
+        while (dup(STDIN_FILENO) >= 0)
+                ;
+        return errno == EMFILE;
+}
+
+static bool nofile_take(void) {
+        return fill_table(64);
+}
+
+static bool many_take(void) {
+        return fill_table(20000);
+}
+
+static void table_drop(void) {
+        (void) syscall(SYS_close_range, 32U, ~0U, 0U);
+}
+
+/* ---- files ---- */
+
+static bool open_of_thread(const char *form) {
+        pthread_t thread;
+        char path[64], name[16] = "";
+        FILE *f;
+
+        if (pthread_create(&thread, NULL, stay, NULL) != 0)
+                return false;
+        f = popen("exec ls /proc/$PPID/task | tail -n 1", "r");
+        if (!f || !fgets(name, sizeof(name), f) || pclose(f) != 0)
+                return false;
+        (void) snprintf(path, sizeof(path), form, (int) getpid(), atoi(name));
+        fds[0] = open(path, O_RDONLY);
+        return fds[0] >= 0;
+}
+
+static bool thread_take(void) {
+        return open_of_thread("/proc/%d/task/%d/stat");
+}
+
+static bool task_take(void) {
+        return open_of_thread("/proc/%2$d/stat");
+}
+
+static int big_file(const char *name) {
+        char path[PATH_MAX];
+        int fd;
+
+        (void) snprintf(path, sizeof(path), "%s/%s", dir, name);
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        return fd >= 0 && unlink(path) == 0 && fallocate(fd, 0, 0, MORE_THAN_GIB) == 0 ? fd : -1;
+}
+
+static bool big_take(void) {
+        fds[0] = big_file("big");
+        return fds[0] >= 0;
+}
+
+static void *mapped;
+
+static bool shared_take(void) {
+        int fd = big_file("shared");
+
+        mapped = mmap(NULL, MORE_THAN_GIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        return mapped != MAP_FAILED && close(fd) == 0;
+}
+
+static void shared_drop(void) {
+        (void) munmap(mapped, MORE_THAN_GIB);
+}
+
+static bool pidfd_take(void) {
+        fds[0] = (int) syscall(SYS_pidfd_open, 1, 0);
+        return fds[0] >= 0;
+}
+
+static bool packets_take(void) {
+        return pipe2(fds, O_DIRECT | O_CLOEXEC) == 0;
+}
+
+static bool eventfd_take(void) {
+        fds[0] = eventfd(1000, EFD_SEMAPHORE | EFD_CLOEXEC);
+        return fds[0] >= 0;
+}
+
+static bool userfaultfd_take(void) {
+        fds[0] = (int) syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+        return fds[0] >= 0;
+}
+
+static bool secret_take(void) {
+        fds[0] = (int) syscall(SYS_memfd_secret, O_CLOEXEC);
+        return fds[0] >= 0 && ftruncate(fds[0], 4096) == 0;
+}
+
+/* ---- sockets ---- */
+
+static bool mptcp_take(void) {
+        fds[0] = socket(AF_INET, SOCK_STREAM, IPPROTO_MPTCP);
+        return fds[0] >= 0;
+}
+
+static bool alg_take(void) {
+        fds[0] = socket(AF_ALG, SOCK_SEQPACKET, 0);
+        return fds[0] >= 0;
+}
+
+static bool vsock_take(void) {
+        fds[0] = socket(AF_VSOCK, SOCK_STREAM, 0);
+        return fds[0] >= 0;
+}
+
+static bool connect_to_itself(int family, struct sockaddr *name, socklen_t size) {
+        fds[0] = socket(family, SOCK_STREAM, 0);
+        fds[1] = socket(family, SOCK_STREAM, 0);
+        return fds[0] >= 0 && fds[1] >= 0 && bind(fds[0], name, size) == 0 && listen(fds[0], 4) == 0 &&
+               (family == AF_UNIX || getsockname(fds[0], name, &size) == 0) && connect(fds[1], name, size) == 0;
+}
+
+static bool unaccepted_take(void) {
+        struct sockaddr_in name = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+        return connect_to_itself(AF_INET, (struct sockaddr *) &name, sizeof(name));
+}
+
+static bool unaccepted6_take(void) {
+        struct sockaddr_in6 name = { .sin6_family = AF_INET6 };
+
+        (void) inet_pton(AF_INET6, "::ffff:127.0.0.1", &name.sin6_addr);
+        return connect_to_itself(AF_INET6, (struct sockaddr *) &name, sizeof(name));
+}
+
+static bool unix_connection(void) {
+        struct sockaddr_un name = { .sun_family = AF_UNIX };
+
+        (void) snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "uncarried.%d", (int) getpid());
+        return connect_to_itself(AF_UNIX, (struct sockaddr *) &name, sizeof(name));
+}
+
+static bool asked_take(void) {
+        return unix_connection() && write(fds[1], "request", 7) == 7;
+}
+
+static bool given_up_take(void) {
+        return asked_take() && close(fds[1]) == 0;
+}
+
+static bool outside_take(void) {
+        struct sockaddr_un name = { .sun_family = AF_UNIX };
+
+        (void) snprintf(name.sun_path, sizeof(name.sun_path), "%s/outside", dir);
+        fds[0] = socket(AF_UNIX, SOCK_STREAM, 0);
+        return fds[0] >= 0 && connect(fds[0], (struct sockaddr *) &name, sizeof(name)) == 0;
+}
+
+static bool queued_take(void) {
+        char byte = 0, control[CMSG_SPACE(sizeof(int))] = { 0 };
+        struct iovec part = { &byte, 1 };
+        struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        return socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0 && sendmsg(fds[0], &message, 0) == 1;
+}
+
+static bool passcred_take(void) {
+        int on = 1;
+
+        return socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) == 0 && setsockopt(fds[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) == 0 &&
+               write(fds[0], "message", 7) == 7;
+}
+
+static bool corked_take(void) {
+        struct sockaddr_in name = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(9) };
+        int on = 1;
+
+        fds[0] = socket(AF_INET, SOCK_DGRAM, 0);
+        return fds[0] >= 0 && connect(fds[0], (struct sockaddr *) &name, sizeof(name)) == 0 &&
+               setsockopt(fds[0], IPPROTO_UDP, UDP_CORK, &on, sizeof(on)) == 0 && send(fds[0], "part", 4, 0) == 4;
+}
+
+static int segment = -1;
+
+static bool shm_take(void) {
+        segment = shmget(IPC_PRIVATE, 4096, 0600);
+        return segment >= 0;
+}
+
+static void shm_drop(void) {
+        (void) shmctl(segment, IPC_RMID, NULL);
+}
+
+static bool mqueue_take(void) {
+        fds[0] = mq_open("/uncarried", O_RDWR | O_CREAT, 0600, NULL);
+        return fds[0] >= 0;
+}
+
+static void mqueue_drop(void) {
+        (void) mq_close(fds[0]);
+        (void) mq_unlink("/uncarried");
+}
+
+static bool netlink_take(void) {
+        struct {
+                struct nlmsghdr header;
+                struct ifinfomsg what;
+        } ask = { { sizeof(ask), RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP, 1, 0 }, { .ifi_family = AF_UNSPEC } };
+
+        fds[0] = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+        return fds[0] >= 0 && send(fds[0], &ask, sizeof(ask), 0) == (ssize_t) sizeof(ask);
+}
+
+static const struct kind kinds[] = {
+        { "traced", traced_take, kill_child },
+        { "userns", userns_take, kill_child },
+        { "vfork", vfork_take, vfork_drop },
+        { "clonevm", clonevm_take, kill_child },
+        { "leader", leader_take, kill_child },
+        { "deadtimer", deadtimer_take, deadtimer_drop },
+        { "fs", fs_take, kill_child },
+        { "as", as_take, as_drop },
+        { "nofile", nofile_take, table_drop },
+        { "many", many_take, table_drop },
+        { "thread", thread_take, NULL },
+        { "task", task_take, NULL },
+        { "big", big_take, NULL },
+        { "shared", shared_take, shared_drop },
+        { "pidfd", pidfd_take, NULL },
+        { "packets", packets_take, NULL },
+        { "eventfd", eventfd_take, NULL },
+        { "userfaultfd", userfaultfd_take, NULL },
+        { "secret", secret_take, NULL },
+        { "mptcp", mptcp_take, NULL },
+        { "alg", alg_take, NULL },
+        { "vsock", vsock_take, NULL },
+        { "unaccepted", unaccepted_take, NULL },
+        { "unaccepted6", unaccepted6_take, NULL },
+        { "asked", asked_take, NULL },
+        { "given-up", given_up_take, NULL },
+        { "outside", outside_take, NULL },
+        { "queued", queued_take, NULL },
+        { "passcred", passcred_take, NULL },
+        { "corked", corked_take, NULL },
+        { "netlink", netlink_take, NULL },
+        { "shm", shm_take, shm_drop },
+        { "mqueue", mqueue_take, mqueue_drop },
+        { "none", nothing, keep },
+};
+
+static const struct kind *kind_of(int rank, int argc, char **argv) {
+        for (int i = 1; i < argc; i++) {
+                if (strncmp(argv[i], "--", 2) == 0 || rank-- > 0)
+                        continue;
+                for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
+                        if (strcmp(kinds[k].name, argv[i]) == 0)
+                                return &kinds[k];
+        }
+        return NULL;
+}
+
+static void path_of(char path[PATH_MAX], const char *name, const char *ending) {
+        (void) snprintf(path, PATH_MAX, "%s/%s.%s", dir, name, ending);
+}
+
+/* Without a descriptor, as there may be none to be had. */
+static void mark(const char *name, const char *ending) {
+        char path[PATH_MAX];
+
+        path_of(path, name, ending);
+        (void) mknod(path, S_IFREG | 0600, 0);
+}
+
+static bool is_marked(const char *name, const char *ending) {
+        char path[PATH_MAX];
+
+        path_of(path, name, ending);
+        return access(path, F_OK) == 0;
+}
+
+int main(int argc, char **argv) {
+        const char *number = getenv("OMPI_COMM_WORLD_RANK");
+        const char *stop_file = option_text(argc, argv, "stop-file", "/nonexistent");
+        int rank = number ? atoi(number) : 0;
+        const struct kind *kind = kind_of(rank, argc, argv);
+        bool dropped = false;
+
+        dir = option_text(argc, argv, "dir", "/tmp");
+        if (!kind)
+                return 2;
+        if (!kind->take()) {
+                if (errno != EAFNOSUPPORT && errno != EPROTONOSUPPORT && errno != ENOPROTOOPT) {
+                        (void) fprintf(stderr, "uncarried: %s: %s\n", kind->name, strerror(errno));
+                        return 3;
+                }
+                mark(kind->name, "missing");
+                dropped = true;
+        }
+        mark(kind->name, "held");
+        for (int i = 1; rank == 0 && i < argc; i++)
+                while (strncmp(argv[i], "--", 2) != 0 && !is_marked(argv[i], "held"))
+                        pause_usec(20000);
+        if (rank == 0) {
+                printf("uncarried: running\n");
+                (void) fflush(stdout);
+        }
+        while (access(stop_file, F_OK) < 0) {
+                pause_usec(50000);
+                if (dropped || !is_marked(kind->name, "drop"))
+                        continue;
+                (kind->drop ? kind->drop : close_all)();
+                mark(kind->name, "dropped");
+                dropped = true;
+        }
+        return 0;
+}
