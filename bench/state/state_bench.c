@@ -227,7 +227,7 @@ static void show_job(struct bench *bench, unsigned turn) {
 static void list_nodes(struct bench *bench, unsigned turn) {
         Rm__NodeList list = RM__NODE_LIST__INIT;
 
-        view_nodes(&bench->source, &(struct view_nodes) { .after = "" }, SIZE_MAX, &list);
+        view_nodes(&bench->source, &(struct view_reader) { .admin = true }, &(struct view_nodes) { .after = "" }, SIZE_MAX, &list);
         if (list.n_nodes != NODES)
                 exit(1);
         view_nodes_finish(&list);

@@ -122,8 +122,8 @@ struct capsule_callbacks {
          * adoption. */
         void (*exited)(struct capsule *capsule, int wait_status, void *userdata);
         /* What is known to keep the payload from being moved, one line; "": nothing. After `ready`, and when it changes: PID 1 looks every
-         * ten seconds, more rarely where it changes often. */
-        void (*obstacle)(struct capsule *capsule, const char *text, void *userdata);
+         * ten seconds, more rarely where it changes often. `processes`: another number when the payload has other processes; 0: not known. */
+        void (*obstacle)(struct capsule *capsule, const char *text, uint64_t processes, void *userdata);
         /* Its output is not taken for now. Told again only for another reason. NULL ok. */
         void (*stalled)(struct capsule *capsule, enum capsule_stall why, void *userdata);
         /* It came by a move without all of its memory: told every second, and when nothing is missing any more (status.filling is false), or

@@ -241,7 +241,7 @@ static void take_event(struct capsule *capsule, const Capsule__Event *event) {
                 break;
         case CAPSULE__EVENT__EVENT_OBSTACLE:
                 if (callbacks->obstacle)
-                        callbacks->obstacle(capsule, event->obstacle->text, capsule->userdata);
+                        callbacks->obstacle(capsule, event->obstacle->text, event->obstacle->processes, capsule->userdata);
                 break;
         case CAPSULE__EVENT__EVENT_PROGRESS:
                 take_progress(capsule, event->progress);

@@ -439,7 +439,7 @@ static void on_done(void *owner, enum capture_step step) {
                 save_event(owner, events[step]);
 }
 
-static void on_failed(void *owner, const char *text) {
+static void on_failed(void *owner, enum capture_failure failure, const char *text) {
         save_fail(owner, "%s", text);
 }
 

@@ -12,9 +12,9 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/peers/peer_message.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/runner_internal.h"
+#include "daemon/peers/peer_message.h"
 
 /* After kill_wait: that PID 1 and the rmd of a group's node say that it has passed. One that does not run says nothing. */
 #define ANSWER_USEC (UINT64_C(3) * 1000000U)

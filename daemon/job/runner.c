@@ -203,13 +203,14 @@ static void on_lost(struct capsule *capsule, const char *text, void *userdata) {
         runner_wake(runner);
 }
 
-static void on_obstacle(struct capsule *capsule, const char *text, void *userdata) {
+static void on_obstacle(struct capsule *capsule, const char *text, uint64_t processes, void *userdata) {
         struct resident *resident = find_by_capsule(userdata, capsule);
 
         if (!resident)
                 return;
         free(resident->obstacle);
         resident->obstacle = xstrdup(text);
+        resident->processes = processes;
         runner_wake(userdata);
 }
 
@@ -353,15 +354,27 @@ static void report_running(struct runner *runner, struct resident *resident) {
         runner_propose(runner, resident, command_job_running(&c, resident->job));
 }
 
+/* Has it other processes than when it was refused? Then the reason may be gone, also if only a move can tell. */
+static bool has_changed(struct resident *resident, const Rm__Refusal *refusal) {
+        uint64_t usec = refusal ? refusal->last_usec : 0;
+
+        if (usec != resident->refused_usec) {
+                resident->refused_usec = usec;
+                resident->refused_processes = resident->processes;
+        }
+        return refusal && refusal->times > 0 && resident->processes != resident->refused_processes;
+}
+
 /* What keeps it from being moved, when that is another thing than the state says. */
 static void report_obstacle(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule) {
+        bool changed = has_changed(resident, capsule->refusal);
         struct command c;
 
         if (!resident->ready || resident->exited || !resident->obstacle || capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED ||
-            strcmp(resident->obstacle, capsule->obstacle) == 0)
+            (!changed && strcmp(resident->obstacle, capsule->obstacle) == 0))
                 return;
         runner_propose(runner, resident,
-                       command_capsule_obstacle(&c, resident->job, resident->index, self_of(runner), resident->obstacle));
+                       command_capsule_obstacle(&c, resident->job, resident->index, self_of(runner), resident->obstacle, changed));
 }
 
 static void report_gone(struct runner *runner, uint64_t job, const Rm__Capsule *capsule) {
@@ -463,7 +476,8 @@ unsigned runner_give_prrte(const struct resident *resident) {
         int r = runner_copy_program(resident, "rm-prrte.so", LAUNCH_PRRTE);
 
         if (r < 0)
-                log_warn("job %" PRIu64 ": cannot copy rm-prrte into %s: %s", resident->job, capsule_id(resident->capsule), strerror(-r));
+                log_warn("job %" PRIu64 ": cannot copy rm-prrte into %s: %s", resident->job, capsule_id(resident->capsule),
+                         strerror(-r));
         return r < 0 ? 0 : LAUNCH_WITH_PRRTE;
 }
 

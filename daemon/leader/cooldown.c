@@ -9,6 +9,11 @@
 #define DESTINATION_FIRST_USEC 2000000U
 /* One failure may be chance, and going elsewhere may mean to share cores. */
 #define DESTINATION_FAILURES 2U
+/* One that was refused for a reason of its own, and has not changed since, is tried less and less often. */
+#define REFUSED_FIRST_USEC UINT64_C(4000000)
+#define REFUSED_MAX_USEC UINT64_C(600000000)
+/* A failed restore may be the destination's fault: others are tried first. */
+#define REFUSED_THERE_TRIES 3U
 /* Long enough for who moves capsules by hand to move the next one. */
 #define REQUEST_USEC 60000000U
 
@@ -31,6 +36,26 @@ static uint64_t backoff_until(const Rm__State *state, uint64_t job, int32_t caps
                         break;
         }
         return last ? last + (wait > BACKOFF_MAX_USEC ? BACKOFF_MAX_USEC : wait) : 0;
+}
+
+uint64_t cooldown_refused_until(const Rm__Refusal *refusal) {
+        uint32_t times = refusal ? refusal->times : 0;
+        uint64_t wait = REFUSED_FIRST_USEC;
+
+        if (times > 0 && refusal->failure == RM__MOVE_FAILURE__MOVE_FAILURE_THERE)
+                times = times > REFUSED_THERE_TRIES ? times - REFUSED_THERE_TRIES : 0;
+        if (times == 0 || refusal->failure == RM__MOVE_FAILURE__MOVE_FAILURE_PASSING)
+                return 0;
+        for (uint32_t i = 1; i < times && wait < REFUSED_MAX_USEC; i++)
+                wait *= 2;
+        return refusal->last_usec + (wait < REFUSED_MAX_USEC ? wait : REFUSED_MAX_USEC);
+}
+
+static const Rm__Refusal *refusal_of(const Rm__State *state, uint64_t job_id, int32_t index) {
+        const Rm__Job *job = state_job(state, job_id);
+        const Rm__Capsule *capsule = job ? job_capsule(job, index) : NULL;
+
+        return capsule ? capsule->refusal : NULL;
 }
 
 uint64_t cooldown_destination_until(const Rm__State *state, uint64_t job, const char *node) {
@@ -84,6 +109,8 @@ enum cooldown cooldown_of(const Rm__State *state, uint64_t job, int32_t capsule,
                 return COOLDOWN_REQUEST;
         if (by_choice && moved_by_choice(state, job, capsule, horizon_usec, now_usec))
                 return COOLDOWN_CHOICE;
+        if (cooldown_refused_until(refusal_of(state, job, capsule)) > now_usec)
+                return COOLDOWN_REFUSED;
         return backoff_until(state, job, capsule) > now_usec ? COOLDOWN_FAILURE : COOLDOWN_NONE;
 }
 
@@ -93,6 +120,7 @@ const char *cooldown_text(enum cooldown cooldown) {
                 [COOLDOWN_REQUEST] = "the job was moved on request less than a minute ago",
                 [COOLDOWN_CHOICE] = "the group was moved by choice within the horizon",
                 [COOLDOWN_FAILURE] = "its last move failed a moment ago",
+                [COOLDOWN_REFUSED] = "it could not be moved ('rmctl show-job' says why), and has not changed since",
         };
 
         return texts[cooldown];

@@ -212,7 +212,7 @@ static void enact_actions(struct rmd *rmd, const struct rm_snapshot *snapshot, c
                         reserve_nodes(rmd, snapshot, action);
                 } else if (moving < rmd->config->moves_at_once) {
                         cooldown = enact_cooldown(rmd, snapshot, action);
-                        *ret_skipped |= cooldown == COOLDOWN_FAILURE;
+                        *ret_skipped |= cooldown == COOLDOWN_FAILURE || cooldown == COOLDOWN_REFUSED;
                         if (cooldown == COOLDOWN_NONE)
                                 start_move(rmd, snapshot, action);
                         moving++;

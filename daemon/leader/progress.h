@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/state/state_index.h"
 #include "daemon/leader/job_places.h"
 #include "daemon/sched/steps.h"
 #include "daemon/state/state_index.h"

@@ -35,6 +35,7 @@ static void tell_failed(struct move *move) {
 
         failed.move = move->id;
         failed.error = move->error;
+        failed.there = move->failure == RM__MOVE_FAILURE__MOVE_FAILURE_THERE;
         (void) move_send(move, &PEER_MESSAGE(&failed));
 }
 
@@ -72,7 +73,11 @@ static void on_restored(void *owner, const char *text) {
 }
 
 static void on_failed(void *owner, int code, bool bad, const char *text) {
-        move_fail(owner, "%s", text);
+        struct move *move = owner;
+
+        if (code < 0) /* of the restore itself */
+                move->failure = RM__MOVE_FAILURE__MOVE_FAILURE_THERE;
+        move_fail(move, "%s", text);
 }
 
 static const struct arrival_ops arrival_ops = { .get_sender = get_sender,
@@ -344,7 +349,8 @@ static void propose_abort_of_killed(struct move *move) {
         if (!status.killed[0])
                 return;
         (void) text_format(move->error, sizeof(move->error), "the restored group was killed: %s", status.killed);
-        cluster_propose(move->moves->rmd->cluster, command_move_abort(&c, move->id, move->error), NULL, NULL);
+        cluster_propose(move->moves->rmd->cluster,
+                        command_move_abort(&c, move->id, move->error, RM__MOVE_FAILURE__MOVE_FAILURE_OTHER), NULL, NULL);
 }
 
 void destination_capsule_filling(struct move *move) {

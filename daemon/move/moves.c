@@ -191,8 +191,10 @@ void move_propose(struct move *move, const Rm__Command *command) {
 
 void move_propose_abort(struct move *move) {
         struct command c;
+        bool understood = cluster_state(move->moves->rmd->cluster)->level >= STATE_LEVEL_REFUSED;
 
-        move_propose(move, command_move_abort(&c, move->id, move->error));
+        move_propose(move, command_move_abort(&c, move->id, move->error,
+                                              understood ? move->failure : RM__MOVE_FAILURE__MOVE_FAILURE_OTHER));
 }
 
 /* ---- what the state says ---- */
@@ -230,7 +232,8 @@ static void propose_leftover(struct moves *moves, const Rm__Move *record, bool d
         if (done)
                 (void) command_move_done(&c, record);
         else
-                (void) command_move_abort(&c, record->id, "rmd at the source was restarted, or did not hear of it");
+                (void) command_move_abort(&c, record->id, "rmd at the source was restarted, or did not hear of it",
+                                          RM__MOVE_FAILURE__MOVE_FAILURE_OTHER);
         cluster_propose(moves->rmd->cluster, &c.command, NULL, NULL);
         moves_retry(moves);
 }
@@ -468,7 +471,7 @@ bool moves_on_message(struct moves *moves, const char *node, const Rm__PeerMessa
         case RM__PEER_MESSAGE__BODY_MOVE_FAILED:
                 move = move_find(moves, message->move_failed->move, MOVE_SOURCE);
                 if (move)
-                        source_on_failed(move, node, message->move_failed->error);
+                        source_on_failed(move, node, message->move_failed);
                 return true;
         case RM__PEER_MESSAGE__BODY_MOVE_OPENED:
                 move = move_find(moves, message->move_opened->move, MOVE_SOURCE);

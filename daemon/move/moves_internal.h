@@ -53,6 +53,7 @@ struct move {
         bool stream_lost; /* source: the failure is that the destination has closed the stream */
         uint8_t token[ARRIVAL_TOKEN_BYTES]; /* that the source must know */
         char error[512];
+        Rm__MoveFailure failure; /* of that */
         /* monotonic times of this end, 0 = not reached */
         uint64_t begin_usec, dump_usec, dumped_usec, sent_usec, received_usec, restored_usec, committed_usec, opened_usec,
                 filled_usec;
@@ -122,7 +123,7 @@ void source_hurry(struct move *move);
 void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared);
 void source_on_opened(struct move *move, const Rm__MoveOpened *opened);
 /* The destination says why it gave up. */
-void source_on_failed(struct move *move, const char *node, const char *text);
+void source_on_failed(struct move *move, const char *node, const Rm__MoveFailed *failed);
 
 /* destination.c */
 void destination_create(struct move *move);

@@ -405,8 +405,15 @@ static void on_done(void *owner, enum capture_step step) {
                 move_event(owner, events[step]);
 }
 
-static void on_failed(void *owner, const char *text) {
-        move_fail(owner, "%s", text);
+static void on_failed(void *owner, enum capture_failure failure, const char *text) {
+        static const Rm__MoveFailure failures[] = { [CAPTURE_FAILURE_OTHER] = RM__MOVE_FAILURE__MOVE_FAILURE_OTHER,
+                                                    [CAPTURE_FAILURE_GROUP] = RM__MOVE_FAILURE__MOVE_FAILURE_GROUP,
+                                                    [CAPTURE_FAILURE_PASSING] = RM__MOVE_FAILURE__MOVE_FAILURE_PASSING };
+        struct move *move = owner;
+
+        if (!move->error[0])
+                move->failure = failures[failure];
+        move_fail(move, "%s", text);
 }
 
 static const struct capture_ops capture_ops = { .kind = CAPSULE_MOVE,
@@ -456,7 +463,11 @@ static void source_undo(struct move *move) {
                 move_propose_abort(move);
 }
 
-void source_on_failed(struct move *move, const char *node, const char *text) {
+void source_on_failed(struct move *move, const char *node, const Rm__MoveFailed *failed) {
+        const char *text = failed->error;
+
+        if (failed->there && (!move->error[0] || move->stream_lost))
+                move->failure = RM__MOVE_FAILURE__MOVE_FAILURE_THERE;
         if (!move->stream_lost || move->state != MOVE_UNDO) {
                 move_fail(move, "%s: %s", node, text);
                 return;

@@ -9,13 +9,14 @@
 void request_list_nodes(struct client *client, const Rm__LocalRequest *request) {
         const Rm__ListNodes *list = request->list_nodes;
         struct view_source source = request_view_source(client->rmd);
+        struct view_reader reader = request_view_reader(client);
         struct view_nodes which = { list->names, list->n_names, list->after };
         Rm__NodeList nodes = RM__NODE_LIST__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
         if (named_nodes_refuse_unknown(client, request->id, "list-nodes", list->names, list->n_names))
                 return;
-        view_nodes(&source, &which, page_bytes(list->paged), &nodes);
+        view_nodes(&source, &reader, &which, page_bytes(list->paged), &nodes);
         reply.body_case = RM__LOCAL_REPLY__BODY_NODES;
         reply.nodes = &nodes;
         if (nodes.more && !list->paged)

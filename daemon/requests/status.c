@@ -67,10 +67,11 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         cleanup_free char *missing = limits_missing(rmd);
         struct view_own own = own_figures(rmd, sensors, n_sensors, missing);
         struct view_source source = request_view_source(rmd);
+        struct view_reader reader = request_view_reader(client);
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
         reply.body_case = RM__LOCAL_REPLY__BODY_STATUS;
-        reply.status = view_status(&source, &own);
+        reply.status = view_status(&source, &reader, &own);
         client_reply(client, request->id, &reply);
         rm__status__free_unpacked(reply.status, NULL);
         for (size_t i = 0; i < n_sensors; i++)

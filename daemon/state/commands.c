@@ -247,12 +247,14 @@ Rm__Command *command_capsule_gone(struct command *c, uint64_t job, int32_t capsu
         return &c->command;
 }
 
-Rm__Command *command_capsule_obstacle(struct command *c, uint64_t job, int32_t capsule, const char *node, const char *text) {
+Rm__Command *command_capsule_obstacle(struct command *c, uint64_t job, int32_t capsule, const char *node, const char *text,
+                                      bool changed) {
         BEGIN(c, capsule_obstacle, CAPSULE_OBSTACLE);
         c->capsule_obstacle.job = job;
         c->capsule_obstacle.capsule = capsule;
         c->capsule_obstacle.node = text_of(node);
         c->capsule_obstacle.text = text_of(text);
+        c->capsule_obstacle.changed = changed;
         return &c->command;
 }
 
@@ -281,10 +283,11 @@ Rm__Command *command_move_commit(struct command *c, uint64_t move, uint64_t late
         return &c->command;
 }
 
-Rm__Command *command_move_abort(struct command *c, uint64_t move, const char *error) {
+Rm__Command *command_move_abort(struct command *c, uint64_t move, const char *error, Rm__MoveFailure failure) {
         BEGIN(c, move_abort, MOVE_ABORT);
         c->move_abort.move = move;
         c->move_abort.error = text_of(error);
+        c->move_abort.failure = failure;
         return &c->command;
 }
 

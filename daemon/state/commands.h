@@ -125,13 +125,14 @@ Rm__Command *command_job_output_done(struct command *c, uint64_t job);
 /* ---- capsules: what their node tells ---- */
 Rm__Command *command_capsule_ready(struct command *c, uint64_t job, int32_t capsule, const char *node);
 Rm__Command *command_capsule_gone(struct command *c, uint64_t job, int32_t capsule, uint64_t incarnation, const char *node);
-Rm__Command *command_capsule_obstacle(struct command *c, uint64_t job, int32_t capsule, const char *node, const char *text);
+Rm__Command *command_capsule_obstacle(struct command *c, uint64_t job, int32_t capsule, const char *node, const char *text,
+                                      bool changed);
 Rm__CmdGroupEnd *command_group_end(struct command *c, uint64_t job, int32_t group, const char *node);
 
 /* ---- moves ---- */
 Rm__CmdMoveStart *command_move_start(struct command *c, uint64_t job, int32_t capsule, const char *to);
 Rm__Command *command_move_commit(struct command *c, uint64_t move, uint64_t later_bytes);
-Rm__Command *command_move_abort(struct command *c, uint64_t move, const char *error);
+Rm__Command *command_move_abort(struct command *c, uint64_t move, const char *error, Rm__MoveFailure failure);
 /* Of `figures` the id and what was measured count. */
 Rm__Command *command_move_done(struct command *c, const Rm__Move *figures);
 /* `text` "": it does not wait any more. */

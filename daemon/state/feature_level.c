@@ -11,6 +11,9 @@
 
 const struct feature_field *feature_levels(void) {
         static const struct feature_field later[] = {
+                { &rm__capsule__descriptor, 260, STATE_LEVEL_REFUSED }, /* refusal */
+                { &rm__cmd_move_abort__descriptor, 260, STATE_LEVEL_REFUSED }, /* failure */
+                { &rm__cmd_capsule_obstacle__descriptor, 260, STATE_LEVEL_REFUSED }, /* changed */
                 { NULL, 0, 0 },
         };
 

@@ -11,6 +11,7 @@
 #include "proto/state.pb-c.h"
 
 #define STATE_LEVEL 2U /* the highest feature level that this version knows, see CmdLevel */
+#define STATE_LEVEL_REFUSED 2U /* from this one on: why a group was not moved */
 #define STATE_LEVEL_AVOIDED 2U /* from this one on: a loss that was foreseen counts as such if nothing was left on the node */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
 #define STATE_CONDITION_REASON_MAX_BYTES 256U

@@ -56,6 +56,10 @@ int apply_job_place(struct apply *a);
 int apply_capsule_ready(struct apply *a);
 int apply_capsule_gone(struct apply *a);
 int apply_capsule_obstacle(struct apply *a);
+/* The capsule has moved, or nothing keeps it from that any more. */
+void refusal_forget(Rm__Capsule *capsule);
+/* The capsule is to be tried again soon; what was told of it stays. */
+void refusal_begin_anew(Rm__Capsule *capsule);
 int apply_job_running(struct apply *a);
 int apply_job_cancel(struct apply *a);
 int apply_job_exit(struct apply *a);

@@ -381,6 +381,11 @@ int apply_capsule_obstacle(struct apply *a) {
                 return apply_refuse(a, -ESRCH, "capsule-obstacle: the capsule is not on that node");
         if (strlen(in->text) > STATE_OBSTACLE_MAX)
                 return apply_refuse(a, -EMSGSIZE, "capsule-obstacle: more than %d bytes", STATE_OBSTACLE_MAX);
+        /* What was the matter may be over: if nothing is left of it, it is no longer told. */
+        if (in->changed || strcmp(capsule->obstacle, in->text) != 0)
+                refusal_begin_anew(capsule);
+        if (capsule->obstacle[0] && !in->text[0])
+                refusal_forget(capsule);
         message_set_string(&capsule->obstacle, in->text);
         return 0;
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/state/state_internal.h"
 
@@ -147,6 +148,8 @@ int apply_move_start(struct apply *a) {
         move->cause = in->cause;
         move->incarnation = a->state->next_incarnation++;
         move->asked_uid = in->asked_uid;
+        if (in->cause == RM__MOVE_CAUSE__MOVE_CAUSE_ASKED)
+                refusal_begin_anew(capsule);
         REPEATED_PUSH(a->state->moves, a->state->n_moves, move);
         state_index_move(a->index, move);
         prune_moves(a->state);
@@ -163,6 +166,17 @@ static Rm__Move *find_move(struct apply *a, const char *what, uint64_t id) {
         if (!move)
                 (void) apply_refuse(a, -ENOENT, "%s: no move %" PRIu64, what, id);
         return move;
+}
+
+void refusal_forget(Rm__Capsule *capsule) {
+        if (capsule->refusal)
+                rm__refusal__free_unpacked(capsule->refusal, NULL);
+        capsule->refusal = NULL;
+}
+
+void refusal_begin_anew(Rm__Capsule *capsule) {
+        if (capsule->refusal)
+                capsule->refusal->times = 0;
 }
 
 int apply_move_commit(struct apply *a) {
@@ -183,6 +197,7 @@ int apply_move_commit(struct apply *a) {
         capsule->cores = NULL;
         capsule->n_cores = 0;
         message_set_string(&capsule->obstacle, NULL); /* it has moved */
+        refusal_forget(capsule);
         capsule->incarnation = move->incarnation;
         capsule->moves++;
         job->moves++;
@@ -207,6 +222,25 @@ static void move_end_aborted(struct apply *a, Rm__Move *move, const char *error)
                     move->job, capsule_word(move->capsule, word), move->from, error);
 }
 
+/* The next try is the later, the more there were in a row. */
+static void refusal_note(struct apply *a, const Rm__Move *move, Rm__MoveFailure failure) {
+        Rm__Job *job = state_job(a->state, move->job);
+        Rm__Capsule *capsule = job ? job_capsule(job, move->capsule) : NULL;
+        char text[STATE_OBSTACLE_MAX + 1];
+
+        if (!capsule || failure == RM__MOVE_FAILURE__MOVE_FAILURE_OTHER)
+                return;
+        if (!capsule->refusal) {
+                capsule->refusal = xcalloc(1, sizeof(*capsule->refusal));
+                rm__refusal__init(capsule->refusal);
+        }
+        (void) text_format(text, sizeof(text), "%s", move->error);
+        message_set_string(&capsule->refusal->text, text);
+        capsule->refusal->failure = failure;
+        capsule->refusal->last_usec = a->time_usec;
+        capsule->refusal->times++;
+}
+
 int apply_move_abort(struct apply *a) {
         Rm__Move *move = find_move(a, "move-abort", a->command->move_abort->move);
 
@@ -215,6 +249,7 @@ int apply_move_abort(struct apply *a) {
         if (move->state != RM__MOVE_STATE__MOVE_RUNNING)
                 return apply_refuse(a, -EALREADY, "move-abort: move %" PRIu64 " is not running", move->id);
         move_end_aborted(a, move, a->command->move_abort->error);
+        refusal_note(a, move, a->command->move_abort->failure);
         node_emptied(a, move->to);
         return 0;
 }

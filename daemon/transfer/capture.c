@@ -81,15 +81,31 @@ struct resident *capture_running(const struct capture *capture) {
         return resident && resident->ready && !resident->exited ? resident : NULL;
 }
 
+static void fail_as(struct capture *capture, enum capture_failure failure, const char *fmt, va_list ap) {
+        char text[512];
+
+        (void) text_format_va(text, sizeof(text), fmt, ap);
+        capture->ops->on_failed(capture->owner, failure, text);
+}
+
 static void fail(struct capture *capture, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void fail(struct capture *capture, const char *fmt, ...) {
-        char text[512];
         va_list ap;
 
         va_start(ap, fmt);
-        (void) text_format_va(text, sizeof(text), fmt, ap);
+        fail_as(capture, CAPTURE_FAILURE_OTHER, fmt, ap);
         va_end(ap);
-        capture->ops->on_failed(capture->owner, text);
+}
+
+/* For a reason of the capsule's own. */
+static void fail_for_group(struct capture *capture, enum capture_failure failure, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+static void fail_for_group(struct capture *capture, enum capture_failure failure, const char *fmt, ...) {
+        va_list ap;
+
+        va_start(ap, fmt);
+        fail_as(capture, failure, fmt, ap);
+        va_end(ap);
 }
 
 static void set_deadline(struct capture *capture, uint64_t usec) {
@@ -123,7 +139,7 @@ static void on_preloaded(struct capsule *capsule, int error, const char *text, v
 
         /* Without CRIU that waits it is started later; with these errors that would be in vain. */
         if (capture && (error == -EOPNOTSUPP || error == -EBUSY) && capture->step < CAPTURE_CUT)
-                fail(capture, "%s", text);
+                fail_for_group(capture, CAPTURE_FAILURE_GROUP, "%s", text);
 }
 
 void capture_preload(struct capture *capture) {
@@ -360,8 +376,8 @@ static void on_cut(struct capsule *capsule, int error, const char *text, void *a
                 return;
         if (standstill_again(&capture->standstill, error, capsule_init_pid(capsule), &usec))
                 reopen_briefly(capture, capsule, usec);
-        else if (error == -EAGAIN || error == -EOPNOTSUPP)
-                fail(capture, "%s", text); /* what it holds that cannot be carried */
+        else if (error == -EAGAIN || error == -EOPNOTSUPP) /* what it holds that cannot be carried */
+                fail_for_group(capture, error == -EAGAIN ? CAPTURE_FAILURE_PASSING : CAPTURE_FAILURE_GROUP, "%s", text);
         else if (error < 0)
                 fail(capture, "cutting the link: %s", text);
         else
@@ -435,7 +451,7 @@ static void on_dumped(struct capsule *capsule, int error, const char *text, void
         if (!capture || capture->step != CAPTURE_DUMP)
                 return;
         if (error < 0 || !resident)
-                fail(capture, "criu dump: %s", text);
+                fail_for_group(capture, CAPTURE_FAILURE_GROUP, "criu dump: %s", text);
         else
                 send_trees(capture, resident);
 }

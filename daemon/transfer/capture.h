@@ -28,6 +28,13 @@ struct capture;
 
 enum capture_step { CAPTURE_NONE, CAPTURE_PRECOPY, CAPTURE_FREEZE, CAPTURE_CUT, CAPTURE_DUMP };
 
+/* Whose fault a failure is. */
+enum capture_failure {
+        CAPTURE_FAILURE_OTHER,   /* a node's, the network's, or there was no time */
+        CAPTURE_FAILURE_GROUP,   /* the capsule has something that cannot be carried */
+        CAPTURE_FAILURE_PASSING, /* likewise, and it will pass */
+};
+
 /* What the owner adds. All are called from the loop, with the owner that capture_create() was given. */
 struct capture_ops {
         enum capsule_capture kind; /* what programs are told: CAPSULE_MOVE or CAPSULE_CHECKPOINT */
@@ -50,7 +57,7 @@ struct capture_ops {
         /* The step is done. PRECOPY: only if nothing was to go ahead; otherwise rm-mover tells the owner itself. */
         void (*on_done)(void *owner, enum capture_step step);
         /* The capture has failed; the owner ends it, mostly by capture_open(). `text` says why. */
-        void (*on_failed)(void *owner, const char *text);
+        void (*on_failed)(void *owner, enum capture_failure failure, const char *text);
 };
 
 /* `calls` is the list of all captures of this kind. `ops` is borrowed. */

@@ -128,8 +128,11 @@ Rm__JobView *view_job(const struct view_source *source, const struct view_reader
         copy_job(view, &spec, job, max_bytes);
         for (size_t i = 0; i < view->job->n_capsules; i++) {
                 view->job->capsules[i]->address += source->network; /* for people: the whole address */
-                if (view->foreign)
-                        message_set_string(&view->job->capsules[i]->obstacle, NULL);
+                if (!view->foreign)
+                        continue;
+                message_set_string(&view->job->capsules[i]->obstacle, NULL);
+                if (view->job->capsules[i]->refusal)
+                        message_set_string(&view->job->capsules[i]->refusal->text, NULL);
         }
         tell_fence(view->job, job_fence_node(state, job));
         message_set_string(&view->state, state_job_word(source->index, job));

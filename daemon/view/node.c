@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/view/staying.h"
 
 /* The names are the state's. */
 static void fill_switches(const Rm__State *state, int32_t index, Rm__NodeView *view) {
@@ -39,7 +40,7 @@ static bool is_named(char *const *names, size_t n, const char *name) {
         return n == 0 || bsearch(&name, names, n, sizeof(*names), compare_names) != NULL;
 }
 
-void view_nodes(const struct view_source *source, const struct view_nodes *which, size_t max_bytes, Rm__NodeList *ret) {
+static void collect(const struct view_source *source, const struct view_nodes *which, size_t max_bytes, Rm__NodeList *ret) {
         const Rm__State *state = state_index_state(source->index);
         cleanup_free int32_t *switches = state_node_switches(state);
         cleanup_free char **names = xcalloc(which->n_names + 1, sizeof(*names));
@@ -62,8 +63,15 @@ void view_nodes(const struct view_source *source, const struct view_nodes *which
         }
 }
 
+void view_nodes(const struct view_source *source, const struct view_reader *reader, const struct view_nodes *which,
+                size_t max_bytes, Rm__NodeList *ret) {
+        collect(source, which, max_bytes, ret);
+        view_staying_fill(source, reader, ret);
+}
+
 void view_nodes_finish(Rm__NodeList *list) {
         for (size_t i = 0; i < list->n_nodes; i++) {
+                view_staying_finish(list->nodes[i]);
                 free(list->nodes[i]->switch_);
                 free(list->nodes[i]);
         }

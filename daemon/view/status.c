@@ -5,9 +5,10 @@
 #include "common/hostlist.h"
 #include "common/util.h"
 #include "daemon/state/feature_level.h"
+#include "daemon/view/staying.h"
 
 /* One a call of add_warning() in add_warnings(). */
-#define WARNINGS_MAX 12U
+#define WARNINGS_MAX 13U
 
 /* ---- numbers ---- */
 
@@ -159,7 +160,8 @@ static char *second_key_warning(const char *file) {
                 file);
 }
 
-static void add_warnings(const struct view_source *source, const struct view_own *own, Rm__Status *status) {
+static void add_warnings(const struct view_source *source, const struct view_reader *reader, const struct view_own *own,
+                         Rm__Status *status) {
         const Rm__State *state = state_index_state(source->index);
         char *unknown = NULL, *loose = NULL;
 
@@ -168,6 +170,7 @@ static void add_warnings(const struct view_source *source, const struct view_own
         add_warning(status, voters_warning(state, status));
         add_warning(status, overdue_warning(source->index));
         add_warning(status, conditions_warning(state));
+        add_warning(status, view_staying_warning(source, reader));
         add_warning(status, disk_warning(own));
         add_warning(status, copy_unless_empty(state->availability ? state->availability->error : NULL));
         if (state->topology_error[0])
@@ -197,7 +200,7 @@ static void fill_own(const struct view_own *own, Rm__Status *status) {
         }
 }
 
-Rm__Status *view_status(const struct view_source *source, const struct view_own *own) {
+Rm__Status *view_status(const struct view_source *source, const struct view_reader *reader, const struct view_own *own) {
         const Rm__State *state = state_index_state(source->index);
         Rm__Status *status = xcalloc(1, sizeof(*status));
 
@@ -211,6 +214,6 @@ Rm__Status *view_status(const struct view_source *source, const struct view_own 
         fill_losses(state, own->log_usec, status);
         count(source->index, status);
         fill_voters(state, status);
-        add_warnings(source, own, status);
+        add_warnings(source, reader, own, status);
         return status;
 }

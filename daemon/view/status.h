@@ -22,6 +22,6 @@ struct view_own {
 };
 
 /* The caller frees it with rm__status__free_unpacked(status, NULL). */
-Rm__Status *view_status(const struct view_source *source, const struct view_own *own);
+Rm__Status *view_status(const struct view_source *source, const struct view_reader *reader, const struct view_own *own);
 
 #endif

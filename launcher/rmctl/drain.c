@@ -4,6 +4,7 @@
 
 #include "common/util.h"
 #include "launcher/client/buffer.h"
+#include "launcher/rmctl/human.h"
 #include "launcher/rmctl/node.h"
 
 /* rmd may be restarted while somebody waits, on the drained node above all. */
@@ -18,13 +19,39 @@ struct rest {
         unsigned ranks;
 };
 
+/* What is remembered while somebody waits. */
+struct wait {
+        struct hostlist seen; /* nodes once known to be draining: this node may hear of the drain later than the leader */
+        struct hostlist told; /* what keeps groups on them */
+};
+
+static void wait_finish(struct wait *wait) {
+        hostlist_finish(&wait->seen);
+        hostlist_finish(&wait->told);
+}
+
+/* Each of them once: the drain ends when that has changed, or the job is gone. */
+static void tell_staying(struct wait *wait, const Rm__NodeView *v) {
+        for (size_t i = 0; i < v->n_staying; i++) {
+                cleanup_free char *text = xasprintf("%s: %s", v->node->name, v->staying[i]);
+                cleanup_free char *clean = human_clean(text);
+
+                if (names_have(wait->told.names, wait->told.n_names, text))
+                        continue;
+                (void) fprintf(stderr,
+                               "rmctl: drain-node: %s; the node is not drained before this has changed ('rmctl cancel-job' ends "
+                               "the job)\n",
+                               clean);
+                hostlist_add(&wait->told, text);
+        }
+}
+
 static void rest_finish(struct rest *rest) {
         hostlist_finish(&rest->hosts);
         hostlist_finish(&rest->lost);
 }
 
-/* `seen` collects the nodes once known to be draining: this node may hear of the drain later than the leader. */
-static int look(struct call *call, const struct hostlist *hosts, struct hostlist *seen, struct rest *ret_rest) {
+static int look(struct call *call, const struct hostlist *hosts, struct wait *wait, struct rest *ret_rest) {
         struct rest rest = { 0 };
         Rm__LocalReply *reply = NULL;
         int r = node_fetch(call, hosts, &reply);
@@ -39,9 +66,11 @@ static int look(struct call *call, const struct hostlist *hosts, struct hostlist
                 hostlist_add(&rest.hosts, v->node->name);
                 rest.ranks += v->ranks;
                 if (v->node->drain)
-                        hostlist_add(seen, v->node->name);
+                        hostlist_add(&wait->seen, v->node->name);
+                tell_staying(wait, v);
                 /* Down, or told to resume by somebody else. */
-                if (strcmp(v->state, "DOWN") == 0 || (!v->node->drain && names_have(seen->names, seen->n_names, v->node->name)))
+                if (strcmp(v->state, "DOWN") == 0 ||
+                    (!v->node->drain && names_have(wait->seen.names, wait->seen.n_names, v->node->name)))
                         hostlist_add(&rest.lost, v->node->name);
         }
         rm__local_reply__free_unpacked(reply, NULL);
@@ -64,14 +93,14 @@ static int not_drained(struct call *call, const struct rest *rest, uint64_t time
 static int wait_drained(struct call *call, const struct hostlist *hosts, uint64_t timeout_usec) {
         uint64_t deadline_usec = timeout_usec ? now_usec() + timeout_usec : 0;
         uint64_t seen_usec = now_usec();
-        struct hostlist seen = { 0 };
+        struct wait wait = { 0 };
         struct rest rest = { 0 };
         int r;
 
         for (;;) {
                 struct rest now = { 0 };
 
-                r = look(call, hosts, &seen, &now);
+                r = look(call, hosts, &wait, &now);
                 if (r == 0) {
                         rest_finish(&rest);
                         rest = now;
@@ -91,8 +120,18 @@ static int wait_drained(struct call *call, const struct hostlist *hosts, uint64_
                 }
         }
         rest_finish(&rest);
-        hostlist_finish(&seen);
+        wait_finish(&wait);
         return r;
+}
+
+/* Who does not wait learns at least what is known now. */
+static void tell_once(struct call *call, const struct hostlist *hosts) {
+        struct wait wait = { 0 };
+        struct rest rest = { 0 };
+
+        if (look(call, hosts, &wait, &rest) == 0)
+                rest_finish(&rest);
+        wait_finish(&wait);
 }
 
 static void report(const struct call *call, const struct hostlist *hosts, const char *what, const char *key) {
@@ -134,6 +173,8 @@ static int run_drain(struct call *call) {
         r = call_request_ok(call, &request, NULL);
         if (r == 0 && wait)
                 r = wait_drained(call, &hosts, timeout_usec);
+        else if (r == 0)
+                tell_once(call, &hosts);
         if (r == 0)
                 report(call, &hosts, wait ? "drained" : "draining", wait ? "drained" : "draining");
         hostlist_finish(&hosts);

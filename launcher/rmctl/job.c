@@ -349,17 +349,21 @@ static char *fold_text(const Rm__JobView *v) {
         return xasprintf("%s: %.1f times as long", where, (double) v->folded_ranks / v->folded_cores);
 }
 
-/* Without waiting for the first move that fails. */
-static void show_obstacles(const Rm__Job *job) {
+/* What it has now is seen without a move; the reason of its last refusal may be one that only a move finds. */
+static void show_obstacles(const Rm__Job *job, uint64_t now) {
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *c = job->capsules[i];
+                cleanup_free char *where =
+                        c->index < 0 ? xasprintf("head on %s", c->node) : xasprintf("group %d on %s", c->index, c->node);
+                cleanup_free char *ago = c->refusal ? human_ago(c->refusal->last_usec, now) : NULL;
 
-                if (!*c->obstacle)
-                        continue;
-                if (c->index < 0)
-                        call_take_key("Cannot move", xasprintf("head on %s: %s", c->node, c->obstacle));
-                else
-                        call_take_key("Cannot move", xasprintf("group %d on %s: %s", c->index, c->node, c->obstacle));
+                if (*c->obstacle)
+                        call_take_key("Cannot move", xasprintf("%s: %s", where, c->obstacle));
+                if (c->refusal && *c->refusal->text)
+                        call_take_key("Was not moved", c->refusal->times > 1
+                                                               ? xasprintf("%s, %u times in a row, the last %s: %s", where,
+                                                                           c->refusal->times, ago, c->refusal->text)
+                                                               : xasprintf("%s, %s: %s", where, ago, c->refusal->text));
         }
 }
 
@@ -516,7 +520,7 @@ static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList
         call_take_key("Moves", xasprintf("%u", j->moves));
         call_take_key("Attempt", attempt_text(j));
         show_checkpoints(v);
-        show_obstacles(j);
+        show_obstacles(j, now_real_usec());
         show_untracked(j, last);
         if (!v->foreign) {
                 call_print_key("Directory", s->cwd);

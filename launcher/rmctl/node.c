@@ -164,6 +164,8 @@ static void show_node(const struct call *call, const Rm__NodeView *v) {
                 call_take_key("Said", xasprintf("%s, since %s", text, since));
         }
         call_take_key("Feature level", xasprintf("%u", n->level));
+        for (size_t i = 0; i < v->n_staying; i++)
+                call_print_key("Cannot move", v->staying[i]);
         if (!n->drain)
                 return;
         call_print_key("Drain reason", n->drain_reason);

@@ -127,3 +127,22 @@ size_t pids_of_group(int group_fd, pid_t **ret) {
         *ret = pids;
         return n;
 }
+
+/* FNV-1a of each; their order does not matter. */
+uint64_t pids_fingerprint(const pid_t *pids, size_t n) {
+        uint64_t sum = 1;
+
+        for (size_t i = 0; i < n; i++) {
+                uint64_t hash = (UINT64_C(0xcbf29ce484222325) ^ (uint64_t) pids[i]) * UINT64_C(0x100000001b3);
+                struct pids_stat stat = { 0 };
+                char pid[16];
+
+                (void) snprintf(pid, sizeof(pid), "%d", (int) pids[i]);
+                if (!pids_read_stat(pid, &stat))
+                        continue;
+                for (const char *p = stat.name; *p; p++)
+                        hash = (hash ^ (uint8_t) *p) * UINT64_C(0x100000001b3);
+                sum += hash ^ hash >> 29;
+        }
+        return sum != 0 ? sum : 1;
+}

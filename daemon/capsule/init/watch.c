@@ -6,6 +6,7 @@
 #include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/obstacles.h"
+#include "daemon/capsule/init/pids.h"
 
 enum {
         FIRST_USEC = 3000000, /* jobs that are short cost nothing */
@@ -21,6 +22,7 @@ struct watch {
         struct obstacle last; /* what the last look found, and when */
         uint64_t last_usec;
         char text[OBSTACLE_TEXT_BYTES]; /* what rmd was told */
+        uint64_t processes; /* likewise; see pids_fingerprint() */
 };
 
 struct watch *watch_create(struct init *init) {
@@ -41,6 +43,7 @@ void watch_greet(const struct watch *watch) {
         Capsule__Obstacle obstacle = CAPSULE__OBSTACLE__INIT;
 
         obstacle.text = (char *) watch->text;
+        obstacle.processes = watch->processes;
         event.event_case = CAPSULE__EVENT__EVENT_OBSTACLE;
         event.obstacle = &obstacle;
         ctl_send(watch->init->ctl, &event);
@@ -51,8 +54,13 @@ void watch_restart(struct watch *watch) {
                 watch->deadline = now_usec() + FIRST_USEC;
 }
 
-static void tell(struct watch *watch, const char *text) {
+static void tell(struct watch *watch, const char *text, uint64_t processes) {
+        bool changed = watch->processes != processes;
+
+        watch->processes = processes;
         if (strcmp(watch->text, text) == 0) {
+                if (changed)
+                        watch_greet(watch);
                 watch->pause_usec = watch->pause_usec / 2 > LOOK_USEC ? watch->pause_usec / 2 : LOOK_USEC;
                 return;
         }
@@ -69,6 +77,8 @@ static bool is_to_be_confirmed(const struct watch *watch, const struct obstacle 
 void watch_timeout(struct watch *watch) {
         struct obstacle obstacle;
         char text[OBSTACLE_TEXT_BYTES] = "";
+        cleanup_free pid_t *pids = NULL;
+        size_t n = pids_of_group(watch->init->node.cgroup_payload, &pids);
         bool again;
 
         obstacles_look(watch->init, &obstacle);
@@ -78,7 +88,7 @@ void watch_timeout(struct watch *watch) {
         watch->last = obstacle;
         watch->last_usec = now_usec();
         if (!again)
-                tell(watch, text);
+                tell(watch, text, pids_fingerprint(pids, n));
         watch->deadline = now_usec() + (again ? FIRST_USEC : watch->pause_usec);
 }
 

@@ -104,9 +104,25 @@ see "$(msec_since "$begun") ms: show-job tells of all"
 for i in "${!kinds[@]}"; do
     [[ ${missing[$i]:-} || ${kinds[i]} == none* ]] || refused all "$i" "${kinds[i]#*|}"
 done
+
+# A drain that cannot end says so at once, and so does status; what only a freeze has found is shown as well.
+! rmctl drain-node n1 --wait --timeout 5 >"$work/drain" 2>&1 || fail "the drain ended"
+see "$(head -n 2 "$work/drain")"
+grep -q 'drain-node: n1: group 0 of job .* is traced by .*not drained before this has changed' "$work/drain" || fail "the drain does not say why it cannot end: $(<"$work/drain")"
+rmctl show-job "$(job all)" >"$work/shown"
+for i in "${!kinds[@]}"; do
+    [[ ${kinds[i]} != fs* ]] || grep -qE "Was not moved.*group $i on n1.*${kinds[i]#*|}" "$work/shown" || fail "show-job does not say that group $i was not moved"
+done
+rmctl status >"$work/status"
+grep -q 'Warning: .*groups could not be moved.*group 0 of job' "$work/status" || fail "status does not say that groups were not moved: $(<"$work/status")"
+
+# When the reasons are gone, the groups are tried again at once, though they have failed several times by then.
 for kind in "${kinds[@]%%|*}"; do on n1 touch "/home/alice/$kind.drop"; done
 must "not all let go" until_true 20 all_are_dropped
-must "not all move then" rmctl drain-node n1 --wait --timeout 60
+begun=$EPOCHREALTIME
+must "not all move then" rmctl drain-node n1 --update --wait --timeout 90
+see "$(msec_since "$begun") ms: n1 is drained"
+! rmctl show-job "$(job all)" | grep -q 'Was not moved' || fail "show-job tells of refusals that are over"
 same "groups on n2" "$(q place all | grep -c n2)" $((${#kinds[@]} + 1))
 rmctl resume-node n1 >/dev/null
 on n1 kill "$(<"$work/socat")"

@@ -132,11 +132,118 @@ static void test_destination(void **state) {
         assert_int_equal(avoided(w, job, "n3"), 0); /* the row began anew */
 }
 
+static uint64_t refuse(struct world *w, uint64_t job, Rm__MoveFailure failure) {
+        Rm__CmdMoveAbort body = RM__CMD_MOVE_ABORT__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        body.move = move(w, job, 1, "n3", NEEDED, "");
+        body.error = (char *) "criu dump: no";
+        body.failure = failure;
+        command.body_case = RM__COMMAND__BODY_MOVE_ABORT;
+        command.move_abort = &body;
+        assert_int_equal(apply_command(w, &command), 0);
+        return state_move(w->state, body.move)->end_usec;
+}
+
+static void change(struct world *w, uint64_t job, const char *text, bool changed) {
+        Rm__CmdCapsuleObstacle body = RM__CMD_CAPSULE_OBSTACLE__INIT;
+        Rm__Command command = RM__COMMAND__INIT;
+
+        body.job = job;
+        body.capsule = 1;
+        body.node = (char *) "n2";
+        body.text = (char *) text;
+        body.changed = changed;
+        command.body_case = RM__COMMAND__BODY_CAPSULE_OBSTACLE;
+        command.capsule_obstacle = &body;
+        assert_int_equal(apply_command(w, &command), 0);
+}
+
+static const Rm__Refusal *refusal(const struct world *w, uint64_t job) {
+        return job_capsule(state_job(w->state, job), 1)->refusal;
+}
+
+/* Twice as long each time, up to ten minutes, as long as the group is as it was. */
+static void test_refused(void **state) {
+        struct world *w = *state;
+        uint64_t job = run_job(w, "n1", "n2");
+        uint64_t wait = 4 * SEC, at;
+
+        for (int i = 0; i < 10; i++) {
+                at = refuse(w, job, RM__MOVE_FAILURE__MOVE_FAILURE_GROUP);
+                assert_int_equal(refusal(w, job)->times, i + 1);
+                assert_string_equal(refusal(w, job)->text, "criu dump: no");
+                assert_int_equal(cooldown_refused_until(refusal(w, job)), at + wait);
+                assert_int_equal(ask(w, job, 1, NEEDED, at + wait - 1), COOLDOWN_REFUSED);
+                assert_int_not_equal(ask(w, job, 1, NEEDED, at + wait), COOLDOWN_REFUSED);
+                assert_int_equal(ask(w, job, 0, NEEDED, at), COOLDOWN_NONE);
+                wait = 2 * wait > 600 * SEC ? 600 * SEC : 2 * wait;
+        }
+        assert_int_equal(wait, 600 * SEC);
+        /* What is not for a reason of the group changes nothing. */
+        (void) fail_once(w, job, 1, "n3");
+        assert_int_equal(refusal(w, job)->times, 10);
+        assert_non_null(strstr(cooldown_text(COOLDOWN_REFUSED), "show-job"));
+}
+
+static void test_refused_begins_anew(void **state) {
+        struct world *w = *state;
+        uint64_t job = run_job(w, "n1", "n2"), at = 0;
+
+        for (int i = 0; i < 5; i++)
+                (void) refuse(w, job, RM__MOVE_FAILURE__MOVE_FAILURE_GROUP);
+        change(w, job, "", false); /* nothing is new */
+        assert_int_equal(refusal(w, job)->times, 5);
+        change(w, job, "", true); /* other processes */
+        assert_int_equal(cooldown_refused_until(refusal(w, job)), 0);
+        assert_string_equal(refusal(w, job)->text, "criu dump: no"); /* still told */
+        for (int i = 0; i < 5; i++)
+                at = refuse(w, job, RM__MOVE_FAILURE__MOVE_FAILURE_GROUP);
+        assert_int_equal(cooldown_refused_until(refusal(w, job)), at + 64 * SEC);
+        change(w, job, "uses io_uring", false);
+        assert_int_equal(refusal(w, job)->times, 0);
+        at = refuse(w, job, RM__MOVE_FAILURE__MOVE_FAILURE_GROUP);
+        assert_int_equal(cooldown_refused_until(refusal(w, job)), at + 4 * SEC);
+        change(w, job, "", false); /* what was the matter is over */
+        assert_null(refusal(w, job));
+        at = refuse(w, job, RM__MOVE_FAILURE__MOVE_FAILURE_GROUP);
+        (void) refuse(w, job, RM__MOVE_FAILURE__MOVE_FAILURE_GROUP);
+        (void) move(w, job, 1, "n3", ASKED, ""); /* somebody asks for it */
+        assert_int_equal(refusal(w, job)->times, 0);
+        assert_int_equal(move_commit(w, w->created), 0);
+        assert_null(refusal(w, job));
+}
+
+/* What passes is tried as often as before, and a failed restore elsewhere first. */
+static void test_refused_for_other_reasons(void **state) {
+        struct world *w = *state;
+        uint64_t job = run_job(w, "n1", "n2"), at = 0;
+
+        for (int i = 0; i < 9; i++)
+                (void) refuse(w, job, RM__MOVE_FAILURE__MOVE_FAILURE_PASSING);
+        assert_int_equal(cooldown_refused_until(refusal(w, job)), 0);
+        change(w, job, "", true);
+        for (int i = 0; i < 3; i++)
+                at = refuse(w, job, RM__MOVE_FAILURE__MOVE_FAILURE_THERE);
+        assert_int_equal(cooldown_refused_until(refusal(w, job)), 0);
+        at = refuse(w, job, RM__MOVE_FAILURE__MOVE_FAILURE_THERE);
+        assert_int_equal(cooldown_refused_until(refusal(w, job)), at + 4 * SEC);
+        at = refuse(w, job, RM__MOVE_FAILURE__MOVE_FAILURE_THERE);
+        assert_int_equal(cooldown_refused_until(refusal(w, job)), at + 8 * SEC);
+        assert_int_equal(cooldown_refused_until(NULL), 0);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, leader_set_up, leader_tear_down)
 
 int main(void) {
-        const struct CMUnitTest tests[] = { T(test_first_move_goes_at_once), T(test_request), T(test_choice), T(test_failures),
-                                            T(test_destination) };
+        const struct CMUnitTest tests[] = { T(test_first_move_goes_at_once),
+                                            T(test_request),
+                                            T(test_choice),
+                                            T(test_failures),
+                                            T(test_destination),
+                                            T(test_refused),
+                                            T(test_refused_begins_anew),
+                                            T(test_refused_for_other_reasons) };
 
         return cmocka_run_group_tests_name("cooldown", tests, NULL, NULL);
 }

@@ -193,7 +193,7 @@ static void test_whose_it_is(void **state) {
         whose(w, command_job_output_done(&c, id), true);
         (void) command_job_availability(&c, id);
         whose(w, &c.command, true);
-        whose(w, command_capsule_obstacle(&c, id, 0, "n1", "a device"), true);
+        whose(w, command_capsule_obstacle(&c, id, 0, "n1", "a device", false), true);
         whose(w, command_capsule_ready(&c, id, 0, "n1"), false);
         whose(w, command_node_drain(&c, "n1", "", "root", 0, false), false);
         state_job(w->state, id)->spec->uid = 0;

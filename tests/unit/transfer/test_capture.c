@@ -14,6 +14,7 @@ struct owner {
         struct capture_ops ops;
         unsigned done[CAPTURE_DUMP + 1];
         unsigned failures;
+        enum capture_failure failure;
         char text[512];
         char carry[64];
         uint64_t deadline_usec;
@@ -54,9 +55,10 @@ static void on_done(void *arg, enum capture_step step) {
         ((struct owner *) arg)->done[step]++;
 }
 
-static void on_failed(void *arg, const char *text) {
+static void on_failed(void *arg, enum capture_failure failure, const char *text) {
         struct owner *owner = arg;
 
+        owner->failure = failure;
         owner->failures++;
         (void) snprintf(owner->text, sizeof(owner->text), "%s", text);
 }
@@ -225,9 +227,11 @@ static void test_each_step_fails_with_its_reason(void **state) {
         capture_cut(owner.capture);
         fake_ends(FAKE_CUT, -EOPNOTSUPP, "process 8 uses io_uring");
         expect_failure(&owner, "process 8 uses io_uring");
+        assert_int_equal(owner.failure, CAPTURE_FAILURE_GROUP);
         capture_cut(owner.capture);
         fake_ends(FAKE_CUT, -EIO, "tc");
         expect_failure(&owner, "cutting the link: tc");
+        assert_int_equal(owner.failure, CAPTURE_FAILURE_OTHER);
         fakes->refused[FAKE_CARRY] = -ENOTCONN;
         capture_dump(owner.capture, "/images", false);
         expect_failure(&owner, "cannot start the dump");
@@ -242,6 +246,7 @@ static void test_each_step_fails_with_its_reason(void **state) {
         expect_failure(&owner, "reading the capsule's counters: files are too large");
         fake_ends(FAKE_DUMP, -EIO, "unsupported socket");
         expect_failure(&owner, "criu dump: unsupported socket");
+        assert_int_equal(owner.failure, CAPTURE_FAILURE_GROUP);
         owner_finish(&owner);
 }
 

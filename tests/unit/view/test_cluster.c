@@ -36,12 +36,14 @@ static Rm__NodeView *find_node(const Rm__NodeList *list, const char *name) {
         return NULL;
 }
 
+static const struct view_reader root = { .admin = true };
+
 static void expect_nodes(const struct world *w, struct view_nodes which, size_t max_bytes, const char *want) {
         struct view_source source = source_of(w, NULL);
         Rm__NodeList list = RM__NODE_LIST__INIT;
         char got[64] = "";
 
-        view_nodes(&source, &which, max_bytes, &list);
+        view_nodes(&source, &root, &which, max_bytes, &list);
         for (size_t i = 0; i < list.n_nodes; i++)
                 (void) snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%s", i ? " " : "", list.nodes[i]->node->name);
         if (list.more)
@@ -68,7 +70,7 @@ static void test_a_node(void **state) {
         assert_int_equal(drain(w, "n1", "new memory", false), 0);
         assert_int_equal(condition(w, "n3", "fan", RM__CONDITION__CONDITION_WARN, "slow"), 0);
         assert_int_equal(health(w, "n4", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
-        view_nodes(&source, &(struct view_nodes) { .after = "" }, SIZE_MAX, &list);
+        view_nodes(&source, &root, &(struct view_nodes) { .after = "" }, SIZE_MAX, &list);
         assert_string_equal(find_node(&list, "n1")->state, "DRAINED");
         assert_int_equal(find_node(&list, "n1")->usable_cores, 0);
         assert_false(find_node(&list, "n1")->leader);
@@ -140,7 +142,7 @@ static struct view_own usual_own(void) {
 
 static bool warns(const struct world *w, const char *leader, const struct view_own *own, const char *text) {
         struct view_source source = source_of(w, leader);
-        Rm__Status *status = view_status(&source, own);
+        Rm__Status *status = view_status(&source, &root, own);
         bool found = false;
 
         for (size_t i = 0; i < status->n_warnings; i++)
@@ -160,7 +162,7 @@ static void test_numbers(void **state) {
         assert_true(submit(w, 1) > 0);
         assert_int_equal(keep_log(w, voters, 3), 0);
         assert_int_equal(health(w, "n4", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
-        status = view_status(&source, &own);
+        status = view_status(&source, &root, &own);
         assert_string_equal(status->leader, "n1");
         assert_int_equal(status->nodes, 4);
         assert_int_equal(status->nodes_up, 3);
@@ -172,7 +174,7 @@ static void test_numbers(void **state) {
         assert_int_equal(status->log_index, w->state->index);
         rm__status__free_unpacked(status, NULL);
         source.leader = NULL;
-        status = view_status(&source, &own);
+        status = view_status(&source, &root, &own);
         assert_string_equal(status->leader, "");
         assert_int_equal(status->may_lose, 0);
         rm__status__free_unpacked(status, NULL);

@@ -1,0 +1,96 @@
+#include "daemon/view/staying.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+
+enum {
+        OF_NODE_MAX = 8, /* are told of a node */
+        NAMED_MAX = 3,   /* in a warning */
+};
+
+/* NULL: nothing is known to keep it. What PID 1 sees now says more than what a move has found. */
+static const char *reason_of(const Rm__Capsule *capsule) {
+        if (capsule->obstacle[0])
+                return capsule->obstacle;
+        return capsule->refusal && capsule->refusal->text[0] ? capsule->refusal->text : NULL;
+}
+
+static bool is_over(const Rm__Job *job) {
+        return job->state >= RM__JOB_STATE__JOB_COMPLETING;
+}
+
+static int by_name(const void *name, const void *view) {
+        return strcmp(name, (*(Rm__NodeView *const *) view)->node->name);
+}
+
+static void fill_one(const Rm__Job *job, const Rm__Capsule *capsule, const Rm__NodeList *nodes) {
+        const char *reason = reason_of(capsule);
+        Rm__NodeView **found =
+                reason ? bsearch(capsule->node, nodes->nodes, nodes->n_nodes, sizeof(Rm__NodeView *), by_name) : NULL;
+        char word[24];
+
+        if (!found || (*found)->n_staying >= OF_NODE_MAX)
+                return;
+        if (!(*found)->staying)
+                (*found)->staying = xcalloc(OF_NODE_MAX, sizeof(char *));
+        (*found)->staying[(*found)->n_staying++] =
+                xasprintf("%s of job %" PRIu64 ": %s", capsule_word(capsule->index, word), job->id, reason);
+}
+
+void view_staying_fill(const struct view_source *source, const struct view_reader *reader, const Rm__NodeList *nodes) {
+        const Rm__State *state = state_index_state(source->index);
+
+        for (size_t i = 0; i < state->n_jobs && nodes->n_nodes > 0; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                for (size_t k = 0; k < job->n_capsules && !is_over(job) && view_may(reader, job->spec->uid); k++)
+                        fill_one(job, job->capsules[k], nodes);
+        }
+}
+
+void view_staying_finish(Rm__NodeView *view) {
+        for (size_t i = 0; i < view->n_staying; i++)
+                free(view->staying[i]);
+        free(view->staying);
+}
+
+/* Somebody wants it to move. */
+static bool is_to_move(const Rm__State *state, const Rm__Capsule *capsule) {
+        const Rm__Node *node = state_node(state, capsule->node);
+
+        if (capsule->refusal && capsule->refusal->text[0])
+                return true;
+        return capsule->obstacle[0] && node && (node->drain || node_condition(node) >= RM__CONDITION__CONDITION_FAILING);
+}
+
+static void name_one(char **text, const struct view_reader *reader, const Rm__Job *job, const Rm__Capsule *capsule) {
+        const char *reason = view_may(reader, job->spec->uid) ? reason_of(capsule) : NULL;
+        char word[24];
+        char *longer =
+                xasprintf("%s%s%s of job %" PRIu64 " on %s%s%s", *text ? *text : "", *text ? "; " : "",
+                          capsule_word(capsule->index, word), job->id, capsule->node, reason ? ": " : "", reason ? reason : "");
+
+        free(*text);
+        *text = longer;
+}
+
+char *view_staying_warning(const struct view_source *source, const struct view_reader *reader) {
+        const Rm__State *state = state_index_state(source->index);
+        cleanup_free char *names = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+
+                for (size_t k = 0; k < job->n_capsules && !is_over(job); k++)
+                        if (is_to_move(state, job->capsules[k]) && n++ < NAMED_MAX)
+                                name_one(&names, reader, job, job->capsules[k]);
+        }
+        if (n == 0)
+                return NULL;
+        return xasprintf("%zu %s could not be moved ('rmctl show-job' says why and when it is tried again): %s%s", n,
+                         n == 1 ? "group" : "groups", names, n > NAMED_MAX ? "; ..." : "");
+}
