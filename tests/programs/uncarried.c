@@ -10,8 +10,12 @@
  *   of limits       as         RLIMIT_AS leaves no room
  *                   nofile     RLIMIT_NOFILE is reached
  *                   many       likewise, with 20,000 descriptors
+ *                   maps       vm.max_map_count is reached
+ *                   signals    more signals are queued than RLIMIT_SIGPENDING lets be
  *   of files        thread     /proc/PID/task/TID/stat
  *                   task       /proc/TID/stat, of a thread
+ *                   ended      /proc/PID/stat, of a process that has ended
+ *                   hungup     a terminal whose master is closed
  *                   big        more than 1 GiB in a file of D that has no name any more
  *                   shared     likewise, mapped and closed
  *                   pidfd      of PID 1
@@ -24,6 +28,7 @@
  *                   given-up   a Unix connection that nobody accepts, whose other end is closed
  *                   outside    connected with the Unix socket D/outside
  *                   queued     descriptors in the queue of a Unix socket
+ *                   oneway     a datagram socket connected with one of a pair
  *                   passcred   an unread message and SO_PASSCRED
  *                   corked     a datagram that UDP_CORK keeps
  *                   netlink    an unread answer
@@ -249,6 +254,47 @@ static void table_drop(void) {
         (void) syscall(SYS_close_range, 32U, ~0U, 0U);
 }
 
+static char *many_mappings;
+
+enum { PAGE = 4096, MAPPINGS = 1 << 20 }; /* more than the kernel allows */
+
+static bool maps_take(void) {
+        many_mappings = mmap(NULL, (size_t) MAPPINGS * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        for (size_t i = 0; many_mappings != MAP_FAILED && i < MAPPINGS; i += 2)
+                if (mprotect(many_mappings + i * PAGE, PAGE, PROT_NONE) < 0)
+                        return true;
+        return false;
+}
+
+static void maps_drop(void) {
+        (void) munmap(many_mappings, (size_t) MAPPINGS * PAGE);
+}
+
+static bool signals_take(void) {
+        struct rlimit limit;
+        sigset_t set;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGRTMIN);
+        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || getrlimit(RLIMIT_SIGPENDING, &limit) < 0)
+                return false;
+        for (int i = 0; i < 8; i++)
+                if (sigqueue(getpid(), SIGRTMIN, (union sigval) { .sival_int = i }) < 0)
+                        return false;
+        limit.rlim_cur = 2;
+        return setrlimit(RLIMIT_SIGPENDING, &limit) == 0;
+}
+
+static void signals_drop(void) {
+        struct timespec none = { 0 };
+        sigset_t set;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGRTMIN);
+        while (sigtimedwait(&set, NULL, &none) > 0)
+                ;
+}
+
 /* ---- files ---- */
 
 static bool open_of_thread(const char *form) {
@@ -272,6 +318,26 @@ static bool thread_take(void) {
 
 static bool task_take(void) {
         return open_of_thread("/proc/%2$d/stat");
+}
+
+static bool ended_take(void) {
+        char path[64];
+        pid_t pid = fork();
+
+        if (pid == 0)
+                (void) stay(NULL);
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+        fds[0] = open(path, O_RDONLY);
+        return fds[0] >= 0 && kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid;
+}
+
+static bool hungup_take(void) {
+        int master = posix_openpt(O_RDWR | O_NOCTTY);
+
+        if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0)
+                return false;
+        fds[0] = open(ptsname(master), O_RDWR | O_NOCTTY);
+        return fds[0] >= 0 && close(master) == 0;
 }
 
 static int big_file(const char *name) {
@@ -397,6 +463,15 @@ static bool queued_take(void) {
         return socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0 && sendmsg(fds[0], &message, 0) == 1;
 }
 
+static bool oneway_take(void) {
+        struct sockaddr_un name = { .sun_family = AF_UNIX };
+
+        (void) snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "uncarried.%d", (int) getpid());
+        fds[2] = socket(AF_UNIX, SOCK_DGRAM, 0);
+        return socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) == 0 && bind(fds[2], (struct sockaddr *) &name, sizeof(name)) == 0 &&
+               connect(fds[0], (struct sockaddr *) &name, sizeof(name)) == 0;
+}
+
 static bool passcred_take(void) {
         int on = 1;
 
@@ -455,7 +530,11 @@ static const struct kind kinds[] = {
         { "as", as_take, as_drop },
         { "nofile", nofile_take, table_drop },
         { "many", many_take, table_drop },
+        { "maps", maps_take, maps_drop },
+        { "signals", signals_take, signals_drop },
         { "thread", thread_take, NULL },
+        { "ended", ended_take, NULL },
+        { "hungup", hungup_take, NULL },
         { "task", task_take, NULL },
         { "big", big_take, NULL },
         { "shared", shared_take, shared_drop },
@@ -473,6 +552,7 @@ static const struct kind kinds[] = {
         { "given-up", given_up_take, NULL },
         { "outside", outside_take, NULL },
         { "queued", queued_take, NULL },
+        { "oneway", oneway_take, NULL },
         { "passcred", passcred_take, NULL },
         { "corked", corked_take, NULL },
         { "netlink", netlink_take, NULL },

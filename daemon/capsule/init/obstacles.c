@@ -32,6 +32,7 @@
 enum {
         MAPS_BYTES = 65536,    /* read at once */
         LINE_BYTES = 8192,
+        ROOM_MAPPINGS = 8,
         LOOKS_PER_CLOCK = 16, /* the clock takes the kernel as long as some of them do */
         SUSPECTS_STEP = 64,
         STUCK_USEC = 3000000, /* a disk that works has answered by then */
@@ -207,7 +208,7 @@ static unsigned flags_of(const struct look *look) {
         return flags;
 }
 
-/* CRIU opens files before it makes threads. Those of a thread may have either name. */
+/* CRIU opens files before it makes threads. Those of a thread may have either name. Of what has ended it would open those of another process. */
 static bool is_of_thread(const struct look *look, const char *link) {
         char text[512];
         const char *group;
@@ -215,11 +216,12 @@ static bool is_of_thread(const struct look *look, const char *link) {
 
         if (sscanf(link, "/proc/%d/task/%d", &pid, &tid) == 2)
                 return true;
-        if (sscanf(link, "/proc/%d/", &pid) != 1 || look_has_process(look, pid) ||
-            look_read(look, text, sizeof(text), "%d/status", pid) == 0)
+        if (sscanf(link, "/proc/%d/", &pid) != 1 || look_has_process(look, pid))
                 return false;
+        if (look_read(look, text, sizeof(text), "%d/status", pid) == 0)
+                return true;
         group = identity_field(text, "Tgid");
-        return group && strtol(group, NULL, 10) != pid;
+        return !group || strtol(group, NULL, 10) != pid;
 }
 
 static void look_at_kernel_file(struct look *look, const char *link, bool writes) {
@@ -321,7 +323,10 @@ static bool device_known(unsigned device_major) {
 static void look_at_device(struct look *look, int fds, const char *number, const char *link) {
         struct stat st;
 
-        if (fstatat(fds, number, &st, 0) == 0 && (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !device_known(major(st.st_rdev)))))
+        if (begins(link, "/dev/pts/") && link_remap_lost_name(link))
+                look_note_marked(look, OBSTACLE_HUNG_TERMINAL, link, strtoul(number, NULL, 10));
+        else if (fstatat(fds, number, &st, 0) == 0 &&
+                 (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !device_known(major(st.st_rdev)))))
                 look_note(look, OBSTACLE_DEVICE, link);
 }
 
@@ -470,16 +475,30 @@ static size_t look_at_mapping_lines(struct look *look, size_t size) {
         return size;
 }
 
+/* CRIU's parasite is a mapping, too. */
+static void look_at_room_for_mapping(struct look *look, size_t mappings) {
+        char text[32];
+        size_t most;
+
+        if (look_read(look, text, sizeof(text), "sys/vm/max_map_count") == 0)
+                return;
+        most = strtoul(text, NULL, 10);
+        if (mappings + ROOM_MAPPINGS > most)
+                look_note(look, OBSTACLE_ROOM, "mappings, vm.max_map_count");
+}
+
 static void look_at_mappings(struct look *look) {
+        size_t before = look->group_mappings, have = 0;
         cleanup_close int fd = -1;
         char path[32];
-        size_t have = 0;
         ssize_t n;
 
         snprintf(path, sizeof(path), "%d/maps", (int) look->pid);
         fd = openat(look->scope->proc, path, O_RDONLY | O_CLOEXEC);
         while (fd >= 0 && !look_done(look) && (n = read(fd, look->maps + have, MAPS_BYTES)) > 0)
                 have = look_at_mapping_lines(look, have + (size_t) n);
+        if (!look_done(look))
+                look_at_room_for_mapping(look, look->group_mappings - before);
 }
 
 /* ---- all of it ---- */

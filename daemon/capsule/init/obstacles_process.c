@@ -56,6 +56,18 @@ static bool has_ended(const char *status) {
         return state && (strchr(state, 'Z') == state + 1 || strchr(state, 'X') == state + 1);
 }
 
+/* The kernel refuses to queue at the destination what was queued here before the limit was lowered. */
+static void look_at_signals(struct look *look, const char *status) {
+        const char *own = identity_field(status, "SigPnd"), *shared = identity_field(status, "ShdPnd");
+        const char *queued = identity_field(status, "SigQ");
+        unsigned long n, most;
+
+        if (!own || !shared || !queued || (strtoull(own, NULL, 16) | strtoull(shared, NULL, 16)) == 0)
+                return;
+        if (sscanf(queued, "%lu/%lu", &n, &most) == 2 && n > most)
+                look_note(look, OBSTACLE_ROOM, "queued signals, RLIMIT_SIGPENDING");
+}
+
 static void look_at_status(struct look *look, const char *status) {
         const char *tracer = identity_field(status, "TracerPid");
 
@@ -64,6 +76,7 @@ static void look_at_status(struct look *look, const char *status) {
         if (tracer && strtol(tracer, NULL, 10) != 0)
                 look_note(look, OBSTACLE_TRACED, NULL);
         look_at_identity(look, status);
+        look_at_signals(look, status);
         look_at_wait(look, status);
 }
 

@@ -153,6 +153,13 @@ static void look_at_unix_queue(const struct diag_list *list, const struct sock_d
                 note(list->look, own, OBSTACLE_UNACCEPTED, "Unix socket", mark + socket->n_pending);
 }
 
+/* CRIU connects those that have no name in pairs only. */
+static bool is_one_way(const struct diag_list *list, const struct sock_diag *socket) {
+        const struct sock_diag *peer = socket->type == SOCK_DGRAM && socket->peer > 0 ? find_unix(list, socket->peer) : NULL;
+
+        return peer && peer->peer != socket->inode && !peer->named;
+}
+
 static void look_at_unix(const struct diag_list *list, const struct sock_diag *socket, const struct own_socket *own) {
         if (socket->state == SOCK_DIAG_LISTEN) {
                 look_at_unix_queue(list, socket, own);
@@ -163,6 +170,8 @@ static void look_at_unix(const struct diag_list *list, const struct sock_diag *s
         /* Where the processes run, one may have made it since it was looked at. */
         if (socket->type != SOCK_DGRAM && socket->peer > 0 && !find(list->look, socket->peer))
                 note(list->look, own, OBSTACLE_OUTSIDE, NULL, own->inode);
+        if (is_one_way(list, socket))
+                note(list->look, own, OBSTACLE_ONE_WAY, NULL, own->inode);
 }
 
 /* The connections that a listening socket has not accepted are no process's, and have its port. */

@@ -57,6 +57,9 @@ static int take_unix_attribute(const struct nlattr *attribute, void *arg) {
                 if (size >= sizeof(uint32_t))
                         socket->peer = mnl_attr_get_u32(attribute);
                 break;
+        case UNIX_DIAG_NAME:
+                socket->named = size > 0;
+                break;
         case UNIX_DIAG_ICONS:
                 socket->pending = (uint32_t *) data;
                 socket->n_pending = size / sizeof(uint32_t);
@@ -148,7 +151,8 @@ static int dump_inet(struct mnl_socket *nl, uint8_t protocol, uint32_t states, s
 int sock_diag_each(sock_diag_fn fn, void *arg) {
         const struct unix_diag_req of_unix = { .sdiag_family = AF_UNIX,
                                                .udiag_states = UINT32_MAX,
-                                               .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_ICONS | UDIAG_SHOW_RQLEN };
+                                               .udiag_show =
+                                                       UDIAG_SHOW_NAME | UDIAG_SHOW_PEER | UDIAG_SHOW_ICONS | UDIAG_SHOW_RQLEN };
         const struct netlink_diag_req of_netlink = { .sdiag_family = AF_NETLINK,
                                                      .sdiag_protocol = NDIAG_PROTO_ALL,
                                                      .ndiag_show = NDIAG_SHOW_MEMINFO | NDIAG_SHOW_GROUPS };

@@ -2,6 +2,7 @@
 #ifndef RM_DAEMON_CAPSULE_INIT_SOCK_DIAG_H
 #define RM_DAEMON_CAPSULE_INIT_SOCK_DIAG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct sock_diag {
         uint32_t unsent; /* bytes; of a Unix socket: those that the peer has not read */
         uint32_t *pending; /* of a listening Unix socket: inodes of those that were not accepted, 0: it was closed */
         size_t n_pending;
+        bool named;         /* of a Unix socket: it has a name */
         uint64_t high_groups; /* of Netlink: nonzero if it is in a group above 32 */
 };
 

@@ -47,6 +47,10 @@ kinds=(
     'many|20000 descriptors in a process'
     'thread|has /proc/[0-9]+/task/[0-9]+/stat open, a file of a thread'
     'task|has /proc/[0-9]+/stat open, a file of a thread'
+    'signals|has no room left below a limit, .*RLIMIT_SIGPENDING'
+    'ended|has /proc/[0-9]+/stat open, a file of a thread or of what has ended'
+    'hungup|has a terminal open whose other end is closed'
+    'oneway|sends datagrams to a Unix socket without a name that does not answer'
     'big|has a file of more than 1 GiB open that has no name any more'
     'pidfd|has a pidfd of process 1'
     'packets|uses a pipe in packet mode'
@@ -69,6 +73,7 @@ kinds=(
     'clonevm|shares its memory with process [0-9]+ .clone with CLONE_VM'
     'fs|shares its working directory with process [0-9]+ .clone with CLONE_FS'
     'shared|has a file of more than 1 GiB open that has no name any more ./home/alice/shared'
+    'maps|has no room left below a limit, .*vm.max_map_count'
     'passcred|has not read messages with credentials'
     'corked|holds back a datagram'
 )
@@ -90,7 +95,7 @@ all_are_dropped() {
     for kind in "${kinds[@]%%|*}"; do has "$kind" missing || has "$kind" dropped || return 1; done
 }
 
-cluster 2 --cores 50
+cluster 2 --cores 60
 on n1 sh -c 'socat UNIX-LISTEN:/home/alice/outside,fork,mode=777 EXEC:cat >/dev/null 2>&1 & echo $!' >"$work/socat"
 must "no socket outside" until_true 10 on n1 test -S /home/alice/outside
 start all n1 --group-size 1 -n "${#kinds[@]}" "$programs/uncarried" --dir=/home/alice --stop-file="$(stop_file all)" "${kinds[@]%%|*}"

@@ -179,6 +179,72 @@ static void file_of_process(void) {
         open_path("/proc/self/stat");
 }
 
+static void file_of_ended_process(void) {
+        char path[64];
+        pid_t pid = fork();
+
+        if (pid == 0)
+                (void) stay(NULL);
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+        open_path(path);
+        must(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+}
+
+/* Nobody has waited for it, so it is restored. */
+static void file_of_zombie(void) {
+        char path[64];
+        pid_t pid = fork();
+
+        if (pid == 0)
+                (void) stay(NULL);
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+        open_path(path);
+        must(kill(pid, SIGKILL) == 0);
+}
+
+static void terminal(bool closed) {
+        int master = posix_openpt(O_RDWR | O_NOCTTY);
+
+        must(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0 && open(ptsname(master), O_RDWR | O_NOCTTY) >= 0);
+        must(!closed || close(master) == 0);
+}
+
+static void hung_terminal(void) {
+        terminal(true);
+}
+
+static void ordinary_terminal(void) {
+        terminal(false);
+}
+
+static void queue_signals(rlim_t most) {
+        sigset_t set;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGRTMIN);
+        must(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
+        for (int i = 0; i < 8; i++)
+                must(sigqueue(getpid(), SIGRTMIN, (union sigval) { .sival_int = i }) == 0);
+        limit(RLIMIT_SIGPENDING, most);
+}
+
+static void too_many_signals(void) {
+        queue_signals(2);
+}
+
+static void some_signals(void) {
+        queue_signals(1000);
+}
+
+static void too_many_mappings(void) {
+        enum { N = 1 << 20, PAGE = 4096 };
+        char *memory = mmap(NULL, (size_t) N * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+        must(memory != MAP_FAILED);
+        for (size_t i = 0; i < N && mprotect(memory + i * PAGE, PAGE, PROT_NONE) == 0; i += 2)
+                ;
+}
+
 static void packets(int flags) {
         int ends[2];
 
@@ -323,6 +389,23 @@ static void connected_outside(void) {
                 (void) stay(NULL);
         }
         (void) close(pair[1]);
+}
+
+static void datagrams(bool pair_is_left) {
+        struct sockaddr_un name = { .sun_family = AF_UNIX };
+        int pair[2], fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+        (void) snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "rmd-test-uncarried.%d", (int) getpid());
+        must(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) == 0 && bind(fd, (struct sockaddr *) &name, sizeof(name)) == 0);
+        must(connect(pair_is_left ? pair[0] : socket(AF_UNIX, SOCK_DGRAM, 0), (struct sockaddr *) &name, sizeof(name)) == 0);
+}
+
+static void one_way(void) {
+        datagrams(true);
+}
+
+static void to_a_name(void) {
+        datagrams(false);
 }
 
 static void unread(int type, int option) {
@@ -471,6 +554,13 @@ static void test_kinds(void **state) {
                 { "directory", directory_of_thread, OBSTACLE_THREAD_FILE, false },
                 { "thread by number", file_of_thread_by_number, OBSTACLE_THREAD_FILE, false },
                 { "process", file_of_process, OBSTACLE_NONE, false },
+                { "ended process", file_of_ended_process, OBSTACLE_THREAD_FILE, false },
+                { "zombie", file_of_zombie, OBSTACLE_NONE, false },
+                { "hung terminal", hung_terminal, OBSTACLE_HUNG_TERMINAL, false },
+                { "terminal", ordinary_terminal, OBSTACLE_NONE, false },
+                { "too many signals", too_many_signals, OBSTACLE_ROOM, false },
+                { "signals", some_signals, OBSTACLE_NONE, false },
+                { "mappings", too_many_mappings, OBSTACLE_ROOM, true },
                 { "packets", packet_pipe, OBSTACLE_PACKET_PIPE, false },
                 { "FIFO", packet_fifo, OBSTACLE_PACKET_PIPE, false },
                 { "pipe", ordinary_pipe, OBSTACLE_NONE, false },
@@ -491,6 +581,8 @@ static void test_kinds(void **state) {
                 { "Unix, accepted", unix_accepted, OBSTACLE_NONE, false },
                 { "outside", connected_outside, OBSTACLE_OUTSIDE, false },
                 { "unread", unread_without_option, OBSTACLE_NONE, false },
+                { "one way", one_way, OBSTACLE_ONE_WAY, false },
+                { "to a name", to_a_name, OBSTACLE_NONE, false },
                 { "credentials", unread_stream_with_credentials, OBSTACLE_UNREAD_CONTROL, true },
                 { "time", unread_message_with_time, OBSTACLE_UNREAD_CONTROL, true },
                 { "stream with time", unread_stream_with_time, OBSTACLE_NONE, true },
