@@ -368,6 +368,19 @@ static void first_applied(struct checks *c, struct place *place, uint64_t index,
                 count_operation(c, place, index, result);
 }
 
+static void trace_applied(const struct checks *c, uint64_t index, const Rm__Command *command, const struct state_result *result) {
+        const ProtobufCFieldDescriptor *kind;
+
+        if (!timeline_traced(c->timeline))
+                return;
+        kind = protobuf_c_message_descriptor_get_field(&rm__command__descriptor, command->body_case);
+        timeline_trace(c->timeline, "log", "%" PRIu64 ": %s%s%s%s", index, kind ? kind->name : "nothing",
+                       result->repeated ? ", again" : "", result->error.code < 0 ? ": " : "",
+                       result->error.code < 0 ? error_text(&result->error) : "");
+        for (size_t i = 0; i < result->n_events; i++)
+                timeline_trace(c->timeline, "log", "%s", result->events[i]->text);
+}
+
 static void check_index(struct checks *c, const char *host, Rm__State *state, const struct state_index *indexed) {
         const char *what = index_difference(state, indexed);
 
@@ -408,6 +421,7 @@ void checks_applied(struct checks *c, const char *host, uint64_t index, const Rm
                 place->result_hash = result_hash;
                 place->code = result->error.code;
                 place->created = result->created;
+                trace_applied(c, index, command, result);
                 first_applied(c, place, index, result);
                 check_resizes(c, index, state);
                 if (command->body_case == RM__COMMAND__BODY_JOB_SUBMIT && result->error.code == 0 && !result->repeated)
