@@ -36,11 +36,12 @@
 #define FAIL_FILL 10U
 #define FAIL_LIFE 5U
 
-struct capsules *capsules_create(struct timeline *t, struct checks *checks) {
+struct capsules *capsules_create(struct timeline *t, struct checks *checks, struct kept *kept) {
         struct capsules *c = xcalloc(1, sizeof(*c));
 
         c->timeline = t;
         c->checks = checks;
+        c->kept = kept;
         c->salt = timeline_random(t, UINT64_MAX);
         LIST_INIT(&c->copies);
         LIST_INIT(&c->payloads);
@@ -58,21 +59,17 @@ static void copy_free(struct copy *copy) {
                 STAILQ_REMOVE_HEAD(&copy->waiting, entry);
                 free(waiting);
         }
+        free(copy->saved);
         free(copy->id);
         free(copy);
 }
 
 void capsules_destroy(struct capsules *c) {
-        struct named *named;
-
         if (!c)
                 return;
         while (!LIST_EMPTY(&c->copies))
                 copy_free(LIST_FIRST(&c->copies));
-        while ((named = LIST_FIRST(&c->named))) {
-                LIST_REMOVE(named, entry);
-                free(named);
-        }
+        named_finish(c);
         free(c);
 }
 
@@ -192,6 +189,10 @@ static void tell(struct copy *copy, enum report_kind kind, int error, const char
 }
 
 static void set_phase(struct copy *copy, enum capsule_phase phase) {
+        if (phase != CAPSULE_FROZEN && phase != CAPSULE_DUMPING)
+                copy->frozen_usec = 0;
+        else if (copy->frozen_usec == 0)
+                copy->frozen_usec = timeline_now_usec(copy->world->timeline);
         copy->status.phase = phase;
         tell(copy, REPORT_STATUS, 0, "");
 }
@@ -228,46 +229,14 @@ bool copy_runs(const struct copy *copy) {
         return !copy->fenced || has_lease(copy) || host_monotonic_usec(copy->host) < copy->lease_usec + LEASE_FENCE_USEC;
 }
 
-/* ---- what must hold ---- */
-
-static struct named *find_named(const struct capsules *c, uint64_t job, int32_t index) {
-        struct named *named;
-
-        LIST_FOREACH (named, &c->named, entry)
-                if (named->job == job && named->index == index)
-                        return named;
-        return NULL;
-}
-
-static void check_alone(const struct copy *copy) {
-        const struct copy *other;
-
-        LIST_FOREACH (other, &copy->world->copies, entry)
-                if (other != copy && other->job == copy->job && other->index == copy->index && copy_runs(other))
-                        checks_fail(copy->world->checks,
-                                    "capsule %" PRId32 " of job %" PRIu64 " runs on %s (incarnation %" PRIu64
-                                    ") and on %s (%" PRIu64 ")",
-                                    copy->index, copy->job, host_name(copy->host), copy->incarnation, host_name(other->host),
-                                    other->incarnation);
-}
-
-static void check_named(const struct copy *copy) {
-        const struct named *named = find_named(copy->world, copy->job, copy->index);
-
-        if (!named || named->incarnation != copy->incarnation)
-                checks_fail(copy->world->checks,
-                            "capsule %" PRId32 " of job %" PRIu64 " runs on %s as incarnation %" PRIu64
-                            ", and by the log it is %" PRIu64,
-                            copy->index, copy->job, host_name(copy->host), copy->incarnation, named ? named->incarnation : 0);
-}
+/* ---- it runs ---- */
 
 /* It runs from now on, and did not before. */
 static void run(struct copy *copy) {
         if (!copy_runs(copy))
                 return; /* its lease has ended meanwhile */
         trace(copy, "runs");
-        check_alone(copy);
-        check_named(copy);
+        named_check(copy);
         copy->payload->runs++;
         copy->world->counts.ran += !copy->ran;
         copy->ran = true;
@@ -355,6 +324,8 @@ static void op_cut(struct copy *copy, const struct request *request) {
                 answer(copy, request, -EOPNOTSUPP, "it holds what no move can carry");
         } else {
                 copy->status.cut = true;
+                if (copy->status.phase == CAPSULE_FROZEN && copy->cut == 0)
+                        copy->cut = kept_cut(copy->world->kept);
                 answer(copy, request, 0, "");
         }
 }
@@ -368,11 +339,23 @@ static void check_image(struct copy *copy) {
                             host_name(copy->host), copy->index, copy->job);
 }
 
+/* From a checkpoint. */
+static void go_on(struct copy *copy) {
+        kept_runs(copy->world->kept, copy->saved, host_name(copy->host));
+        copy->world->counts.went_on++;
+        free(copy->saved);
+        copy->saved = NULL;
+}
+
 static void op_open(struct copy *copy, const struct request *request) {
         enum capsule_phase phase = copy->status.phase;
 
         copy->status.cut = false;
-        if (phase == CAPSULE_RESTORED)
+        kept_open(copy->world->kept, copy->cut);
+        copy->cut = 0;
+        if (phase == CAPSULE_RESTORED && copy->saved)
+                go_on(copy);
+        else if (phase == CAPSULE_RESTORED)
                 check_image(copy);
         if (phase == CAPSULE_FROZEN || phase == CAPSULE_RESTORED) {
                 set_phase(copy, CAPSULE_RUNNING);
@@ -392,15 +375,18 @@ static void op_preload(struct copy *copy, const struct request *request) {
 
 static void on_dumped(struct copy *copy) {
         bool failed = chance(copy, FAIL_DUMP);
+        struct saved saved;
         struct image image;
 
         if (copy->dead)
                 return;
+        payload_save(copy->payload, &saved);
+        saved.cut = copy->cut;
         image = (struct image) { copy->payload->number, copy->payload->runs, copy->current.pages };
         set_phase(copy, CAPSULE_FROZEN);
         if (failed)
                 end(copy, -EIO, "CRIU has failed");
-        else if (!mover_captured(copy->host, copy->current.text, &image))
+        else if (!mover_captured(copy->host, copy->current.text, &image, &saved))
                 end(copy, -EPIPE, "the socket is closed");
         else
                 end(copy, 0, "");
@@ -450,11 +436,32 @@ static void on_restored(struct copy *copy) {
         payload_hold(copy, payload);
         park_set_carry(copy);
         copy->image_runs = image.runs;
+        copy->status.output_end[CAPSULE_STDOUT] = payload->written_bytes;
         copy->status.filling = copy->current.pages;
         copy->status.fill_bytes = copy->current.pages ? 1000000 : 0;
         if (copy->status.filling)
                 copy_later(copy, draw(copy, FILL_MAX_USEC), on_filled);
         trace(copy, "is restored");
+        set_phase(copy, CAPSULE_RESTORED);
+        end(copy, 0, "");
+}
+
+static void on_restored_back(struct copy *copy) {
+        struct saved saved;
+
+        if (copy->dead)
+                return;
+        if (!mover_saved(copy->host, copy->current.text, &saved) || chance(copy, FAIL_RESTORE)) {
+                set_phase(copy, CAPSULE_EMPTY);
+                end(copy, -EIO, "CRIU has failed");
+                return;
+        }
+        payload_restore(copy, &saved);
+        park_set_carry(copy);
+        copy->saved = xcalloc(1, sizeof(*copy->saved));
+        *copy->saved = saved;
+        copy->status.output_end[CAPSULE_STDOUT] = saved.written_bytes;
+        trace(copy, "is restored from a checkpoint");
         set_phase(copy, CAPSULE_RESTORED);
         end(copy, 0, "");
 }
@@ -465,7 +472,7 @@ static void op_restore(struct copy *copy, const struct request *request) {
                 return;
         }
         set_phase(copy, CAPSULE_RESTORING);
-        begin(copy, request, draw(copy, DUMP_MAX_USEC), on_restored);
+        begin(copy, request, draw(copy, DUMP_MAX_USEC), request->op == OP_RESTORE ? on_restored : on_restored_back);
 }
 
 static void op_agent_reply(struct copy *copy, const struct request *request) {
@@ -530,6 +537,7 @@ static const struct {
         [OP_GET_CARRY] = { op_get_carry, IN(FROZEN), false, false },
         [OP_RESTORE_PREPARE] = { op_restore_prepare, IN(EMPTY), false, false },
         [OP_RESTORE] = { op_restore, IN(EMPTY), false, false },
+        [OP_RESTORE_BACK] = { op_restore, IN(EMPTY), false, false },
         [OP_AGENT_REPLY] = { op_agent_reply, IN(RUNNING), true, false },
         [OP_LEASE] = { op_lease, ALWAYS, true, false },
         [OP_RESIZE_ORDER] = { op_resize_order, ALWAYS, true, false },
@@ -694,73 +702,14 @@ void copy_remove(struct copy *copy, bool ask) {
         copy_later(copy, MESSAGE_MAX_USEC + draw(copy, REMOVE_MAX_USEC), on_removal);
 }
 
-/* ---- what the log says ---- */
+void capsules_lose(struct capsules *c, const struct host *host) {
+        struct copy *copy;
 
-static void name(struct capsules *c, uint64_t job, int32_t index, uint64_t incarnation) {
-        struct named *named = find_named(c, job, index);
-
-        if (!named) {
-                named = xcalloc(1, sizeof(*named));
-                named->job = job;
-                named->index = index;
-                LIST_INSERT_HEAD(&c->named, named, entry);
+        while ((copy = capsules_next(c, host, NULL))) {
+                c->counts.gone++;
+                trace(copy, "is gone with its machine");
+                copy_free(copy);
         }
-        named->incarnation = incarnation;
-}
-
-static void see_placed(struct capsules *c, const Rm__Job *job) {
-        for (size_t i = 0; job && i < job->n_capsules; i++)
-                name(c, job->id, job->capsules[i]->index, job->capsules[i]->incarnation);
-}
-
-static void see_moved(struct capsules *c, const Rm__State *state, uint64_t id) {
-        const Rm__Move *move = state_move(state, id);
-
-        if (move)
-                name(c, move->job, move->capsule, move->incarnation);
-}
-
-/* Of a job that may start again nothing runs that is told gone. */
-static void see_gone(struct capsules *c, const Rm__State *state, const Rm__CmdCapsuleGone *gone) {
-        const Rm__Job *job = state_job(state, gone->job);
-        const struct copy *copy;
-
-        LIST_FOREACH (copy, &c->copies, entry)
-                if (job && job->spec->on_node_loss == STATE_LOSS_RESTART && copy->job == gone->job &&
-                    copy->index == gone->capsule && copy->incarnation == gone->incarnation &&
-                    strcmp(host_name(copy->host), gone->node) == 0 && copy_runs(copy))
-                        checks_fail(c->checks, "%s has told that capsule %s is gone, and it runs", gone->node, copy->id);
-}
-
-void capsules_applied(struct capsules *c, const Rm__State *state, const Rm__Command *command, const struct state_result *result) {
-        if (state->index <= c->index)
-                return;
-        c->index = state->index;
-        if (result->error.code < 0 || result->repeated)
-                return;
-        if (command->body_case == RM__COMMAND__BODY_JOB_PLACE)
-                see_placed(c, state_job(state, command->job_place->job));
-        else if (command->body_case == RM__COMMAND__BODY_MOVE_COMMIT)
-                see_moved(c, state, command->move_commit->move);
-        else if (command->body_case == RM__COMMAND__BODY_CAPSULE_GONE)
-                see_gone(c, state, command->capsule_gone);
-}
-
-const char *capsules_unsettled(struct capsules *c, const Rm__State *state) {
-        static char text[128];
-        const struct copy *copy;
-
-        LIST_FOREACH (copy, &c->copies, entry) {
-                const Rm__Job *job = state_job(state, copy->job);
-                const Rm__Capsule *capsule = job ? job_capsule(job, copy->index) : NULL;
-
-                if (capsule && job_running(job) && capsule->incarnation == copy->incarnation &&
-                    strcmp(capsule->node, host_name(copy->host)) == 0)
-                        continue;
-                (void) snprintf(text, sizeof(text), "capsule %s is still on %s", copy->id, host_name(copy->host));
-                return text;
-        }
-        return NULL;
 }
 
 void capsules_count(const struct capsules *c, struct capsules_counts *ret) {

@@ -8,21 +8,29 @@
 #include "daemon/capsule/capsule.h"
 #include "tests/sim/checks.h"
 #include "tests/sim/host.h"
+#include "tests/sim/kept.h"
+#include "tests/sim/saved.h"
 
 struct capsules;
 struct copy;
 
-struct capsules *capsules_create(struct timeline *t, struct checks *checks);
+struct capsules *capsules_create(struct timeline *t, struct checks *checks, struct kept *kept);
 void capsules_destroy(struct capsules *c); /* NULL ok */
 
 /* A node has applied the command to `state`; the first one that does tells what the log says. */
 void capsules_applied(struct capsules *c, const Rm__State *state, const Rm__Command *command, const struct state_result *result);
 /* NULL: every copy that is there is named by this state; else what is not so. */
 const char *capsules_unsettled(struct capsules *c, const Rm__State *state);
+/* NULL: no capsule has stood still for longer than that; else which one has. */
+const char *capsules_frozen(const struct capsules *c, uint64_t usec);
+/* The machine is off: nothing of its capsules is left. */
+void capsules_lose(struct capsules *c, const struct host *host);
 
 /* Of the whole history: copies whose payload has run, moves whose copy was opened, times that PID 1 had no lease any more. */
 struct capsules_counts {
         uint64_t ran, opened, fenced, ended, lost;
+        uint64_t gone; /* with their machines */
+        uint64_t went_on; /* from a checkpoint */
         uint64_t held, changed; /* times that a group stood still as it was parked; programs that have another number of ranks */
 };
 void capsules_count(const struct capsules *c, struct capsules_counts *ret);
@@ -42,6 +50,7 @@ enum request_op {
         OP_GET_CARRY,
         OP_RESTORE_PREPARE,
         OP_RESTORE,
+        OP_RESTORE_BACK,
         OP_AGENT_REPLY,
         OP_LEASE,
         OP_RESIZE_ORDER,
@@ -71,6 +80,7 @@ enum report_kind {
         REPORT_FILLING,
         REPORT_UNFENCED,
         REPORT_SAID,
+        REPORT_OUTPUT,
         REPORT_LOST,
         REPORT_REMOVED,
 };
@@ -108,8 +118,10 @@ struct image {
         uint64_t payload, runs;
         bool pages;
 };
-/* What these are asked by PID 1 (fakemover.c): CRIU has written the image into that directory / where is it? false: there is no mover for it. */
-bool mover_captured(struct host *host, const char *dir, const struct image *image);
+/* What these are asked by PID 1 (fakemover.c): CRIU has written the image into that directory, with
+ * what a checkpoint needs of it / where is it? false: there is no mover for it. */
+bool mover_captured(struct host *host, const char *dir, const struct image *image, const struct saved *saved);
 bool mover_image(struct host *host, const char *dir, struct image *ret);
+bool mover_saved(struct host *host, const char *dir, struct saved *ret);
 
 #endif

@@ -7,8 +7,9 @@
 #include "daemon/capsule/init/parking.h"
 #include "rtlib/resize.h"
 #include "tests/sim/capsules.h"
+#include "tests/sim/kept.h"
 
-#define PAYLOAD_GROUPS 8U
+#define PAYLOAD_GROUPS SAVED_GROUPS
 
 /* mpirun or the daemon of a group: it lives in one copy of its capsule, and in images. */
 struct payload {
@@ -16,7 +17,9 @@ struct payload {
         unsigned refs; /* copies */
         uint64_t number, job;
         int32_t index;
-        uint32_t attempt;
+        uint32_t attempt; /* of its job; 0: of none, for it is only tried */
+        uint32_t born; /* the attempt in which its program began */
+        uint64_t written_bytes; /* of output, by mpirun */
         uint64_t runs; /* times that it has begun to run, in whatever copy */
         uint64_t end_usec; /* of the timeline: when it ends by itself, or of a signal */
         int end_status; /* as of waitpid(2) */
@@ -60,6 +63,9 @@ struct copy {
         bool fence_done;
         struct payload *payload;
         uint64_t image_runs; /* of one that was restored */
+        uint64_t cut; /* kept.h: the standstill in which it is; 0: none */
+        uint64_t frozen_usec; /* of the timeline: since when it is frozen; 0: it is not */
+        struct saved *saved; /* that it goes on from, until it runs; NULL: it does not */
         bool ran;
         struct parking *parking;
         uint32_t first_rank, n_ranks; /* of its order */
@@ -76,12 +82,14 @@ struct copy {
 struct named {
         uint64_t job, incarnation;
         int32_t index;
+        uint32_t attempt; /* in which it was placed */
         LIST_ENTRY(named) entry;
 };
 
 struct capsules {
         struct timeline *timeline;
         struct checks *checks;
+        struct kept *kept;
         struct capsules_counts counts;
         uint64_t last_number, index;
         uint64_t salt;
@@ -100,9 +108,22 @@ bool copy_runs(const struct copy *copy);
 /* Its program has ended. */
 void copy_exited(struct copy *copy, int wait_status);
 
+/* ---- named.c ---- */
+
+/* It may run: by the log it is the capsule. */
+void named_check(const struct copy *copy);
+/* Of its job, as it was placed; 0: the log does not name this copy. */
+uint32_t named_attempt(const struct copy *copy);
+void named_finish(struct capsules *c);
+
+/* ---- payload.c ---- */
+
 /* It is started in the copy. */
 void payload_start(struct copy *copy, const struct request *request);
 void payload_hold(struct copy *copy, struct payload *payload);
+/* As it is now; and another one, that goes on from that in the copy. */
+void payload_save(const struct payload *payload, struct saved *ret);
+void payload_restore(struct copy *copy, const struct saved *saved);
 /* The copy is gone, or what ran in it. */
 void payload_drop(struct copy *copy);
 struct payload *payload_find(const struct capsules *c, uint64_t number);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/util.h"
+#include "daemon/checkpoint/checkpoints.h"
 #include "daemon/config/config.h"
 #include "daemon/job/outputs.h"
 #include "daemon/job/runner.h"
@@ -21,6 +22,10 @@
 #define INTERVAL_USEC UINT64_C(10000000)
 #define RESIZE_INTERVAL_USEC UINT64_C(1000000)
 #define HORIZON_USEC UINT64_C(5000000)
+#define CHECKPOINTS_KEPT 2U
+#define VERIFY_MIN_USEC 2000000U
+#define VERIFY_MAX_USEC 15000000U
+#define COPIES_MAX 2U /* on other nodes */
 /* The workload forgets jobs, with their tokens. */
 #define KEEP_JOBS_USEC UINT64_C(3600000000)
 
@@ -36,12 +41,14 @@ static void on_capsule(void *userdata, struct resident *resident, int error, con
         struct rmd *rmd = userdata;
 
         moves_capsule_ready(rmd->moves, resident, error, text);
+        if (rmd->checkpoints)
+                checkpoints_capsule_ready(rmd->checkpoints, resident, error, text);
 }
 
 static bool keeps_copy(void *userdata, const struct resident *resident) {
         struct rmd *rmd = userdata;
 
-        return moves_own(rmd->moves, resident);
+        return moves_own(rmd->moves, resident) || (rmd->checkpoints && checkpoints_own(rmd->checkpoints, resident));
 }
 
 static bool holds(void *userdata, const struct resident *resident) {
@@ -58,6 +65,7 @@ static void on_unfenced(void *userdata) {
         struct rmd *rmd = userdata;
 
         moves_wake(rmd->moves);
+        checkpoints_wake(rmd->checkpoints);
 }
 
 static const struct runner_ops runner_ops = { on_capsule, keeps_copy, holds, on_filling, on_unfenced };
@@ -69,8 +77,11 @@ void daemon_on_applied(struct daemon *d, const Rm__Command *command, const struc
                 return;
         if (command->body_case == RM__COMMAND__BODY_MOVE_START)
                 moves_started(rmd->moves, result->created);
+        if (command->body_case == RM__COMMAND__BODY_CHECKPOINT_START)
+                checkpoints_started(rmd->checkpoints, command->checkpoint_start->job, result->created);
         moves_wake(rmd->moves);
         runner_wake(rmd->runner);
+        checkpoints_wake(rmd->checkpoints);
         leader_wake(rmd->leader, command);
 }
 
@@ -79,13 +90,14 @@ void daemon_on_installed(struct daemon *d) {
                 return;
         moves_wake(d->rmd.moves);
         runner_wake(d->rmd.runner);
+        checkpoints_wake(d->rmd.checkpoints);
         leader_wake(d->rmd.leader, NULL);
 }
 
 void daemon_on_message(struct daemon *d, const char *node, const Rm__PeerMessage *message) {
         struct rmd *rmd = &d->rmd;
 
-        if (!rmd->runner || moves_on_message(rmd->moves, node, message))
+        if (!rmd->runner || moves_on_message(rmd->moves, node, message) || checkpoints_on_message(rmd->checkpoints, node, message))
                 return;
         if (message->body_case == RM__PEER_MESSAGE__BODY_AGENT_RUN)
                 runner_agent_run(rmd->runner, message->agent_run);
@@ -105,6 +117,7 @@ void daemon_on_peer(struct daemon *d, const char *node, bool connected) {
         if (!rmd->runner)
                 return;
         moves_on_peer(rmd->moves, node, connected);
+        checkpoints_on_peer(rmd->checkpoints, node, connected);
         if (connected)
                 runner_peer_connected(rmd->runner, node);
 }
@@ -113,6 +126,7 @@ void daemon_on_beat(struct daemon *d) {
         if (!d->rmd.runner)
                 return;
         moves_keep(d->rmd.moves);
+        checkpoints_keep(d->rmd.checkpoints);
         runner_keep_peers(d->rmd.runner);
 }
 
@@ -152,7 +166,7 @@ static void set_config(struct config *config, const struct host *host) {
         config->address = xstrdup("");
         config->uplink = xstrdup("eth0");
         config->runtime_dir = xstrdup(NOWHERE);
-        config->state_dir = xstrdup(NOWHERE);
+        config->state_dir = xstrdup(NOWHERE); /* files.h: its checkpoints */
         config->network = NETWORK;
         config->network_prefix = 16;
         config->move_tracking = true;
@@ -177,6 +191,11 @@ static void set_config(struct config *config, const struct host *host) {
         config->age_weight = 1;
         config->distribution_weight = 10;
         config->backfill = CONFIG_BACKFILL_LIMITS;
+        config->checkpoint_store = xstrdup(CONFIG_STORE_PARTNER);
+        config->checkpoint_keep = CHECKPOINTS_KEPT;
+        config->checkpoint_copies = 1 + (uint32_t) timeline_random(host_timeline(host), COPIES_MAX);
+        config->checkpoint_verify_usec = timeline_between(host_timeline(host), VERIFY_MIN_USEC, VERIFY_MAX_USEC);
+        config->checkpoint_mtbf_usec = INTERVAL_USEC;
 }
 
 static void set_topology(struct topology *topology) {
@@ -204,7 +223,8 @@ void daemon_start(struct daemon *d, struct cluster *cluster) {
         struct rm_error err = { 0 };
 
         rmd->cluster = cluster;
-        if (moves_create(rmd, &rmd->moves, &err) < 0 || runner_create(rmd, &runner_ops, rmd, &rmd->runner, &err) < 0)
+        if (moves_create(rmd, &rmd->moves, &err) < 0 || checkpoints_create(rmd, &rmd->checkpoints, &err) < 0 ||
+            runner_create(rmd, &runner_ops, rmd, &rmd->runner, &err) < 0)
                 abort();
         see_who_leads(rmd);
 }
@@ -213,6 +233,7 @@ void daemon_stop(struct daemon *d) {
         if (!d)
                 return;
         leader_destroy(take_ptr(d->rmd.leader));
+        checkpoints_destroy(take_ptr(d->rmd.checkpoints));
         moves_destroy(take_ptr(d->rmd.moves));
         runner_destroy(take_ptr(d->rmd.runner));
 }

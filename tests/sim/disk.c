@@ -225,6 +225,17 @@ bool disk_range(const struct disk *disk, unsigned file, uint64_t *ret_first, uin
         return true;
 }
 
+const void *disk_next(const struct disk *disk, unsigned file, bool safe, uint64_t *number, size_t *ret_bytes) {
+        const struct records *records = safe ? &disk->files[file].safe : &disk->files[file].seen;
+        size_t at = position(records, *number);
+
+        if (at == records->n)
+                return NULL;
+        *number = records->list[at].number;
+        *ret_bytes = records->list[at].blob->size_bytes;
+        return records->list[at].blob->data;
+}
+
 /* ---- syncs ---- */
 
 static void sync_drop(void *userdata) {

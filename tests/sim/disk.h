@@ -5,7 +5,7 @@
 
 #include "tests/sim/host.h"
 
-#define DISK_FILES 5U
+#define DISK_FILES 6U
 
 struct disk;
 
@@ -21,6 +21,9 @@ void disk_remove(struct disk *disk, unsigned file, uint64_t first, uint64_t last
 const void *disk_read(const struct disk *disk, unsigned file, uint64_t number, size_t *ret_bytes);
 /* false: the file is empty. */
 bool disk_range(const struct disk *disk, unsigned file, uint64_t *ret_first, uint64_t *ret_last);
+/* The first record that is not below `*number`, which becomes its own. `safe`: of what a loss of
+ * power would leave at least. NULL: there is none. Valid until the file is changed. */
+const void *disk_next(const struct disk *disk, unsigned file, bool safe, uint64_t *number, size_t *ret_bytes);
 /* All that was written to the file is made safe; then `done` is called, in the order of these calls, unless the process has ended:
  * then `drop`, NULL ok. */
 void disk_sync(struct disk *disk, unsigned file, event_fn done, event_fn drop, void *userdata);

@@ -196,6 +196,9 @@ static void take_report(struct capsule *capsule, const struct report *report) {
         case REPORT_SAID:
                 callbacks->rank_said(capsule, capsule->userdata);
                 break;
+        case REPORT_OUTPUT:
+                callbacks->output(capsule, CAPSULE_STDOUT, capsule->status.output_end[CAPSULE_STDOUT], capsule->userdata);
+                break;
         case REPORT_LOST:
                 on_lost(capsule, report);
                 break;
@@ -448,6 +451,12 @@ int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg)
         return submit(capsule, &request, &pending);
 }
 
+/* No file is written in place. */
+int capsule_get_carry_and_files(struct capsule *capsule, const char *files_dir, uint64_t max_bytes, capsule_carry_fn done,
+                                void *arg) {
+        return capsule_get_carry(capsule, done, arg);
+}
+
 int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg) {
         return submit_op(capsule, OP_RESTORE_PREPARE, done, arg);
 }
@@ -459,7 +468,7 @@ int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages,
 
 int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, bool other_files, uint64_t timeout_usec,
                          capsule_done_fn done, void *arg) {
-        return capsule_restore(capsule, images_dir, pages, timeout_usec, done, arg);
+        return submit_images(capsule, OP_RESTORE_BACK, images_dir, pages, done, arg);
 }
 
 int capsule_renew_lease(struct capsule *capsule, uint64_t end_boot_usec) {

@@ -1,69 +1,16 @@
-#include "tests/sim/fakemover.h"
+#include "tests/sim/fakemover_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #include "common/util.h"
-#include "daemon/transfer/mover.h"
-#include "tests/sim/capsules.h"
 #include "tests/sim/network.h"
 
-#define TOKEN_BYTES 32U
-/* How long things take, at most. */
-#define START_MAX_USEC 5000U
-#define MESSAGE_MAX_USEC 2000U
-#define ROUND_MAX_USEC 400000U
-#define ROUNDS_MAX 4U
-#define TRANSFER_MAX_USEC 150000U
-#define LOOK_USEC 200000U
-#define SILENCE_MAX_USEC 10000000U /* as rm-mover's own */
-#define ACCEPT_MAX_USEC 60000000U
-/* What fails, of a thousand. */
-#define FAIL_PRECOPY 15U
-#define FAIL_TRANSFER 20U
-#define FAIL_VERIFY 10U
-#define UNTRACKED 150U
-#define WANTS_SLOW 100U
-/* Of what it tells: where all are busy. */
+#define WANTS_SLOW 100U /* of a thousand */
+/* Of what it tells, of a thousand: where all are busy. */
 #define LATE 50U
 #define LATE_MAX_USEC 1000000U
-
-enum stage {
-        STAGE_BEGIN,
-        STAGE_CONNECT,  /* receive: it listens */
-        STAGE_READY,    /* the two have a connection */
-        STAGE_CAPTURE,  /* send: it serves CRIU */
-        STAGE_SEND,     /* CRIU is done: what is left follows */
-        STAGE_SENT,     /* send: the end mark is written */
-        STAGE_RECEIVED, /* all verified, and acknowledged */
-        STAGE_FAILED,
-};
-
-struct mover {
-        struct movers *movers;
-        struct host *host;
-        uint64_t number, life;
-        const struct mover_ops *ops;
-        void *userdata;
-        bool send, pages;
-        enum stage stage;
-        uint8_t token[TOKEN_BYTES];
-        char *dir;
-        unsigned rounds; /* to come */
-        uint64_t since_usec; /* that it waits for the other one */
-        struct image image;
-        bool has_image;
-        uint64_t last_usec; /* when its last event is to arrive */
-        LIST_ENTRY(mover) entry;
-};
-
-struct movers {
-        struct timeline *timeline;
-        uint64_t last_number;
-        LIST_HEAD(, mover) list;
-};
 
 struct movers *movers_create(struct timeline *t) {
         struct movers *movers = xcalloc(1, sizeof(*movers));
@@ -81,7 +28,7 @@ void movers_begin(struct movers *movers, struct host *host) {
         host_set_part(host, HOST_MOVERS, movers);
 }
 
-static struct mover *find_number(const struct movers *movers, uint64_t number) {
+struct mover *fakemover_find(const struct movers *movers, uint64_t number) {
         struct mover *mover;
 
         LIST_FOREACH (mover, &movers->list, entry)
@@ -90,7 +37,7 @@ static struct mover *find_number(const struct movers *movers, uint64_t number) {
         return NULL;
 }
 
-static struct mover *find_peer(const struct mover *mover) {
+struct mover *fakemover_peer(const struct mover *mover) {
         struct mover *other;
 
         LIST_FOREACH (other, &mover->movers->list, entry)
@@ -100,11 +47,11 @@ static struct mover *find_peer(const struct mover *mover) {
         return NULL;
 }
 
-static bool chance(const struct mover *mover, unsigned per_mille) {
+bool fakemover_chance(const struct mover *mover, unsigned per_mille) {
         return timeline_chance(mover->movers->timeline, per_mille);
 }
 
-static uint64_t draw(const struct mover *mover, uint64_t max_usec) {
+uint64_t fakemover_draw(const struct mover *mover, uint64_t max_usec) {
         return timeline_random(mover->movers->timeline, max_usec + 1);
 }
 
@@ -127,7 +74,7 @@ static void told_free(void *userdata) {
 
 static void on_told(void *userdata) {
         struct told *told = userdata;
-        struct mover *mover = find_number(told->movers, told->number);
+        struct mover *mover = fakemover_find(told->movers, told->number);
 
         if (mover && told->event)
                 mover->ops->on_event(mover->userdata, told->event);
@@ -142,9 +89,10 @@ static void on_arrival(void *userdata) {
         host_deliver(told->host, told->life, on_told, told_free, told);
 }
 
-static void tell(struct mover *mover, const Rm__MoverEvent *event) {
+void fakemover_tell(struct mover *mover, const Rm__MoverEvent *event) {
         struct timeline *t = mover->movers->timeline;
-        uint64_t usec = timeline_now_usec(t) + draw(mover, chance(mover, LATE) ? LATE_MAX_USEC : MESSAGE_MAX_USEC);
+        uint64_t usec =
+                timeline_now_usec(t) + fakemover_draw(mover, fakemover_chance(mover, LATE) ? LATE_MAX_USEC : MESSAGE_MAX_USEC);
         struct told *told = xcalloc(1, sizeof(*told));
 
         if (usec > mover->last_usec)
@@ -154,7 +102,7 @@ static void tell(struct mover *mover, const Rm__MoverEvent *event) {
         timeline_at(t, mover->last_usec, on_arrival, told_free, told);
 }
 
-static void fail(struct mover *mover, int code, const char *text, bool by_peer) {
+void fakemover_fail(struct mover *mover, int code, const char *text, bool by_peer) {
         Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverFailed failed = RM__MOVER_FAILED__INIT;
 
@@ -165,11 +113,11 @@ static void fail(struct mover *mover, int code, const char *text, bool by_peer) 
         event.body_case = RM__MOVER_EVENT__BODY_FAILED;
         event.failed = &failed;
         mover->stage = STAGE_FAILED;
-        tell(mover, &event);
-        tell(mover, NULL);
+        fakemover_tell(mover, &event);
+        fakemover_tell(mover, NULL);
 }
 
-static void tell_figures(struct mover *mover, Rm__MoverEvent__BodyCase kind) {
+void fakemover_tell_figures(struct mover *mover, Rm__MoverEvent__BodyCase kind) {
         Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverFigures figures = RM__MOVER_FIGURES__INIT;
         Rm__MoverSent body = RM__MOVER_SENT__INIT;
@@ -189,7 +137,7 @@ static void tell_figures(struct mover *mover, Rm__MoverEvent__BodyCase kind) {
                 event.received = &received;
         else
                 event.precopied = &precopied;
-        tell(mover, &event);
+        fakemover_tell(mover, &event);
 }
 
 /* ---- what it does ---- */
@@ -201,7 +149,7 @@ struct step {
         uint64_t number;
 };
 
-static void step_after(struct mover *mover, uint64_t delay_usec) {
+void fakemover_step_after(struct mover *mover, uint64_t delay_usec) {
         struct timeline *t = mover->movers->timeline;
         struct step *step = xcalloc(1, sizeof(*step));
 
@@ -218,7 +166,7 @@ static bool reaches(const struct mover *mover, const struct mover *peer) {
 }
 
 /* False: not now; it is looked again, or given up. */
-static bool has_peer(struct mover *mover, struct mover *peer, uint64_t max_usec) {
+bool fakemover_has_peer(struct mover *mover, struct mover *peer, uint64_t max_usec) {
         uint64_t now_usec = timeline_now_usec(mover->movers->timeline);
 
         if (peer && peer->stage != STAGE_FAILED && reaches(mover, peer)) {
@@ -226,13 +174,14 @@ static bool has_peer(struct mover *mover, struct mover *peer, uint64_t max_usec)
                 return true;
         }
         if (mover->send && (!peer || (reaches(mover, peer) && peer->stage == STAGE_FAILED)))
-                fail(mover, mover->stage == STAGE_CONNECT ? -ECONNREFUSED : -ECONNRESET, "the other rm-mover is gone", false);
+                fakemover_fail(mover, mover->stage == STAGE_CONNECT ? -ECONNREFUSED : -ECONNRESET, "the other rm-mover is gone",
+                               false);
         else if (!mover->send && mover->stage > STAGE_CONNECT && (!peer || (peer->stage == STAGE_FAILED && reaches(mover, peer))))
-                fail(mover, -ECONNRESET, "the other rm-mover is gone", false);
+                fakemover_fail(mover, -ECONNRESET, "the other rm-mover is gone", false);
         else if (now_usec - mover->since_usec > max_usec)
-                fail(mover, -ETIMEDOUT, "the other rm-mover is silent", false);
+                fakemover_fail(mover, -ETIMEDOUT, "the other rm-mover is silent", false);
         else
-                step_after(mover, LOOK_USEC);
+                fakemover_step_after(mover, LOOK_USEC);
         return false;
 }
 
@@ -244,23 +193,23 @@ static void step_listen(struct mover *mover) {
         listening.port = 1000;
         event.body_case = RM__MOVER_EVENT__BODY_LISTENING;
         event.listening = &listening;
-        tell(mover, &event);
-        step_after(mover, LOOK_USEC);
+        fakemover_tell(mover, &event);
+        fakemover_step_after(mover, LOOK_USEC);
 }
 
 static void step_connect(struct mover *mover) {
         Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverReady ready = RM__MOVER_READY__INIT;
-        struct mover *peer = find_peer(mover);
+        struct mover *peer = fakemover_peer(mover);
 
-        if (!has_peer(mover, peer, SILENCE_MAX_USEC))
+        if (!fakemover_has_peer(mover, peer, SILENCE_MAX_USEC))
                 return;
         mover->stage = peer->stage = STAGE_READY;
         peer->since_usec = mover->since_usec;
         event.body_case = RM__MOVER_EVENT__BODY_READY;
         event.ready = &ready;
-        tell(mover, &event);
-        tell(peer, &event);
+        fakemover_tell(mover, &event);
+        fakemover_tell(peer, &event);
 }
 
 static void step_precopy(struct mover *mover) {
@@ -268,78 +217,80 @@ static void step_precopy(struct mover *mover) {
         Rm__MoverProgress progress = RM__MOVER_PROGRESS__INIT;
         Rm__MoverWantsSlow wants = RM__MOVER_WANTS_SLOW__INIT;
 
-        if (!has_peer(mover, find_peer(mover), SILENCE_MAX_USEC))
+        if (!fakemover_has_peer(mover, fakemover_peer(mover), SILENCE_MAX_USEC))
                 return;
-        if (chance(mover, FAIL_PRECOPY)) {
-                fail(mover, -EIO, "it has failed", false);
+        if (fakemover_chance(mover, FAIL_PRECOPY)) {
+                fakemover_fail(mover, -EIO, "it has failed", false);
         } else if (mover->rounds == 1) {
                 mover->rounds = 0;
-                tell_figures(mover, RM__MOVER_EVENT__BODY_PRECOPIED);
-        } else if (mover->rounds == 2 && mover->pages && chance(mover, WANTS_SLOW)) {
+                fakemover_tell_figures(mover, RM__MOVER_EVENT__BODY_PRECOPIED);
+        } else if (mover->rounds == 2 && mover->pages && fakemover_chance(mover, WANTS_SLOW)) {
                 mover->rounds = 1; /* and goes on with MoverSlow */
                 event.body_case = RM__MOVER_EVENT__BODY_WANTS_SLOW;
                 event.wants_slow = &wants;
-                tell(mover, &event);
+                fakemover_tell(mover, &event);
         } else {
                 mover->rounds--;
                 event.body_case = RM__MOVER_EVENT__BODY_PROGRESS;
                 event.progress = &progress;
-                tell(mover, &event);
-                step_after(mover, draw(mover, ROUND_MAX_USEC));
+                fakemover_tell(mover, &event);
+                fakemover_step_after(mover, fakemover_draw(mover, ROUND_MAX_USEC));
         }
 }
 
 static void step_send(struct mover *mover) {
-        if (!has_peer(mover, find_peer(mover), SILENCE_MAX_USEC))
+        if (!fakemover_has_peer(mover, fakemover_peer(mover), SILENCE_MAX_USEC))
                 return;
-        if (chance(mover, FAIL_TRANSFER)) {
-                fail(mover, -EIO, "it has failed", false);
+        if (fakemover_chance(mover, FAIL_TRANSFER)) {
+                fakemover_fail(mover, -EIO, "it has failed", false);
                 return;
         }
         mover->stage = STAGE_SENT;
-        tell_figures(mover, RM__MOVER_EVENT__BODY_SENT);
-        step_after(mover, draw(mover, MESSAGE_MAX_USEC));
+        fakemover_tell_figures(mover, RM__MOVER_EVENT__BODY_SENT);
+        fakemover_step_after(mover, fakemover_draw(mover, MESSAGE_MAX_USEC));
 }
 
 /* The end mark arrives, and is answered. */
 static void step_sent(struct mover *mover) {
-        struct mover *peer = find_peer(mover);
+        struct mover *peer = fakemover_peer(mover);
 
-        if (!has_peer(mover, peer, SILENCE_MAX_USEC))
+        if (!fakemover_has_peer(mover, peer, SILENCE_MAX_USEC))
                 return;
-        if (peer->stage == STAGE_READY && chance(mover, FAIL_VERIFY)) {
-                fail(peer, -EBADMSG, "a checksum is wrong", false);
-                fail(mover, -EBADMSG, "a checksum is wrong", true);
+        if (peer->stage == STAGE_READY && fakemover_chance(mover, FAIL_VERIFY)) {
+                fakemover_fail(peer, -EBADMSG, "a checksum is wrong", false);
+                fakemover_fail(mover, -EBADMSG, "a checksum is wrong", true);
         } else if (peer->stage == STAGE_READY) {
                 peer->stage = STAGE_RECEIVED;
                 peer->image = mover->image;
                 peer->pages = mover->pages;
                 peer->has_image = true;
-                tell_figures(peer, RM__MOVER_EVENT__BODY_RECEIVED);
-                tell(peer, NULL);
-                step_after(mover, draw(mover, MESSAGE_MAX_USEC));
+                fakemover_tell_figures(peer, RM__MOVER_EVENT__BODY_RECEIVED);
+                fakemover_tell(peer, NULL);
+                fakemover_step_after(mover, fakemover_draw(mover, MESSAGE_MAX_USEC));
         } else {
                 mover->stage = STAGE_RECEIVED;
-                tell_figures(mover, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
-                tell(mover, NULL);
+                fakemover_tell_figures(mover, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
+                fakemover_tell(mover, NULL);
         }
 }
 
 static void step_receive(struct mover *mover) {
         uint64_t max_usec = mover->stage == STAGE_CONNECT ? ACCEPT_MAX_USEC : SILENCE_MAX_USEC;
 
-        if (has_peer(mover, find_peer(mover), max_usec))
-                step_after(mover, LOOK_USEC);
+        if (fakemover_has_peer(mover, fakemover_peer(mover), max_usec))
+                fakemover_step_after(mover, LOOK_USEC);
 }
 
 static void on_step(void *userdata) {
         struct step *step = userdata;
-        struct mover *mover = find_number(step->movers, step->number);
+        struct mover *mover = fakemover_find(step->movers, step->number);
 
         free(step);
         if (!mover || mover->stage == STAGE_FAILED || mover->stage == STAGE_RECEIVED)
                 return;
-        if (!mover->send && mover->stage == STAGE_BEGIN)
+        if (mover->role >= ROLE_SAVE)
+                fakesaver_step(mover);
+        else if (!mover->send && mover->stage == STAGE_BEGIN)
                 step_listen(mover);
         else if (!mover->send)
                 step_receive(mover);
@@ -355,28 +306,32 @@ static void on_step(void *userdata) {
 
 /* ---- for PID 1 ---- */
 
-static struct mover *find_dir(const struct host *host, const char *dir, bool send) {
+static struct mover *find_dir(const struct host *host, const char *dir, bool receives) {
         const struct movers *movers = host_part(host, HOST_MOVERS);
         struct mover *mover;
 
         LIST_FOREACH (mover, &movers->list, entry)
-                if (mover->host == host && mover->send == send && mover->dir && strcmp(mover->dir, dir) == 0)
+                if (mover->host == host && (mover->role == ROLE_RECEIVE) == receives && mover->dir && strcmp(mover->dir, dir) == 0)
                         return mover;
         return NULL;
 }
 
-bool mover_captured(struct host *host, const char *dir, const struct image *image) {
-        struct mover *mover = find_dir(host, dir, true);
+bool mover_captured(struct host *host, const char *dir, const struct image *image, const struct saved *saved) {
+        struct mover *mover = find_dir(host, dir, false);
 
         if (!mover || mover->stage != STAGE_CAPTURE)
                 return false;
         mover->image = *image;
         mover->has_image = true;
+        if (mover->role == ROLE_SAVE) {
+                mover->saved = xrealloc(mover->saved, sizeof(*mover->saved));
+                *mover->saved = *saved;
+        }
         return true;
 }
 
 bool mover_image(struct host *host, const char *dir, struct image *ret) {
-        const struct mover *mover = find_dir(host, dir, false);
+        const struct mover *mover = find_dir(host, dir, true);
 
         if (!mover || !mover->has_image)
                 return false;
@@ -384,7 +339,26 @@ bool mover_image(struct host *host, const char *dir, struct image *ret) {
         return true;
 }
 
+bool mover_saved(struct host *host, const char *dir, struct saved *ret) {
+        const struct mover *mover = find_dir(host, dir, true);
+
+        if (!mover || !mover->saved)
+                return false;
+        *ret = *mover->saved;
+        return true;
+}
+
 /* ---- for rmd ---- */
+
+static enum role role_of(const char *name) {
+        static const char *const names[] = { "send", "receive", "save", "load", "verify" };
+        enum role role = ROLE_SEND;
+
+        while (strcmp(names[role], name) != 0) /* none is exported or imported */
+                if ((size_t) ++role == ARRAY_SIZE(names))
+                        abort();
+        return role;
+}
 
 int mover_start(struct rmd *rmd, const char *role, const struct mover_ops *ops, void *userdata, struct mover **ret,
                 struct rm_error *err) {
@@ -394,44 +368,48 @@ int mover_start(struct rmd *rmd, const char *role, const struct mover_ops *ops, 
 
         *mover = (struct mover) { .movers = movers, .host = host, .life = host_life(host), .ops = ops, .userdata = userdata };
         mover->number = ++movers->last_number;
-        mover->send = strcmp(role, "send") == 0;
+        mover->role = role_of(role);
+        mover->send = mover->role == ROLE_SEND || mover->role == ROLE_LOAD;
         LIST_INSERT_HEAD(&movers->list, mover, entry);
         *ret = mover;
         return 0;
 }
 
-static void take(struct mover *mover, const ProtobufCBinaryData *token, const char *dir) {
+void fakemover_take(struct mover *mover, const ProtobufCBinaryData *token, const char *dir) {
         memcpy(mover->token, token->data, TOKEN_BYTES);
         mover->dir = xstrdup(dir);
         mover->since_usec = timeline_now_usec(mover->movers->timeline);
-        step_after(mover, draw(mover, START_MAX_USEC));
+        fakemover_step_after(mover, fakemover_draw(mover, START_MAX_USEC));
 }
 
 int mover_command(struct mover *mover, const Rm__MoverCommand *command) {
         if (mover->stage == STAGE_FAILED)
                 return 0; /* it has not told yet */
+        if (fakesaver_command(mover, command))
+                return 0;
         switch (command->body_case) {
         case RM__MOVER_COMMAND__BODY_SEND:
                 mover->stage = STAGE_CONNECT;
-                take(mover, &command->send->token, command->send->images_dir);
+                fakemover_take(mover, &command->send->token, command->send->images_dir);
                 break;
         case RM__MOVER_COMMAND__BODY_RECEIVE:
-                take(mover, &command->receive->token, command->receive->images_dir);
+                fakemover_take(mover, &command->receive->token, command->receive->images_dir);
+                fakesaver_receive(mover, command->receive);
                 break;
         case RM__MOVER_COMMAND__BODY_PRECOPY:
-                mover->pages = command->precopy->pages && !chance(mover, UNTRACKED);
-                mover->rounds = 1 + (unsigned) draw(mover, ROUNDS_MAX);
-                step_after(mover, draw(mover, ROUND_MAX_USEC));
+                mover->pages = command->precopy->pages && !fakemover_chance(mover, UNTRACKED);
+                mover->rounds = 1 + (unsigned) fakemover_draw(mover, ROUNDS_MAX);
+                fakemover_step_after(mover, fakemover_draw(mover, ROUND_MAX_USEC));
                 break;
         case RM__MOVER_COMMAND__BODY_SLOW:
-                step_after(mover, draw(mover, ROUND_MAX_USEC));
+                fakemover_step_after(mover, fakemover_draw(mover, ROUND_MAX_USEC));
                 break;
         case RM__MOVER_COMMAND__BODY_START:
                 mover->stage = STAGE_CAPTURE;
                 break;
         case RM__MOVER_COMMAND__BODY_DUMP_DONE:
                 mover->stage = STAGE_SEND;
-                step_after(mover, draw(mover, TRANSFER_MAX_USEC));
+                fakemover_step_after(mover, fakemover_draw(mover, TRANSFER_MAX_USEC));
                 break;
         default:
                 break;
@@ -444,6 +422,7 @@ void mover_stop(struct mover *mover, struct remover *remover, const char *dir) {
         if (!mover)
                 return;
         LIST_REMOVE(mover, entry);
+        fakesaver_finish(mover);
         free(mover->dir);
         free(mover);
 }
@@ -451,21 +430,4 @@ void mover_stop(struct mover *mover, struct remover *remover, const char *dir) {
 /* Nothing is left at a source here. */
 void mover_leave(struct mover *mover) {
         mover_stop(mover, NULL, NULL);
-}
-
-struct remover *remover_create(struct event_base *base, const char *program) {
-        return NULL;
-}
-
-void remover_destroy(struct remover *remover) {
-}
-
-char *remover_set_aside(struct remover *remover, const char *dir) {
-        return NULL;
-}
-
-void remover_add(struct remover *remover, char *aside) {
-}
-
-void remover_unmount(const char *program, const char *dir) {
 }

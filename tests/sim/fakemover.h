@@ -1,5 +1,5 @@
-/* rm-mover of each move (daemon/transfer/mover.h), which dies with the rmd that has started it, and the removal of what it leaves
- * (daemon/transfer/remover.h), which is nothing. */
+/* The rm-movers of moves and checkpoints (daemon/transfer/mover.h), which die with the rmd that has
+ * started them. */
 #ifndef RM_TESTS_SIM_FAKEMOVER_H
 #define RM_TESTS_SIM_FAKEMOVER_H
 

@@ -180,6 +180,29 @@ static void end_power_all(struct fault *fault) {
                 host_start(fault->faults->world.hosts[i]);
 }
 
+/* A machine that is gone, with all that runs on it; its disk may be another one when it is back. */
+static void lose_machine(struct faults *f, unsigned target) {
+        host_kill(f->world.hosts[target]);
+        disk_power_loss(f->world.disks[target]);
+        f->world.on_power_off(f->world.userdata, target);
+}
+
+static void begin_machine(struct fault *fault) {
+        struct faults *f = fault->faults;
+        bool other_disk = draw(f, 3) == 0 && f->world.may_damage(f->world.userdata, fault->target);
+
+        lose_machine(f, fault->target);
+        if (!other_disk)
+                return;
+        disk_replace(target_disk(fault));
+        f->world.on_disk_lost(f->world.userdata, fault->target);
+}
+
+static void begin_machines(struct fault *fault) {
+        for (unsigned i = 0; i < fault->faults->world.n_victims; i++)
+                lose_machine(fault->faults, i);
+}
+
 static unsigned choose_target(const struct faults *f) {
         int favourite = draw(f, 2) ? f->world.favourite(f->world.userdata) : -1;
 
@@ -321,6 +344,7 @@ static void begin_damage(struct fault *fault) {
                 return;
         host_kill(target_host(fault));
         (void) disk_damage(target_disk(fault));
+        f->world.on_disk_lost(f->world.userdata, fault->target);
 }
 
 /* Drift stays. */
@@ -349,6 +373,9 @@ static const struct kind kinds[] = {
         { "kill", begin_kill, end_kill },
         { "power", begin_power, end_kill },
         { "power-all", begin_power_all, end_power_all },
+        { "machine", begin_machine, end_kill },
+        { "machine", begin_machine, end_kill },
+        { "machines", begin_machines, end_power_all },
         { "restarts", begin_restarts, end_nothing },
         { "amid", begin_amid, end_nothing },
         { "stop", begin_stop, end_stop },

@@ -18,6 +18,10 @@ struct faults_world {
         int (*favourite)(void *userdata);
         /* May this host's disk be damaged now? */
         bool (*may_damage)(void *userdata, unsigned host);
+        /* It was damaged, or is another one. */
+        void (*on_disk_lost)(void *userdata, unsigned host);
+        /* The machine is off, after its process has ended. */
+        void (*on_power_off)(void *userdata, unsigned host);
         void *userdata;
 };
 

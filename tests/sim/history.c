@@ -20,14 +20,20 @@
  * other, take 2.8 ms at most. Whoever waited for a heartbeat, or for a tick of raft's clock, would wait for up to 60 ms. */
 #define ANSWER_USEC UINT64_C(6000)
 #define ANSWERS 40U
-/* When nobody asks for anything any more, all that has begun comes to its end: what runs does so for up to 12 s, a move waits for up to 15 s for
- * what does not come, and may be followed by a restart. */
+/* When nobody asks for anything any more, all that has begun comes to its end: what runs does so
+ * for up to 25 s, a move waits for up to 15 s for what does not come, and may be followed by a
+ * restart. */
 #define JOBS_USEC UINT64_C(120000000)
+
+/* Without faults nothing stands still for longer: 30 s until it is frozen and cut off, and the time
+ * that a move or checkpoint may take then. */
+#define FROZEN_USEC UINT64_C(40000000)
 
 struct history {
         struct history_config config;
         struct timeline *timeline;
         struct checks *checks;
+        struct kept *kept;
         struct capsules *capsules;
         struct movers *movers;
         struct network *network;
@@ -69,6 +75,18 @@ static bool may_damage(void *userdata, unsigned host) {
         return leads >= 0 && node_can_spare(h->nodes[leads], h->nodes, h->n_hosts, host);
 }
 
+/* Its capsules go with it. */
+static void on_power_off(void *userdata, unsigned host) {
+        struct history *h = userdata;
+
+        capsules_lose(h->capsules, h->hosts[host]);
+        node_reboot(h->nodes[host]);
+}
+
+static void on_disk_lost(void *userdata, unsigned host) {
+        kept_disk_lost(((struct history *) userdata)->hosts[host]);
+}
+
 static unsigned draw_voters(struct timeline *t) {
         static const unsigned numbers[] = { 1, 3, 3, 3, 5, 5 };
 
@@ -96,6 +114,7 @@ static void make_hosts(struct history *h) {
                 h->nodes[i] = node_create(t, h->checks, h->capsules, h->movers, &config);
                 h->hosts[i] = node_host(h->nodes[i]);
                 h->disks[i] = node_disk(h->nodes[i]);
+                kept_add_host(h->kept, h->hosts[i]);
         }
 }
 
@@ -106,9 +125,13 @@ static void start_host(void *userdata) {
 static void begin(struct history *h) {
         struct faults_world world = { .favourite = leader, .may_damage = may_damage, .userdata = h };
 
+        world.on_power_off = on_power_off;
+        world.on_disk_lost = on_disk_lost;
+
         h->timeline = timeline_create(h->config.seed, h->config.trace);
         h->checks = checks_create(h->timeline);
-        h->capsules = capsules_create(h->timeline, h->checks);
+        h->kept = kept_create(h->timeline, h->checks);
+        h->capsules = capsules_create(h->timeline, h->checks, h->kept);
         h->movers = movers_create(h->timeline);
         h->n_voters = h->config.n_voters ? h->config.n_voters : draw_voters(h->timeline);
         h->n_hosts = h->n_voters + 1 + (unsigned) timeline_random(h->timeline, 3);
@@ -127,6 +150,7 @@ static void begin(struct history *h) {
 static void end(struct history *h) {
         for (unsigned i = 0; i < h->n_hosts; i++)
                 node_destroy(h->nodes[i]);
+        kept_destroy(h->kept);
         capsules_destroy(h->capsules); /* what still runs in them, after a violation, has events to come */
         timeline_destroy(h->timeline);
         network_destroy(h->network);
@@ -215,11 +239,9 @@ static void describe(const Rm__Job *job, char *text, size_t bytes) {
                         protobuf_c_enum_descriptor_get_value(&rm__capsule_state__descriptor, (int) job->capsules[i]->state)->name);
 }
 
-static bool is_failing(const Rm__Node *node) {
-        for (size_t i = 0; i < node->n_conditions; i++)
-                if (node->conditions[i]->condition >= RM__CONDITION__CONDITION_FAILING)
-                        return true;
-        return false;
+/* Nothing begins on a node that is: of those that have a warning, too. */
+static bool is_suspect(const Rm__Node *node) {
+        return node_condition(node) > RM__CONDITION__CONDITION_OK;
 }
 
 static uint32_t usable_cores(const Rm__State *state) {
@@ -228,7 +250,7 @@ static uint32_t usable_cores(const Rm__State *state) {
         for (size_t i = 0; i < state->n_nodes; i++) {
                 const Rm__Node *node = state->nodes[i];
 
-                if (node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && !node->drain && !is_failing(node))
+                if (node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && !node->drain && !is_suspect(node))
                         cores += node->available_set && node->available_cores < node->cores ? node->available_cores : node->cores;
         }
         return cores;
@@ -236,7 +258,7 @@ static uint32_t usable_cores(const Rm__State *state) {
 
 /* A job that starts again, and for which there is room if nothing else runs. */
 static bool is_due(const Rm__State *state, const Rm__Job *job) {
-        return job->attempt > 1 && job->spec->ranks <= usable_cores(state);
+        return job->attempt > 1 && !job->held && job->spec->ranks <= usable_cores(state);
 }
 
 /* NULL: no job that was placed goes on, and no move; else what does. */
@@ -275,6 +297,8 @@ static void check_jobs(struct history *h, uint64_t *ret_usec) {
                 while (!checks_violation(h->checks) && timeline_now_usec(h->timeline) < until_usec)
                         (void) timeline_step(h->timeline);
                 what = goes_on(h);
+                if (timeline_now_usec(h->timeline) - since_usec > FROZEN_USEC && capsules_frozen(h->capsules, FROZEN_USEC))
+                        checks_fail(h->checks, "%s", capsules_frozen(h->capsules, FROZEN_USEC));
                 if (what && timeline_now_usec(h->timeline) - since_usec > JOBS_USEC)
                         checks_fail(h->checks, "%" PRIu64 " s after the last request: %s", JOBS_USEC / 1000000, what);
         }
@@ -299,6 +323,7 @@ void history_run(const struct history_config *config, struct history_result *ret
                 ret->operations += node_answered(h.nodes[i]);
         ret->changes = node_changes(h.nodes[0]);
         capsules_count(h.capsules, &ret->capsules);
+        kept_count(h.kept, &ret->kept);
         ret->repeated = checks_repeated(h.checks);
         ret->resubmitted = checks_resubmitted(h.checks);
         end(&h);

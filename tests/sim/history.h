@@ -23,6 +23,7 @@ struct history_result {
         uint64_t answer_usec; /* within which three of four proposals are answered then, without faults */
         uint64_t jobs_usec; /* from the last request until nothing ran any more */
         struct capsules_counts capsules;
+        struct kept_counts kept;
         unsigned repeated; /* operations that are in the log more than once */
         unsigned resubmitted; /* submissions that were sent again with the same token */
 };

@@ -45,6 +45,7 @@ enum host_part {
         HOST_CAPSULES,
         HOST_MOVERS,
         HOST_PROCESS,
+        HOST_KEPT,
         HOST_PARTS
 };
 void *host_part(const struct host *host, enum host_part part);

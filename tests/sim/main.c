@@ -24,6 +24,7 @@ struct totals {
         uint64_t recovery_max_usec, slowest_seed, answer_max_usec;
         uint64_t repeated, resubmitted, changes;
         struct capsules_counts capsules;
+        struct kept_counts kept;
         uint64_t jobs_max_usec;
 };
 
@@ -137,6 +138,13 @@ static bool run(const char *program, const struct history_config *config, struct
         totals->capsules.held += result.capsules.held;
         totals->capsules.changed += result.capsules.changed;
         totals->changes += result.changes;
+        totals->capsules.gone += result.capsules.gone;
+        totals->capsules.went_on += result.capsules.went_on;
+        totals->kept.done += result.kept.done;
+        totals->kept.drilled += result.kept.drilled;
+        totals->kept.restored += result.kept.restored;
+        totals->kept.lost += result.kept.lost;
+        totals->kept.back += result.kept.back;
         if (result.recovery_usec > totals->recovery_max_usec) {
                 totals->recovery_max_usec = result.recovery_usec;
                 totals->slowest_seed = config->seed;
@@ -159,16 +167,20 @@ static void report(const struct totals *totals, uint64_t real_usec) {
         printf("%" PRIu64 " histories, %" PRIu64 " events (%.0f/s), %.0f virtual seconds in %.1f s, %" PRIu64
                " operations answered, of which %" PRIu64 " were in the log more than once; %" PRIu64
                " jobs submitted again; %" PRIu64 " copies of capsules ran, %" PRIu64 " of them opened after a move; %" PRIu64
-               " programs ended, %" PRIu64 " lost their PID 1; %" PRIu64 " times without a lease; %" PRIu64 " changes of voters; "
+               " programs ended, %" PRIu64 " lost their PID 1, %" PRIu64 " their machine; %" PRIu64
+               " times without a lease; %" PRIu64 " changes of voters; %" PRIu64 " checkpoints were done, %" PRIu64
+               " parts tried in drills, %" PRIu64 " copies lost; %" PRIu64 " times a job went on from one, with %" PRIu64
+               " capsules, and %" PRIu64 " times not from its last; "
                "%" PRIu64 " times a parked group stood still, %" PRIu64 " times a job grew or shrank; "
                "progress at most %.1f s after the faults (seed %" PRIu64
                "); three of four proposals answered within %.1f ms then; all jobs "
                "over %.1f s later\n",
                totals->histories, totals->events, (double) totals->events / seconds, (double) totals->virtual_usec / 1e6, seconds,
                totals->operations, totals->repeated, totals->resubmitted, totals->capsules.ran, totals->capsules.opened,
-               totals->capsules.ended, totals->capsules.lost, totals->capsules.fenced, totals->changes, totals->capsules.held,
-               totals->capsules.changed, (double) totals->recovery_max_usec / 1e6, totals->slowest_seed,
-               (double) totals->answer_max_usec / 1e3, (double) totals->jobs_max_usec / 1e6);
+               totals->capsules.ended, totals->capsules.lost, totals->capsules.gone, totals->capsules.fenced, totals->changes,
+               totals->kept.done, totals->kept.drilled, totals->kept.lost, totals->kept.restored, totals->capsules.went_on,
+               totals->kept.back, totals->capsules.held, totals->capsules.changed, (double) totals->recovery_max_usec / 1e6,
+               totals->slowest_seed, (double) totals->answer_max_usec / 1e3, (double) totals->jobs_max_usec / 1e6);
 }
 
 /* Once a second, for who looks on. */

@@ -40,6 +40,7 @@ struct node {
         bool began; /* the cluster: there was a log on its disk once */
         uint64_t answered_begin_usec, answered;
         unsigned changes;
+        unsigned boots;
         bool resting; /* its users are */
         /* While its process runs: */
         bool dying;
@@ -103,7 +104,7 @@ static void propose(struct node *n) {
 
         op->node = n;
         op->begin_usec = timeline_now_usec(n->timeline);
-        command = workload_command(n->timeline, n->checks, cluster_state(n->cluster), &op->number);
+        command = workload_command(n->timeline, n->checks, cluster_state(n->cluster), host_name(n->host), &op->number);
         checks_proposer(n->checks, op->number, host_number(n->host), host_life(n->host));
         timeline_trace(n->timeline, host_name(n->host), "proposes operation %u", op->number);
         command->time_usec = op->number;
@@ -203,6 +204,7 @@ void node_applied(struct node *n, Rm__State *state, const struct state_index *in
         n->changes += command->body_case == RM__COMMAND__BODY_VOTERS;
         checks_applied(n->checks, host_name(n->host), index, command, state, indexed, result, !n->cluster || n->cluster->member);
         capsules_applied(n->capsules, state, command, result);
+        kept_applied(host_part(n->host, HOST_KEPT), state, command, result);
 }
 
 void node_changing(struct node *n) {
@@ -222,7 +224,7 @@ static int make_cluster(struct node *n, struct rm_error *err) {
                                                 .on_leader = on_leader,
                                                 .on_failed = on_failed };
         const char *seeds[SEEDS];
-        char addresses[SEEDS][32], address[32];
+        char addresses[SEEDS][32], address[32], boot[32];
         Rm__Node self = RM__NODE__INIT;
         struct cluster_config config = { .name = CHECKS_CLUSTER,
                                          .self = &self,
@@ -243,6 +245,8 @@ static int make_cluster(struct node *n, struct rm_error *err) {
         self.port = SOCKETS_PORT;
         self.cores = 4;
         self.level = STATE_LEVEL;
+        (void) snprintf(boot, sizeof(boot), "boot%u", n->boots);
+        self.boot_id = boot;
         for (unsigned i = 0; i < SEEDS && i < n->config.n_hosts && !config.bootstrap; i++) {
                 (void) snprintf(addresses[i], sizeof(addresses[i]), SOCKETS_ADDRESS ":%u", i + 1, SOCKETS_PORT);
                 seeds[config.n_peers++] = addresses[i];
@@ -256,8 +260,10 @@ static void on_start(void *userdata) {
         struct node *n = userdata;
         struct rm_error err = { 0 };
 
-        if (storage_damaged(n->host))
+        if (storage_damaged(n->host)) {
+                kept_disk_lost(n->host);
                 storage_repair(n->host);
+        }
         n->dying = false;
         n->open = 0;
         n->base = event_base_new();
@@ -365,6 +371,10 @@ void node_destroy(struct node *n) {
         disk_destroy(n->disk);
         host_destroy(n->host);
         free(n);
+}
+
+void node_reboot(struct node *n) {
+        n->boots++;
 }
 
 /* ---- for the history ---- */

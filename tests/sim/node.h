@@ -34,6 +34,9 @@ struct host *node_host(const struct node *n);
 struct disk *node_disk(const struct node *n);
 struct checks *node_checks(const struct node *n);
 
+/* The machine was off: it boots anew when its process starts. Its capsules are the caller's. */
+void node_reboot(struct node *n);
+
 /* ---- hooks.c ---- */
 
 /* It has applied a command; the state's time was `before_usec`. */

@@ -11,12 +11,16 @@
 #include "tests/sim/ranks.h"
 
 #define WORK_MAX_USEC 8000000U
-#define LONG_WORK_MAX_USEC 12000000U
+#define LONG_WORK_MAX_USEC 25000000U
 #define STEP_MAX_USEC 20000U
 /* While it stands still: is it at its end? */
 #define LOOK_USEC 100000U
 #define NOTICE_MAX_USEC 300000U /* that mpirun is gone */
 #define SIGNAL_MAX_USEC 200000U
+
+/* Of mpirun, that writes something. */
+#define WRITE_MAX_USEC 400000U
+#define WRITE_MAX_BYTES 1000U
 
 #define EXIT_STATUS(code) ((code) << 8)
 
@@ -153,6 +157,34 @@ static void on_step(void *userdata) {
         }
 }
 
+/* It writes while it runs. */
+static void on_write(void *userdata) {
+        struct step *step = userdata;
+        struct payload *payload = payload_find(step->world, step->payload);
+        struct timeline *t = step->world->timeline;
+        struct copy *home = payload ? payload_home(payload) : NULL;
+        struct report report = { .kind = REPORT_OUTPUT };
+
+        if (!payload || payload->ended) {
+                free(step);
+                return;
+        }
+        if (home) {
+                payload->written_bytes += 1 + timeline_random(t, WRITE_MAX_BYTES);
+                home->status.output_end[CAPSULE_STDOUT] = payload->written_bytes;
+                copy_tell(home, &report);
+        }
+        timeline_at(t, timeline_now_usec(t) + 1 + timeline_random(t, WRITE_MAX_USEC), on_write, free, step);
+}
+
+static void begin_to_write(const struct payload *payload) {
+        struct timeline *t = payload->world->timeline;
+        struct step *step = xcalloc(1, sizeof(*step));
+
+        *step = (struct step) { payload->world, payload->number };
+        timeline_at(t, timeline_now_usec(t) + timeline_random(t, WRITE_MAX_USEC), on_write, free, step);
+}
+
 void payload_hold(struct copy *copy, struct payload *payload) {
         copy->payload = payload;
         payload->refs++;
@@ -164,6 +196,7 @@ void payload_start(struct copy *copy, const struct request *request) {
         struct timeline *t = c->timeline;
 
         *payload = (struct payload) { .world = c, .job = copy->job, .index = copy->index, .attempt = request->attempt };
+        payload->born = request->attempt;
         payload->number = ++c->last_number;
         payload->n_groups = copy->n_groups;
         payload->end_usec = UINT64_MAX;
@@ -172,7 +205,7 @@ void payload_start(struct copy *copy, const struct request *request) {
         payload->active = request->active;
         ranks_start(copy);
         if (copy->index != STATE_HEAD) {
-                uint64_t work_usec = timeline_random(t, timeline_random(t, 8) ? WORK_MAX_USEC : LONG_WORK_MAX_USEC);
+                uint64_t work_usec = timeline_random(t, timeline_random(t, 3) ? WORK_MAX_USEC : LONG_WORK_MAX_USEC);
                 bool fails = timeline_chance(t, 40);
 
                 if (fails || !ranks_follow(payload))
@@ -184,8 +217,82 @@ void payload_start(struct copy *copy, const struct request *request) {
         } else if (timeline_chance(t, 20)) {
                 end_after(payload, timeline_random(t, WORK_MAX_USEC), timeline_random(t, 2) ? EXIT_STATUS(1) : SIGSEGV);
         }
-        if (copy->index == STATE_HEAD)
+        if (copy->index == STATE_HEAD) {
                 step_after(payload, timeline_random(t, STEP_MAX_USEC));
+                begin_to_write(payload);
+        }
+}
+
+/* ---- checkpoints ---- */
+
+static void save_parking(const struct payload *payload, struct saved *ret) {
+        size_t n = payload->parking ? capsule__parking__get_packed_size(payload->parking) : 0;
+
+        if (n > sizeof(ret->parking))
+                abort();
+        ret->parking_bytes = (uint32_t) n;
+        if (n > 0)
+                (void) capsule__parking__pack(payload->parking, ret->parking);
+}
+
+void payload_save(const struct payload *payload, struct saved *ret) {
+        uint64_t now_usec = timeline_now_usec(payload->world->timeline);
+
+        memset(ret, 0, sizeof(*ret));
+        ret->job = payload->job;
+        ret->index = payload->index;
+        ret->born = payload->born;
+        ret->left_usec = payload->end_usec == UINT64_MAX ? UINT64_MAX
+                         : payload->end_usec > now_usec  ? payload->end_usec - now_usec
+                                                         : 0;
+        ret->end_status = payload->end_status;
+        ret->n_groups = payload->n_groups;
+        ret->asked = payload->asked;
+        ret->failed = payload->failed;
+        ret->forced = payload->forced;
+        memcpy(ret->answered, payload->answered, sizeof(ret->answered));
+        memcpy(ret->over, payload->over, sizeof(ret->over));
+        ret->active = payload->active;
+        ret->written_bytes = payload->written_bytes;
+        ret->n_ranks = payload->n_ranks;
+        if (payload->n_ranks > SAVED_RANKS)
+                abort();
+        for (uint32_t i = 0; i < payload->n_ranks; i++)
+                ret->ranks[i] = payload->ranks[i];
+        save_parking(payload, ret);
+}
+
+/* All of its job go on in the attempt that is placed now. Who is only tried is of none. */
+void payload_restore(struct copy *copy, const struct saved *saved) {
+        struct capsules *c = copy->world;
+        struct payload *payload = xcalloc(1, sizeof(*payload));
+
+        *payload = (struct payload) { .world = c,
+                                      .job = saved->job,
+                                      .index = saved->index,
+                                      .attempt = named_attempt(copy),
+                                      .born = saved->born,
+                                      .end_usec = UINT64_MAX,
+                                      .n_groups = saved->n_groups,
+                                      .asked = saved->asked,
+                                      .failed = saved->failed,
+                                      .forced = saved->forced,
+                                      .active = saved->active,
+                                      .written_bytes = saved->written_bytes };
+        payload->number = ++c->last_number;
+        memcpy(payload->answered, saved->answered, sizeof(payload->answered));
+        memcpy(payload->over, saved->over, sizeof(payload->over));
+        if (saved->parking_bytes > 0)
+                payload->parking = capsule__parking__unpack(NULL, saved->parking_bytes, saved->parking);
+        LIST_INSERT_HEAD(&c->payloads, payload, entry);
+        payload_hold(copy, payload);
+        ranks_restore(payload, saved);
+        if (saved->left_usec != UINT64_MAX)
+                end_after(payload, saved->left_usec, saved->end_status);
+        if (payload->index == STATE_HEAD) {
+                step_after(payload, timeline_random(c->timeline, STEP_MAX_USEC));
+                begin_to_write(payload);
+        }
 }
 
 void payload_drop(struct copy *copy) {

@@ -27,7 +27,7 @@ enum program {
 static enum program program_of(const struct payload *payload) {
         static const enum program programs[] = { ANSWERS, ANSWERS, ANSWERS,       ANSWERS,        ANSWERS_LATE,
                                                  ANSWERS, ANSWERS, NEVER_ANSWERS, STAYS_AS_IT_IS, IS_DEAF };
-        const uint64_t key[] = { payload->world->salt, payload->job, payload->attempt };
+        const uint64_t key[] = { payload->world->salt, payload->job, payload->born };
 
         return programs[XXH3_64bits(key, sizeof(key)) % ARRAY_SIZE(programs)];
 }
@@ -184,11 +184,30 @@ bool ranks_follow(const struct payload *payload) {
         return payload->index > 0 && active_at_first(payload) > 0 && program_of(payload) != IS_DEAF;
 }
 
+static void begin(const struct payload *payload) {
+        struct timeline *t = payload->world->timeline;
+        struct tick *tick;
+
+        if (program_of(payload) == IS_DEAF)
+                return;
+        tick = xcalloc(1, sizeof(*tick));
+        *tick = (struct tick) { payload->world, payload->number };
+        timeline_at(t, timeline_now_usec(t) + timeline_random(t, STEP_USEC), on_tick, free, tick);
+}
+
+void ranks_restore(struct payload *payload, const struct saved *saved) {
+        payload->n_ranks = saved->n_ranks;
+        if (saved->n_ranks == 0)
+                return;
+        payload->ranks = xcalloc(saved->n_ranks, sizeof(*payload->ranks));
+        for (uint32_t i = 0; i < saved->n_ranks; i++)
+                payload->ranks[i] = saved->ranks[i];
+        begin(payload);
+}
+
 void ranks_start(struct copy *copy) {
         struct payload *payload = copy->payload;
-        struct timeline *t = copy->world->timeline;
         uint32_t active = active_at_first(payload);
-        struct tick *tick;
 
         if (active == 0 || payload->index == STATE_HEAD || payload->n_ranks > 0 || copy->n_ranks == 0)
                 return;
@@ -196,11 +215,7 @@ void ranks_start(struct copy *copy) {
         payload->ranks = xcalloc(payload->n_ranks, sizeof(*payload->ranks));
         for (uint32_t i = 0; i < payload->n_ranks; i++)
                 resize_init(&payload->ranks[i], copy->first_rank + i, active);
-        if (program_of(payload) == IS_DEAF)
-                return;
-        tick = xcalloc(1, sizeof(*tick));
-        *tick = (struct tick) { payload->world, payload->number };
-        timeline_at(t, timeline_now_usec(t) + timeline_random(t, STEP_USEC), on_tick, free, tick);
+        begin(payload);
 }
 
 void ranks_check_held(const struct copy *copy) {

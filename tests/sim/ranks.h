@@ -8,6 +8,8 @@
 
 /* The payload of a group has begun, and its PID 1 knows which ranks they are; nothing if not both, or its job has no ranks in reserve. */
 void ranks_start(struct copy *copy);
+/* It goes on from a checkpoint. */
+void ranks_restore(struct payload *payload, const struct saved *saved);
 /* A group whose program ends when rank 0 does. */
 bool ranks_follow(const struct payload *payload);
 /* Words that were lost are not said again at once. */

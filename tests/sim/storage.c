@@ -43,7 +43,7 @@ const void *storage_get(const struct host *host, enum storage_file file, uint64_
 }
 
 void storage_clear(const struct host *host) {
-        for (unsigned i = 0; i < DISK_FILES; i++) {
+        for (unsigned i = 0; i < FILE_STORES; i++) {
                 disk_remove(host_part(host, HOST_DISK), i, 0, UINT64_MAX);
                 disk_sync_now(host_part(host, HOST_DISK), i);
         }

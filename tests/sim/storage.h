@@ -4,8 +4,9 @@
 
 #include "tests/sim/disk.h"
 
-/* Records of the log and of snapshots have their index as number. */
-enum storage_file { FILE_VOTE, FILE_LOG, FILE_SNAPSHOTS, FILE_IDENTITY, FILE_KNOWN };
+/* Records of the log and of snapshots have their index as number. Those of FILE_STORES are files
+ * (files.h), and none of the log's. */
+enum storage_file { FILE_VOTE, FILE_LOG, FILE_SNAPSHOTS, FILE_IDENTITY, FILE_KNOWN, FILE_STORES };
 
 /* For all lives of the host's process. */
 void storage_begin(struct host *host);
@@ -14,7 +15,7 @@ void storage_end(struct host *host);
 void storage_put(const struct host *host, enum storage_file file, uint64_t number, const void *data, size_t n);
 /* NULL: there is none, or it is another than was written. Valid until the file is changed. */
 const void *storage_get(const struct host *host, enum storage_file file, uint64_t number, size_t *ret_n);
-/* It is empty, whatever happens. */
+/* Nothing of the log is there, whatever happens. */
 void storage_clear(const struct host *host);
 
 /* A record was not read as it was written. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/leader/partners.h"
 #include "daemon/state/commands.h"
 #include "tests/sim/sockets.h"
 
@@ -19,12 +20,16 @@
 /* A submission that has not been answered is sent again after that, perhaps to another node. */
 #define AGAIN_USEC UINT64_C(1500000)
 #define RESTARTS 20U
+#define CHECKPOINT_MAX_SEC 4U /* from one to the next */
+#define CHECKPOINTS_KEPT 2U
+#define COPIES_MAX 2U
 
 /* A command being made, and what it points to. */
 struct draft {
         struct timeline *timeline;
         struct checks *checks;
         const Rm__State *state;
+        const char *self; /* the node that asks for it */
         struct command c;
         uint32_t operation;
         char text[32], address[32];
@@ -33,6 +38,7 @@ struct draft {
         char *argv[1];
         Rm__NodeCores cores[N_NODES_MAX], *core_list[N_NODES_MAX];
         Rm__AvailabilityStatus status;
+        char *capsule_nodes[N_NODES_MAX], *partners[N_NODES_MAX]; /* the latter are owned */
 };
 
 static uint64_t draw(const struct draft *d, uint64_t n) {
@@ -84,8 +90,12 @@ static const Rm__Command *submit(struct draft *d, uint32_t again) {
                 d->spec.ranks += token / 64 % MAX_RESERVE;
         }
         if (token / 8 % 2) {
-                d->spec.on_node_loss = STATE_LOSS_RESTART;
+                d->spec.on_node_loss = token / 128 % 3 == 0 ? STATE_LOSS_FOLD : STATE_LOSS_RESTART;
                 d->spec.restarts = RESTARTS;
+        }
+        if (token % 3 > 0) {
+                d->spec.checkpoint_usec = (1 + token / 3 % CHECKPOINT_MAX_SEC) * UINT64_C(1000000);
+                d->spec.checkpoint_files = token / 12 % 4 == 0;
         }
         body = command_job_submit(&d->c, &d->spec);
         body->max_jobs = JOBS_OPEN;
@@ -139,22 +149,23 @@ static const Rm__Command *forget(struct draft *d) {
 
 /* ---- nodes ---- */
 
-/* As a node that is there does when it has started. */
+/* As a node does when it has started. */
 static const Rm__Command *join(struct draft *d) {
-        char *node = some_node(d);
+        const Rm__Node *node = state_node(d->state, d->self);
         unsigned number = 0;
 
-        if (strcmp(node, NOWHERE) == 0)
+        if (!node)
                 return NULL;
         begin(d, "join");
         rm__node__init(&d->node);
-        (void) sscanf(node, "n%u", &number);
+        (void) sscanf(node->name, "n%u", &number);
         (void) snprintf(d->address, sizeof(d->address), SOCKETS_ADDRESS, number + 1);
-        d->node.name = node;
+        d->node.name = node->name;
+        d->node.boot_id = node->boot_id; /* with another one its capsules count as lost */
         d->node.address = d->address;
         d->node.port = SOCKETS_PORT;
         d->node.cores = 1 + (uint32_t) draw(d, 8);
-        d->node.level = STATE_LEVEL; /* and always the same boot: with another one its capsules count as lost */
+        d->node.level = STATE_LEVEL;
         return command_node_join(&d->c, &d->node);
 }
 
@@ -225,6 +236,63 @@ static const Rm__Command *resize(struct draft *d, const Rm__Job *job) {
         return command_job_resize(&d->c, job->id, ranks, "alice");
 }
 
+/* ---- checkpoints ---- */
+
+/* As leader_checkpoint() of daemon/leader has it. */
+static const Rm__Command *checkpoint(struct draft *d, const Rm__Job *job, bool drill) {
+        uint32_t copies = drill ? 0 : (uint32_t) draw(d, COPIES_MAX + 1);
+        Rm__CmdCheckpointStart *body;
+
+        begin(d, drill ? "drill" : "checkpoint");
+        body = command_checkpoint_start(&d->c, job->id,
+                                        drill ? RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL
+                                              : RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_ASKED);
+        body->by = (char *) "alice";
+        body->stop = !drill && draw(d, 4) == 0;
+        body->keep = CHECKPOINTS_KEPT;
+        body->capsule_nodes = d->capsule_nodes;
+        body->partners = d->partners;
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                char *node = job->capsules[i]->node;
+
+                if (names_have(d->capsule_nodes, body->n_capsule_nodes, node))
+                        continue;
+                d->capsule_nodes[body->n_capsule_nodes++] = node;
+                d->partners[body->n_partners++] = partners_choose(d->state, job, node, copies);
+        }
+        return &d->c.command;
+}
+
+/* One of the job's, or the newest. */
+static uint64_t some_checkpoint(const struct draft *d, const Rm__Job *job) {
+        return job->n_checkpoints > 0 ? job->checkpoints[draw(d, job->n_checkpoints)]->id : 0;
+}
+
+static const Rm__Command *release(struct draft *d, const Rm__Job *job) {
+        begin(d, "restart-job");
+        return command_job_release(&d->c, job->id, draw(d, 2) ? some_checkpoint(d, job) : 0, "alice", NULL);
+}
+
+static const Rm__Command *remove_checkpoint(struct draft *d, const Rm__Job *job) {
+        begin(d, "remove-checkpoint");
+        return command_checkpoint_remove(&d->c, job->id, some_checkpoint(d, job), "alice");
+}
+
+/* NULL: there is nothing to be asked for. */
+static const Rm__Command *save(struct draft *d) {
+        const Rm__Job *job = some_job(d);
+
+        for (unsigned i = 0; i < 8 && job && job->state != RM__JOB_STATE__JOB_RUNNING && !job->held; i++)
+                job = some_job(d);
+        if (!job)
+                return NULL;
+        if (job->held || (job_ended(job) && job->n_checkpoints > 0 && draw(d, 8) == 0))
+                return release(d, job);
+        if (job->n_checkpoints > 0 && draw(d, 6) == 0)
+                return remove_checkpoint(d, job);
+        return job->state == RM__JOB_STATE__JOB_RUNNING ? checkpoint(d, job, draw(d, 3) == 0) : NULL;
+}
+
 /* NULL: there is nothing to be asked for. */
 static const Rm__Command *advance(struct draft *d) {
         const Rm__Job *job = some_job(d);
@@ -264,7 +332,9 @@ static const Rm__Command *draw_command(struct draft *d) {
                 command = forget(d);
         if (command)
                 return command;
-        if (which < 50)
+        if (which < 12)
+                command = save(d);
+        else if (which < 50)
                 command = advance(d);
         else if (which < 65)
                 command = submit(d, 0);
@@ -287,10 +357,13 @@ static const Rm__Command *draw_command(struct draft *d) {
         return command ? command : note(d);
 }
 
-Rm__Command *workload_command(struct timeline *t, struct checks *checks, const Rm__State *state, uint32_t *ret_operation) {
-        struct draft d = { .timeline = t, .checks = checks, .state = state };
-        const Rm__Command *command = draw_command(&d);
+Rm__Command *workload_command(struct timeline *t, struct checks *checks, const Rm__State *state, const char *self,
+                              uint32_t *ret_operation) {
+        struct draft d = { .timeline = t, .checks = checks, .state = state, .self = self };
+        Rm__Command *command = (Rm__Command *) message_copy(&draw_command(&d)->base);
 
+        for (size_t i = 0; i < ARRAY_SIZE(d.partners); i++)
+                free(d.partners[i]);
         *ret_operation = d.operation;
-        return (Rm__Command *) message_copy(&command->base);
+        return command;
 }
