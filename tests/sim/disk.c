@@ -48,6 +48,7 @@ struct disk {
         STAILQ_HEAD(, sync) syncs; /* in their order; the first is under way */
         unsigned slow;
         bool full, broken;
+        uint64_t mended_usec; /* since when it is not broken any more; 0: it never was */
 };
 
 struct sync {
@@ -306,6 +307,10 @@ bool disk_broken(const struct disk *disk) {
         return disk->broken;
 }
 
+bool disk_was_broken(const struct disk *disk, uint64_t since_usec) {
+        return disk->broken || (disk->mended_usec > 0 && disk->mended_usec >= since_usec);
+}
+
 static uint64_t file_power_loss(struct timeline *t, struct file *file) {
         uint64_t n = file->n_changes - file->n_made_safe;
         uint64_t kept = timeline_random(t, n + 1);
@@ -345,6 +350,8 @@ void disk_set_slow(struct disk *disk, unsigned times) {
 
 void disk_set_broken(struct disk *disk, bool broken) {
         timeline_trace(host_timeline(disk->host), host_name(disk->host), "has a disk %s errors", broken ? "with" : "without");
+        if (disk->broken && !broken)
+                disk->mended_usec = timeline_now_usec(host_timeline(disk->host));
         disk->broken = broken;
 }
 

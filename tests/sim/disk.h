@@ -32,6 +32,8 @@ void disk_sync_now(struct disk *disk, unsigned file);
 bool disk_full(const struct disk *disk);
 /* What is written or read fails: the caller is to ask. */
 bool disk_broken(const struct disk *disk);
+/* Is it broken, or was it after that time (of the timeline)? */
+bool disk_was_broken(const struct disk *disk, uint64_t since_usec);
 
 /* ---- for the world ---- */
 

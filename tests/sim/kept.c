@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "tests/sim/disk.h"
 #include "tests/sim/fakestore.h"
 
 #define HOSTS_MAX 16U
@@ -272,6 +273,16 @@ static void see_captured(struct kept *k, const Rm__Job *job, const struct job *b
         }
 }
 
+/* Those whose disks give back what they have. */
+static uint64_t hosts_good(const struct kept *k, uint64_t since_usec) {
+        uint64_t hosts = 0;
+
+        for (unsigned i = 0; i < k->n_hosts; i++)
+                if (!disk_was_broken(host_part(k->hosts[i], HOST_DISK), since_usec))
+                        hosts |= UINT64_C(1) << i;
+        return hosts;
+}
+
 static bool has_newer(const Rm__Job *job, uint64_t id) {
         for (size_t i = 0; i < job->n_checkpoints; i++)
                 if (job->checkpoints[i]->id > id && job->checkpoints[i]->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
@@ -289,7 +300,7 @@ static bool may_go(const struct kept *k, const Rm__Job *job, const struct record
                 return record->id > command->job_release->checkpoint && command->job_release->checkpoint > 0;
         case RM__COMMAND__BODY_CHECKPOINT_COPY_LOST:
         case RM__COMMAND__BODY_JOB_PLACE:
-                return !is_whole(k, job->id, record, UINT64_MAX);
+                return !is_whole(k, job->id, record, hosts_good(k, record->seen_usec));
         default:
                 return false;
         }
@@ -331,7 +342,7 @@ static void see_placed(struct kept *k, const Rm__State *state, const Rm__Job *jo
                 if (!is_done(record) || record->id <= job->restored_from)
                         continue;
                 k->counts.back++;
-                if (is_whole(k, job->id, record, hosts))
+                if (is_whole(k, job->id, record, hosts & hosts_good(k, record->seen_usec)))
                         checks_fail(k->checks,
                                     "attempt %" PRIu32 " of job %" PRIu64 " goes back to checkpoint %" PRIu64
                                     ", and there are copies of all parts of %" PRIu64,
