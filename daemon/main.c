@@ -223,9 +223,10 @@ static void on_failed(void *userdata, const struct rm_error *why) {
 static void on_capsule(void *userdata, struct resident *resident, int error, const char *text) {
         struct rmd *rmd = userdata;
 
-        moves_capsule_ready(rmd->moves, resident, error, text);
         if (rmd->checkpoints)
                 checkpoints_capsule_ready(rmd->checkpoints, resident, error, text);
+        /* A move that has failed drops the capsule that was made for it: it is the last that sees it. */
+        moves_capsule_ready(rmd->moves, resident, error, text);
 }
 
 static bool keeps_copy(void *userdata, const struct resident *resident) {

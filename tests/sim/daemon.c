@@ -40,9 +40,9 @@ struct daemon {
 static void on_capsule(void *userdata, struct resident *resident, int error, const char *text) {
         struct rmd *rmd = userdata;
 
-        moves_capsule_ready(rmd->moves, resident, error, text);
         if (rmd->checkpoints)
                 checkpoints_capsule_ready(rmd->checkpoints, resident, error, text);
+        moves_capsule_ready(rmd->moves, resident, error, text);
 }
 
 static bool keeps_copy(void *userdata, const struct resident *resident) {
