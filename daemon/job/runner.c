@@ -377,14 +377,6 @@ static void report_obstacle(struct runner *runner, struct resident *resident, co
                        command_capsule_obstacle(&c, resident->job, resident->index, self_of(runner), resident->obstacle, changed));
 }
 
-static void report_gone(struct runner *runner, uint64_t job, const Rm__Capsule *capsule) {
-        struct command c;
-
-        cluster_propose(runner->rmd->cluster, command_capsule_gone(&c, job, capsule->index, capsule->incarnation, self_of(runner)),
-                        NULL, NULL);
-        runner_retry(runner);
-}
-
 /* As if this node had been lost under it. */
 static void restart_or_end(struct runner *runner, struct resident *resident, const Rm__Job *job, bool again, const char *reason) {
         struct command c;
@@ -720,7 +712,7 @@ static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Caps
         if (capsule->index == STATE_HEAD)
                 outputs_pump(runner->rmd->outputs, job->id);
         if (!job_wants_restart(job->spec) || !is_going(runner, job->id, capsule)) /* else on_destroyed() */
-                report_gone(runner, job->id, capsule);
+                gone_report(runner, job->id, capsule);
 }
 
 /* Of a job that is RECOVERING: nothing of its next attempt is placed before nothing of this one runs. */
@@ -730,7 +722,7 @@ static void remove_placed(struct runner *runner, const Rm__Job *job, const Rm__C
         if (resident)
                 runner_drop(runner, resident, true);
         if (!is_going(runner, job->id, capsule)) /* else on_destroyed() */
-                report_gone(runner, job->id, capsule);
+                gone_report(runner, job->id, capsule);
 }
 
 static void reconcile_all_placed(struct runner *runner) {

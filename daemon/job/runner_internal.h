@@ -3,6 +3,7 @@
 #define RM_JOB_RUNNER_INTERNAL_H
 
 #include <event2/event.h>
+#include <sys/queue.h>
 
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
@@ -26,6 +27,7 @@ struct runner {
         void *userdata;
         struct resident *residents;
         struct agent_request *requests;
+        LIST_HEAD(, gone_report) gone_reports; /* gone.c: under way */
         struct event *wake;
         struct event *retry;
         bool retry_wanted;
@@ -60,6 +62,12 @@ void ends_reconcile(struct runner *runner);
 char *ends_why_killed(const struct runner *runner, const struct resident *resident);
 /* Of a job that is COMPLETING: false while the capsule must stay, since it is not known or not in the log how its daemon ended. */
 bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job);
+
+/*
+ * gone.c: the log is told that nothing is left here of a capsule, until the state shows it. One report
+ * of each is under way at a time: every entry of the log has the runner look again.
+ */
+void gone_report(struct runner *runner, uint64_t job, const Rm__Capsule *capsule);
 
 /* Copies `program` (rm-agent) from rmd's own directory to `path` in a capsule in which nothing has run yet. 0 or negative errno. */
 int runner_copy_program(const struct resident *resident, const char *program, const char *path);

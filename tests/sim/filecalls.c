@@ -14,8 +14,8 @@
 
 #include "common/util.h"
 #include "daemon/job/file_writer.h"
-#include "daemon/transfer/remover.h"
 #include "daemon/store/directory.h"
+#include "daemon/transfer/remover.h"
 #include "tests/sim/files.h"
 #include "tests/sim/kept.h"
 
