@@ -582,9 +582,13 @@ int apply_checkpoint_abort(struct apply *a) {
         const Rm__CmdCheckpointAbort *in = a->command->checkpoint_abort;
         Rm__Checkpoint *checkpoint;
         Rm__Job *job = find(a, "checkpoint-abort", in->job, in->checkpoint, &checkpoint);
+        char name[48];
 
         if (!job)
                 return -ENOENT;
+        /* A node that was started again may not have known that its part was stored. */
+        if (checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
+                return apply_refuse(a, -EALREADY, "checkpoint-abort: %s is done", checkpoint_name(job->id, checkpoint->id, name));
         fail(a, job, checkpoint, in->error);
         return 0;
 }

@@ -230,6 +230,40 @@ static void test_stop(void **state) {
         assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice", NULL)), -EBUSY);
 }
 
+static int given_up(struct world *w, uint64_t job, uint64_t checkpoint) {
+        struct command c;
+
+        return apply_command(w, command_checkpoint_abort(&c, job, checkpoint, "rmd was restarted"));
+}
+
+/* The word that it is given up may come late: with copies, without, and when the job has left its nodes for it. What is under way ends by it. */
+static void test_done_is_not_given_up(void **state) {
+        struct world *w = *state;
+        uint64_t job = running_job(w);
+
+        assert_int_equal(make(w, job, 3), 1);
+        assert_int_equal(given_up(w, job, 1), -EALREADY);
+        assert_int_equal(begin(w, job, 3, false), 0);
+        assert_int_equal(captured(w, job, 2), 0);
+        for (int32_t i = -1; i < 2; i++) {
+                assert_int_equal(uncopied(w, job, 2, i, i == 1 ? "n3" : "n2"), 0);
+                assert_int_equal(stored(w, job, 2, i, i == 1 ? "n2" : "n1"), 0);
+        }
+        assert_int_equal(given_up(w, job, 2), -EALREADY);
+        assert_int_equal(begin(w, job, 3, false), 0);
+        assert_int_equal(given_up(w, job, 3), 0);
+        assert_int_equal(begin(w, job, 3, true), 0);
+        assert_int_equal(captured(w, job, 4), 0);
+        for (int32_t i = -1; i < 2; i++) {
+                assert_int_equal(stored(w, job, 4, i, i == 1 ? "n2" : "n1"), 0);
+                assert_int_equal(stored(w, job, 4, i, i == 1 ? "n3" : "n2"), 0);
+        }
+        assert_true(job_of(w, job)->held);
+        assert_int_equal(given_up(w, job, 4), -EALREADY);
+        assert_int_equal(job_of(w, job)->n_checkpoints, 3);
+        assert_int_equal(job_newest_checkpoint(w->state, job_of(w, job))->id, 4);
+}
+
 static uint64_t cancelled_in_checkpoint(struct world *w, bool timeout) {
         uint64_t job = running_job(w);
 
@@ -881,6 +915,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_damaged_at_once, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_away, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_stop, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_done_is_not_given_up, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_cancel_before_stop, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_own_state, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_own_state_saved_by_force, set_up, world_tear_down),
