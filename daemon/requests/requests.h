@@ -66,10 +66,10 @@ void request_remove_node(struct client *client, const Rm__LocalRequest *request)
 void request_confirm_lost(struct client *client, const Rm__LocalRequest *request);
 void request_report_health(struct client *client, const Rm__LocalRequest *request);
 void request_list_jobs(struct client *client, const Rm__LocalRequest *request);
-/* At the node of the front end, of a submission that is answered elsewhere. False: the client was told that the log's feature level is too low for
- * it. The rmd that answers may be older, and would take the job without the fields that it does not know. */
+/* False: the client was told that the log's feature level is too low for this submission. Also asked at the node of the front end, when another one
+ * answers: its rmd may be older, and would take the job without the fields that it does not know. */
 bool request_submission_known(struct client *client, const Rm__LocalRequest *request);
-/* Likewise: what the job is launched with is kept here, too. */
+/* At the node of the front end, of a submission that is answered elsewhere. */
 void request_keep_submission(struct client *client, const Rm__LocalRequest *request);
 void request_submit_job(struct client *client, const Rm__LocalRequest *request);
 void request_cancel_job(struct client *client, const Rm__LocalRequest *request);

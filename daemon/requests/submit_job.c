@@ -155,6 +155,8 @@ void request_submit_job(struct client *client, const Rm__LocalRequest *request) 
         struct rm_error err = { 0 };
         Rm__JobSpec *spec = request->submit_job->spec;
 
+        if (!request_submission_known(client, request))
+                return;
         if (!spec || check_spec(client, spec, &err) < 0) {
                 client_error(client, request->id, err.code ? err.code : -EINVAL, "submit: %s", spec ? err.text : "no job in it");
                 return;
