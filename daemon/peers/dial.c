@@ -164,6 +164,21 @@ static void on_resolved(int code, struct evutil_addrinfo *found, void *userdata)
         evutil_freeaddrinfo(found);
 }
 
+/* Where /etc/resolv.conf names no server libevent makes nothing at all. There is /etc/hosts, and
+ * resolv.conf(5) says that the server is on this machine. */
+static struct evdns_base *names_create(struct event_base *base) {
+        struct evdns_base *names = evdns_base_new(base, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+
+        if (names)
+                return names;
+        names = evdns_base_new(base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+        if (!names)
+                return NULL;
+        (void) evdns_base_load_hosts(names, "/etc/hosts");
+        (void) evdns_base_nameserver_ip_add(names, "127.0.0.1");
+        return names;
+}
+
 static void dial_seed(struct seed *seed) {
         struct peers *peers = seed->peers;
         struct evutil_addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
@@ -174,9 +189,9 @@ static void dial_seed(struct seed *seed) {
                 return;
         }
         if (!peers->dns)
-                peers->dns = evdns_base_new(peers->base, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+                peers->dns = names_create(peers->base);
         if (!peers->dns) {
-                seed_failed(seed, -ENOENT, "cannot read /etc/resolv.conf");
+                seed_failed(seed, -ENOMEM, "names cannot be looked up");
                 return;
         }
         /* May call back at once; then `resolving` must not be set afterwards. */
