@@ -46,6 +46,7 @@ struct rmd {
         struct doctor *doctor;     /* doctor/: what rmctl doctor asks of this node */
         const struct tls *tls;     /* wire/: the cluster's key */
         struct sensors *sensors; /* sensor/: how healthy this node is */
+        char *notify_socket; /* setup/notify.h: of the service manager; NULL: none wants to know */
         uint64_t start_usec;
         bool stopping; /* it has been told to end */
         struct rm_error *failed; /* why the log cannot be used any more; code 0: it can */

@@ -34,9 +34,14 @@
 #include "daemon/requests/service.h"
 #include "daemon/sensor/evaluator.h"
 #include "daemon/sensor/sensors.h"
+#include "daemon/setup/notify.h"
+#include "daemon/setup/setup.h"
 #include "daemon/trim.h"
 
 #define CONFIG_PATH "/etc/rmd/rmd.conf"
+#define KEY_PATH "/etc/rmd/cluster.key"
+#define SYSTEMD_RUNS "/run/systemd/system"
+#define SYSTEMCTL_PATH "/usr/bin/systemctl"
 #define CRIU_PATH "/usr/sbin/criu"
 #define EXIT_STATE 3 /* state_dir or the cluster's log cannot be read, or is of another version: a restart does not help */
 #define CLEAN_USEC 5000000
@@ -52,7 +57,22 @@ const char *argp_program_version = "rmd " RM_VERSION;
 struct options {
         const char *config_path;
         bool check_config;
+        bool init_cluster;
+        const char *join;
+        const char *uplink;
 };
+
+enum { OPTION_INIT_CLUSTER = 256, OPTION_JOIN, OPTION_UPLINK };
+
+/* What excludes each other, once all options are read. */
+static void check_options(const struct options *options, const struct argp_state *state) {
+        if (options->init_cluster && options->join)
+                argp_error(state, "--init-cluster begins a cluster, and --join joins one: give one of them");
+        if (options->check_config && (options->init_cluster || options->join))
+                argp_error(state, "--check-config looks at a configuration that is there: give it alone");
+        if (options->uplink && !options->init_cluster && !options->join)
+                argp_error(state, "--uplink is for --init-cluster and --join: otherwise the configuration names the interface");
+}
 
 static error_t parse_option(int key, char *arg, struct argp_state *state) {
         struct options *options = state->input;
@@ -66,6 +86,18 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
                 return 0;
         case 'f':
                 return 0; /* it always is */
+        case OPTION_INIT_CLUSTER:
+                options->init_cluster = true;
+                return 0;
+        case OPTION_JOIN:
+                options->join = arg;
+                return 0;
+        case OPTION_UPLINK:
+                options->uplink = arg;
+                return 0;
+        case ARGP_KEY_END:
+                check_options(options, state);
+                return 0;
         case ARGP_KEY_ARG:
                 argp_error(state, "no argument is expected, not '%s'", arg);
                 return EINVAL;
@@ -78,6 +110,11 @@ static const struct argp_option option_list[] = {
         { "config", 'c', "FILE", 0, "Read FILE instead of " CONFIG_PATH, 0 },
         { "check-config", 'C', NULL, 0, "Check the configuration and exit", 0 },
         { "foreground", 'f', NULL, 0, "Ignored: rmd always stays in the foreground", 0 },
+        { "init-cluster", OPTION_INIT_CLUSTER, NULL, 0,
+          "Write key and configuration of the first node, where there are none, start rmd, and exit", 1 },
+        { "join", OPTION_JOIN, "HOST[,HOST...]", 0,
+          "Write the configuration of a node that joins the cluster of HOST, where there is none, start rmd, and exit", 1 },
+        { "uplink", OPTION_UPLINK, "INTERFACE", 0, "With these two: the interface that connects the nodes", 1 },
         { 0 },
 };
 static const struct argp argp_rmd = {
@@ -186,6 +223,17 @@ static void on_peer(void *userdata, const char *node, bool connected) {
         service_wake(rmd->service);
 }
 
+/* Whether the service manager hears of it changes nothing for anybody else. */
+__attribute__((format(printf, 2, 3))) static void notify(const struct rmd *rmd, const char *format, ...) {
+        cleanup_free char *text = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        text = xvasprintf(format, ap);
+        va_end(ap);
+        (void) notify_send(rmd->notify_socket, text);
+}
+
 /* What only the leader does lives as long as this node leads. */
 static void see_who_leads(struct rmd *rmd) {
         bool leads = cluster_is_leader(rmd->cluster);
@@ -201,6 +249,8 @@ static void on_leader(void *userdata, const char *leader) {
         struct rmd *rmd = userdata;
 
         log_info("leader: %s", leader ? leader : "none");
+        notify(rmd, "STATUS=node %s of cluster %s; leader: %s", rmd->config->node_name, rmd->config->cluster_name,
+               leader ? leader : "none");
         if (!rmd->runner)
                 return;
         if (rmd->stopping && !cluster_is_leader(rmd->cluster))
@@ -460,6 +510,7 @@ static void on_signal(evutil_socket_t signo, short what, void *arg) {
         static const struct timeval most = { 0, HAND_OVER_USEC };
         struct rmd *rmd = arg;
 
+        notify(rmd, "STOPPING=1");
         if (rmd->stopping || !cluster_hand_over(rmd->cluster)) {
                 (void) event_base_loopbreak(rmd->base);
                 return;
@@ -494,6 +545,7 @@ static void run(struct rmd *rmd) {
         timer_arm(cleaner, CLEAN_USEC);
         timer_arm(trimmer, TRIM_FIRST_USEC);
         log_info("rmd " RM_VERSION " on node %s of cluster %s", rmd->config->node_name, rmd->config->cluster_name);
+        notify(rmd, "READY=1");
         (void) event_base_dispatch(rmd->base);
         log_info("ending; capsules go on");
         event_free(term);
@@ -544,6 +596,7 @@ static int serve(struct config *config, struct rm_error *err) {
         if (r < 0)
                 return r;
         rmd.tls = tls;
+        rmd.notify_socket = notify_take_socket();
         say_keys(config, tls);
         keep_responsive();
         seed_random();
@@ -555,6 +608,7 @@ static int serve(struct config *config, struct rm_error *err) {
         tls_destroy(tls);
         if (rmd.base)
                 event_base_free(rmd.base);
+        free(rmd.notify_socket);
         if (failed.code < 0) {
                 *err = failed;
                 return -EUCLEAN;
@@ -577,16 +631,36 @@ static int load(const char *path, struct config *ret_config, struct rm_error *er
         return r;
 }
 
+/* Exit status of `rmd --init-cluster` and `rmd --join`. */
+static int first_setup(const struct options *options) {
+        const struct setup setup = { .config_path = options->config_path,
+                                     .key_path = KEY_PATH,
+                                     .join = options->join,
+                                     .uplink = options->uplink,
+                                     .systemctl = access(SYSTEMD_RUNS, F_OK) == 0 ? SYSTEMCTL_PATH : NULL };
+        struct rm_error err = { 0 };
+        int r = geteuid() == 0 ? setup_node(&setup, stdout, &err) : error_set(&err, -EPERM, "only root can set up a node");
+
+        if (r == 0)
+                return 0;
+        (void) fflush(stdout);
+        (void) fprintf(stderr, "rmd: %s\n", error_text(&err));
+        return r == -EINVAL ? 2 : 1;
+}
+
 int main(int argc, char **argv) {
         struct options options = { .config_path = CONFIG_PATH };
         struct config config;
         struct rm_error err = { 0 };
         int r;
 
+        argp_err_exit_status = 2;
         if (argp_parse(&argp_rmd, argc, argv, 0, NULL, &options) != 0)
                 return 2;
         log_setup("rmd", LOG_INFO);
         (void) signal(SIGPIPE, SIG_IGN);
+        if (options.init_cluster || options.join)
+                return first_setup(&options);
         r = load(options.config_path, &config, &err);
         if (r < 0) {
                 (void) fprintf(stderr, "rmd: %s\n", error_text(&err));
