@@ -23,6 +23,7 @@ struct forwarding;
 struct topology;
 struct event_ring;
 struct sensors;
+struct metrics;
 struct doctor;
 struct tls;
 
@@ -47,6 +48,7 @@ struct rmd {
         const struct tls *tls;     /* wire/: the cluster's key */
         struct sensors *sensors; /* sensor/: how healthy this node is */
         char *notify_socket; /* setup/notify.h: of the service manager; NULL: none wants to know */
+        struct metrics *metrics; /* metrics/: what is counted */
         uint64_t start_usec;
         bool stopping; /* it has been told to end */
         struct rm_error *failed; /* why the log cannot be used any more; code 0: it can */

@@ -28,6 +28,7 @@
 #include "daemon/job/pages_test.h"
 #include "daemon/job/runner.h"
 #include "daemon/leader/leader.h"
+#include "daemon/metrics/metrics.h"
 #include "daemon/move/moves.h"
 #include "daemon/node/topology.h"
 #include "daemon/requests/requests.h"
@@ -147,6 +148,7 @@ static void on_applied(void *userdata, const Rm__Command *command, const struct 
                 bodies_applied(rmd->bodies, command);
         if (result->error.code < 0 || !rmd->runner)
                 return;
+        metrics_applied(rmd->metrics, cluster_state(rmd->cluster), result);
         see_removed(rmd, command);
         if (command->body_case == RM__COMMAND__BODY_MOVE_START)
                 moves_started(rmd->moves, result->created);
@@ -165,6 +167,7 @@ static void on_installed(void *userdata) {
 
         if (!rmd->runner)
                 return;
+        metrics_installed(rmd->metrics, cluster_state(rmd->cluster));
         bodies_applied(rmd->bodies, NULL);
         moves_wake(rmd->moves);
         runner_wake(rmd->runner);
@@ -444,11 +447,21 @@ static int start_capsules(struct rmd *rmd, struct rm_error *err) {
         return capsule_ctx_create(&config, &rmd->capsules, err);
 }
 
+/* So that the counters of this rmd are not taken for those of the one before. */
+static uint64_t random_number(void) {
+        uint64_t number;
+
+        if (getrandom(&number, sizeof(number), 0) != (ssize_t) sizeof(number))
+                number = now_real_usec();
+        return number;
+}
+
 static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
         int r;
 
         rmd->start_usec = now_usec();
         rmd->events = events_create();
+        rmd->metrics = metrics_create(rmd->config->node_name, random_number());
         r = mkdir_p(rmd->config->runtime_dir, 0755);
         if (r < 0)
                 return error_sys(err, r, "making %s", rmd->config->runtime_dir);
@@ -502,6 +515,7 @@ static void stop(struct rmd *rmd) {
         pages_test_destroy(rmd->pages_test);
         capsule_ctx_destroy(rmd->capsules);
         events_destroy(rmd->events);
+        metrics_destroy(rmd->metrics);
         free(rmd->topology);
 }
 

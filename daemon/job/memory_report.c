@@ -8,6 +8,7 @@
 #include "daemon/job/limits.h"
 #include "daemon/job/pages_test.h"
 #include "daemon/job/runner_internal.h"
+#include "daemon/metrics/metrics.h"
 #include "daemon/node/memory_use.h"
 #include "daemon/node/topology.h"
 #include "daemon/peers/peer_message.h"
@@ -47,7 +48,7 @@ bool memory_report_due(const struct memory_report_told *told, const char *leader
         uint64_t before = told->capacity_bytes, capacity_bytes = report->capacity_bytes;
 
         if (report->n_groups > 0 || told->groups || report->pages != told->pages || !told->leader ||
-            strcmp(told->leader, leader) != 0)
+            strcmp(told->leader, leader) != 0 || (report->counters && report->counters->changes != told->changes))
                 return true;
         return now_usec - told->sent_usec >= QUIET_REPORT_USEC ||
                (capacity_bytes > before ? capacity_bytes - before : before - capacity_bytes) >= QUIET_STEP_BYTES;
@@ -62,7 +63,12 @@ static void send_report(struct runner *runner, Rm__NodeMemory *report) {
                 return;
         (void) cluster_send(runner->rmd->cluster, leader, &PEER_MESSAGE(report)); /* lost: the next one follows */
         free(told->leader);
-        *told = (struct memory_report_told) { xstrdup(leader), report->capacity_bytes, now, report->n_groups > 0, report->pages };
+        *told = (struct memory_report_told) { .leader = xstrdup(leader),
+                                              .capacity_bytes = report->capacity_bytes,
+                                              .sent_usec = now,
+                                              .groups = report->n_groups > 0,
+                                              .pages = report->pages,
+                                              .changes = report->counters->changes };
 }
 
 /* Can a move from here track its memory, as far as that is known before? */
@@ -102,6 +108,7 @@ static void report(struct runner *runner) {
         cleanup_free Rm__GroupMemory **pointers = xcalloc(most + 1, sizeof(*pointers));
         struct memory_report_node node = { .total = runner->rmd->topology->memory_bytes, .available = memory_use_available() };
         Rm__NodeMemory message = RM__NODE_MEMORY__INIT;
+        Rm__NodeCounters counters = RM__NODE_COUNTERS__INIT;
         const char *why;
 
         message.pages = pages_test_passed(runner->rmd->pages_test, &why);
@@ -126,6 +133,8 @@ static void report(struct runner *runner) {
                 group->progress = progress_of(l);
         }
         message.groups = pointers;
+        metrics_report(runner->rmd->metrics, &counters);
+        message.counters = &counters;
         message.capacity_bytes = memory_report_capacity(&node, runner->rmd->config->memory);
         send_report(runner, &message);
         for (size_t i = 0; i < message.n_groups; i++)

@@ -34,6 +34,7 @@ struct memory_report_told {
         uint64_t sent_usec;
         bool groups; /* there were some */
         bool pages;
+        uint64_t changes; /* of the counters */
 };
 
 /* Pure. Must this be reported, too? Without groups little changes, and a leader has many nodes. */

@@ -24,6 +24,7 @@
 #include "daemon/leader/round_input.h"
 #include "daemon/leader/topology.h"
 #include "daemon/leader/traffic.h"
+#include "daemon/metrics/metrics.h"
 #include "daemon/sched/move_cost.h"
 #include "daemon/state/commands.h"
 
@@ -73,6 +74,7 @@ static void settle_later(struct leader *leader, uint64_t usec) {
 static void on_round(void *context, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
         struct leader *leader = context;
 
+        metrics_policy(leader->rmd->metrics, now_usec() - leader->round_usec, warnings && *warnings);
         leader->short_of_memory = result->short_of_memory;
         leader->skipped |= enact_round(leader->rmd, snapshot, result, warnings ? warnings : "");
         leader->skipped |= resizes_decide(leader->rmd, leader->progress, snapshot, result);
@@ -330,6 +332,7 @@ void leader_on_traffic(struct leader *leader, const Rm__Traffic *report) {
 void leader_on_memory(struct leader *leader, const char *node, const Rm__NodeMemory *report) {
         if (!leader)
                 return;
+        metrics_reported(leader->rmd->metrics, node, report->counters, state_of(leader));
         node_memory_add(leader->memory, state_of(leader), node, report);
         progress_add(leader->progress, cluster_index(leader->rmd->cluster), report, now_usec());
         if (leader->short_of_memory && node_memory_grown(leader->memory))

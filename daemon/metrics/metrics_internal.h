@@ -1,0 +1,15 @@
+/* What the files of this folder share. */
+#ifndef RM_METRICS_METRICS_INTERNAL_H
+#define RM_METRICS_METRICS_INTERNAL_H
+
+#include "daemon/metrics/metrics.h"
+#include "daemon/metrics/tally.h"
+#include "daemon/metrics/totals.h"
+
+struct metrics {
+        uint64_t run;
+        struct tally *tally;
+        struct totals *totals;
+};
+
+#endif
