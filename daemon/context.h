@@ -24,6 +24,7 @@ struct topology;
 struct event_ring;
 struct sensors;
 struct metrics;
+struct web;
 struct doctor;
 struct tls;
 
@@ -49,6 +50,7 @@ struct rmd {
         struct sensors *sensors; /* sensor/: how healthy this node is */
         char *notify_socket; /* setup/notify.h: of the service manager; NULL: none wants to know */
         struct metrics *metrics; /* metrics/: what is counted */
+        struct web *web;         /* web/: HTTP */
         uint64_t start_usec;
         bool stopping; /* it has been told to end */
         struct rm_error *failed; /* why the log cannot be used any more; code 0: it can */

@@ -38,6 +38,7 @@
 #include "daemon/setup/notify.h"
 #include "daemon/setup/setup.h"
 #include "daemon/trim.h"
+#include "daemon/web/web.h"
 
 #define CONFIG_PATH "/etc/rmd/rmd.conf"
 #define KEY_PATH "/etc/rmd/cluster.key"
@@ -486,6 +487,8 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
                 r = runner_create(rmd, &runner_ops, rmd, &rmd->runner, err);
         if (r == 0)
                 r = service_create(rmd, &rmd->service, err);
+        if (r == 0)
+                r = web_create(rmd, &rmd->web, err);
         if (r == 0) {
                 start_sensors(rmd);
                 see_who_leads(rmd);
@@ -497,6 +500,7 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
 static void stop(struct rmd *rmd) {
         sensors_destroy(rmd->sensors);
         doctor_destroy(rmd->doctor);
+        web_destroy(rmd->web);
         service_destroy(take_ptr(rmd->service));
         checkpoints_destroy(rmd->checkpoints);
         rmd->checkpoints = NULL;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/config/listen.h"
 
 enum kind {
         KIND_STRING,
@@ -134,6 +135,7 @@ static const struct key keys[] = {
         KEY("job", "max_capsules_per_core", KIND_COUNT, max_capsules_per_core, "8"),
         KEY("job", "spool_max", KIND_BYTES, spool_max_bytes, "1G"),
         KEY("job", "spool_reserve", KIND_BYTES, spool_reserve_bytes, "256M"),
+        KEY("web", "listen", KIND_STRING, web_listen, "/run/rmd/web.sock"),
         KEY("log", "level", KIND_LEVEL, log_level, "info"),
 };
 
@@ -539,6 +541,13 @@ static int check_checkpoint(const struct config *config, const char *path, struc
         return 0;
 }
 
+static int check_web(const struct config *config, const char *path, struct rm_error *err) {
+        struct listen_at at[LISTENS_MAX];
+        size_t n;
+
+        return listens_parse(config->web_listen, at, &n, err) < 0 ? error_prefix(err, "%s: [web] listen", path) : 0;
+}
+
 static int check(struct config *config, const char *path, struct rm_error *err) {
         char host[256] = "";
         struct in_addr address;
@@ -570,6 +579,8 @@ static int check(struct config *config, const char *path, struct rm_error *err) 
         if (sensor_configs_check(&config->sensors, &config->sensor, err) < 0)
                 return error_prefix(err, "%s", path);
         if (check_checkpoint(config, path, err) < 0)
+                return err->code;
+        if (check_web(config, path, err) < 0)
                 return err->code;
         return check_fence(config, path, err);
 }

@@ -125,6 +125,8 @@ struct config {
         uint32_t max_capsules_per_core; /* of a node that groups come to that may be parked, or that users move; 0 = no limit */
         uint64_t spool_max_bytes; /* of a user's output on one node */
         uint64_t spool_reserve_bytes; /* of the file system of state_dir that output leaves free */
+        /* [web] */
+        char *web_listen; /* see listen.h */
         /* [log] */
         int log_level;
 };

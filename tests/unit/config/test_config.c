@@ -11,6 +11,7 @@
 
 #include "common/util.h"
 #include "daemon/config/config.h"
+#include "daemon/config/listen.h"
 
 struct file {
         char path[40];
@@ -283,6 +284,7 @@ static const struct {
           "4",
           { "-1", "0.5" },
           "a number from 0 to 1000000" },
+        { "web", "listen", STRING, AT(web_listen), "/run/rmd/web.sock", "/w 127.0.0.1:1", "/w 127.0.0.1:1", { NULL }, NULL },
         { "log", "level", INT, AT(log_level), NULL, "debug", NULL, { "loud", "7", "" }, "error, warning, info or debug" },
 };
 
@@ -509,6 +511,7 @@ static void test_bad_files(void **state) {
                 { "[cluster]\nbootstrap = yes\nkey_file = /" LONG "\n", ":3: the line is longer than 199 bytes" },
                 { "[cluster]\nprot = 1\nkey_file = /" LONG "\n", ":2: there is no key 'prot' in section [cluster]" },
                 { "[cluster]\nwhat\nkey_file = /" LONG "\n", ":2: not a section, a key = value or a comment" },
+                { "[cluster]\npeers = n1\n[web]\nlisten = 0.0.0.0:1\n", ": [web] listen: '0.0.0.0:1' is neither" },
                 { "", ": [cluster] peers is empty" },
                 { "# nothing\n", ": [cluster] peers is empty" },
         };
@@ -560,11 +563,56 @@ static void test_no_file(void **state) {
         }
 }
 
+/* Only this machine gets what is served; whatever else is named is refused, and which word it is is said. */
+static void test_listens(void **state) {
+        static const struct {
+                const char *text;
+                size_t n; /* 0: refused */
+                const char *error;
+        } cases[] = {
+                { "/run/rmd/web.sock", 1, NULL },
+                { "/a 127.0.0.1:7701\t127.1.2.3:65535 /b", 4, NULL },
+                { "/a /b /c /d /e", 0, "more than 4 places" },
+                { "", 0, "no place" },
+                { "web.sock", 0, "'web.sock' is neither" },
+                { "/a 0.0.0.0:7701", 0, "'0.0.0.0:7701' is neither" },
+                { "10.0.0.1:7701", 0, "'10.0.0.1:7701' is neither" },
+                { "128.0.0.1:7701", 0, "'128.0.0.1:7701' is neither" },
+                { "localhost:7701", 0, "'localhost:7701' is neither" },
+                { "127.0.0.1", 0, "'127.0.0.1' is neither" },
+                { "127.0.0.1:0", 0, "is neither" },
+                { "127.0.0.1:65536", 0, "is neither" },
+                { "127.0.0.1:77x", 0, "is neither" },
+                { "[::1]:7701", 0, "is neither" },
+                { "none /a", 0, "'none' is neither" },
+                { "/0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345", 0,
+                  "too long" },
+        };
+        struct listen_at at[LISTENS_MAX];
+        size_t n = 77;
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                struct rm_error err = { 0 };
+                int r = listens_parse(cases[i].text, at, &n, &err);
+
+                if ((r == 0) != (cases[i].n > 0) || (r == 0 && n != cases[i].n) || (r < 0 && !strstr(err.text, cases[i].error)))
+                        fail_msg("'%s': %d %zu %s", cases[i].text, r, n, err.text);
+        }
+        assert_int_equal(listens_parse("none", at, &n, NULL), 0);
+        assert_int_equal(n, 0);
+        assert_int_equal(listens_parse("/a 127.0.0.1:7701", at, &n, NULL), 0);
+        assert_string_equal(at[0].path, "/a");
+        assert_string_equal(at[1].path, "");
+        assert_string_equal(at[1].address, "127.0.0.1");
+        assert_int_equal(at[1].port, 7701);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_every_key), cmocka_unit_test(test_bad_values), cmocka_unit_test(test_defaults),
                 cmocka_unit_test(test_penalties), cmocka_unit_test(test_sensors),    cmocka_unit_test(test_bool_and_level),
                 cmocka_unit_test(test_bad_files), cmocka_unit_test(test_forms),      cmocka_unit_test(test_no_file),
+                cmocka_unit_test(test_listens),
         };
 
         return cmocka_run_group_tests_name("config", tests, NULL, NULL);

@@ -1,0 +1,222 @@
+#include "daemon/web/web.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/cluster/cluster.h"
+#include "daemon/config/config.h"
+#include "daemon/config/listen.h"
+#include "daemon/job/pages_test.h"
+#include "daemon/leader/checkpoint_schedule.h"
+#include "daemon/metrics/metrics.h"
+#include "daemon/web/http.h"
+#include "daemon/web/peer_uid.h"
+#include "daemon/wire/listener.h"
+
+/* Whoever connects is told what anybody may know. */
+#define SOCKET_MODE 0666
+/* A text is made once in such a time, however many ask for it. */
+#define FRESH_USEC UINT64_C(1000000)
+
+/* A scrape is one short connection. A page that is open has a few. */
+static const struct http_limits limits = {
+        .connections = 8,
+        .connections_all = 128,
+        .requests = { .usec_each = 100000, .burst = 40 },
+        .life_usec = 10000000,
+};
+
+struct fresh {
+        char *text;
+        uint64_t made_usec;
+};
+
+struct web {
+        struct rmd *rmd;
+        struct http *http;
+        struct peer_uid *peers;
+        struct listener *listeners[LISTENS_MAX];
+        struct place {
+                struct web *web;
+                bool tcp;
+        } places[LISTENS_MAX];
+        struct log_rate refusals;
+        struct fresh fresh[2][2]; /* of each route with a text, in each format */
+};
+
+/* ---- the texts ---- */
+
+static uint64_t cpu_usec(void) {
+        struct rusage use;
+
+        (void) getrusage(RUSAGE_SELF, &use);
+        return (uint64_t) (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1000000 +
+               (uint64_t) (use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+}
+
+static uint64_t resident_bytes(void) {
+        unsigned long all = 0, resident = 0;
+        FILE *f = fopen("/proc/self/statm", "re");
+
+        if (f && fscanf(f, "%lu %lu", &all, &resident) != 2)
+                resident = 0;
+        if (f)
+                (void) fclose(f);
+        return (uint64_t) resident * (uint64_t) sysconf(_SC_PAGESIZE);
+}
+
+static char *make_node(const struct rmd *rmd, enum metrics_format format) {
+        const char *why;
+        const struct metrics_own own = {
+                .version = RM_VERSION,
+                .node = rmd->config->node_name,
+                .leads = cluster_is_leader(rmd->cluster),
+                .synced = cluster_synced(rmd->cluster),
+                .tracking = rmd->config->move_tracking && pages_test_passed(rmd->pages_test, &why),
+                .start_real_usec = now_real_usec() - (now_usec() - rmd->start_usec),
+                .cpu_usec = cpu_usec(),
+                .resident_bytes = resident_bytes(),
+        };
+
+        return metrics_node_text(rmd->metrics, cluster_index(rmd->cluster), &own, format);
+}
+
+static uint64_t interval_usec(const void *context, const Rm__Job *job) {
+        const struct rmd *rmd = context;
+
+        return checkpoint_interval_usec(cluster_state(rmd->cluster), job, rmd->config->checkpoint_mtbf_usec);
+}
+
+static char *make_cluster(const struct rmd *rmd, enum metrics_format format) {
+        const struct metrics_cluster cluster = {
+                .log_usec = cluster_log_usec(rmd->cluster),
+                .interval_usec = interval_usec,
+                .context = rmd,
+        };
+
+        return metrics_cluster_text(rmd->metrics, cluster_index(rmd->cluster), &cluster, format);
+}
+
+/* ---- the routes ---- */
+
+static const struct route {
+        const char *path;
+        char *(*make)(const struct rmd *rmd, enum metrics_format format);
+        bool leader_only; /* no other node has the figures of all */
+} routes[] = {
+        { "/metrics", make_node, false },
+        { "/metrics/cluster", make_cluster, true },
+};
+
+static void answer_metrics(struct web *web, size_t route, const struct http_request *request, struct http_answer *ret) {
+        enum metrics_format format = metrics_format_for(request->accept);
+        struct fresh *fresh = &web->fresh[route][format];
+        uint64_t now = now_usec();
+
+        if (!fresh->text || now - fresh->made_usec >= FRESH_USEC) {
+                free(fresh->text);
+                fresh->text = routes[route].make(web->rmd, format);
+                fresh->made_usec = now;
+        }
+        ret->status = 200;
+        ret->type = metrics_content_type(format);
+        ret->text = fresh->text;
+}
+
+static void on_request(void *context, const struct http_request *request, struct http_answer *ret) {
+        struct web *web = context;
+
+        for (size_t i = 0; i < ARRAY_SIZE(routes); i++) {
+                if (strcmp(routes[i].path, request->path) != 0)
+                        continue;
+                if (!routes[i].leader_only || cluster_is_leader(web->rmd->cluster)) {
+                        answer_metrics(web, i, request, ret);
+                        return;
+                }
+                ret->status = 503;
+                ret->text = "this node does not lead the cluster; only the leader has these metrics\n";
+                return;
+        }
+        ret->status = strcmp(request->path, "/") == 0 ? 200 : 404;
+        ret->text = "rmd serves /metrics of this node and, on the leader, /metrics/cluster: see rmd-web(7)\n";
+}
+
+/* ---- who connects ---- */
+
+static uid_t uid_of(struct web *web, int fd, bool tcp) {
+        uid_t uid = HTTP_UNKNOWN_USER;
+        struct ucred creds;
+        socklen_t bytes = sizeof(creds);
+
+        if (tcp)
+                (void) peer_uid_find(web->peers, fd, &uid);
+        else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &creds, &bytes) == 0)
+                uid = creds.uid;
+        return uid;
+}
+
+static void on_accept(void *userdata, int fd, const char *name) {
+        const struct place *place = userdata;
+        struct web *web = place->web;
+        uid_t uid = uid_of(web, fd, place->tcp);
+
+        if (!http_add(web->http, fd, uid, place->tcp))
+                log_limited(&web->refusals, LOG_WARNING,
+                            "web: %s: closed, user %d has too many connections or requests, or all have", name, (int) uid);
+}
+
+/* ---- the whole ---- */
+
+static int listen_at(struct web *web, const struct listen_at *at, struct place *place, struct listener **ret,
+                     struct rm_error *err) {
+        *place = (struct place) { .web = web, .tcp = !at->path[0] };
+        if (place->tcp)
+                return listener_create_tcp(web->rmd->base, at->address, at->port, on_accept, place, ret, err);
+        return listener_create_unix(web->rmd->base, at->path, SOCKET_MODE, on_accept, place, ret, err);
+}
+
+int web_create(struct rmd *rmd, struct web **ret, struct rm_error *err) {
+        struct listen_at at[LISTENS_MAX];
+        struct web *web;
+        size_t n = 0;
+        int r = listens_parse(rmd->config->web_listen, at, &n, err);
+
+        if (r < 0 || n == 0)
+                return r;
+        web = xcalloc(1, sizeof(*web));
+        web->rmd = rmd;
+        r = http_create(rmd->base, &limits, on_request, web, &web->http, err);
+        if (r < 0) {
+                web_destroy(web);
+                return r;
+        }
+        web->peers = peer_uid_create();
+        for (size_t i = 0; i < n; i++) {
+                struct rm_error why = { 0 };
+
+                if (listen_at(web, &at[i], &web->places[i], &web->listeners[i], &why) < 0)
+                        log_error("web: %s: nothing is served there; see [web] listen in rmd.conf(5)", error_text(&why));
+        }
+        *ret = web;
+        return 0;
+}
+
+void web_destroy(struct web *web) {
+        if (!web)
+                return;
+        for (size_t i = 0; i < LISTENS_MAX; i++)
+                listener_destroy(web->listeners[i]);
+        http_destroy(web->http);
+        peer_uid_destroy(web->peers);
+        for (size_t i = 0; i < ARRAY_SIZE(routes); i++)
+                for (size_t format = 0; format < 2; format++)
+                        free(web->fresh[i][format].text);
+        free(web);
+}
