@@ -83,16 +83,20 @@ static uint64_t cost_of(const Rm__Checkpoint *checkpoint) {
         return checkpoint ? checkpoint->pause_usec + longest_usec / SHARE_OF_CORE : 0;
 }
 
+static int compare_names(const void *a, const void *b) {
+        return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+/* On how many nodes the job is. It may have as many capsules as there are addresses, and is asked for once a second. */
 static uint32_t nodes_of(const Rm__Job *job) {
+        cleanup_free char **names = xcalloc(job->n_capsules, sizeof(*names));
         uint32_t n = 0;
 
-        for (size_t i = 0; i < job->n_capsules; i++) {
-                bool known = false;
-
-                for (size_t k = 0; k < i && !known; k++)
-                        known = strcmp(job->capsules[k]->node, job->capsules[i]->node) == 0;
-                n += !known;
-        }
+        for (size_t i = 0; i < job->n_capsules; i++)
+                names[i] = job->capsules[i]->node;
+        qsort(names, job->n_capsules, sizeof(*names), compare_names);
+        for (size_t i = 0; i < job->n_capsules; i++)
+                n += i == 0 || strcmp(names[i - 1], names[i]) != 0;
         return n > 0 ? n : 1;
 }
 
