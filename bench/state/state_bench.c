@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/leader/round_input.h"
 #include "daemon/state/state_index.h"
+#include "daemon/leader/checkpoint_schedule.h"
+#include "daemon/leader/round_input.h"
+#include "daemon/metrics/metrics.h"
 #include "daemon/view/job.h"
 #include "daemon/view/node.h"
 
@@ -20,6 +22,7 @@
 #define REPEATS 9U
 #define LIMIT_MSEC 20.0
 #define LIMIT_TABLE_MSEC 200.0
+#define LIMIT_SCRAPE_MSEC 10.0 /* Prometheus comes every few seconds */
 
 struct bench {
         Rm__State *state;
@@ -27,6 +30,7 @@ struct bench {
         uint64_t entry;
         uint64_t created;
         struct view_source source;
+        struct metrics *metrics;
         bool over; /* something took longer than it may */
 };
 
@@ -85,6 +89,7 @@ static uint64_t submit(struct bench *bench) {
         spec.uid = 1000;
         spec.ranks = GROUPS;
         spec.group_size = 1;
+        spec.checkpoint_usec = STATE_CHECKPOINT_AUTO;
         spec.argv = argv;
         spec.n_argv = ARRAY_SIZE(argv);
         body.spec = &spec;
@@ -280,6 +285,44 @@ static void round_input_made(struct bench *bench, unsigned turn) {
         round_input_finish(&input);
 }
 
+static uint64_t checkpoint_interval(const void *context, const Rm__Job *job) {
+        const struct bench *bench = context;
+
+        return checkpoint_interval_usec(bench->state, job, UINT64_C(3600000000));
+}
+
+static void cluster_scraped(struct bench *bench, unsigned turn) {
+        const struct metrics_cluster cluster = { .log_usec = UINT64_C(1800000001000000),
+                                                 .interval_usec = checkpoint_interval,
+                                                 .context = bench };
+        char *text = metrics_cluster_text(bench->metrics, bench->index, &cluster, METRICS_OPEN);
+
+        if (!strstr(text, "rmd_policy_seconds_count 1000\n"))
+                exit(1);
+        free(text);
+}
+
+static void node_scraped(struct bench *bench, unsigned turn) {
+        const struct metrics_own own = { .version = "0", .node = "node0007" };
+
+        free(metrics_node_text(bench->metrics, bench->index, &own, METRICS_OPEN));
+}
+
+/* What nodes have counted comes to the leader. */
+static void nodes_reported(struct bench *bench, unsigned turn) {
+        for (unsigned i = 0; i < NODES; i++) {
+                uint64_t values[COUNTERS] = { 0 };
+                Rm__NodeCounters report = RM__NODE_COUNTERS__INIT;
+                char name[16];
+
+                values[COUNTER_POLICY_RUNS] = 1;
+                report.run = 1;
+                report.values = values;
+                report.n_values = COUNTERS;
+                metrics_reported(bench->metrics, node_name(name, i), &report, bench->state);
+        }
+}
+
 static void index_made(struct bench *bench, unsigned turn) {
         state_index_destroy(state_index_create(bench->state));
 }
@@ -319,6 +362,9 @@ int main(void) {
                 { "command: a job of 100 capsules is placed", LIMIT_MSEC, one_place },
                 { "commands: a node is down, and up", LIMIT_MSEC, one_node_down },
                 { "the input of one round", LIMIT_MSEC, round_input_made },
+                { "counters of 1000 nodes are reported", LIMIT_MSEC, nodes_reported },
+                { "metrics of the cluster", LIMIT_SCRAPE_MSEC, cluster_scraped },
+                { "metrics of a node", LIMIT_SCRAPE_MSEC, node_scraped },
                 { "the index, made anew", LIMIT_TABLE_MSEC, index_made },
         };
         struct bench bench = { .state = state_create("bench") };
@@ -328,6 +374,7 @@ int main(void) {
         bench.index = state_index_create(bench.state);
         bench.source =
                 (struct view_source) { .index = bench.index, .network = 0x0a000000, .now_real_usec = UINT64_C(1800000001000000) };
+        bench.metrics = metrics_create("node0007", 1);
         build(&bench);
         for (size_t i = 0; i < bench.state->n_jobs; i++)
                 capsules += bench.state->jobs[i]->n_capsules;
@@ -337,6 +384,7 @@ int main(void) {
         (void) printf("%-42s %10s %10s %8s\n", "msec", "median", "max", "limit");
         for (size_t i = 0; i < ARRAY_SIZE(list); i++)
                 measure(&bench, &list[i]);
+        metrics_destroy(bench.metrics);
         state_index_destroy(bench.index);
         rm__state__free_unpacked(bench.state, NULL);
         return bench.over ? 1 : 0;
