@@ -35,7 +35,9 @@ all_texts() {
     done
 }
 
-cluster 3 --cores 4 --set "web.listen=${places[0]} 127.0.0.1:${places[1]}"
+# One of the places cannot be had: rmd says so, and serves at the others.
+cluster 3 --cores 4 --set "web.listen=/nonexistent/web.sock ${places[0]} 127.0.0.1:${places[1]}"
+bed_do logs n1 | grep -q 'web: .*/nonexistent/web.sock.*nothing is served there' || fail "rmd does not say where it cannot listen: $(bed_do logs n1 | grep web)"
 as alice n1 mkdir "/home/alice/$secret-directory"
 settings=("${secret}_VARIABLE=$secret-value")
 start "$secret-name" n1 --wdir "/home/alice/$secret-directory" --group-size 1 -n 2 --on-node-loss restart "$programs/spin" \
