@@ -1,4 +1,4 @@
-/* Where rmd's HTTP server listens: [web] listen. */
+/* [web] listen says where rmd's HTTP server listens. */
 #ifndef RM_CONFIG_LISTEN_H
 #define RM_CONFIG_LISTEN_H
 
@@ -18,8 +18,9 @@ struct listen_at {
         uint16_t port;
 };
 
-/* "/run/rmd/web.sock 127.0.0.1:7701". -EINVAL: a place is neither the absolute path of a socket nor a loopback address with a port, or there
- * are more than LISTENS_MAX of them; the text says which. */
+/* "/run/rmd/web.sock 127.0.0.1:7701". -EINVAL: a place is neither the absolute path of a socket
+ * nor a loopback address with a port, or there are more than LISTENS_MAX of them; the text says
+ * which. */
 int listens_parse(const char *text, struct listen_at ret[static LISTENS_MAX], size_t *ret_n, struct rm_error *err);
 
 #endif

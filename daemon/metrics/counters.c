@@ -5,10 +5,11 @@
 
 const uint64_t *histogram_bounds(enum histogram histogram) {
         static const uint64_t bounds[HISTOGRAMS][HISTOGRAM_BUCKETS - 1] = {
-                /* Freezes are what users feel: MPI programs do not notice 50 ms, and connections break after minutes. */
+                /* Freezes are what users feel: MPI programs do not notice 50 ms, and connections
+                 * break after minutes. */
                 [HISTOGRAM_FREEZE] = { 50 * MSEC, 100 * MSEC, 250 * MSEC, 500 * MSEC, SEC, 2500 * MSEC, 10 * SEC },
                 [HISTOGRAM_PAUSE] = { 50 * MSEC, 100 * MSEC, 250 * MSEC, 500 * MSEC, SEC, 2500 * MSEC, 10 * SEC },
-                /* From "at once" to "tomorrow". */
+                /* Jobs wait for nothing, or until tomorrow. */
                 [HISTOGRAM_WAITING] = { SEC, 10 * SEC, 60 * SEC, 600 * SEC, 3600 * SEC, 21600 * SEC, 86400 * SEC },
                 /* A lease lasts some seconds. */
                 [HISTOGRAM_RECOVERY] = { SEC, 2 * SEC, 5 * SEC, 10 * SEC, 30 * SEC, 60 * SEC, 300 * SEC },

@@ -1,4 +1,5 @@
-/* What a node counts, as one row of numbers that only grow: nodes report them, and the leader adds them up. Pure. */
+/* The counters of a node are one row of numbers that only grow: nodes report them, and the leader
+ * adds them up. Pure. */
 #ifndef RM_METRICS_COUNTERS_H
 #define RM_METRICS_COUNTERS_H
 
@@ -19,7 +20,8 @@ enum histogram {
 /* Why groups move; in the order of MoveCause in the state, of which the first is none. */
 #define COUNTERS_CAUSES 5U
 
-/* The places of the numbers. Nodes of different versions report to each other: a new one is added at the end. */
+/* The places of the numbers. Nodes of different versions report to each other: a new one is added
+ * at the end. */
 enum counter {
         COUNTER_HISTOGRAMS = 0, /* of each: its buckets, then the sum in microseconds */
         COUNTER_MOVES_DONE = COUNTER_HISTOGRAMS + HISTOGRAMS * (HISTOGRAM_BUCKETS + 1), /* of each cause */

@@ -1,6 +1,7 @@
 /*
- * The figures of this node and of the cluster that are scraped over HTTP. Counts and times only: no name of a user or a job, no command line,
- * no directory, no reason, and of nodes only the own name.
+ * The figures of this node and of the cluster that are scraped over HTTP. Counts and times only: no
+ * name of a user or a job, no command line, no directory, no reason, and of nodes only the own
+ * name.
  */
 #ifndef RM_METRICS_METRICS_H
 #define RM_METRICS_METRICS_H
@@ -15,7 +16,8 @@
 
 struct metrics;
 
-/* `run`: a number that no other rmd of this node has. All functions take NULL `metrics`, and do nothing. */
+/* `run`: a number that no other rmd of this node has. All functions take NULL `metrics`, and do
+ * nothing. */
 struct metrics *metrics_create(const char *node, uint64_t run);
 void metrics_destroy(struct metrics *metrics);
 

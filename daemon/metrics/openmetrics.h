@@ -1,4 +1,5 @@
-/* Writes metrics as text: OpenMetrics 1.0, or the older text format of Prometheus for those who ask for that. Pure. */
+/* Writes metrics as text: OpenMetrics 1.0, or the older text format of Prometheus for those who ask
+ * for that. Pure. */
 #ifndef RM_METRICS_OPENMETRICS_H
 #define RM_METRICS_OPENMETRICS_H
 
@@ -13,7 +14,8 @@ enum metrics_format {
 };
 
 const char *metrics_content_type(enum metrics_format format);
-/* What a client understands by its Accept header; NULL: it has none. Without a word of either it is OpenMetrics. */
+/* What a client understands by its Accept header; NULL: it has none. Without a word of either it is
+ * OpenMetrics. */
 enum metrics_format metrics_format_for(const char *accept);
 
 struct openmetrics;
@@ -24,9 +26,11 @@ char *openmetrics_finish(struct openmetrics *om);
 
 enum metric_type { METRIC_GAUGE, METRIC_COUNTER, METRIC_INFO, METRIC_HISTOGRAM, METRIC_SUMMARY };
 
-/* Begin a family. `name` ends with `unit` if it has one, and never with "_total": the suffix of counters is added. `unit` NULL: it has none. */
+/* Begin a family. `name` ends with `unit` if it has one, and never with "_total": the suffix of
+ * counters is added. `unit` NULL: it has none. */
 void openmetrics_family(struct openmetrics *om, enum metric_type type, const char *name, const char *unit, const char *help);
-/* A sample of a gauge, counter or info; `label` NULL: without a label. The values of labels are escaped. */
+/* A sample of a gauge, counter or info; `label` NULL: without a label. The values of labels are
+ * escaped. */
 void openmetrics_value(struct openmetrics *om, const char *label, const char *value_of_label, double value);
 /* The same with two labels. */
 void openmetrics_value2(struct openmetrics *om, const char *label, const char *value_of_label, const char *label2,

@@ -1,8 +1,9 @@
 /*
- * What one node counts of what happens in the cluster. Every node sees all events of the log, and of each event one node counts: the one
- * that it concerns, or, if the log says that this one is not up, the first that is. All nodes decide that by the same state, so each event is
- * counted once, without a word between them. What an rmd did not see, since it was stopped or got the state as a whole, it does not count.
- * Pure: knows no clock.
+ * A tally is what one node counts of what happens in the cluster. Every node sees all events of the
+ * log, and of each event one node counts: the one that it concerns, or, if the log says that this
+ * one is not up, the first that is. All nodes decide that by the same state, so each event is
+ * counted once, without a word between them. What an rmd did not see, since it was stopped or got
+ * the state as a whole, it does not count. Pure: knows no clock.
  */
 #ifndef RM_METRICS_TALLY_H
 #define RM_METRICS_TALLY_H
@@ -20,7 +21,8 @@ void tally_destroy(struct tally *tally); /* NULL ok */
 void tally_learn(struct tally *tally, const Rm__State *state);
 /* An event has happened, and `state` is what came of it. */
 void tally_event(struct tally *tally, const Rm__State *state, const Rm__Event *event);
-/* The leader's policies were asked, which took so long; `failed`: one of them gave no valid answer. */
+/* The leader's policies were asked, which took so long; `failed`: one of them gave no valid
+ * answer. */
 void tally_policy(struct tally *tally, uint64_t usec, bool failed);
 
 /* Valid as long as the tally is. */

@@ -62,7 +62,8 @@ void totals_add(struct totals *totals, const char *node, const Rm__NodeCounters 
                 known->run = report->run;
         }
         for (size_t i = 0; i < n; i++) {
-                /* Reports may overtake each other when a connection is made again: an older one adds nothing. */
+                /* Reports may overtake each other when a connection is made again: an older one
+                 * adds nothing. */
                 if (report->values[i] <= known->last.values[i])
                         continue;
                 totals->sum.values[i] += report->values[i] - known->last.values[i];

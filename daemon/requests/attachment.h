@@ -1,10 +1,12 @@
-/* A local client attached to a job: follows the job wherever its head goes, so that the front end need not know. */
+/* A local client attached to a job: follows the job wherever its head goes, so that the front end
+ * need not know. */
 #ifndef RM_REQUESTS_ATTACHMENT_H
 #define RM_REQUESTS_ATTACHMENT_H
 
 #include "daemon/client/client.h"
 
-/* The local client follows the job of the request, in the place of the one that it followed before. */
+/* The local client follows the job of the request, in the place of the one that it followed
+ * before. */
 void attachment_begin(struct client *client, uint32_t request_id, const Rm__AttachJob *in);
 /* The client does not follow a job any more. It may never have. */
 void attachment_leave(struct client *client);

@@ -1,4 +1,4 @@
-/* What several requests about checkpoints check. */
+/* Checks that several requests about checkpoints share. */
 #ifndef RM_REQUESTS_CHECKPOINT_CHECKS_H
 #define RM_REQUESTS_CHECKPOINT_CHECKS_H
 

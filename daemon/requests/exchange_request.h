@@ -1,4 +1,5 @@
-/* What the requests to export and to import a checkpoint share: the client is told of a socket, and later how it ended. */
+/* The requests to export and to import a checkpoint share this: the client is told of a socket, and
+ * later how it ended. */
 #ifndef RM_REQUESTS_EXCHANGE_REQUEST_H
 #define RM_REQUESTS_EXCHANGE_REQUEST_H
 
@@ -9,14 +10,15 @@
 struct exchange_request;
 
 struct exchange_request *exchange_begin(struct client *client, uint32_t request_id);
-/* The file goes through this socket: the client is told. `userdata`: the struct exchange_request. */
+/* The file goes through this socket: the client is told. `userdata`: the struct
+ * exchange_request. */
 void exchange_opened(void *userdata, const char *socket);
 /* Answers and frees it. */
 void exchange_ended(struct exchange_request *asked, const char *verb, int error, const char *text);
 
-/* That this client may give the key of such a file; "": none is given. Who has the key reads what is
- * in an image, and makes images that are restored: -EPERM for all but root of this node. -EINVAL: the
- * path is not absolute. */
+/* That this client may give the key of such a file; "": none is given. Who has the key reads what
+ * is in an image, and makes images that are restored: -EPERM for all but root of this node.
+ * -EINVAL: the path is not absolute. */
 int sealed_key_check(const struct client *client, const char *verb, const char *key_file, struct rm_error *err);
 
 #endif

@@ -8,7 +8,8 @@
 
 #define JOBS_NAMED_MAX 100U /* that may be named even where fewer are known: so many get the usual answer */
 
-/* True: the request names jobs that this client cannot see, or far more than there are, and the client was told. */
+/* True: the request names jobs that this client cannot see, or far more than there are, and the
+ * client was told. */
 static bool refuse_named(struct client *client, uint32_t request_id, const Rm__ListJobs *list) {
         const Rm__State *state = cluster_state(client->rmd->cluster);
 

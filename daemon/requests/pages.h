@@ -1,4 +1,4 @@
-/* How much of a list goes into one answer. */
+/* Pages of lists: how much of one goes into one answer. */
 #ifndef RM_REQUESTS_PAGES_H
 #define RM_REQUESTS_PAGES_H
 

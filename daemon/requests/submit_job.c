@@ -14,7 +14,8 @@
 #include "daemon/state/commands.h"
 #include "daemon/state/feature_level.h"
 
-/* Checked where the job is submitted, so that a slip is told at once and not in a round of scheduling. */
+/* Checked where the job is submitted, so that a slip is told at once and not in a round of
+ * scheduling. */
 static int check_policy(const struct config *config, const char *policy, struct rm_error *err) {
         if (!policy[0] || policy_there(config->policy_dir, policy))
                 return 0;

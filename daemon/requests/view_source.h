@@ -1,4 +1,4 @@
-/* What views are made from for a client, and what it may see. */
+/* The source and the reader of the views that a client is shown. */
 #ifndef RM_REQUESTS_VIEW_SOURCE_H
 #define RM_REQUESTS_VIEW_SOURCE_H
 

@@ -27,7 +27,8 @@ static void count(const struct state_index *index, Rm__Status *status) {
                 status->moves_running += moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING;
 }
 
-/* Without a leader nobody looks after the health of voters, so that more of them may be lost than the state says. */
+/* Without a leader nobody looks after the health of voters, so that more of them may be lost than
+ * the state says. */
 static void fill_voters(const Rm__State *state, Rm__Status *status) {
         uint32_t up = 0;
 
@@ -81,7 +82,8 @@ static char *leader_warning(const Rm__Status *status, bool synced) {
         return synced ? NULL : xstrdup("this node does not have the newest state yet");
 }
 
-/* What an administrator may not expect; NULL: nothing. Without a leader the warning about that says what there is to be said. */
+/* What an administrator may not expect; NULL: nothing. Without a leader the warning about that says
+ * what there is to be said. */
 static char *voters_warning(const Rm__State *state, const Rm__Status *status) {
         if (!*status->leader)
                 return NULL;

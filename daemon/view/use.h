@@ -1,4 +1,5 @@
-/* What only the leader knows, since it is in no log: memory that is free, what folded jobs get of their cores, and how far programs are. Pure. */
+/* Figures that only the leader has, since they are in no log: memory that is free, what folded jobs
+ * get of their cores, and how far programs are. Pure. */
 #ifndef RM_VIEW_USE_H
 #define RM_VIEW_USE_H
 
@@ -16,8 +17,9 @@ struct view_figures {
         const void *context;
 };
 
-/* `job`: the slowdown and progress of this one, as far as `reader` may see it; 0: none. `all_progress`: the progress of all running jobs that
- * he may see. Fills `ret`, which is initialized; nodes' names are those of the figures. Free with view_use_finish(). */
+/* `job`: the slowdown and progress of this one, as far as `reader` may see it; 0: none.
+ * `all_progress`: the progress of all running jobs that he may see. Fills `ret`, which is
+ * initialized; nodes' names are those of the figures. Free with view_use_finish(). */
 void view_use(const struct view_source *source, const struct view_reader *reader, const struct view_figures *figures, uint64_t job,
               bool all_progress, Rm__Use *ret);
 void view_use_finish(Rm__Use *use);

@@ -1,5 +1,6 @@
-/* What people and programs are shown of the cluster: messages of the local protocol, made of the state, its index and a few figures that are in
- * no log. Pure: a view knows no client, no socket and no clock, so that a request, a page and the metrics show the same. */
+/* Views are what people and programs are shown of the cluster: messages of the local protocol, made
+ * of the state, its index and a few figures that are in no log. Pure: a view knows no client, no
+ * socket and no clock, so that a request, a page and the metrics show the same. */
 #ifndef RM_VIEW_VIEW_H
 #define RM_VIEW_VIEW_H
 

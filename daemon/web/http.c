@@ -19,12 +19,12 @@
 
 /* A request has a line and some headers. The library answers what is longer with 414 or 431. */
 #define REQUEST_MAX_BYTES ((size_t) 16384)
-/* Of a connection without a byte in either direction. */
+/* A connection without a byte in either direction lasts so long. */
 #define IDLE_SEC 5U
 #define LOOK_USEC UINT64_C(250000)
-/* Strict, as for a public server. */
+/* The library recommends this for public servers. */
 #define STRICTNESS 1
-/* What root may have beside all others. */
+/* Root has so many beside those of all others. */
 #define ROOT_CONNECTIONS 16U
 
 struct user {
@@ -72,7 +72,7 @@ static struct user *user_of(struct http *http, uid_t uid) {
         return user;
 }
 
-/* Who takes nothing is forgotten. */
+/* A user who takes nothing is forgotten. */
 static void forget_users(struct http *http, uint64_t now) {
         struct user *user, *next;
 
@@ -134,7 +134,8 @@ static struct connection *connection_of(struct MHD_Connection *mhd) {
         return info ? info->socket_context : NULL;
 }
 
-/* The head of a request is there. What may follow of it is not read: the answer closes the connection. */
+/* The head of a request is there. What may follow of it is not read: the answer closes the
+ * connection. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const char *url, const char *method, const char *version,
                                   const char *upload_data, size_t *upload_data_size, void **request_context) {
         struct http *http = cls;
@@ -260,6 +261,7 @@ int http_create(struct event_base *base, const struct http_limits *limits, http_
         http->answer = answer;
         http->context = context;
         TAILQ_INIT(&http->connections);
+        /* All is done in this thread, so that a connection is taken in the call that adds it. */
         http->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_NO_THREAD_SAFETY, 0, NULL, NULL,
                                         on_request, http, MHD_OPTION_CONNECTION_LIMIT, limits->connections_all + ROOT_CONNECTIONS,
                                         MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SEC, MHD_OPTION_CONNECTION_MEMORY_LIMIT,

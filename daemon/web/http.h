@@ -1,10 +1,13 @@
 /*
- * An HTTP server for local clients that may be hostile. libmicrohttpd speaks HTTP, in rmd's own loop; here it is bounded what each user may take
- * of it: connections, requests in a time, bytes of a request, and the time from the begin of a connection to its end, however slowly its
- * client reads or writes. Each connection has one request, and nothing but GET and HEAD is answered. Knows nothing of what is served.
+ * An HTTP server for local clients that may be hostile. libmicrohttpd speaks HTTP, in rmd's own
+ * loop; here it is bounded what each user may take of it: connections, requests in a time, bytes of
+ * a request, and the time from the begin of a connection to its end, however slowly its client
+ * reads or writes. Each connection has one request, and nothing but GET and HEAD is answered. Knows
+ * nothing of what is served.
  *
- * libevent's own server (evhttp) does not say when a connection ends that has sent no request, takes no sockets that others have accepted, and
- * its timeout begins again with every byte, so that nothing of this could be bound.
+ * libevent's own server (evhttp) does not say when a connection ends that has sent no request,
+ * takes no sockets that others have accepted, and its timeout begins again with every byte, so that
+ * nothing of this could be bound.
  */
 #ifndef RM_WEB_HTTP_H
 #define RM_WEB_HTTP_H
@@ -51,9 +54,10 @@ int http_create(struct event_base *base, const struct http_limits *limits, http_
 /* Open connections are closed. NULL ok. */
 void http_destroy(struct http *http);
 
-/* A connection of this user, whose socket is non-blocking and taken over. `browser_checks`: anybody's browser on this machine could be made to
- * connect there by a page from elsewhere, so that the Host header must name this machine's loopback. False: the user has too many, or too often;
- * it is closed. */
+/* A connection of this user, whose socket is non-blocking and taken over. `browser_checks`:
+ * anybody's browser on this machine could be made to connect there by a page from elsewhere, so
+ * that the Host header must name this machine's loopback. False: the user has too many, or too
+ * often; it is closed. */
 bool http_add(struct http *http, int fd, uid_t uid, bool browser_checks);
 /* Connections that are open. */
 unsigned http_connections(const struct http *http);

@@ -22,7 +22,8 @@ struct peer_uid {
 };
 
 struct peer_uid *peer_uid_create(void) {
-        /* The kernel answers within the call that asks; this is only so that nothing can ever hold rmd up. */
+        /* The kernel answers within the call that asks; this is only so that nothing can ever hold
+         * rmd up. */
         static const struct timeval most = { .tv_usec = 100000 };
         struct peer_uid *diag = xcalloc(1, sizeof(*diag));
 

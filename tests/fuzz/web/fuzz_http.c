@@ -1,5 +1,6 @@
-/* What any user of the machine can send to the HTTP server, in pieces of any size: it answers in HTTP or not at all, nothing but GET and HEAD gets what is
- * served, and nothing of a connection is left. */
+/* What any user of the machine can send to the HTTP server, in pieces of any size: it answers in
+ * HTTP or not at all, nothing but GET and HEAD gets what is served, and nothing of a connection is
+ * left. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* What nodes count of what happens: each thing once, by one node, with the times of the log; and what the leader adds up. */
+/* What nodes count of what happens: each thing once, by one node, with the times of the log; and
+ * what the leader adds up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +59,8 @@ static void happens(struct scene *s, unsigned seconds, const char *kind, const c
                 tally_event(s->tallies[i], s->w->state, &event);
 }
 
-/* The counter has this value on the node of that number, and is 0 on all others; `node` 0: on all. */
+/* The counter has this value on the node of that number, and is 0 on all others; `node` 0: on
+ * all. */
 static void expect(const struct scene *s, size_t counter, unsigned node, uint64_t value) {
         for (unsigned i = 0; i < NODES; i++) {
                 uint64_t got = tally_counters(s->tallies[i])->values[counter];
@@ -132,7 +134,8 @@ static void test_waiting(void **state) {
         end(&s);
 }
 
-/* A job loses two nodes in a row: that is one recovery, and its work since its checkpoint, or its start, is lost once. */
+/* A job loses two nodes in a row: that is one recovery, and its work since its checkpoint, or its
+ * start, is lost once. */
 static void test_recovery(void **state) {
         struct scene s = begin(state);
         uint64_t move, job = job_with_move(&s, &move);

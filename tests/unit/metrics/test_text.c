@@ -1,4 +1,5 @@
-/* The texts that are scraped: their form, how many series they have, and that nothing of users and jobs is in them. */
+/* The texts that are scraped: their form, how many series they have, and that nothing of users and
+ * jobs is in them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -168,7 +169,8 @@ static void plant_secrets(Rm__State *state) {
         plant(&state->cluster);
 }
 
-/* All that the texts depend on: a job that runs and moves, one that waits, a drained node, one that is lost, one with a warning. */
+/* All that the texts depend on: a job that runs and moves, one that waits, a drained node, one that
+ * is lost, one with a warning. */
 static uint64_t make_busy(struct world *w) {
         static const char *const nodes[] = { "n1", "n2" };
         static const char *const voters[] = { "n1", "n2", "n3" };

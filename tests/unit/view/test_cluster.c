@@ -1,4 +1,5 @@
-/* Nodes, moves, the status and the leader's figures as they are shown: what is in each, for whom, and how much in one page. */
+/* Nodes, moves, the status and the leader's figures as they are shown: what is in each, for whom,
+ * and how much in one page. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

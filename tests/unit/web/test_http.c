@@ -1,4 +1,5 @@
-/* The HTTP server and its hostile clients: what is answered and what is not, and what each of them may take. */
+/* The HTTP server and its hostile clients: what is answered and what is not, and what each of them
+ * may take. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,7 +73,8 @@ static void say(int fd, const char *text) {
         assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t) strlen(text));
 }
 
-/* Runs the loop until the server has closed the connection, and keeps what it has answered. False: it has not within so long. */
+/* Runs the loop until the server has closed the connection, and keeps what it has answered. False:
+ * it has not within so long. */
 static bool closed_within(struct fixture *f, int fd, uint64_t usec) {
         uint64_t end_usec = now_usec() + usec;
 
