@@ -462,7 +462,7 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
 
         rmd->start_usec = now_usec();
         rmd->events = events_create();
-        rmd->metrics = metrics_create(rmd->config->node_name, random_number());
+        rmd->metrics = metrics_create(rmd->config->node_name, random_number(), now_usec());
         r = mkdir_p(rmd->config->runtime_dir, 0755);
         if (r < 0)
                 return error_sys(err, r, "making %s", rmd->config->runtime_dir);

@@ -319,7 +319,7 @@ static void nodes_reported(struct bench *bench, unsigned turn) {
                 report.run = 1;
                 report.values = values;
                 report.n_values = COUNTERS;
-                metrics_reported(bench->metrics, node_name(name, i), &report, bench->state);
+                metrics_reported(bench->metrics, node_name(name, i), &report, 1);
         }
 }
 
@@ -374,7 +374,7 @@ int main(void) {
         bench.index = state_index_create(bench.state);
         bench.source =
                 (struct view_source) { .index = bench.index, .network = 0x0a000000, .now_real_usec = UINT64_C(1800000001000000) };
-        bench.metrics = metrics_create("node0007", 1);
+        bench.metrics = metrics_create("node0007", 1, 0);
         build(&bench);
         for (size_t i = 0; i < bench.state->n_jobs; i++)
                 capsules += bench.state->jobs[i]->n_capsules;

@@ -133,7 +133,7 @@ static void report(struct runner *runner) {
                 group->progress = progress_of(l);
         }
         message.groups = pointers;
-        metrics_report(runner->rmd->metrics, &counters);
+        metrics_report(runner->rmd->metrics, now_usec(), &counters);
         message.counters = &counters;
         message.capacity_bytes = memory_report_capacity(&node, runner->rmd->config->memory);
         send_report(runner, &message);

@@ -277,6 +277,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
         checkpoints_tick(leader->rmd, now);
         traffic_forget_ended(leader->traffic, state_of(leader));
         node_memory_forget(leader->memory, state_of(leader));
+        metrics_forget(leader->rmd->metrics, state_of(leader));
         progress_forget(leader->progress, state_of(leader));
         core_share_forget(leader->core_share, cluster_index(leader->rmd->cluster));
         if (switches_file_look(leader->switches))
@@ -332,7 +333,7 @@ void leader_on_traffic(struct leader *leader, const Rm__Traffic *report) {
 void leader_on_memory(struct leader *leader, const char *node, const Rm__NodeMemory *report) {
         if (!leader)
                 return;
-        metrics_reported(leader->rmd->metrics, node, report->counters, state_of(leader));
+        metrics_reported(leader->rmd->metrics, node, report->counters, now_usec() - leader->begin_usec);
         node_memory_add(leader->memory, state_of(leader), node, report);
         progress_add(leader->progress, cluster_index(leader->rmd->cluster), report, now_usec());
         if (leader->short_of_memory && node_memory_grown(leader->memory))
@@ -409,6 +410,7 @@ struct leader *leader_create(struct rmd *rmd) {
 
         leader->rmd = rmd;
         leader->begin_usec = now_usec();
+        metrics_lead(rmd->metrics);
         leader->scheduler = leader_side_scheduler(rmd, rmd->config->policy);
         leader->traffic = traffic_create();
         leader->progress = progress_create();

@@ -5,10 +5,12 @@
 #include "common/util.h"
 #include "daemon/metrics/metrics_internal.h"
 
-struct metrics *metrics_create(const char *node, uint64_t run) {
+struct metrics *metrics_create(const char *node, uint64_t run, uint64_t now_usec) {
         struct metrics *metrics = xcalloc(1, sizeof(*metrics));
 
+        metrics->node = xstrdup(node);
         metrics->run = run;
+        metrics->start_usec = now_usec;
         metrics->tally = tally_create(node);
         metrics->totals = totals_create();
         return metrics;
@@ -19,6 +21,7 @@ void metrics_destroy(struct metrics *metrics) {
                 return;
         tally_destroy(metrics->tally);
         totals_destroy(metrics->totals);
+        free(metrics->node);
         free(metrics);
 }
 
@@ -37,20 +40,33 @@ void metrics_policy(struct metrics *metrics, uint64_t usec, bool failed) {
                 tally_policy(metrics->tally, usec, failed);
 }
 
-void metrics_report(const struct metrics *metrics, Rm__NodeCounters *ret) {
+void metrics_report(const struct metrics *metrics, uint64_t now_usec, Rm__NodeCounters *ret) {
         if (!metrics)
                 return;
         ret->run = metrics->run;
+        ret->age_usec = now_usec - metrics->start_usec;
         ret->changes = tally_changes(metrics->tally);
         ret->values = (uint64_t *) tally_counters(metrics->tally)->values;
         ret->n_values = COUNTERS;
 }
 
-/* A node that is removed reports no more, and there may be others of its name. */
-void metrics_reported(struct metrics *metrics, const char *node, const Rm__NodeCounters *report, const Rm__State *state) {
-        if (!metrics || !report)
+/* What this node has counted until now is known here, and is not waited for. */
+void metrics_lead(struct metrics *metrics) {
+        Rm__NodeCounters own = RM__NODE_COUNTERS__INIT;
+
+        if (!metrics)
                 return;
-        totals_add(metrics->totals, node, report);
-        if (totals_nodes(metrics->totals) > state->n_nodes)
+        metrics_report(metrics, metrics->start_usec, &own);
+        totals_begin(metrics->totals);
+        totals_add(metrics->totals, metrics->node, &own, false);
+}
+
+void metrics_reported(struct metrics *metrics, const char *node, const Rm__NodeCounters *report, uint64_t led_usec) {
+        if (metrics && report)
+                totals_add(metrics->totals, node, report, report->age_usec < led_usec);
+}
+
+void metrics_forget(struct metrics *metrics, const Rm__State *state) {
+        if (metrics)
                 totals_forget(metrics->totals, state);
 }

@@ -16,9 +16,9 @@
 
 struct metrics;
 
-/* `run`: a number that no other rmd of this node has. All functions take NULL `metrics`, and do
- * nothing. */
-struct metrics *metrics_create(const char *node, uint64_t run);
+/* `run`: a number that no other rmd of this node has; `now_usec`: now_usec(), when this rmd is
+ * started. All functions take NULL `metrics`, and do nothing. */
+struct metrics *metrics_create(const char *node, uint64_t run, uint64_t now_usec);
 void metrics_destroy(struct metrics *metrics);
 
 /* ---- what is counted here ---- */
@@ -31,9 +31,14 @@ void metrics_policy(struct metrics *metrics, uint64_t usec, bool failed);
 
 /* ---- what nodes tell the leader ---- */
 /* Fills the report in, whose numbers are borrowed from `metrics`. */
-void metrics_report(const struct metrics *metrics, Rm__NodeCounters *ret);
-/* On the leader: a node reports. `report` NULL: it does not count. */
-void metrics_reported(struct metrics *metrics, const char *node, const Rm__NodeCounters *report, const Rm__State *state);
+void metrics_report(const struct metrics *metrics, uint64_t now_usec, Rm__NodeCounters *ret);
+/* This node begins to lead. */
+void metrics_lead(struct metrics *metrics);
+/* On the leader, since `led_usec`: a node reports. `report` NULL: it does not count. */
+void metrics_reported(struct metrics *metrics, const char *node, const Rm__NodeCounters *report, uint64_t led_usec);
+/* On the leader, now and then: nodes that were removed are forgotten. One that reports may not be in
+ * the state yet. */
+void metrics_forget(struct metrics *metrics, const Rm__State *state);
 
 /* ---- what is shown ---- */
 /* What this node knows of itself, beside the state. */

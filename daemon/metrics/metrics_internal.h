@@ -7,7 +7,9 @@
 #include "daemon/metrics/totals.h"
 
 struct metrics {
+        char *node;
         uint64_t run;
+        uint64_t start_usec;
         struct tally *tally;
         struct totals *totals;
 };

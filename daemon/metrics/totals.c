@@ -31,32 +31,39 @@ static void forget(struct totals *totals, struct reported *node) {
         free(node);
 }
 
-void totals_destroy(struct totals *totals) {
+void totals_begin(struct totals *totals) {
         struct reported *node, *next;
 
-        if (!totals)
-                return;
         HASH_ITER (hh, totals->nodes, node, next)
                 forget(totals, node);
+}
+
+void totals_destroy(struct totals *totals) {
+        if (!totals)
+                return;
+        totals_begin(totals);
         free(totals);
 }
 
-static struct reported *find(struct totals *totals, const char *name) {
-        struct reported *node;
+static struct reported *add_node(struct totals *totals, const char *name, uint64_t run) {
+        struct reported *node = xcalloc(1, sizeof(*node));
 
-        HASH_FIND_STR(totals->nodes, name, node);
-        if (node)
-                return node;
-        node = xcalloc(1, sizeof(*node));
         node->node = xstrdup(name);
+        node->run = run;
         HASH_ADD_KEYPTR(hh, totals->nodes, node->node, strlen(node->node), node);
         return node;
 }
 
-void totals_add(struct totals *totals, const char *node, const Rm__NodeCounters *report) {
-        struct reported *known = find(totals, node);
+void totals_add(struct totals *totals, const char *node, const Rm__NodeCounters *report, bool whole) {
         size_t n = report->n_values < COUNTERS ? report->n_values : COUNTERS;
+        struct reported *known;
+        bool counts = true;
 
+        HASH_FIND_STR(totals->nodes, node, known);
+        if (!known) {
+                known = add_node(totals, node, report->run);
+                counts = whole;
+        }
         if (known->run != report->run) {
                 memset(&known->last, 0, sizeof(known->last));
                 known->run = report->run;
@@ -66,7 +73,7 @@ void totals_add(struct totals *totals, const char *node, const Rm__NodeCounters 
                  * adds nothing. */
                 if (report->values[i] <= known->last.values[i])
                         continue;
-                totals->sum.values[i] += report->values[i] - known->last.values[i];
+                totals->sum.values[i] += counts ? report->values[i] - known->last.values[i] : 0;
                 known->last.values[i] = report->values[i];
         }
 }

@@ -1,11 +1,14 @@
 /*
- * The totals are the counters of all nodes, added up from what they report. A node that begins
- * again with its counters at 0 takes nothing away from the sum, and what a node reports twice is
- * counted once: so the sum never runs back while this rmd lives, also when it leads, follows and
- * leads again. Pure.
+ * The totals are what the nodes have counted while this one led, added up from what they report.
+ * What a node counted before is not in them: the leader of that time has it, and Prometheus, which
+ * adds up what the figures of all leaders have grown by, would have it twice. A node that begins
+ * again with its counters at 0 takes nothing away, and what a node reports twice is counted once,
+ * so that the sum never runs back while this rmd lives. Pure.
  */
 #ifndef RM_METRICS_TOTALS_H
 #define RM_METRICS_TOTALS_H
+
+#include <stdbool.h>
 
 #include "daemon/state/state.h"
 #include "daemon/metrics/counters.h"
@@ -16,9 +19,12 @@ struct totals;
 struct totals *totals_create(void);
 void totals_destroy(struct totals *totals); /* NULL ok */
 
-/* What one node reports. Numbers that this version does not know are dropped; those that the node
+/* This node begins to lead: what nodes have counted until now counts no more. */
+void totals_begin(struct totals *totals);
+/* What one node reports; `whole`: its rmd is younger than the leadership, so that all of it counts.
+ * Numbers that this version does not know are dropped; those that the node
  * does not know stay as they are. */
-void totals_add(struct totals *totals, const char *node, const Rm__NodeCounters *report);
+void totals_add(struct totals *totals, const char *node, const Rm__NodeCounters *report, bool whole);
 /* Forgets what nodes reported that are not in the cluster any more; the sum stays. */
 void totals_forget(struct totals *totals, const Rm__State *state);
 

@@ -229,7 +229,7 @@ static void test_learns(void **state) {
 
 /* ---- what the leader adds up ---- */
 
-static void report(struct totals *totals, const char *node, uint64_t run, uint64_t moves, uint64_t bytes) {
+static void report_as(struct totals *totals, const char *node, uint64_t run, uint64_t moves, uint64_t bytes, bool whole) {
         uint64_t values[COUNTERS] = { 0 };
         Rm__NodeCounters in = RM__NODE_COUNTERS__INIT;
 
@@ -238,7 +238,11 @@ static void report(struct totals *totals, const char *node, uint64_t run, uint64
         in.run = run;
         in.values = values;
         in.n_values = COUNTERS;
-        totals_add(totals, node, &in);
+        totals_add(totals, node, &in, whole);
+}
+
+static void report(struct totals *totals, const char *node, uint64_t run, uint64_t moves, uint64_t bytes) {
+        report_as(totals, node, run, moves, bytes, true);
 }
 
 static void expect_total(const struct totals *totals, uint64_t moves, uint64_t bytes) {
@@ -265,6 +269,26 @@ static void test_totals(void **state) {
         totals_destroy(totals);
 }
 
+/* What was counted before, another leader has. */
+static void test_totals_since_it_leads(void **state) {
+        struct totals *totals = totals_create();
+
+        report_as(totals, "n1", 1, 30, 3000, false); /* older than the leadership */
+        report_as(totals, "n2", 9, 2, 200, true);
+        expect_total(totals, 2, 200);
+        report_as(totals, "n1", 1, 31, 3100, false);
+        expect_total(totals, 3, 300);
+        report_as(totals, "n1", 2, 1, 10, false); /* it begins again while this one leads */
+        expect_total(totals, 4, 310);
+        totals_begin(totals); /* another one led meanwhile, and has the five of n1 */
+        report_as(totals, "n1", 2, 6, 510, false);
+        expect_total(totals, 4, 310);
+        report_as(totals, "n1", 2, 7, 610, false);
+        report_as(totals, "n2", 9, 2, 200, false);
+        expect_total(totals, 5, 410);
+        totals_destroy(totals);
+}
+
 static void test_totals_of_other_versions(void **state) {
         uint64_t values[COUNTERS + 5] = { 0 };
         Rm__NodeCounters in = RM__NODE_COUNTERS__INIT;
@@ -275,15 +299,15 @@ static void test_totals_of_other_versions(void **state) {
         in.values = values;
         in.n_values = COUNTER_MOVES_DONE + 1; /* an older one, which knows fewer */
         values[COUNTER_MOVES_DONE] = 5;
-        totals_add(totals, "n1", &in);
+        totals_add(totals, "n1", &in, false);
         expect_total(totals, 5, 300);
         in.n_values = COUNTERS + 5; /* a newer one */
         values[COUNTER_MOVE_BYTES] = 310;
         values[COUNTERS] = 1000;
-        totals_add(totals, "n1", &in);
+        totals_add(totals, "n1", &in, false);
         expect_total(totals, 5, 310);
         in.n_values = 0;
-        totals_add(totals, "n1", &in);
+        totals_add(totals, "n1", &in, false);
         expect_total(totals, 5, 310);
         totals_destroy(totals);
 }
@@ -311,6 +335,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_checkpoints, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_learns, set_up, world_tear_down),
                 cmocka_unit_test(test_totals),
+                cmocka_unit_test(test_totals_since_it_leads),
                 cmocka_unit_test(test_totals_of_other_versions),
                 cmocka_unit_test_setup_teardown(test_totals_forget, set_up, world_tear_down),
         };

@@ -188,7 +188,7 @@ static uint64_t make_busy(struct world *w) {
 
 static void test_no_secrets(void **state) {
         struct world *w = *state;
-        struct metrics *metrics = metrics_create("n1", 1);
+        struct metrics *metrics = metrics_create("n1", 1, 0);
         cleanup_free char *node = NULL, *cluster = NULL, *shown = NULL;
 
         (void) make_busy(w);
@@ -207,7 +207,7 @@ static void test_no_secrets(void **state) {
 /* However many there are of what is counted. */
 static void test_few_series(void **state) {
         struct world *w = *state;
-        struct metrics *metrics = metrics_create("n1", 1);
+        struct metrics *metrics = metrics_create("n1", 1, 0);
         cleanup_free char *node = NULL, *cluster = NULL;
         char name[16];
 
@@ -227,7 +227,7 @@ static void test_few_series(void **state) {
 
 static void test_figures(void **state) {
         struct world *w = *state;
-        struct metrics *metrics = metrics_create("n1", 1);
+        struct metrics *metrics = metrics_create("n1", 1, 0);
         cleanup_free char *node = NULL, *cluster = NULL;
         uint64_t job = make_busy(w);
 
@@ -256,7 +256,7 @@ static void test_figures(void **state) {
 /* From what a node counts to what the leader shows. */
 static void test_from_node_to_leader(void **state) {
         struct world *w = *state;
-        struct metrics *node = metrics_create("n3", 7), *leader = metrics_create("n1", 8);
+        struct metrics *node = metrics_create("n3", 7, 1000), *leader = metrics_create("n1", 8, 0);
         Rm__NodeCounters report = RM__NODE_COUNTERS__INIT;
         Rm__Event event = RM__EVENT__INIT, *events[] = { &event };
         struct state_result result = { .events = events, .n_events = 1 };
@@ -270,13 +270,18 @@ static void test_from_node_to_leader(void **state) {
         assert_int_equal(move_done(w, event.move, 1000, 70000), 0);
         metrics_applied(node, w->state, &result);
         metrics_applied(leader, w->state, &result);
+        metrics_policy(leader, 5000, true); /* another leader's rounds */
+        metrics_lead(leader);
         metrics_policy(leader, 5000, true);
-        metrics_report(node, &report);
+        metrics_report(node, 1500, &report);
         assert_int_equal(report.run, 7);
-        metrics_reported(leader, "n3", &report, w->state);
-        metrics_report(leader, &report);
-        metrics_reported(leader, "n1", &report, w->state);
-        metrics_reported(leader, "n2", NULL, w->state); /* it does not count */
+        assert_int_equal(report.age_usec, 500);
+        metrics_reported(leader, "n3", &report, 501);
+        metrics_reported(leader, "n3", &report, 1); /* it has that of the time before, too */
+        metrics_report(leader, 10, &report);
+        metrics_reported(leader, "n1", &report, 1);
+        metrics_reported(leader, "n2", NULL, 1); /* it does not count */
+        metrics_forget(leader, w->state);
         text = cluster_text(leader, w);
         expect_line(text, "rmd_move_freeze_seconds_count 1");
         expect_line(text, "rmd_move_freeze_seconds_sum 0.07");
@@ -284,7 +289,9 @@ static void test_from_node_to_leader(void **state) {
         metrics_destroy(node);
         metrics_destroy(leader);
         metrics_applied(NULL, w->state, &result);
-        metrics_report(NULL, &report);
+        metrics_report(NULL, 0, &report);
+        metrics_lead(NULL);
+        metrics_forget(NULL, w->state);
         metrics_destroy(NULL);
 }
 
