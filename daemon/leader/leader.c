@@ -74,7 +74,8 @@ static void settle_later(struct leader *leader, uint64_t usec) {
 static void on_round(void *context, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
         struct leader *leader = context;
 
-        metrics_policy(leader->rmd->metrics, now_usec() - leader->round_usec, warnings && *warnings);
+        if (snapshot->n_jobs > 0) /* else no policy was asked */
+                metrics_policy(leader->rmd->metrics, now_usec() - leader->round_usec, warnings && *warnings);
         leader->short_of_memory = result->short_of_memory;
         leader->skipped |= enact_round(leader->rmd, snapshot, result, warnings ? warnings : "");
         leader->skipped |= resizes_decide(leader->rmd, leader->progress, snapshot, result);
