@@ -468,8 +468,7 @@ unsigned runner_give_prrte(const struct resident *resident) {
         int r = runner_copy_program(resident, "rm-prrte.so", LAUNCH_PRRTE);
 
         if (r < 0)
-                log_warn("job %" PRIu64 ": cannot copy rm-prrte into %s: %s", resident->job, capsule_id(resident->capsule),
-                         strerror(-r));
+                log_warn("job %" PRIu64 ": cannot copy rm-prrte into %s: %s", resident->job, capsule_id(resident->capsule), strerror(-r));
         return r < 0 ? 0 : LAUNCH_WITH_PRRTE;
 }
 

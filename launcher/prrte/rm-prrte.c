@@ -75,10 +75,10 @@ __attribute__((constructor)) static void begin(void) {
                 prrte_clean_environment(environ, PRRTE_PRELOAD);
 }
 
-int setpgid(pid_t pid, pid_t group) {
-        long r = syscall(SYS_setpgid, pid, group);
+int setpgid(pid_t pid, pid_t pgid) {
+        long r = syscall(SYS_setpgid, pid, pgid);
 
-        if (r < 0 && errno == EACCES && syscall(SYS_getpgid, pid) == (group ? group : pid))
+        if (r < 0 && errno == EACCES && syscall(SYS_getpgid, pid) == (pgid ? pgid : pid))
                 r = 0;
         return (int) r;
 }
