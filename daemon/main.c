@@ -200,6 +200,12 @@ static void on_message(void *userdata, const char *node, const Rm__PeerMessage *
         case RM__PEER_MESSAGE__BODY_RANKS_ENDED:
                 runner_ranks_ended(rmd->runner, message->ranks_ended);
                 break;
+        case RM__PEER_MESSAGE__BODY_ENDS_GET:
+                runner_ends_get(rmd->runner, message->ends_get);
+                break;
+        case RM__PEER_MESSAGE__BODY_ENDS:
+                runner_ends(rmd->runner, message->ends);
+                break;
         case RM__PEER_MESSAGE__BODY_TRAFFIC:
                 leader_on_traffic(rmd->leader, message->traffic);
                 break;

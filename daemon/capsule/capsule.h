@@ -216,6 +216,15 @@ struct capsule_ranks_said {
         size_t n_lost;
 };
 
+/* How the ranks of a group have ended by themselves, as its MPI daemon says, which is the user's. Times are real; 0: none has. */
+struct capsule_rank_ends {
+        int signal; /* of the first that one has killed */
+        uint64_t signal_usec;
+        int exit_code; /* of the first that has returned another than 0 */
+        uint64_t exit_usec;
+        bool all_well; /* there are some, and all have ended with 0 */
+};
+
 struct capsule_status {
         enum capsule_phase phase;
         bool cut; /* nothing gets in or out */
@@ -228,6 +237,7 @@ struct capsule_status {
         pid_t payload_pid; /* inside the capsule; 0: none */
         int wait_status; /* when EXITED */
         uint64_t end_real_usec; /* when it ended; 0: not known */
+        struct capsule_rank_ends rank_ends; /* then */
         int op_error; /* outcome of the last dump or restore: 0 or -errno */
         char op_text[512]; /* and its text */
         /* Restored without all of its memory, which PID 1 gives to it while it runs: it cannot be dumped before it has all. */
@@ -266,6 +276,10 @@ int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn
 /* The ranks in it get the signal. Done when all of them have ended, or `wait_usec` after the first such request; what has ended mpirun hears of only
  * when it ends the job itself. The capsule cannot be frozen any more: -EBUSY if it is already. In the head, which has no ranks, that is all. */
 int capsule_end_ranks(struct capsule *capsule, int signo, uint64_t wait_usec, capsule_done_fn done, void *arg);
+
+/* How its ranks have ended until now. `ends` is valid during the call, and NULL if there is an error. */
+typedef void (*capsule_rank_ends_fn)(struct capsule *capsule, int error, const struct capsule_rank_ends *ends, void *arg);
+int capsule_get_rank_ends(struct capsule *capsule, capsule_rank_ends_fn done, void *arg);
 
 /* Stops all processes (cgroup freezer). Done when they stand still; -ETIMEDOUT (and thawed again) after 5 s. */
 int capsule_freeze(struct capsule *capsule, capsule_done_fn done, void *arg);

@@ -85,6 +85,17 @@ static bool take_filling(struct capsule_status *status, const Capsule__Status *s
         return told;
 }
 
+static void take_rank_ends(const Capsule__RankEnds *from, struct capsule_rank_ends *ret) {
+        *ret = (struct capsule_rank_ends) { 0 };
+        if (!from || from->signal < 0 || from->signal > 127 || from->exit_code < 0 || from->exit_code > 255)
+                return;
+        ret->signal = from->signal;
+        ret->signal_usec = from->signal_usec;
+        ret->exit_code = from->exit_code;
+        ret->exit_usec = from->exit_usec;
+        ret->all_well = from->all_well;
+}
+
 static void take_status(struct capsule *capsule, const Capsule__Status *s) {
         struct capsule_status *status = &capsule->status;
         bool was_ready = capsule->ready;
@@ -95,6 +106,7 @@ static void take_status(struct capsule *capsule, const Capsule__Status *s) {
         status->cut = s->cut;
         status->fenced = s->fenced;
         status->ending = s->ending;
+        take_rank_ends(s->rank_ends, &status->rank_ends);
         status->stdin_closed = s->stdin_closed;
         status->stdin_offset = s->stdin_offset;
         for (size_t i = 0; i < 2 && s->n_output_begin == 2 && s->n_output_end == 2; i++) {
@@ -124,6 +136,13 @@ static void answer_carry(struct capsule *capsule, const struct answer *answer, c
         answer->carry(capsule, 0, "", carry, size, answer->arg);
 }
 
+static void answer_rank_ends(struct capsule *capsule, const struct answer *answer, const Capsule__Reply *reply) {
+        struct capsule_rank_ends ends;
+
+        take_rank_ends(reply->rank_ends, &ends);
+        answer->rank_ends(capsule, 0, &ends, answer->arg);
+}
+
 static void answer_flows(struct capsule *capsule, const struct answer *answer, const Capsule__Reply *reply) {
         cleanup_free struct capsule_flow *flows = xcalloc(reply->n_flows + 1, sizeof(*flows));
 
@@ -145,6 +164,8 @@ static void take_reply(struct capsule *capsule, const Capsule__Reply *reply) {
                 p->answer.done(capsule, reply->error, reply->text, p->answer.arg);
         else if (p->answer.carry && reply->carry)
                 answer_carry(capsule, &p->answer, reply->carry);
+        else if (p->answer.rank_ends && reply->error == 0)
+                answer_rank_ends(capsule, &p->answer, reply);
         else if (p->answer.flows && reply->error == 0)
                 answer_flows(capsule, &p->answer, reply);
         else

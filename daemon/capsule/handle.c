@@ -54,6 +54,8 @@ void capsule_answer_error(struct capsule *capsule, const struct answer *answer, 
                 answer->carry(capsule, error, text, NULL, 0, answer->arg);
         else if (answer->flows)
                 answer->flows(capsule, error, text, NULL, 0, answer->arg);
+        else if (answer->rank_ends)
+                answer->rank_ends(capsule, error, NULL, answer->arg);
 }
 
 void capsule_fail_pendings(struct capsule *capsule, int error, const char *text) {

@@ -32,6 +32,7 @@ struct answer {
         capsule_done_fn done;
         capsule_carry_fn carry;
         capsule_flows_fn flows;
+        capsule_rank_ends_fn rank_ends;
         void *arg;
 };
 

@@ -200,6 +200,10 @@ int capsule_get_flows(struct capsule *capsule, capsule_flows_fn done, void *arg)
         return submit_plain_for(capsule, CAPSULE__REQUEST__OP_GET_FLOWS, (struct answer) { .flows = done, .arg = arg });
 }
 
+int capsule_get_rank_ends(struct capsule *capsule, capsule_rank_ends_fn done, void *arg) {
+        return submit_plain_for(capsule, CAPSULE__REQUEST__OP_GET_RANK_ENDS, (struct answer) { .rank_ends = done, .arg = arg });
+}
+
 int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg) {
         Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__RestorePrepare prepare = CAPSULE__RESTORE_PREPARE__INIT;

@@ -223,7 +223,8 @@ static int give_ft(const struct resident *group, const Rm__JobSpec *spec, struct
 
 /* Of enum LAUNCH_WITH_*, what is in the group. */
 static unsigned preloads(const struct resident *group, const Rm__JobSpec *spec) {
-        return (give_yield(group, spec) ? LAUNCH_WITH_YIELD : 0) | (launch_goes_on(spec) ? LAUNCH_WITH_FT : 0);
+        return (give_yield(group, spec) ? LAUNCH_WITH_YIELD : 0) | (launch_goes_on(spec) ? LAUNCH_WITH_FT : 0) |
+               runner_give_prrte(group);
 }
 
 /* False: not yet, what it is launched with is on its way; the request is sent again. */

@@ -77,7 +77,7 @@ char *launch_hostfile(const Rm__Job *job);
 #define LAUNCH_AGENT "/run/rmd-agent"
 /* And a copy of rm-yield in each group, for the same reason. */
 #define LAUNCH_YIELD "/run/rmd-yield.so"
-/* And of rm-prrte in the head; it knows this path too (launcher/prrte). */
+/* And of rm-prrte in the head and in each group; it knows this path too (launcher/prrte). */
 #define LAUNCH_PRRTE "/run/rmd-prrte.so"
 /* And of librmrt-ft in each group. */
 #define LAUNCH_FT "/run/rmd-ft.so"

@@ -72,6 +72,7 @@ static void remove_resident(struct runner *runner, struct resident *resident) {
         free(resident->waiting_line);
         free(resident->cores);
         free(resident->ranks_ended);
+        free(resident->ends);
         free(resident);
 }
 
@@ -468,7 +469,8 @@ unsigned runner_give_prrte(const struct resident *resident) {
         int r = runner_copy_program(resident, "rm-prrte.so", LAUNCH_PRRTE);
 
         if (r < 0)
-                log_warn("job %" PRIu64 ": cannot copy rm-prrte into %s: %s", resident->job, capsule_id(resident->capsule), strerror(-r));
+                log_warn("job %" PRIu64 ": cannot copy rm-prrte into %s: %s", resident->job, capsule_id(resident->capsule),
+                         strerror(-r));
         return r < 0 ? 0 : LAUNCH_WITH_PRRTE;
 }
 
@@ -545,7 +547,8 @@ void runner_signal(struct runner *runner, struct resident *resident, uint32_t si
 }
 
 static void reconcile_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
-        cleanup_free char *reason = NULL;
+        cleanup_free char *reason = NULL, *killed = NULL;
+        int exit_code;
 
         if (head->lost && job->restored_from && job->state == RM__JOB_STATE__JOB_STARTING && job_may_restart(job)) {
                 restart_or_end(runner, head, job, true, head->lost_text ? head->lost_text : "its capsule died");
@@ -557,8 +560,12 @@ static void reconcile_head(struct runner *runner, struct resident *head, const R
                    (!job->restored_from || all_ready(job))) {
                 report_running(runner, head); /* also when it has ended since */
         } else if (head->exited) {
+                if (!rank_ends_known(runner, head, job))
+                        return;
+                exit_code = ending_exit_code(head, job);
+                killed = rank_ends_take(head, job, &exit_code);
                 reason = ends_why_killed(runner, head);
-                runner_report_exit(runner, head, ending_exit_code(head, job), reason, RM__JOB_STATE__JOB_PENDING);
+                runner_report_exit(runner, head, exit_code, reason ? reason : killed, RM__JOB_STATE__JOB_PENDING);
         } else if (ending_wanted(head, job)) {
                 ending_reconcile(runner, head, job);
         } else if (rank_loss_is_total(runner, head, job)) {

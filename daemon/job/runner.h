@@ -14,6 +14,12 @@
 #include "daemon/state/state.h"
 #include "proto/peer.pb-c.h"
 
+/* What a group has answered: rank_ends.c. */
+struct group_ends {
+        bool told;
+        struct capsule_rank_ends ends;
+};
+
 /* One capsule on this node; one copy, when a move is under way. Belongs to the runner. */
 struct resident {
         uint64_t job;
@@ -72,6 +78,9 @@ struct resident {
         /* ending.c: of the head, since when its ranks are to end; 0: they are not. By group: they have, or had the time for it. */
         uint64_t ending_usec;
         bool *ranks_ended;
+        /* rank_ends.c: of the head, since when its groups are asked how their ranks have ended; 0: they are not. By group. */
+        uint64_t ends_usec;
+        struct group_ends *ends;
         struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
         struct resident *next;
 };
@@ -119,9 +128,11 @@ void runner_drop(struct runner *runner, struct resident *resident, bool spool);
 void runner_agent_run(struct runner *runner, const Rm__AgentRun *run);
 void runner_agent_done(struct runner *runner, const char *node, const Rm__AgentDone *done);
 void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill);
-/* A head's node and that of a group, about the end of its ranks. */
+/* A head's node and that of a group, about the end of its ranks: that they are to end; how they have ended. */
 void runner_ranks_end(struct runner *runner, const Rm__RanksEnd *order);
 void runner_ranks_ended(struct runner *runner, const Rm__RanksEnded *answer);
+void runner_ends_get(struct runner *runner, const Rm__EndsGet *get);
+void runner_ends(struct runner *runner, const Rm__Ends *ends);
 /* Keep the connections to groups whose daemons heads here wait for: if their rmd is started again, they are to be asked again. */
 void runner_keep_peers(struct runner *runner);
 void runner_peer_connected(struct runner *runner, const char *node);

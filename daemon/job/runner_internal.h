@@ -102,6 +102,14 @@ void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Jo
 /* The same for all whose heads run here, also without a leader. */
 void ending_go_on(struct runner *runner);
 
+/*
+ * rank_ends.c: how the ranks of a job whose mpirun has failed have ended.
+ */
+/* Of a head that has exited: false while groups are still asked. */
+bool rank_ends_known(struct runner *runner, struct resident *head, const Rm__Job *job);
+/* Then: puts the code of what ended the job in the place of mpirun's, if it is another. Returns why the job has failed, malloc'ed; NULL: as mpirun says. */
+char *rank_ends_take(const struct resident *head, const Rm__Job *job, int *ret_exit_code);
+
 /* Sends the payload a signal that is to end it, again until it has taken it; SIGKILL only once. */
 void runner_signal(struct runner *runner, struct resident *resident, uint32_t signo);
 

@@ -34,6 +34,8 @@
                 Rm__AgentKill: RM__PEER_MESSAGE__BODY_AGENT_KILL,                                                                  \
                 Rm__RanksEnd: RM__PEER_MESSAGE__BODY_RANKS_END,                                                                    \
                 Rm__RanksEnded: RM__PEER_MESSAGE__BODY_RANKS_ENDED,                                                                \
+                Rm__EndsGet: RM__PEER_MESSAGE__BODY_ENDS_GET,                                                                      \
+                Rm__Ends: RM__PEER_MESSAGE__BODY_ENDS,                                                                             \
                 Rm__MovePrepare: RM__PEER_MESSAGE__BODY_MOVE_PREPARE,                                                              \
                 Rm__MovePrepared: RM__PEER_MESSAGE__BODY_MOVE_PREPARED,                                                            \
                 Rm__MoveImageSent: RM__PEER_MESSAGE__BODY_MOVE_IMAGE_SENT,                                                         \

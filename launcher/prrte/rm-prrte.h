@@ -1,4 +1,4 @@
-/* The library that rmd preloads into mpirun: where it is, and what of it the unit test calls. */
+/* The library that rmd preloads into mpirun and its daemons: where it is, and what of it the unit test calls. */
 #ifndef RM_LAUNCHER_PRRTE_RM_PRRTE_H
 #define RM_LAUNCHER_PRRTE_RM_PRRTE_H
 
@@ -7,5 +7,8 @@
 
 /* Takes `self` out of LD_PRELOAD, in place, and that out of `env` if nothing is left of it. */
 void prrte_clean_environment(char **env, const char *self);
+
+/* This process is a daemon, and writes to that file; NULL: it is none. */
+void prrte_set_daemon(const char *ends_path);
 
 #endif

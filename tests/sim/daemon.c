@@ -109,6 +109,10 @@ void daemon_on_message(struct daemon *d, const char *node, const Rm__PeerMessage
                 runner_ranks_end(rmd->runner, message->ranks_end);
         else if (message->body_case == RM__PEER_MESSAGE__BODY_RANKS_ENDED)
                 runner_ranks_ended(rmd->runner, message->ranks_ended);
+        else if (message->body_case == RM__PEER_MESSAGE__BODY_ENDS_GET)
+                runner_ends_get(rmd->runner, message->ends_get);
+        else if (message->body_case == RM__PEER_MESSAGE__BODY_ENDS)
+                runner_ends(rmd->runner, message->ends);
 }
 
 void daemon_on_peer(struct daemon *d, const char *node, bool connected) {

@@ -517,3 +517,7 @@ int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset) {
 int capsule_get_flows(struct capsule *capsule, capsule_flows_fn done, void *arg) {
         return -ENOTCONN;
 }
+
+int capsule_get_rank_ends(struct capsule *capsule, capsule_rank_ends_fn done, void *arg) {
+        return -ENOTCONN;
+}

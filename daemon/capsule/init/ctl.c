@@ -127,6 +127,13 @@ void ctl_reply_carry(struct ctl *ctl, struct ticket ticket, Capsule__Carry *carr
         send_reply(ctl, ticket, &reply);
 }
 
+void ctl_reply_rank_ends(struct ctl *ctl, struct ticket ticket, Capsule__RankEnds *ends) {
+        Capsule__Reply reply = CAPSULE__REPLY__INIT;
+
+        reply.rank_ends = ends;
+        send_reply(ctl, ticket, &reply);
+}
+
 void ctl_reply_flows(struct ctl *ctl, struct ticket ticket, const struct capsule_flow *flows, size_t n) {
         cleanup_free Capsule__Flow *messages = xcalloc(n + 1, sizeof(*messages));
         cleanup_free Capsule__Flow **pointers = xcalloc(n + 1, sizeof(*pointers));

@@ -24,6 +24,7 @@ void ctl_send(struct ctl *ctl, const Capsule__Event *event);
 void ctl_reply(struct ctl *ctl, struct ticket ticket, int error, const char *text);
 void ctl_reply_carry(struct ctl *ctl, struct ticket ticket, Capsule__Carry *carry);
 void ctl_reply_flows(struct ctl *ctl, struct ticket ticket, const struct capsule_flow *flows, size_t n);
+void ctl_reply_rank_ends(struct ctl *ctl, struct ticket ticket, Capsule__RankEnds *ends);
 /* Bytes waiting to be sent; 0 when nobody is there. */
 size_t ctl_backlog(const struct ctl *ctl);
 

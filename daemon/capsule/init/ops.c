@@ -33,6 +33,7 @@
 #include "daemon/capsule/init/park.h"
 #include "daemon/capsule/init/payload.h"
 #include "daemon/capsule/init/ptys.h"
+#include "daemon/capsule/init/rank_ends.h"
 #include "daemon/capsule/init/rank_watch.h"
 #include "daemon/capsule/init/rehearsal.h"
 #include "daemon/capsule/init/rollback.h"
@@ -92,6 +93,7 @@ void ops_tell(struct ops *ops) {
         struct init *init = ops->init;
         Capsule__Event event = CAPSULE__EVENT__INIT;
         Capsule__Status status = CAPSULE__STATUS__INIT;
+        Capsule__RankEnds ends;
         uint64_t begin[2];
         uint64_t end[2];
         bool closed;
@@ -115,6 +117,10 @@ void ops_tell(struct ops *ops) {
         fill_waits(init->fill, &status.later_faults, &status.later_p99_usec);
         status.broken = fill_is_broken(init->fill);
         status.ending = (uint32_t) ending_signal(init->ending);
+        if (init->phase == CAPSULE__PHASE__PHASE_EXITED) {
+                rank_ends_read(RANK_END_PATH, &ends);
+                status.rank_ends = &ends;
+        }
         event.event_case = CAPSULE__EVENT__EVENT_STATUS;
         event.status = &status;
         ctl_send(init->ctl, &event);
@@ -632,6 +638,16 @@ static int op_get_flows(struct ops *ops, const Capsule__Request *request, struct
         return STARTED;
 }
 
+static int op_get_rank_ends(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        Capsule__RankEnds ends;
+
+        (void) request;
+        (void) error;
+        rank_ends_read(RANK_END_PATH, &ends);
+        ctl_reply_rank_ends(ops->init->ctl, ticket, &ends);
+        return STARTED;
+}
+
 static int op_resize_order(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         (void) ticket;
         (void) error;
@@ -688,6 +704,7 @@ static const struct {
         [CAPSULE__REQUEST__OP_OUTPUT_ACK] = { op_output_ack, ALWAYS, true },
         [CAPSULE__REQUEST__OP_AGENT_REPLY] = { op_agent_reply, IN(RUNNING), true },
         [CAPSULE__REQUEST__OP_GET_FLOWS] = { op_get_flows, IN(RUNNING), true },
+        [CAPSULE__REQUEST__OP_GET_RANK_ENDS] = { op_get_rank_ends, ALWAYS, true },
         [CAPSULE__REQUEST__OP_ANNOUNCE] = { op_announce, IN(RUNNING) | IN(FROZEN), false },
         [CAPSULE__REQUEST__OP_LEASE] = { op_lease, ALWAYS, true },
         [CAPSULE__REQUEST__OP_RESIZE_ORDER] = { op_resize_order, ALWAYS, true },

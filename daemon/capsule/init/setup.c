@@ -24,6 +24,7 @@
 #include "daemon/capsule/init/quota.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/tcp_metrics.h"
+#include "daemon/capsule/rank_end.h"
 
 enum { SPEC_MAX_BYTES = 4 * 1024 * 1024, KDAT_MAX_BYTES = 1024 * 1024 };
 
@@ -173,6 +174,13 @@ static int make_dir(const char *path, mode_t mode, uid_t uid, gid_t gid, struct 
         return 0;
 }
 
+/* The daemon writes to it as the job's owner; its directory is root's, so that it stays the file that it is. */
+static int make_rank_ends(const Capsule__Spec *spec, struct rm_error *error) {
+        cleanup_close int fd = open(RANK_END_PATH, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+        return fd < 0 || fchown(fd, spec->uid, spec->gid) < 0 ? error_sys(error, -errno, "cannot make " RANK_END_PATH) : 0;
+}
+
 static int fill_run(const struct init *init, const char *kdat, size_t kdat_size, struct rm_error *error) {
         const Capsule__Spec *spec = init->spec;
         cleanup_free char *runtime = xasprintf("/run/user/%u", spec->uid);
@@ -180,6 +188,8 @@ static int fill_run(const struct init *init, const char *kdat, size_t kdat_size,
 
         if (r == 0)
                 r = make_dir(AGENT_DIR, 0700, spec->uid, spec->gid, error);
+        if (r == 0)
+                r = make_rank_ends(spec, error);
         if (r == 0)
                 r = make_dir("/run/lock", 01777, 0, 0, error);
         if (r == 0)

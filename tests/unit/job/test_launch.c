@@ -356,7 +356,8 @@ static void test_preload_of_mpirun(void **state) {
         assert_string_equal(env_value(&command, "ASAN_OPTIONS"), "x=1");
         launch_command_finish(&command);
         launch_group_command(&command, &j.job, j.job.spec, "exec prted", LAUNCH_WITH_PRRTE | LAUNCH_WITH_YIELD | LAUNCH_WITH_FT);
-        assert_string_equal(env_value(&command, "LD_PRELOAD"), "/home/alice/a.so:/run/rmd-ft.so:/run/rmd-yield.so:/run/rmd-prrte.so");
+        assert_string_equal(env_value(&command, "LD_PRELOAD"),
+                            "/home/alice/a.so:/run/rmd-ft.so:/run/rmd-yield.so:/run/rmd-prrte.so");
         launch_command_finish(&command);
 }
 
