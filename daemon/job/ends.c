@@ -26,9 +26,20 @@ enum end {
         END_LOST,    /* with its capsule */
 };
 
+/* PRRTE's daemon may crash when it is through, as in jobs with MPI_Comm_spawn(): no rank has lost anything by that. */
+static bool ranks_ended_well(const struct resident *group) {
+        struct capsule_status status = { 0 };
+
+        if (group->capsule)
+                capsule_get_status(group->capsule, &status);
+        return status.rank_ends.all_well;
+}
+
 static enum end end_of(const struct resident *group) {
         if (group->lost)
                 return END_LOST;
+        if (group->exited && ranks_ended_well(group))
+                return END_WELL;
         if (group->exited && WIFSIGNALED(group->wait_status))
                 return END_KILLED;
         if (group->exited)

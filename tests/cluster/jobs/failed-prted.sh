@@ -1,6 +1,7 @@
 #!/bin/bash
 # The MPI daemon of a group ends before it has connected to mpirun, which cannot notice that by itself: rm-agent has to tell it. So it does when the group,
 # or its head, has moved meanwhile, or rmd was started again: the job fails at once, with the daemon's exit code and the same words as without a move.
+# One that crashes when all its ranks have ended well takes nothing from the job.
 # limit: 240
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 
@@ -82,3 +83,22 @@ must "rmd on $node does not come back" back "$node"
 elsewhere forgotten 1
 fail_now forgotten
 failed forgotten
+
+# PRRTE's own does so now and then, in a job whose ranks have started others.
+bed_do exec n1 -- sh -c 'cat >/home/alice/crashes && chmod 755 /home/alice/crashes && printf "n1:1\nn2:1\n" >/home/alice/two' <<'END'
+#!/bin/sh
+prted "$@"
+kill -SEGV $$
+END
+settings=(PRTE_MCA_prte_launch_agent=/home/alice/crashes)
+run late n1 --group-size 1 -n 2 "$programs/exitcodes" ok
+see "daemons that crash when all is over: exit code $rc, $(q job late state) $(q job late reason)"
+same "the state of a job whose daemons crash when all is over" "$(q job late state) $rc" "COMPLETED 0"
+run late-failure n1 --group-size 1 -n 2 "$programs/exitcodes" exit 1 7
+same "the state of one that has failed" "$(q job late-failure state) $rc" "FAILED 7"
+settings=()
+for i in $(seq "$(thorough 20 3)"); do
+    run "spawns-$i" n1 --availability /home/alice/two --group-size 1 -n 2 "$programs/spawns" 2 100
+    see "MPI_Comm_spawn() by ranks on two nodes: exit code $rc: $(<"$work/spawns-$i.out")"
+    ended_well "spawns-$i" 'spawns: 4 ranks, 100 rounds'
+done
