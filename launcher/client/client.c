@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/door.h"
 #include "common/frame.h"
 #include "common/util.h"
 #include "launcher/client/wire.h"
@@ -37,11 +39,24 @@ const char *client_socket_path(void) {
         return geteuid() == 0 && access(CLIENT_ROOT_SOCKET_PATH, W_OK) == 0 ? CLIENT_ROOT_SOCKET_PATH : CLIENT_SOCKET_PATH;
 }
 
+/* In a capsule there is no rmd, and nobody who could start one. */
+static bool is_in_job(void) {
+        return access(DOOR_PATH, F_OK) == 0;
+}
+
 static int connect_error(int code, const char *path, struct rm_error *err) {
+        const char *job = getenv("RM_JOB_ID");
+
         switch (code) {
         case -ENOENT:
         case -ECONNREFUSED:
         case -ENOTDIR:
+                if (is_in_job())
+                        return error_set(err, CLIENT_NO_DAEMON,
+                                         "job %s runs here, and a job's programs do not reach rmd: call it from outside of the "
+                                         "job, or start "
+                                         "further ranks by MPI_Comm_spawn()",
+                                         job ? job : "of rmd");
                 return error_set(err, CLIENT_NO_DAEMON, "rmd is not running on this node (%s): start it with 'systemctl start rmd'",
                                  path);
         default:

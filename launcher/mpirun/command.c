@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/util.h"
 #include "launcher/client/words.h"
@@ -90,6 +91,28 @@ static int take_unknown(struct parser *p, const char *name) {
         return 0;
 }
 
+/* How a word of mpirun begins, which may be cut: "di" of "directory". */
+static bool is_cut_of(const char *word, size_t size, const char *whole) {
+        return size > 0 && size <= strlen(whole) && strncasecmp(word, whole, size) == 0;
+}
+
+/* Does mpirun write the output into files? `value`: of the option, such as "tag,dir=out". */
+static bool writes_files(const char *name, const char *value) {
+        size_t size = strlen(name);
+
+        if (size > strlen("output-") && (is_cut_of(name, size, "output-directory") || is_cut_of(name, size, "output-filename")))
+                return true;
+        if (!is_cut_of(name, size, "output"))
+                return false;
+        for (const char *at = value; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+                size_t word = strcspn(at, "=,:");
+
+                if (at[word] == '=' && (is_cut_of(at, word, "directory") || is_cut_of(at, word, "filename")))
+                        return true;
+        }
+        return false;
+}
+
 static int take_native_option(struct parser *p, char *word, const char *name, const char *value) {
         enum native_kind kind = native_lookup(name);
         size_t words = 0;
@@ -102,6 +125,12 @@ static int take_native_option(struct parser *p, char *word, const char *name, co
                 break;
         case NATIVE_VALUE:
                 words = value ? 0 : 1;
+                if (writes_files(name, value ? value : p->args[p->at]))
+                        return error_set(
+                                p->err, -EINVAL,
+                                "%s: mpirun of Open MPI 5.0 loses output that it writes into files: let the ranks write it, as in "
+                                "rm-mpirun -n 4 sh -c './program >out.$OMPI_COMM_WORLD_RANK'",
+                                word);
                 break;
         case NATIVE_PAIR:
                 words = value ? 1 : 2;

@@ -43,5 +43,13 @@ must "n3 does not join" until_true 20 all_joined
 # rm-mpirun's own refusals, before anything is submitted.
 refused 2 '' n1 rm-mpirun --group-size none -n 1 true
 refused 2 '' n1 rm-mpirun
+refused 2 'loses output' n1 rm-mpirun --output dir=/home/alice/out -n 1 true
+# In a job there is no rmd, and nobody who could start one.
+for command in 'rm-mpirun -n 1 true' 'rmctl list-jobs' 'rmctl cancel-job 1'; do
+    as alice n1 rm-mpirun -n 1 sh -c "$command; echo it ends with \$?" >"$work/out" 2>"$work/err"
+    see "in a rank: $command: $(<"$work/out") $(head -n 1 "$work/err")"
+    grep -q 'it ends with 3' "$work/out" || fail "'$command' in a rank: $(<"$work/out")"
+    grep -q 'a job.s programs do not reach rmd' "$work/err" || fail "'$command' in a rank says: $(<"$work/err")"
+done
 release live
 finish live
