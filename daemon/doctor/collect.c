@@ -100,6 +100,21 @@ void collect_processor(const char *root, Rm__NodeFacts *facts) {
         }
 }
 
+/* Kernels before 4.19 do not tell, and cannot track memory either. */
+void collect_huge_pages(const char *root, Rm__NodeFacts *facts) {
+        cleanup_free char *path = xasprintf("%s/proc/meminfo", root);
+        cleanup_file FILE *f = fopen(path, "re");
+        cleanup_free char *line = NULL;
+        size_t size = 0;
+
+        while (f && getline(&line, &size, f) > 0) {
+                const char *kib = value_of(line, "Hugetlb");
+
+                if (kib)
+                        facts->huge_page_bytes = strtoull(kib, NULL, 10) << 10;
+        }
+}
+
 /* The first line of a file of /sys; NULL: errno says why. */
 static char *read_line(const char *path) {
         cleanup_file FILE *f = fopen(path, "re");
@@ -332,6 +347,7 @@ void collect_as_root(const struct collect_config *config, Rm__NodeFacts *facts) 
 void collect_as_anyone(const struct collect_config *config, Rm__NodeFacts *facts) {
         collect_kernel(facts);
         collect_processor(config->root, facts);
+        collect_huge_pages(config->root, facts);
         collect_uplink(config->root, config->uplink, facts);
         ask_version(config->criu, &facts->criu_version, &facts->criu_error);
         ask_version(MPIRUN, &facts->mpi_version, &facts->mpi_error);

@@ -28,6 +28,7 @@ void collect_as_anyone(const struct collect_config *config, Rm__NodeFacts *facts
 
 /* The parts that can be tried on a tree of files. */
 void collect_processor(const char *root, Rm__NodeFacts *facts);
+void collect_huge_pages(const char *root, Rm__NodeFacts *facts);
 void collect_uplink(const char *root, const char *uplink, Rm__NodeFacts *facts);
 /* The file at `path`; it is not read where it is no regular file, or larger than a library is. The caller owns what is added. */
 void collect_library(const char *name, const char *path, Rm__NodeFacts *facts);

@@ -207,6 +207,8 @@ static int begin(struct examination *x, const struct hostlist *hosts) {
                         return error_set(&x->call->err, -EPROTO, "rmd told of a node without a name");
                 x->nodes[i].node = view->node->name;
                 x->nodes[i].leader = view->leader;
+                x->nodes[i].staying = view->staying;
+                x->nodes[i].n_staying = view->n_staying;
                 x->nodes[i].wanted = is_named(hosts, view->node->name);
         }
         return 0;

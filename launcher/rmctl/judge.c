@@ -8,6 +8,7 @@
 #include "common/hostlist.h"
 #include "common/util.h"
 #include "launcher/rmctl/human.h"
+#include "launcher/rmctl/kernel_faults.h"
 
 /* A program sees the clock jump by as much. Clocks that NTP keeps differ by milliseconds. */
 #define CLOCK_WARNING_USEC 100000
@@ -354,6 +355,21 @@ static void judge_tracking(struct judging *j, const struct examined *node) {
                                             : "Linux 6.13 or later and the CRIU that belongs to it, then systemctl restart rmd"));
 }
 
+/* Only a hint: distributions correct kernels and keep their numbers. */
+static void judge_kernel_faults(struct judging *j, const struct examined *node) {
+        const Rm__NodeFacts *f = node->facts;
+        const struct kernel_fault *fault = kernel_fault_of(f->kernel, f->tracking, f->huge_page_bytes > 0);
+
+        if (fault)
+                add(j, node, "kernel-faults", SEVERITY_WARNING,
+                    xasprintf("by its version, kernel %s %s (%s)", f->kernel, fault->what, fault->name), xstrdup(fault->means),
+                    xasprintf("a kernel with the correction (%s; the changelog of a distribution's kernel tells whether it has "
+                              "it), and reboot",
+                              fault->fixed));
+        else if (*f->kernel)
+                add_ok(j, node, "kernel-faults", xstrdup("no fault that touches moves is known of this version of the kernel"));
+}
+
 static void judge_limits(struct judging *j, const struct examined *node) {
         const Rm__NodeFacts *f = node->facts;
 
@@ -552,6 +568,15 @@ static void whole_finish(struct whole *whole) {
         free(whole->mtu_who);
 }
 
+static void judge_groups(struct judging *j, const struct examined *node) {
+        for (size_t i = 0; i < node->n_staying; i++)
+                add(j, node, "groups", SEVERITY_WARNING, xstrdup(node->staying[i]),
+                    xstrdup("the group cannot leave this node before this has changed, and a drain does not end before"),
+                    xstrdup("'What prevents a move' in rm-mpirun(1) tells what the program may do; 'rmctl cancel-job' ends it"));
+        if (node->n_staying == 0)
+                add_ok(j, node, "groups", xstrdup("nothing is known to keep a group from being moved"));
+}
+
 static void judge_collected(struct judging *j, const struct examined *node, const struct whole *whole) {
         const Rm__NodeFacts *f = node->facts;
 
@@ -577,9 +602,11 @@ static void judge_node(struct judging *j, const struct examined *node, const str
         for (size_t i = 0; i < ARRAY_SIZE(likenesses); i++)
                 judge_likeness(j, node, &whole->likenesses[i]);
         judge_tracking(j, node);
+        judge_kernel_faults(j, node);
         judge_limits(j, node);
         judge_clock(j, node, whole->clock);
         judge_key(j, node);
+        judge_groups(j, node);
         if (*node->facts->no_collection)
                 add(j, node, "answer", SEVERITY_PROBLEM, xasprintf("the node cannot be looked at: %s", node->facts->no_collection),
                     xstrdup("a disk or a program hangs there; what does so may hang moves too"),

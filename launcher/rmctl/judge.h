@@ -18,6 +18,9 @@ struct examined {
         const char *silence; /* why there are no facts; NULL: there are */
         const char *silence_fix;
         const Rm__NodeFacts *facts;
+        /* What keeps groups there, as rmd tells it to who may know. */
+        char *const *staying;
+        size_t n_staying;
         /* Its wall clock is ahead of ours by so much, give or take `clock_error_usec`. */
         int64_t clock_usec;
         uint64_t clock_error_usec;

@@ -121,6 +121,9 @@ done
 rmctl status >"$work/status"
 grep -q 'Warning: .*groups could not be moved.*group 0 of job' "$work/status" || fail "status does not say that groups were not moved: $(<"$work/status")"
 
+rmctl doctor n1 --all >"$work/doctor"
+grep -q 'n1: warning: groups: group 0 of job .* is traced by' "$work/doctor" || fail "doctor does not tell of the groups: $(grep ': groups' "$work/doctor")"
+
 # When the reasons are gone, the groups are tried again at once, though they have failed several times by then.
 for kind in "${kinds[@]%%|*}"; do on n1 touch "/home/alice/$kind.drop"; done
 must "not all let go" until_true 20 all_are_dropped

@@ -77,6 +77,17 @@ static void arm_has_features(void **state) {
         assert_string_equal(tree->facts->processor, "");
 }
 
+static void huge_pages_of_all_sizes_count(void **state) {
+        struct tree *tree = *state;
+
+        put_text(tree, "proc/meminfo", "MemTotal:  1000 kB\nHugePages_Total:   0\nHugetlb:  2097152 kB\nDirectMap4k: 1 kB\n");
+        collect_huge_pages(tree->path, tree->facts);
+        assert_int_equal(tree->facts->huge_page_bytes, UINT64_C(2) << 30);
+        put_text(tree, "proc/meminfo", "MemTotal:  1000 kB\nHugetlb:  0 kB\n");
+        collect_huge_pages(tree->path, tree->facts);
+        assert_int_equal(tree->facts->huge_page_bytes, 0);
+}
+
 static void an_uplink_has_an_mtu_and_a_state(void **state) {
         struct tree *tree = *state;
 
@@ -240,6 +251,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(the_processor_is_that_of_the_first_core, setup, teardown),
                 cmocka_unit_test_setup_teardown(arm_has_features, setup, teardown),
+                cmocka_unit_test_setup_teardown(huge_pages_of_all_sizes_count, setup, teardown),
                 cmocka_unit_test_setup_teardown(an_uplink_has_an_mtu_and_a_state, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_missing_uplink_is_told, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_library_is_known_by_its_content, setup, teardown),

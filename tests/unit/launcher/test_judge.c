@@ -255,6 +255,63 @@ static void memory_that_cannot_be_tracked(void **state) {
         only(c, "n2", "tracking", SEVERITY_WARNING, "[move] tracking = no");
 }
 
+static void groups_that_cannot_leave(void **state) {
+        char *staying[] = { TEXT("group 0 of job 7: process 9 (a) uses io_uring") };
+        struct cluster *c = *state;
+
+        c->nodes[1].staying = staying;
+        c->nodes[1].n_staying = 1;
+        only(c, "n2", "groups", SEVERITY_WARNING, "group 0 of job 7: process 9 (a) uses io_uring");
+}
+
+/* Nobody can try these without harm, so that the version is all there is, and the finding no more than a hint. */
+static void faults_of_kernels(void **state) {
+        static const struct {
+                const char *kernel;
+                bool tracking, huge_pages;
+                const char *text; /* NULL: nothing is known */
+        } cases[] = {
+                { "6.18.41", true, true, "CVE-2026-72175" },
+                { "6.18.42", true, true, NULL },
+                { "6.18.41", true, false, NULL },
+                { "6.18.41-amd64", false, true, "CVE-2026-72174" },
+                { "6.12.100+deb13-amd64", true, true, "CVE-2026-72175" },
+                { "6.12.101+deb13-amd64", true, true, NULL },
+                { "6.15.11", true, true, "CVE-2026-72175" },
+                { "6.6.90", false, true, NULL },
+                { "6.19.0", true, true, NULL },
+                { "7.1.2", true, true, NULL },
+                { "6.8.9", true, false, "CVE-2024-36943" },
+                { "6.7.12", true, true, "CVE-2024-36943" },
+                { "6.8.9", false, false, NULL },
+                { "6.8.10", true, false, NULL },
+                { "6.9", true, false, NULL },
+                { "strange", true, true, NULL },
+        };
+        struct cluster *c = *state;
+
+        for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
+                const char *text = NULL;
+
+                for (size_t i = 0; i < NODES; i++) {
+                        c->facts[i].kernel = TEXT(cases[k].kernel);
+                        c->facts[i].tracking = cases[k].tracking;
+                        c->facts[i].huge_page_bytes = cases[k].huge_pages ? 2 << 20 : 0;
+                }
+                (void) look(c, NODES);
+                for (size_t i = 0; i < c->findings.n; i++) {
+                        const struct finding *f = &c->findings.list[i];
+
+                        if (strcmp(f->check, "kernel-faults") != 0 || f->severity == SEVERITY_OK)
+                                continue;
+                        assert_int_equal(f->severity, SEVERITY_WARNING);
+                        text = f->text;
+                }
+                if ((cases[k].text && (!text || !strstr(text, cases[k].text))) || (!cases[k].text && text))
+                        fail_msg("case %zu, kernel %s: %s", k, cases[k].kernel, text ? text : "nothing");
+        }
+}
+
 static void libraries_that_differ(void **state) {
         struct cluster *c = *state;
 
@@ -357,6 +414,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(criu_that_does_not_run_or_fit, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_criu_that_is_too_old_for_the_kernel, setup, teardown),
                 cmocka_unit_test_setup_teardown(memory_that_cannot_be_tracked, setup, teardown),
+                cmocka_unit_test_setup_teardown(faults_of_kernels, setup, teardown),
+                cmocka_unit_test_setup_teardown(groups_that_cannot_leave, setup, teardown),
                 cmocka_unit_test_setup_teardown(libraries_that_differ, setup, teardown),
                 cmocka_unit_test_setup_teardown(instruction_sets_that_a_node_lacks, setup, teardown),
                 cmocka_unit_test_setup_teardown(limits_that_are_missing, setup, teardown),
