@@ -27,7 +27,8 @@ enum obstacle_kind {
         OBSTACLE_UNREAD_TERMINAL, /* CRIU does not carry what is in it */
         OBSTACLE_UNDER_WAY, /* descriptors in a socket's queue, which nobody has looked at */
         OBSTACLE_KERNEL_FILE, /* see kernel_file.h; detail: its path */
-        OBSTACLE_THREAD_FILE, /* a file below /proc of a thread, which does not exist yet when CRIU opens files, or of what has ended; detail: its path */
+        /* A file below /proc of a thread, which does not exist yet when CRIU opens files, or of what has ended; detail: its path. */
+        OBSTACLE_THREAD_FILE,
         OBSTACLE_HUNG_TERMINAL, /* a terminal whose master is closed; detail: its path */
         OBSTACLE_BIG_FILE, /* a file without a name, which an image would have to hold; detail: its path */
         OBSTACLE_PACKET_PIPE, /* detail: its name */
@@ -39,7 +40,7 @@ enum obstacle_kind {
         OBSTACLE_OUTSIDE, /* a Unix connection with a process that stays */
         OBSTACLE_UNREAD_CONTROL, /* messages with credentials or times that nobody has read */
         OBSTACLE_UNREAD_NETLINK,
-        OBSTACLE_ONE_WAY, /* a Unix datagram socket that is connected with one that has no name, and is connected elsewhere */
+        OBSTACLE_ONE_WAY, /* a Unix datagram socket whose peer has no name, and is connected elsewhere */
         OBSTACLE_CORKED, /* a UDP datagram that is held back */
         /* Of a process itself. */
         OBSTACLE_TRACED,
