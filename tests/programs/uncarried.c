@@ -30,6 +30,7 @@
  *                   queued     descriptors in the queue of a Unix socket
  *                   oneway     a datagram socket connected with one of a pair
  *                   passcred   an unread message and SO_PASSCRED
+ *                   truncated  an unread datagram that is longer than its receiver may send, which only CRIU finds
  *                   corked     a datagram that UDP_CORK keeps
  *                   netlink    an unread answer
  *   of the capsule  shm, mqueue
@@ -479,6 +480,14 @@ static bool passcred_take(void) {
                write(fds[0], "message", 7) == 7;
 }
 
+static bool truncated_take(void) {
+        static const char text[16384];
+        int bytes = 4096;
+
+        return socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) == 0 && write(fds[0], text, sizeof(text)) == sizeof(text) &&
+               setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)) == 0;
+}
+
 static bool corked_take(void) {
         struct sockaddr_in name = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(9) };
         int on = 1;
@@ -554,6 +563,7 @@ static const struct kind kinds[] = {
         { "queued", queued_take, NULL },
         { "oneway", oneway_take, NULL },
         { "passcred", passcred_take, NULL },
+        { "truncated", truncated_take, NULL },
         { "corked", corked_take, NULL },
         { "netlink", netlink_take, NULL },
         { "shm", shm_take, shm_drop },
