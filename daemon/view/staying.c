@@ -11,11 +11,11 @@ enum {
         NAMED_MAX = 3,   /* in a warning */
 };
 
-/* NULL: nothing is known to keep it. What PID 1 sees now says more than what a move has found. */
+/* NULL: nothing is known to keep it. What PID 1 sees now says more than what a move has found, and that may be over once the group has changed. */
 static const char *reason_of(const Rm__Capsule *capsule) {
         if (capsule->obstacle[0])
                 return capsule->obstacle;
-        return capsule->refusal && capsule->refusal->text[0] ? capsule->refusal->text : NULL;
+        return capsule->refusal && capsule->refusal->times > 0 ? capsule->refusal->text : NULL;
 }
 
 static bool is_over(const Rm__Job *job) {
@@ -57,13 +57,17 @@ void view_staying_finish(Rm__NodeView *view) {
         free(view->staying);
 }
 
-/* Somebody wants it to move. */
-static bool is_to_move(const Rm__State *state, const Rm__Capsule *capsule) {
-        const Rm__Node *node = state_node(state, capsule->node);
+static bool is_to_be_empty(const Rm__Node *node) {
+        return node && (node->drain || node_condition(node) >= RM__CONDITION__CONDITION_FAILING);
+}
 
-        if (capsule->refusal && capsule->refusal->text[0])
+/* Somebody wants it to move, or wanted it, and what kept it is still there. */
+static bool is_to_move(const Rm__State *state, const Rm__Capsule *capsule) {
+        const Rm__Refusal *refusal = capsule->refusal;
+
+        if (refusal && refusal->times > 0 && refusal->failure != RM__MOVE_FAILURE__MOVE_FAILURE_PASSING)
                 return true;
-        return capsule->obstacle[0] && node && (node->drain || node_condition(node) >= RM__CONDITION__CONDITION_FAILING);
+        return reason_of(capsule) && is_to_be_empty(state_node(state, capsule->node));
 }
 
 static void name_one(char **text, const struct view_reader *reader, const Rm__Job *job, const Rm__Capsule *capsule) {
