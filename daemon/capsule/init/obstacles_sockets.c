@@ -207,6 +207,8 @@ static void look_at_listed(const struct diag_list *list, const struct sock_diag 
 
 static bool matters(const struct sock_diag *socket) {
         switch (socket->family) {
+        case SOCK_DIAG_UNIX:
+                return socket->inode > 0;
         case SOCK_DIAG_TCP:
                 return socket->inode == 0 || (socket->state == SOCK_DIAG_LISTEN && socket->unread > 0);
         case SOCK_DIAG_UDP:
@@ -218,12 +220,15 @@ static bool matters(const struct sock_diag *socket) {
         }
 }
 
-static void keep(const struct sock_diag *socket, void *arg) {
+/* There may be millions that nobody has a descriptor of, as connections that were given up. */
+static bool keep(const struct sock_diag *socket, void *arg) {
         struct diag_list *list = arg;
         struct sock_diag *item;
 
+        if (look_done(list->look))
+                return false;
         if (!matters(socket))
-                return;
+                return true;
         if (list->n % SOCKETS_STEP == 0)
                 list->items = xrealloc(list->items, (list->n + SOCKETS_STEP) * sizeof(*list->items));
         item = &list->items[list->n++];
@@ -233,6 +238,7 @@ static void keep(const struct sock_diag *socket, void *arg) {
                 item->pending = xcalloc(socket->n_pending, sizeof(*item->pending));
                 memcpy(item->pending, socket->pending, socket->n_pending * sizeof(*item->pending));
         }
+        return true;
 }
 
 /* The kernel lists an accepted Unix connection where its client is: one that is not listed here has a client elsewhere, unless it was closed meanwhile. */

@@ -19,7 +19,13 @@ struct walk {
         sock_diag_fn fn;
         void *arg;
         uint8_t protocol; /* of those that are told now */
+        bool enough;
 };
+
+static int tell(struct walk *walk, const struct sock_diag *socket) {
+        walk->enough = !walk->fn(socket, walk->arg);
+        return walk->enough ? MNL_CB_STOP : MNL_CB_OK;
+}
 
 static uint64_t mix(uint64_t hash, uint64_t word) {
         hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
@@ -28,7 +34,7 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
 
 static int take_inet(const struct nlmsghdr *header, void *arg) {
         const struct inet_diag_msg *m = mnl_nlmsg_get_payload(header);
-        const struct walk *walk = arg;
+        struct walk *walk = arg;
         struct sock_diag socket = { .family = walk->protocol == IPPROTO_TCP ? SOCK_DIAG_TCP : SOCK_DIAG_UDP };
 
         if (mnl_nlmsg_get_payload_len(header) < sizeof(*m))
@@ -42,8 +48,7 @@ static int take_inet(const struct nlmsghdr *header, void *arg) {
                 socket.peer = mix(socket.peer, m->id.idiag_dst[i]);
         socket.unread = m->idiag_rqueue;
         socket.unsent = m->idiag_wqueue;
-        walk->fn(&socket, walk->arg);
-        return MNL_CB_OK;
+        return tell(walk, &socket);
 }
 
 static int take_unix_attribute(const struct nlattr *attribute, void *arg) {
@@ -79,7 +84,7 @@ static int take_unix_attribute(const struct nlattr *attribute, void *arg) {
 
 static int take_unix(const struct nlmsghdr *header, void *arg) {
         const struct unix_diag_msg *m = mnl_nlmsg_get_payload(header);
-        const struct walk *walk = arg;
+        struct walk *walk = arg;
         struct sock_diag socket = { .family = SOCK_DIAG_UNIX };
 
         if (mnl_nlmsg_get_payload_len(header) < sizeof(*m))
@@ -88,8 +93,7 @@ static int take_unix(const struct nlmsghdr *header, void *arg) {
         socket.type = m->udiag_type;
         socket.state = m->udiag_state;
         (void) mnl_attr_parse(header, sizeof(*m), take_unix_attribute, &socket);
-        walk->fn(&socket, walk->arg);
-        return MNL_CB_OK;
+        return tell(walk, &socket);
 }
 
 static int take_netlink_attribute(const struct nlattr *attribute, void *arg) {
@@ -106,18 +110,17 @@ static int take_netlink_attribute(const struct nlattr *attribute, void *arg) {
 
 static int take_netlink(const struct nlmsghdr *header, void *arg) {
         const struct netlink_diag_msg *m = mnl_nlmsg_get_payload(header);
-        const struct walk *walk = arg;
+        struct walk *walk = arg;
         struct sock_diag socket = { .family = SOCK_DIAG_NETLINK };
 
         if (mnl_nlmsg_get_payload_len(header) < sizeof(*m))
                 return MNL_CB_OK;
         socket.inode = m->ndiag_ino;
         (void) mnl_attr_parse(header, sizeof(*m), take_netlink_attribute, &socket);
-        walk->fn(&socket, walk->arg);
-        return MNL_CB_OK;
+        return tell(walk, &socket);
 }
 
-static int dump(struct mnl_socket *nl, const void *request, size_t size, mnl_cb_t fn, void *arg) {
+static int dump(struct mnl_socket *nl, const void *request, size_t size, mnl_cb_t fn, struct walk *walk) {
         char buffer[BUFFER_BYTES];
         struct nlmsghdr *header = mnl_nlmsg_put_header(buffer);
         int r = MNL_CB_OK;
@@ -133,8 +136,10 @@ static int dump(struct mnl_socket *nl, const void *request, size_t size, mnl_cb_
 
                 if (n < 0)
                         return -errno;
-                r = mnl_cb_run(buffer, (size_t) n, SEQUENCE, mnl_socket_get_portid(nl), fn, arg);
+                r = mnl_cb_run(buffer, (size_t) n, SEQUENCE, mnl_socket_get_portid(nl), fn, walk);
         }
+        if (walk->enough)
+                return -E2BIG;
         return r < 0 ? -errno : 0;
 }
 

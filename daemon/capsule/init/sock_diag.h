@@ -25,10 +25,10 @@ struct sock_diag {
         uint64_t high_groups; /* of Netlink: nonzero if it is in a group above 32 */
 };
 
-/* Takes each socket that matters; `pending` is lent for the call. */
-typedef void (*sock_diag_fn)(const struct sock_diag *socket, void *arg);
+/* Takes a socket; `pending` is lent for the call. Returns false if it wants no more. */
+typedef bool (*sock_diag_fn)(const struct sock_diag *socket, void *arg);
 
-/* Returns 0, or -errno, when not all were told. */
+/* Returns 0, or -errno, when not all were told: -E2BIG if `fn` wanted no more. */
 int sock_diag_each(sock_diag_fn fn, void *arg);
 
 #endif

@@ -639,6 +639,35 @@ static void test_same_connections(void **state) {
         }
 }
 
+struct told {
+        size_t n, most;
+};
+
+static bool take_some(const struct sock_diag *socket, void *arg) {
+        struct told *all = arg;
+
+        (void) socket;
+        return ++all->n < all->most;
+}
+
+/* A user may have any number of sockets, with and without descriptors: who looks at them can stop. */
+static void test_list_ends(void **state) {
+        struct told all = { 0, SIZE_MAX }, some = { 0, 2 };
+        int fds[2][2];
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+                assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds[i]), 0);
+        assert_int_equal(sock_diag_each(take_some, &all), 0);
+        assert_true(all.n >= 4);
+        assert_int_equal(sock_diag_each(take_some, &some), -E2BIG);
+        assert_int_equal(some.n, 2);
+        for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+                (void) close(fds[i][0]);
+                (void) close(fds[i][1]);
+        }
+}
+
 static int stay_as_child(void *arg) {
         (void) stay(arg);
         return 0;
@@ -685,6 +714,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_kinds),
                 cmocka_unit_test(test_same_connections),
+                cmocka_unit_test(test_list_ends),
                 cmocka_unit_test(test_shared_directories),
         };
 
