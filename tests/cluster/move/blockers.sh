@@ -115,6 +115,9 @@ done
 ! rmctl drain-node n1 --wait --timeout 5 >"$work/drain" 2>&1 || fail "the drain ended"
 see "$(head -n 2 "$work/drain")"
 grep -q 'drain-node: n1: group 0 of job .* is traced by .*not drained before this has changed' "$work/drain" || fail "the drain does not say why it cannot end: $(<"$work/drain")"
+rmctl drain-node n1 --update >"$work/drain" 2>&1 || fail "the drain is refused"
+grep -q 'drain-node: n1: group 0 of job .* is traced by' "$work/drain" || fail "a drain without --wait does not say why it cannot end: $(<"$work/drain")"
+rmctl show-node n1 | grep -q 'Cannot move: *group 0 of job .* is traced by' || fail "show-node does not say that group 0 cannot move"
 rmctl show-job "$(job all)" >"$work/shown"
 for i in "${!kinds[@]}"; do
     [[ ${kinds[i]} != fs* && ${kinds[i]} != truncated* ]] || grep -qE "Was not moved.*group $i on n1.*${kinds[i]#*|}" "$work/shown" || fail "show-job does not say that group $i was not moved"
