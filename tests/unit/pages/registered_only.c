@@ -2,17 +2,18 @@
  * 2026 on. */
 #include <linux/fs.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static int scan(int fd, struct pm_scan_arg *argument) {
         uint64_t asked = argument->return_mask;
-        struct page_region *regions = (struct page_region *) (uintptr_t) argument->vec;
+        struct page_region *regions;
         int n;
 
+        memcpy(&regions, &argument->vec, sizeof(argument->vec)); /* a pointer, as a number */
         if (argument->category_mask & PAGE_IS_WRITTEN)
                 argument->category_mask |= PAGE_IS_WPALLOWED;
         if (asked & PAGE_IS_WRITTEN)

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <linux/fs.h>
 #include <linux/userfaultfd.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
