@@ -121,8 +121,9 @@ struct capsule_callbacks {
         /* The payload's root ended with `wait_status` (as of waitpid(2)) and all output is in the spool. Repeated after
          * adoption. */
         void (*exited)(struct capsule *capsule, int wait_status, void *userdata);
-        /* What is known to keep the payload from being moved, one line; "": nothing. After `ready`, and when it changes: PID 1 looks every
-         * ten seconds, more rarely where it changes often. `processes`: another number when the payload has other processes; 0: not known. */
+        /* What is known to keep the payload from being moved, one line; "": nothing. After `ready`,
+         * and when it changes: PID 1 looks every ten seconds, more rarely where it changes often.
+         * `processes`: another number when the payload has other processes; 0: not known. */
         void (*obstacle)(struct capsule *capsule, const char *text, uint64_t processes, void *userdata);
         /* Its output is not taken for now. Told again only for another reason. NULL ok. */
         void (*stalled)(struct capsule *capsule, enum capsule_stall why, void *userdata);

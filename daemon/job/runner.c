@@ -355,7 +355,8 @@ static void report_running(struct runner *runner, struct resident *resident) {
         runner_propose(runner, resident, command_job_running(&c, resident->job));
 }
 
-/* Has it other processes than when it was refused? Then the reason may be gone, also if only a move can tell. */
+/* Has it other processes than when it was refused? Then the reason may be gone, also if only a move
+ * can tell. */
 static bool has_changed(struct resident *resident, const Rm__Refusal *refusal) {
         uint64_t usec = refusal ? refusal->last_usec : 0;
 

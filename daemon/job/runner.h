@@ -57,8 +57,10 @@ struct resident {
         bool rehearsal;    /* only to try a restore in it */
         bool restored;     /* what was captured for a checkpoint is in it, frozen and cut off; its restart opens it */
         bool untracked;    /* the last try to move it away could not track its memory */
-        uint64_t processes;         /* changes with the processes of the capsule, as its PID 1 has told; 0: it has not */
-        uint64_t refused_usec;      /* of the refusal in the state that is known here; 0: there is none */
+        /* Changes with the processes of the capsule, as its PID 1 has told; 0: it has not. */
+        uint64_t processes;
+        /* Of the refusal in the state that is known here; 0: there is none. */
+        uint64_t refused_usec;
         uint64_t refused_processes; /* the processes at that time */
         char *obstacle;    /* that its PID 1 knows of, "": none; NULL: it has not told */
         struct core_report_last core_last; /* core_report.c */

@@ -9,7 +9,8 @@
 #define DESTINATION_FIRST_USEC 2000000U
 /* One failure may be chance, and going elsewhere may mean to share cores. */
 #define DESTINATION_FAILURES 2U
-/* One that was refused for a reason of its own, and has not changed since, is tried less and less often. */
+/* One that was refused for a reason of its own, and has not changed since, is tried less and less
+ * often. */
 #define REFUSED_FIRST_USEC UINT64_C(4000000)
 #define REFUSED_MAX_USEC UINT64_C(600000000)
 /* A failed restore may be the destination's fault: others are tried first. */

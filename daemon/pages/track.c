@@ -129,8 +129,10 @@ static struct pm_scan_arg scan_argument(enum scan scan, const struct map *map) {
 
 /* ---- can it be done at all ---- */
 
-/* In the child: is a protected page written, as far as the kernel says, once it has been moved? It is asked as a round does, which registers
- * each mapping before: from 2026 on kernels say "written" only of registered ones. A kernel that has kept the protection (CVE-2025-21696) says so of neither. */
+/* In the child: is a protected page written, as far as the kernel says, once it has been moved? It
+ * is asked as a round does, which registers each mapping before: from 2026 on kernels say "written"
+ * only of registered ones. A kernel that has kept the protection (CVE-2025-21696) says so of
+ * neither. */
 static int try_move(void) {
         struct map page = { .kind = MAP_KIND_LAZY };
         struct page_region region;

@@ -10,7 +10,8 @@
 #define STATE_SYN_RECV 0x03U
 #define STATE_LISTEN 0x0aU
 
-/* Of the text of /proc/net/tcp or tcp6: a listening socket with something in its queue, or a connection half made. */
+/* Of the text of /proc/net/tcp or tcp6: a listening socket with something in its queue, or a
+ * connection half made. */
 static bool inflight_in(const char *text) {
         for (const char *line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
                 unsigned state = 0;

@@ -11,7 +11,8 @@ enum {
         NAMED_MAX = 3,   /* in a warning */
 };
 
-/* NULL: nothing is known to keep it. What PID 1 sees now says more than what a move has found, and that may be over once the group has changed. */
+/* NULL: nothing is known to keep it. What PID 1 sees now says more than what a move has found, and
+ * that may be over once the group has changed. */
 static const char *reason_of(const Rm__Capsule *capsule) {
         if (capsule->obstacle[0])
                 return capsule->obstacle;

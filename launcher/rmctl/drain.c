@@ -21,7 +21,8 @@ struct rest {
 
 /* What is remembered while somebody waits. */
 struct wait {
-        struct hostlist seen; /* nodes once known to be draining: this node may hear of the drain later than the leader */
+        /* Nodes once known to be draining: this node may hear of the drain later than the leader. */
+        struct hostlist seen;
         struct hostlist told; /* what keeps groups on them */
 };
 

@@ -349,7 +349,8 @@ static char *fold_text(const Rm__JobView *v) {
         return xasprintf("%s: %.1f times as long", where, (double) v->folded_ranks / v->folded_cores);
 }
 
-/* What it has now is seen without a move; the reason of its last refusal may be one that only a move finds. */
+/* What it has now is seen without a move; the reason of its last refusal may be one that only a
+ * move finds. */
 static void show_obstacles(const Rm__Job *job, uint64_t now) {
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *c = job->capsules[i];

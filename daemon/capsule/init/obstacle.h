@@ -27,10 +27,12 @@ enum obstacle_kind {
         OBSTACLE_UNREAD_TERMINAL, /* CRIU does not carry what is in it */
         OBSTACLE_UNDER_WAY, /* descriptors in a socket's queue, which nobody has looked at */
         OBSTACLE_KERNEL_FILE, /* see kernel_file.h; detail: its path */
-        /* A file below /proc of a thread, which does not exist yet when CRIU opens files, or of what has ended; detail: its path. */
+        /* A file below /proc of a thread, which does not exist yet when CRIU opens files, or of
+         * what has ended; detail: its path. */
         OBSTACLE_THREAD_FILE,
         OBSTACLE_HUNG_TERMINAL, /* a terminal whose master is closed; detail: its path */
-        OBSTACLE_BIG_FILE, /* a file without a name, which an image would have to hold; detail: its path */
+        /* A file without a name, which an image would have to hold; detail: its path. */
+        OBSTACLE_BIG_FILE,
         OBSTACLE_PACKET_PIPE, /* detail: its name */
         OBSTACLE_PIDFD, /* of what is not restored with it; detail: the process */
         OBSTACLE_UNREADABLE, /* an open file that its owner could not read: an image may have its contents; detail: its path */
@@ -40,7 +42,8 @@ enum obstacle_kind {
         OBSTACLE_OUTSIDE, /* a Unix connection with a process that stays */
         OBSTACLE_UNREAD_CONTROL, /* messages with credentials or times that nobody has read */
         OBSTACLE_UNREAD_NETLINK,
-        OBSTACLE_ONE_WAY, /* a Unix datagram socket whose peer has no name, and is connected elsewhere */
+        /* A Unix datagram socket whose peer has no name, and is connected elsewhere. */
+        OBSTACLE_ONE_WAY,
         OBSTACLE_CORKED, /* a UDP datagram that is held back */
         /* Of a process itself. */
         OBSTACLE_TRACED,
@@ -53,7 +56,8 @@ enum obstacle_kind {
         OBSTACLE_NO_FILE, /* its program has none: it lies in memory */
         OBSTACLE_VFORK, /* it waits for a child that has its memory; detail: the child */
         OBSTACLE_SHARED_MEMORY, /* another process has the same memory; detail: which */
-        OBSTACLE_SHARED_DIRECTORIES, /* another process has the same working directory and umask; detail: which */
+        /* Another process has the same working directory and umask; detail: which. */
+        OBSTACLE_SHARED_DIRECTORIES,
         OBSTACLE_FIRST_THREAD, /* it has ended, and others run on */
         OBSTACLE_TIMER, /* a timer signals a thread that has ended */
         OBSTACLE_ROOM, /* below a limit of its own, for CRIU's parasite; detail: of what */
@@ -74,8 +78,8 @@ struct obstacle {
         pid_t pid; /* in the capsule; 0: of the capsule as a whole */
         char name[OBSTACLE_NAME_BYTES]; /* of the program, as it calls itself */
         char detail[OBSTACLE_DETAIL_BYTES]; /* as text_format() makes it fit */
-        /* The mark tells it from another one of its kind. Of a stuck thread: how often it has left its processor since it began. Of a
-         * connection that nobody accepts: which. */
+        /* The mark tells it from another one of its kind. Of a stuck thread: how often it has left
+         * its processor since it began. Of a connection that nobody accepts: which. */
         uint64_t mark;
 };
 
@@ -83,7 +87,8 @@ struct obstacle {
 bool obstacle_is_transient(enum obstacle_kind kind);
 /* Can obstacle_is_still() tell one of this kind from another one? */
 bool obstacle_is_marked(enum obstacle_kind kind);
-/* Whether what was found later is what was found before: of a marked kind, the same one and not another of its kind. */
+/* Whether what was found later is what was found before: of a marked kind, the same one and not
+ * another of its kind. */
 bool obstacle_is_still(const struct obstacle *earlier, const struct obstacle *later);
 
 /* One line of printable ASCII without "cannot be moved", whatever names and details hold. `text`

@@ -208,7 +208,8 @@ static unsigned flags_of(const struct look *look) {
         return flags;
 }
 
-/* CRIU opens files before it makes threads. Those of a thread may have either name. Of what has ended it would open those of another process. */
+/* CRIU opens files before it makes threads. Those of a thread may have either name. Of what has
+ * ended it would open those of another process. */
 static bool is_of_thread(const struct look *look, const char *link) {
         char text[512];
         const char *group;
@@ -231,7 +232,8 @@ static void look_at_kernel_file(struct look *look, const char *link, bool writes
                 look_note(look, OBSTACLE_THREAD_FILE, link);
 }
 
-/* CRIU keeps what has no name any more in its images. The size as this node knows it, so that nobody waits for a file server. */
+/* CRIU keeps what has no name any more in its images. The size as this node knows it, so that
+ * nobody waits for a file server. */
 static void look_at_size(struct look *look, int fds, const char *number, const char *link) {
         struct statx st;
 

@@ -42,7 +42,8 @@ void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pi
 void obstacles_needs_finish(struct obstacles_needs *needs);
 
 enum {
-        OBSTACLES_NAMELESS_MAX_BYTES = 1 << 30, /* of a file without a name, which CRIU saves in the freeze */
+        /* Of a file without a name, which CRIU saves in the freeze. */
+        OBSTACLES_NAMELESS_MAX_BYTES = 1 << 30,
         OBSTACLES_BUDGET = 20000, /* some 60 ms, for a program that has that many */
         OBSTACLES_CPU_USEC = 1000000,
         /* As many descriptors as proc_count.h lets a group have take a fifth of it. But one of them may show any number of locks. */

@@ -13,7 +13,8 @@
 
 enum {
         LOOK_STATUS_BYTES = 16384, /* of a thread: with a line of thousands of groups */
-        LOOK_FDINFO_BYTES = 4096,  /* locks come last; who has dozens of them on one file is found by the first */
+        /* Locks come last; who has dozens of them on one file is found by the first. */
+        LOOK_FDINFO_BYTES = 4096,
 };
 
 /* An open file that its owner may not be able to read. */
@@ -51,13 +52,15 @@ struct look {
         struct kernel_mounts mounts;
 };
 
-/* `detail`: NULL ok. What stays is kept before what will pass, and what was found earlier before what is found later. */
+/* `detail`: NULL ok. What stays is kept before what will pass, and what was found earlier before
+ * what is found later. */
 void look_note(struct look *look, enum obstacle_kind kind, const char *detail);
 /* Likewise; `mark` tells the obstacle from another one of its kind. */
 void look_note_marked(struct look *look, enum obstacle_kind kind, const char *detail, uint64_t mark);
 /* True when an obstacle is found that stays, or enough was looked at. */
 bool look_done(struct look *look);
-/* Returns the bytes that were read of a file below /proc, the text ended by NUL; 0 if it cannot be read. */
+/* Returns the bytes that were read of a file below /proc, the text ended by NUL; 0 if it cannot be
+ * read. */
 size_t look_read(const struct look *look, char *text, size_t size, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Opens a directory of the process being looked at; NULL if it has none. */
 DIR *look_open_dir(const struct look *look, const char *what);
@@ -66,7 +69,8 @@ bool look_has_process(const struct look *look, pid_t pid);
 /* Looks at the identity, the threads, the timers and the limits of the process. */
 void look_at_process_itself(struct look *look);
 
-/* Notes an open socket. Its descriptor is `number` in the directory that is open as `fds`, its link in /proc is `link`. */
+/* Notes an open socket. Its descriptor is `number` in the directory that is open as `fds`, its link
+ * in /proc is `link`. */
 void look_at_socket(struct look *look, int fds, const char *number, const char *link);
 /* Looks at all sockets that were noted, when all processes were looked at. */
 void look_at_sockets(struct look *look);

@@ -80,7 +80,8 @@ static void look_at_status(struct look *look, const char *status) {
         look_at_wait(look, status);
 }
 
-/* Other threads run on after pthread_exit(3) in the first one. All threads of a process that ends are like that for a moment. */
+/* Other threads run on after pthread_exit(3) in the first one. All threads of a process that ends
+ * are like that for a moment. */
 static void look_at_threads(struct look *look) {
         DIR *dir = look_open_dir(look, "task");
         bool first_ended = false, others = false;
@@ -106,8 +107,10 @@ static void look_at_threads(struct look *look) {
                 look_note(look, OBSTACLE_FIRST_THREAD, NULL);
 }
 
-/* The owner cannot read the memory of a process that is not dumpable, and would get it with an image: a program that was set-user-ID root, and has given up everything but what it has in memory. A
- * process looks so as well for the moments of its exec(), and at its end when it has no memory any more. */
+/* The owner cannot read the memory of a process that is not dumpable, and would get it with an
+ * image: a program that was set-user-ID root, and has given up everything but what it has in
+ * memory. A process looks so as well for the moments of its exec(), and at its end when it has no
+ * memory any more. */
 static void look_at_dumpable(struct look *look) {
         struct stat st;
         char path[32];
@@ -126,7 +129,8 @@ static void look_at_dumpable(struct look *look) {
 
 /* ---- namespaces ---- */
 
-/* Not the time namespace, which the payload has for itself, and CRIU carries. A user namespace first: who has one may have the others. */
+/* Not the time namespace, which the payload has for itself, and CRIU carries. A user namespace
+ * first: who has one may have the others. */
 static void look_at_namespaces(struct look *look) {
         static const char *const names[] = { "user", "mnt", "pid", "net", "ipc", "uts" };
 
@@ -179,7 +183,8 @@ static void look_at_timers(struct look *look) {
 /* CRIU's parasite opens one file at a time in the process; rm-mover may have a userfaultfd there. */
 enum { ROOM_DESCRIPTORS = 3 };
 
-/* The parasite maps its code, its stacks, and 16 bytes for each page of the process and 32 for each mapping and descriptor. */
+/* The parasite maps its code, its stacks, and 16 bytes for each page of the process and 32 for each
+ * mapping and descriptor. */
 static uint64_t room_bytes(uint64_t pages, uint64_t descriptors) {
         return (UINT64_C(1) << 20) + pages * 16 + (pages + descriptors) / 8 * 32;
 }

@@ -1,4 +1,5 @@
-/* Sockets that CRIU does not carry, or not as they are now. Whose socket it is /proc tells, what is in it the kernel's list of all. */
+/* Sockets that CRIU does not carry, or not as they are now. Whose socket it is /proc tells, what is
+ * in it the kernel's list of all. */
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
@@ -56,7 +57,8 @@ static bool look_at_protocol(struct look *look, int fds, const char *number) {
         return strncmp(name, "UNIX", 4) == 0;
 }
 
-/* Also in a queue of a socket in that queue, and of connections that nobody has accepted yet (the kernel counts those of who listens). */
+/* Also in a queue of a socket in that queue, and of connections that nobody has accepted yet (the
+ * kernel counts those of who listens). */
 static void look_at_queued(struct look *look, const char *number) {
         const char *text;
 
@@ -98,7 +100,8 @@ static void note(struct look *look, const struct own_socket *own, enum obstacle_
         look_note_marked(look, kind, detail, mark);
 }
 
-/* Only while the process stands still: before, that could wait for an exec(2). Returns the value of an option, 0 if it has none. */
+/* Only while the process stands still: before, that could wait for an exec(2). Returns the value of
+ * an option, 0 if it has none. */
 static int option_of(const struct look *look, const struct own_socket *own, int level, int name) {
         cleanup_close int pidfd = look->scope->frozen ? (int) syscall(SYS_pidfd_open, own->pid, 0) : -1;
         cleanup_close int fd = pidfd < 0 ? -1 : (int) syscall(SYS_pidfd_getfd, pidfd, own->fd, 0);
@@ -108,7 +111,8 @@ static int option_of(const struct look *look, const struct own_socket *own, int 
         return fd >= 0 && getsockopt(fd, level, name, &value, &size) == 0 ? value : 0;
 }
 
-/* With one of these a message has more than its data, which CRIU refuses to read. Streams keep no times. */
+/* With one of these a message has more than its data, which CRIU refuses to read. Streams keep no
+ * times. */
 static void look_at_unread(struct look *look, const struct sock_diag *socket, const struct own_socket *own) {
         static const int options[] = { SO_PASSCRED, PASS_PIDFD, SO_TIMESTAMP, SO_TIMESTAMPNS, SO_TIMESTAMPING };
         size_t n = socket->type == SOCK_STREAM ? 2 : ARRAY_SIZE(options);
@@ -181,7 +185,8 @@ static void look_at_tcp_queue(const struct diag_list *list, const struct sock_di
 
         if (list->look->found->kind != OBSTACLE_NONE)
                 return; /* there may be many of them */
-        for (size_t i = 0; i < list->n && list->items[i].inode == 0; i++) /* TCP is the first family */
+        /* TCP is the first family. */
+        for (size_t i = 0; i < list->n && list->items[i].inode == 0; i++)
                 if (list->items[i].family == SOCK_DIAG_TCP && list->items[i].port == socket->port)
                         mark += list->items[i].peer;
         (void) snprintf(detail, sizeof(detail), "TCP port %u", socket->port);
@@ -241,7 +246,8 @@ static bool keep(const struct sock_diag *socket, void *arg) {
         return true;
 }
 
-/* The kernel lists an accepted Unix connection where its client is: one that is not listed here has a client elsewhere, unless it was closed meanwhile. */
+/* The kernel lists an accepted Unix connection where its client is: one that is not listed here has
+ * a client elsewhere, unless it was closed meanwhile. */
 static void look_for_unlisted(const struct diag_list *list) {
         struct look *look = list->look;
 

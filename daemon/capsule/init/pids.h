@@ -23,7 +23,8 @@ bool pids_read_stat(const char *pid, struct pids_stat *ret);
 unsigned pids_find_gap(void);
 /* Of the control group in this directory, as our pid namespace counts; what is outside of that is left out. malloc'ed. Returns how many. */
 size_t pids_of_group(int group_fd, pid_t **ret);
-/* A number for this set of processes, from their PIDs and names: with other processes, or programs, it is another one. Never 0. */
+/* A number for this set of processes, from their PIDs and names: with other processes, or programs,
+ * it is another one. Never 0. */
 uint64_t pids_fingerprint(const pid_t *pids, size_t n);
 /* Pure part: `taken` is sorted in place. */
 unsigned pids_find_gap_in(unsigned *taken, size_t n, unsigned pid_max);

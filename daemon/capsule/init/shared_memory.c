@@ -70,8 +70,9 @@ static long compare(int type, pid_t a, pid_t b) {
         return syscall(SYS_kcmp, a, b, type, 0, 0);
 }
 
-/* kcmp(2) orders processes by what they may share, as KCMP_VM: 1 is less, 2 is greater. Returns the place of the
- * process among the `n` ordered ones; `ret_same` says whether the one there has the same. */
+/* kcmp(2) orders processes by what they may share, as KCMP_VM: 1 is less, 2 is greater. Returns the
+ * place of the process among the `n` ordered ones; `ret_same` says whether the one there has the
+ * same. */
 static size_t place_of(int type, pid_t pid, const pid_t *ordered, size_t n, bool *ret_same) {
         size_t low = 0, high = n;
 

@@ -1,4 +1,5 @@
-/* What the kernel tells of the sockets of this network namespace (sock_diag(7)), for those that CRIU cannot carry as they are. */
+/* What the kernel tells of the sockets of this network namespace (sock_diag(7)), for those that
+ * CRIU cannot carry as they are. */
 #ifndef RM_DAEMON_CAPSULE_INIT_SOCK_DIAG_H
 #define RM_DAEMON_CAPSULE_INIT_SOCK_DIAG_H
 
@@ -8,7 +9,8 @@
 
 enum sock_diag_family { SOCK_DIAG_TCP, SOCK_DIAG_UDP, SOCK_DIAG_UNIX, SOCK_DIAG_NETLINK };
 
-enum { SOCK_DIAG_ESTABLISHED = 1, SOCK_DIAG_LISTEN = 10 }; /* TCP_ESTABLISHED, TCP_LISTEN; also of Unix sockets */
+/* TCP_ESTABLISHED, TCP_LISTEN; also of Unix sockets. */
+enum { SOCK_DIAG_ESTABLISHED = 1, SOCK_DIAG_LISTEN = 10 };
 
 struct sock_diag {
         enum sock_diag_family family;
@@ -16,10 +18,13 @@ struct sock_diag {
         uint8_t type;       /* SOCK_STREAM ...; of TCP and Unix sockets */
         uint8_t state;      /* of TCP and Unix sockets */
         uint16_t port;      /* of TCP: its own */
-        uint64_t peer; /* of TCP: address and port of the other end, mixed; of Unix sockets: inode of the other end, 0: none */
+        /* Of TCP: address and port of the other end, mixed; of Unix sockets: inode of the other
+         * end, 0: none. */
+        uint64_t peer;
         uint32_t unread; /* bytes; of a listening TCP socket: connections that were not accepted */
         uint32_t unsent; /* bytes; of a Unix socket: those that the peer has not read */
-        uint32_t *pending; /* of a listening Unix socket: inodes of those that were not accepted, 0: it was closed */
+        /* Of a listening Unix socket: inodes of those that were not accepted, 0: it was closed. */
+        uint32_t *pending;
         size_t n_pending;
         bool named;         /* of a Unix socket: it has a name */
         uint64_t high_groups; /* of Netlink: nonzero if it is in a group above 32 */

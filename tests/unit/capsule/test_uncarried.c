@@ -1,4 +1,5 @@
-/* What CRIU refuses is seen before it is asked, and what is like it but carried is not taken for it. */
+/* What CRIU refuses is seen before it is asked, and what is like it but carried is not taken for
+ * it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

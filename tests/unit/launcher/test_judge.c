@@ -264,7 +264,8 @@ static void groups_that_cannot_leave(void **state) {
         only(c, "n2", "groups", SEVERITY_WARNING, "group 0 of job 7: process 9 (a) uses io_uring");
 }
 
-/* Nobody can try these without harm, so that the version is all there is, and the finding no more than a hint. */
+/* Nobody can try these without harm, so that the version is all there is, and the finding no more
+ * than a hint. */
 static void faults_of_kernels(void **state) {
         static const struct {
                 const char *kernel;

@@ -1,5 +1,5 @@
-/* Linked into a test, its ioctl makes of this machine's kernel one that says of pages in registered mappings only that they are written, as kernels do from
- * 2026 on. */
+/* Linked into a test, its ioctl makes of this machine's kernel one that says of pages in registered
+ * mappings only that they are written, as kernels do from 2026 on. */
 #include <linux/fs.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* Whether a kernel can track written pages is found out by trying. The ioctl of this program stands for kernels that differ in what they say of a page
- * that mremap(2) has moved. */
+/* Whether a kernel can track written pages is found out by trying. The ioctl of this program stands
+ * for kernels that differ in what they say of a page that mremap(2) has moved. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
