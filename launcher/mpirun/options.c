@@ -285,24 +285,6 @@ static int resolve_recover_wait(struct options *o, struct rm_error *err) {
         return r == 0 && o->recover_wait_usec > WAIT_MAX_USEC ? bad(source, "a time of at most 366d", err) : r;
 }
 
-/* After the interval of checkpoints: who asks for them wants the job to come back. */
-static int resolve_on_node_loss(struct options *o, struct rm_error *err) {
-        enum { ABORT, RESTART, FOLD };
-        static const char *const choices[] = { [ABORT] = "abort", [RESTART] = "restart", [FOLD] = "fold" };
-
-        int64_t restarts = DEFAULT_RESTARTS;
-        int r;
-
-        o->on_node_loss = o->checkpoint_usec > 0 ? RESTART : ABORT;
-        r = resolve_choice(&o->sources[OPTION_ON_NODE_LOSS], choices, ARRAY_SIZE(choices), "restart, fold or abort",
-                           &o->on_node_loss, err);
-        if (r == 0)
-                r = resolve_number(&o->sources[OPTION_RESTARTS], MAX_RESTARTS, &restarts, err);
-        if (r == 0)
-                o->restarts = o->on_node_loss == ABORT ? 0 : (uint32_t) restarts;
-        return r;
-}
-
 /* "continue:critical=0,5-7": what the list says is for rmd to judge. */
 static bool take_critical(const struct option_source *source, struct options *o) {
         static const char prefix[] = "continue:critical=";
@@ -347,6 +329,25 @@ static int resolve_spare_ranks(struct options *o, struct rm_error *err) {
         return 0;
 }
 
+/* After the interval of checkpoints and what becomes of a job whose ranks are lost: who asks for either wants the job to live. mpirun does not go on without a node or a daemon of its own, so
+ * there the job falls back to its last checkpoint. */
+static int resolve_on_node_loss(struct options *o, struct rm_error *err) {
+        enum { ABORT, RESTART, FOLD };
+        static const char *const choices[] = { [ABORT] = "abort", [RESTART] = "restart", [FOLD] = "fold" };
+
+        int64_t restarts = DEFAULT_RESTARTS;
+        int r;
+
+        o->on_node_loss = o->checkpoint_usec > 0 || o->on_rank_loss > 0 ? RESTART : ABORT;
+        r = resolve_choice(&o->sources[OPTION_ON_NODE_LOSS], choices, ARRAY_SIZE(choices), "restart, fold or abort",
+                           &o->on_node_loss, err);
+        if (r == 0)
+                r = resolve_number(&o->sources[OPTION_RESTARTS], MAX_RESTARTS, &restarts, err);
+        if (r == 0)
+                o->restarts = o->on_node_loss == ABORT ? 0 : (uint32_t) restarts;
+        return r;
+}
+
 static int resolve_availability(struct options *o, struct rm_error *err) {
         const struct option_source *source = &o->sources[OPTION_AVAILABILITY];
         cleanup_free char *cwd = NULL;
@@ -374,10 +375,16 @@ static int resolve_checkpoints(struct options *o, struct rm_error *err) {
         if (r == 0)
                 r = resolve_checkpoint_at_limit(o, err);
         if (r == 0)
-                r = resolve_on_node_loss(o, err);
-        if (r == 0)
                 r = resolve_recover_wait(o, err);
         return r;
+}
+
+static int resolve_losses(struct options *o, struct rm_error *err) {
+        int r = resolve_on_rank_loss(o, err);
+
+        if (r == 0)
+                r = resolve_spare_ranks(o, err);
+        return r == 0 ? resolve_on_node_loss(o, err) : r;
 }
 
 int options_resolve(struct options *o, struct rm_error *err) {
@@ -398,9 +405,7 @@ int options_resolve(struct options *o, struct rm_error *err) {
         if (r == 0)
                 r = resolve_checkpoints(o, err);
         if (r == 0)
-                r = resolve_on_rank_loss(o, err);
-        if (r == 0)
-                r = resolve_spare_ranks(o, err);
+                r = resolve_losses(o, err);
         if (r == 0)
                 r = resolve_duration(&o->sources[OPTION_WAIT], true, &o->wait_usec, err);
         if (r == 0)

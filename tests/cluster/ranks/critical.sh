@@ -25,9 +25,9 @@ steps=400 total=0
 for ((step = 0; step < steps; step++)); do total=$((total + 36000 + 8 * (step % 7))); done
 
 # begin NAME CRITICAL SPARES [PROCESS STEP]...: 8 ranks, with steps of $usec
-usec=200
+usec=200 loss=restart
 begin() {
-    start "$1" n1 --group-size 2 -n 8 --on-rank-loss "continue:critical=$2" --spare-ranks "$3" "$programs/replaced" "$steps" "$usec" "${@:4}"
+    start "$1" n1 --group-size 2 -n 8 --on-node-loss $loss --on-rank-loss "continue:critical=$2" --spare-ranks "$3" "$programs/replaced" "$steps" "$usec" "${@:4}"
 }
 # goes_on NAME LEFT SAYS: all 8, or so many, come to the right end.
 goes_on() {
@@ -115,6 +115,7 @@ for ((step = 0; step < 3000; step++)); do total=$((total + 10 * (step % 7))); do
 same "the sum of four ranks that were all replaced" "$(<"$work/sums.out")" "total $total after 3000 steps of 4 ranks"
 
 # What ends when none is left, and how it is shown.
+loss=abort
 begin bare 0,5-7 0 6 150
 finish bare 60
 ((rc > 0)) || fail "a job without a critical rank ends with 0"

@@ -214,6 +214,38 @@ static void restarts_are_of_a_job_that_may_restart(void **state) {
         }
 }
 
+/* mpirun does not outlive a node: a job that is to go on without ranks falls back to a restart, unless somebody says otherwise. */
+static void a_job_that_goes_on_without_ranks_comes_back(void **state) {
+        static const struct {
+                const char *on_rank_loss, *on_node_loss, *max_ranks;
+                uint32_t expected, restarts;
+        } examples[] = {
+                { "continue", NULL, NULL, 1, 3 },    { "continue:critical=0", NULL, NULL, 1, 3 },
+                { "continue", "abort", NULL, 0, 0 }, { "continue", "fold", NULL, 2, 3 },
+                { "abort", NULL, NULL, 0, 0 },       { NULL, NULL, NULL, 0, 0 },
+                { "continue", NULL, "8", 0, 0 }, /* by the environment, and not for this one */
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(examples); i++) {
+                struct options o = { 0 };
+                struct rm_error err = { 0 };
+
+                if (examples[i].on_rank_loss)
+                        (void) setenv("RM_ON_RANK_LOSS", examples[i].on_rank_loss, 1);
+                options_read_environment(&o);
+                (void) unsetenv("RM_ON_RANK_LOSS");
+                if (examples[i].on_node_loss)
+                        (void) options_take(&o, OPTION_ON_NODE_LOSS, examples[i].on_node_loss, &err);
+                if (examples[i].max_ranks)
+                        (void) options_take(&o, OPTION_MAX_RANKS, examples[i].max_ranks, &err);
+                assert_int_equal(options_resolve(&o, &err), 0);
+                assert_int_equal(o.on_node_loss, examples[i].expected);
+                assert_int_equal(o.restarts, examples[i].restarts);
+                options_finish(&o);
+        }
+}
+
 static void a_job_with_checkpoints_comes_back(void **state) {
         static const struct {
                 const char *checkpoint, *on_node_loss;
@@ -433,6 +465,7 @@ int main(void) {
                 cmocka_unit_test(values_are_judged),
                 cmocka_unit_test(restarts_are_of_a_job_that_may_restart),
                 cmocka_unit_test(a_job_with_checkpoints_comes_back),
+                cmocka_unit_test(a_job_that_goes_on_without_ranks_comes_back),
                 cmocka_unit_test(defaults_are_for_jobs_that_they_fit),
                 cmocka_unit_test(reserve_fits_the_job),
                 cmocka_unit_test(losses_of_ranks_are_of_jobs_that_do_not_grow),
