@@ -96,6 +96,7 @@ static const struct key keys[] = {
         KEY("sched", "settle", KIND_DURATION, settle_usec, "20ms"),
         KEY("sched", "move_timeout", KIND_MOVE_TIMEOUT, move_timeout_usec, "2m"),
         KEY("sched", "moves_at_once", KIND_U32, moves_at_once, "8"),
+        KEY("sched", "spare_nodes", KIND_COUNT, spare_nodes, "0"),
         KEY("sched", "horizon", KIND_DURATION, horizon_usec, "10m"),
         KEY("sched", "move_budget", KIND_COUNT, move_budget, "4"),
         KEY("sched", "traffic_interval", KIND_DURATION, traffic_interval_usec, "10s"),

@@ -84,6 +84,7 @@ struct config {
         uint64_t settle_usec;
         uint64_t move_timeout_usec; /* of a group's freeze, up to the commit */
         uint32_t moves_at_once;
+        uint32_t spare_nodes; /* kept free for whichever job needs room */
         uint64_t horizon_usec;
         uint32_t move_budget; /* groups that one round may move for the sake of traffic */
         uint64_t traffic_interval_usec; /* 0 = traffic is not looked at */

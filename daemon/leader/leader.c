@@ -117,6 +117,7 @@ static void make_input(const struct rmd *rmd, struct round_input *ret) {
                 .distribution_weight = rmd->config->distribution_weight,
                 .node_penalty = &rmd->config->node_penalty,
                 .warn_penalty = rmd->config->warn_penalty,
+                .spare_nodes = rmd->config->spare_nodes,
         };
 
         round_input_create(cluster_index(rmd->cluster), &config, ret);

@@ -8,6 +8,7 @@
 #include "daemon/config/config.h"
 #include "daemon/leader/enact.h"
 #include "daemon/leader/parked.h"
+#include "daemon/leader/spare_pool.h"
 #include "daemon/sched/malleable.h"
 #include "daemon/state/commands.h"
 
@@ -135,8 +136,10 @@ static void add_job(struct deciding *d, uint32_t index, const Rm__Job *job) {
 /* Usable, without those of nodes that are kept free. */
 static uint64_t add_nodes(struct deciding *d) {
         const Rm__State *state = cluster_state(d->rmd->cluster);
+        cleanup_free bool *pool = xcalloc(state->n_nodes + 1, sizeof(*pool));
         uint64_t cores = 0;
 
+        (void) spare_pool_choose(cluster_index(d->rmd->cluster), d->rmd->config->spare_nodes, pool);
         for (uint32_t n = 0; n < d->snapshot->n_nodes; n++)
                 d->nodes[n] = (struct malleable_node) { d->snapshot->nodes[n].cores, d->snapshot->nodes[n].memory_free };
         for (size_t j = 0; j < state->n_jobs; j++)
@@ -146,6 +149,9 @@ static uint64_t add_nodes(struct deciding *d) {
                         if (node >= 0 && (uint32_t) node < d->snapshot->n_nodes)
                                 d->nodes[node].free_cores = 0;
                 }
+        for (uint32_t n = 0; n < d->snapshot->n_nodes; n++)
+                if (n < state->n_nodes && pool[n])
+                        d->nodes[n].free_cores = 0;
         for (uint32_t n = 0; n < d->snapshot->n_nodes; n++)
                 cores += (uint64_t) d->nodes[n].free_cores;
         return cores;

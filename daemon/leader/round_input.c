@@ -8,6 +8,7 @@
 #include "common/util.h"
 #include "daemon/leader/admit.h"
 #include "daemon/leader/cooldown.h"
+#include "daemon/leader/spare_pool.h"
 #include "daemon/sched/fields.h"
 #include "daemon/sched/malleable.h"
 #include "daemon/sched/move_cost.h"
@@ -200,6 +201,7 @@ struct placing {
         const struct round_input_config *config;
         struct round_input *input;
         uint64_t usual_freeze_usec;
+        bool *pool; /* of the snapshot: nodes that are kept free for who needs room; NULL: none is */
         struct oldest_list oldest;
         bool *skip; /* each job of the state: it is not in the input */
         size_t *job_at; /* each job of the input: where it stands in the state */
@@ -394,7 +396,8 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
                 if (node >= 0)
                         snapshot_set_limit(input->snapshot, input->n_jobs, (uint32_t) node, job->available[i]->cores);
         }
-        *round = (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
+        *round = (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE, .pool = p->pool };
+        round->uses_pool = job_running(job) || starts_again(job);
         fill_spares(p->index, job, input->snapshot, round);
         if (job->n_capsules > 0) {
                 round->kept_off = p->any_warned ? p->warned : NULL;
@@ -547,6 +550,11 @@ static void make(struct placing *p) {
         round_input_nodes(p->index, p->config->node_penalty, p->config->warn_penalty, input->snapshot);
         node_memory_fill(p->config->memory, p->index, input->snapshot);
         find_warned(p);
+        p->pool = NULL;
+        if (p->config->spare_nodes > 0) {
+                p->pool = snapshot_alloc(input->snapshot, sizeof(*p->pool) * (p->state->n_nodes + 1));
+                (void) spare_pool_choose(p->index, p->config->spare_nodes, p->pool);
+        }
         for (size_t i = 0; i < input->n_left_out; i++)
                 hold_cores(p, state_job(p->state, input->left_out[i].job));
         for (int again = 1; again >= 0; again--)

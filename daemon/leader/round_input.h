@@ -42,6 +42,7 @@ struct round_input_config {
         const struct penalties *node_penalty; /* NULL: nodes cost nothing */
         int64_t warn_penalty; /* what a node costs more while its condition is WARN */
         uint32_t backfill; /* as in rm_params, or ROUND_BACKFILL_LIMITS */
+        uint32_t spare_nodes; /* kept free for whichever job needs room */
 };
 
 /* Free with round_input_finish(). The jobs in it pass snapshot_check_jobs(), whatever the state holds. */

@@ -267,6 +267,27 @@ static void add_warned(const struct diff *diff, uint32_t j, const uint64_t *load
         hostlist_finish(&names);
 }
 
+/* The same of nodes that are kept free for those that need room. */
+static void add_pool(const struct diff *diff, uint32_t j, uint64_t missing, char *text) {
+        const bool *pool = diff->jobs[j].pool;
+        struct hostlist names = { 0 };
+        uint64_t there = 0;
+
+        for (uint32_t s = 0; pool && s < diff->given->n_nodes; s++) {
+                if (!pool[s])
+                        continue;
+                there += diff->held[s] ? diff->held[s] : diff->fold->real_cores[s];
+                hostlist_add(&names, node_name(diff, (int32_t) s));
+        }
+        if (there >= missing && names.n_names > 0) {
+                cleanup_free char *list = hostlist_compress(names.names, names.n_names);
+
+                (void) text_append(text, RM_REASON_BYTES, "; %s %s kept free (spare_nodes)", list,
+                                   names.n_names == 1 ? "is" : "are");
+        }
+        hostlist_finish(&names);
+}
+
 /* A job that has no spare nodes yet does not start without them, and nobody behind it takes what it waits for. */
 static bool take_spares(const struct diff *diff, uint32_t j, const uint64_t *load, struct spare_choice *choice, int32_t *spares,
                         uint32_t *ret_n, struct round_job_result *job_result) {
@@ -343,9 +364,12 @@ static void add_reserves(const struct diff *diff, struct starting *starting, str
 
 /* In the order that waiting jobs are served in. */
 static void add_starts(const struct diff *diff, const uint64_t *load, struct round_result *result) {
-        const struct spare_question question = {
-                .given = diff->given, .fold = diff->fold, .plan = diff->plan, .jobs = diff->jobs, .held = diff->held
-        };
+        const struct spare_question question = { .given = diff->given,
+                                                 .fold = diff->fold,
+                                                 .plan = diff->plan,
+                                                 .jobs = diff->jobs,
+                                                 .held = diff->held,
+                                                 .pool = diff->given->n_jobs > 0 ? diff->jobs[0].pool : NULL };
         cleanup_free uint64_t *held = held_now(diff);
         cleanup_free uint32_t *here = xcalloc(diff->given->n_nodes + 1u, sizeof(*here));
         cleanup_free uint32_t *order = xcalloc(diff->given->n_jobs + 1u, sizeof(*order));
@@ -489,6 +513,7 @@ static void explain_wait(const struct diff *diff, uint32_t j, const struct total
                 (void) snprintf(text, RM_REASON_BYTES, "needs %u core%s, and only %" PRIu64 " %s usable", job->ranks,
                                 job->ranks == 1 ? "" : "s", usable, usable == 1 ? "is" : "are");
                 add_warned(diff, j, totals->load, job->ranks - free_cores, false, text);
+                add_pool(diff, j, job->ranks - free_cores, text);
         } else if (has_too_large_groups(diff, j, job_result) || lacks_memory(diff, j, totals, job_result))
                 return;
         else if (diff->fold->unsettled)
@@ -498,6 +523,7 @@ static void explain_wait(const struct diff *diff, uint32_t j, const struct total
                                 "waits for %" PRIu64 " more core%s; %" PRIu64 " of %" PRIu64 " usable are free",
                                 job->ranks - free_cores, plural, free_cores, usable);
                 add_warned(diff, j, totals->load, job->ranks - free_cores, false, text);
+                add_pool(diff, j, job->ranks - free_cores, text);
         } else if (ahead >= 0)
                 (void) text_format(text, RM_REASON_BYTES, "waits behind job '%s'; %" PRIu64 " of %" PRIu64 " usable cores are free",
                                    diff->given->jobs[ahead].name, free_cores, usable);

@@ -39,6 +39,8 @@ static void count(struct room *room, const struct rm_plan *plan) {
 }
 
 static uint32_t cores_for(const struct room *room, const struct round_job_state *state, int32_t node) {
+        if (state->pool && state->pool[node] && room->held[node] > 0)
+                return room->held[node];
         for (uint32_t i = 0; i < state->n_spare_nodes; i++)
                 if (state->spare_nodes[i] == node && room->held[node] > 0)
                         return room->held[node];

@@ -13,7 +13,7 @@
 #include "daemon/sched/round_state.h"
 
 /* `plan`: valid for the fold's snapshot; jobs of which it moves nothing may be moved. Those of them that stay because it does not pay are told why.
- * A node that is held for the job itself (`held`, of spare_describe()) counts with its cores; if the job goes there, fold and `held` have it as usable. */
+ * A node that is held for the job itself, or for all jobs (`held`, of spare_describe()) counts with its cores; if the job goes there, fold and `held` have it as usable. */
 void return_to_faster(struct fold *fold, struct round_job_state *jobs, uint32_t *held, struct rm_plan *plan);
 
 #endif

@@ -151,6 +151,10 @@ static void take_job(struct round *round, uint32_t j, const struct round_job *jo
         else if (job->kept_off)
                 own->kept_off = keep(round, job->kept_off, sizeof(*job->kept_off) * round->given->n_nodes);
         take_steps(round, j, &job->steps);
+        if (job->pool && j > 0 && job[-1].pool == job->pool)
+                own->pool = own[-1].pool;
+        else if (job->pool)
+                own->pool = keep(round, job->pool, sizeof(*job->pool) * round->given->n_nodes);
         if (job->group_move_usec)
                 own->group_move_usec =
                         keep(round, job->group_move_usec, sizeof(*job->group_move_usec) * round->given->jobs[j].n_groups);

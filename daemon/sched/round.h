@@ -45,6 +45,9 @@ struct round_job {
         const bool *kept_off;
         const uint64_t *group_move_usec; /* n_groups entries, how long its last moves stood still, 0: not known; NULL: none is */
         struct steps steps; /* all 0: its program counts none, or nothing was measured yet */
+        /* n_nodes entries, the same of all jobs: nodes that are kept free for those that need room (spare.h); NULL: none is */
+        const bool *pool;
+        bool uses_pool; /* it may have one of these: it runs, or starts again */
 };
 
 /* Why a capsule moves. */

@@ -27,6 +27,7 @@ struct round_job_state {
         const bool *kept_off;
         const uint64_t *group_move_usec; /* NULL: not known */
         struct steps steps;
+        const bool *pool; /* likewise the same of all */
         struct round_return back;
         uint32_t pass;
         const char *policy; /* that placed it, with as many bytes as in struct round_job_result; NULL: none did */

@@ -31,6 +31,42 @@ static void keep_others_off(struct snapshot *snapshot, uint32_t owner, uint32_t 
                         snapshot_set_limit(snapshot, j, node, 0);
 }
 
+static bool may_use_pool(const struct rm_snapshot *view, const uint64_t *load, const struct round_job *jobs, uint32_t j) {
+        return jobs[j].uses_pool && needs_room(view, load, &view->jobs[j]);
+}
+
+/* Who needs room may have any node of the pool, all others none. */
+static void open_pool(struct snapshot *snapshot, const uint64_t *load, const struct round_job *jobs) {
+        const struct rm_snapshot *view = snapshot_view(snapshot);
+
+        for (uint32_t j = 0; j < view->n_jobs; j++) {
+                if (may_use_pool(view, load, jobs, j))
+                        continue;
+                for (uint32_t s = 0; s < view->n_nodes; s++)
+                        if (jobs[0].pool[s] && load[s] == 0)
+                                snapshot_set_limit(snapshot, j, s, 0);
+        }
+}
+
+/* What the jobs' own spare nodes have left. */
+static void describe_pool(struct snapshot *snapshot, const uint64_t *load, const struct round_job *jobs, uint32_t *ret_held) {
+        const struct rm_snapshot *view = snapshot_view(snapshot);
+        bool needed = false;
+
+        for (uint32_t j = 0; j < view->n_jobs && !needed; j++)
+                needed = may_use_pool(view, load, jobs, j);
+        if (needed) {
+                open_pool(snapshot, load, jobs);
+                return;
+        }
+        for (uint32_t s = 0; s < view->n_nodes; s++) {
+                if (!jobs[0].pool[s] || load[s] > 0 || view->nodes[s].cores == 0)
+                        continue;
+                ret_held[s] = view->nodes[s].cores;
+                snapshot_node(snapshot, s)->cores = 0;
+        }
+}
+
 void spare_describe(struct snapshot *snapshot, const struct round_job *jobs, uint32_t *ret_held) {
         const struct rm_snapshot *view = snapshot_view(snapshot);
         cleanup_free uint64_t *load = xcalloc(view->n_nodes + 1u, sizeof(*load));
@@ -58,6 +94,8 @@ void spare_describe(struct snapshot *snapshot, const struct round_job *jobs, uin
                         snapshot_node(snapshot, (uint32_t) node)->cores = 0;
                 }
         }
+        if (view->n_jobs > 0 && jobs[0].pool)
+                describe_pool(snapshot, load, jobs, ret_held);
 }
 
 /* ---- choosing ---- */
@@ -113,8 +151,10 @@ struct spare_choice *spare_choice_create(const struct spare_question *question) 
         choice->load = xcalloc(n + 1u, sizeof(*choice->load));
         choice->taken = xcalloc(n + 1u, sizeof(*choice->taken));
         choice->here = xcalloc(n + 1u, sizeof(*choice->here));
-        for (uint32_t s = 0; s < n; s++)
+        for (uint32_t s = 0; s < n; s++) {
                 choice->cores[s] = question->held[s] ? question->held[s] : question->fold->real_cores[s];
+                choice->taken[s] = question->pool && question->pool[s];
+        }
         note_load(choice);
         note_taken(choice);
         return choice;

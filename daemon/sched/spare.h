@@ -2,6 +2,7 @@
  * Spare nodes (`rm-mpirun --spares N`): nodes that are kept free for one job, so that it can go there when one of its own is to be left,
  * loses cores or fails. While they are not needed they count as nodes without cores, for everybody; when they are, only their job may
  * use them. A spare that its job has moved to is a spare no more, and another idle node becomes one as soon as there is one.
+ * A pool of nodes (`[sched] spare_nodes`) is kept free in the same way for all jobs that may use it.
  * Pure; two steps of a round (round.h).
  */
 #ifndef RM_SCHED_SPARE_H
@@ -27,6 +28,7 @@ struct spare_question {
         const struct rm_plan *plan; /* valid for the fold's snapshot */
         const struct round_job_state *jobs;
         const uint32_t *held; /* of spare_describe() */
+        const bool *pool; /* nodes that are kept free for all; NULL: none is */
 };
 
 struct spare_choice *spare_choice_create(const struct spare_question *question);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # --spares 1: a node stays free for the job, whoever else waits; what a drain moves goes there, and there is no
-# spare then; when the job ends its nodes are everybody's.
-# limit: 120
+# spare then; when the job ends its nodes are everybody's. With [sched] spare_nodes a node is kept free for whoever needs room.
+# limit: 170
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 
 # keeps [NODE]: none but that one.
@@ -38,3 +38,35 @@ ended_well live hash
 finish other
 ended_well other hash
 must "resume-node" rmctl resume-node "$left" >/dev/null
+
+# --- a pool for all ---
+for node in $(nodes); do on "$node" sh -c 'printf "[sched]\nspare_nodes = 1\n" >>/etc/rmd/rmd.conf'; done
+for node in $(nodes); do
+    before=$EPOCHREALTIME
+    bed_do restart-rmd "$node"
+    must "$node is not back" back "$node" "$before"
+done
+start first n1 --group-size 2 -n 2 "$programs/ordered" --stop-file="$(stop_file first)" --pause-usec=50000
+running first
+start second n1 --group-size 2 -n 2 "$programs/ordered" --stop-file="$(stop_file second)" --pause-usec=50000
+running second
+start third n1 --group-size 2 -n 2 "$programs/ordered" --iterations=5
+must "third got the last node" q state third PENDING 10 >/dev/null
+kept=$(comm -23 <(nodes | sort) <({ q place first; q place second; } | cut -d ' ' -f 2 | sort -u))
+until_true 10 grep -q "$kept is kept free (spare_nodes)" "$work/third.err" || fail "it does not say why it waits: $(<"$work/third.err")"
+see "third: $(head -n 1 "$work/third.err")"
+left=$(q where second 0)
+must "the drain" rmctl drain-node "$left" --reason pool --wait --timeout 60 >/dev/null
+same "where second went" "$(q where second 0)" "$kept"
+same "third" "$(q job third state)" PENDING
+# Back, it is the one that is kept free.
+must "resume-node" rmctl resume-node "$left" >/dev/null
+until_true 10 eval '[[ $(q job third reason) == *"$left is kept free"* ]]' || fail "$left is not kept free: $(q job third reason)"
+same "third" "$(q job third state)" PENDING
+release first
+finish first
+ended_well first hash
+finish third
+ended_well third hash
+release second
+finish second

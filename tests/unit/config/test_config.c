@@ -195,6 +195,7 @@ static const struct {
           "1",
           { "0", "auto", "1000001" },
           "a number from 1 to 1000000" },
+        { "sched", "spare_nodes", U32, AT(spare_nodes), "0", "2", "2", { "-1", "1000001", "all" }, "a number from 0 to 1000000" },
         { "sched", "horizon", U64, AT(horizon_usec), "600000000", "1h", "3600000000", { "long" }, "a time" },
         { "sched", "move_budget", U32, AT(move_budget), "4", "8", "8", { "-1", "1000001", "x" }, "a number from 0 to 1000000" },
         { "sched", "traffic_interval", U64, AT(traffic_interval_usec), "10000000", "0", "0", { "often" }, "a time" },

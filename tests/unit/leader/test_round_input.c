@@ -3,6 +3,7 @@
 
 #include "common/groups.h"
 #include "daemon/leader/admit.h"
+#include "daemon/leader/spare_pool.h"
 #include "daemon/leader/round_input.h"
 #include "daemon/sched/fold.h"
 #include "placement/pack.h"
@@ -207,6 +208,35 @@ static void test_failing_nodes(void **state) {
         expect_node(w, "n3", 8, RM_NODE_IDLE);
         assert_int_equal(health(w, "n1", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
         expect_node(w, "n1", 0, RM_NODE_DOWN);
+}
+
+/* Idle nodes alone are in the pool: nothing is there or on its way, nobody keeps them, and all is well with them. Who runs or starts again may use them. */
+static void test_pool(void **state) {
+        struct world *w = *state;
+        struct round_input_config config = { .bytes_per_cost = 1, .horizon_usec = 600000000, .spare_nodes = 2 };
+        const struct state_index *index = w->indexed;
+        bool chosen[8] = { false };
+        struct round_input input;
+
+        (void) running_job(w); /* on n1 and n2 */
+        assert_true(submit(w, 2) > 0);
+        assert_int_equal(join(w, "n4", 8), 0);
+        assert_int_equal(join(w, "n5", 4), 0);
+        round_input_create(index, &config, &input);
+        for (int32_t i = 0; i < 5; i++)
+                assert_int_equal(input.jobs[0].pool[i], i == 2 || i == 3); /* n3 and n4 have most cores */
+        assert_ptr_equal(input.jobs[0].pool, input.jobs[1].pool);
+        assert_true(input.jobs[0].uses_pool);
+        assert_false(input.jobs[1].uses_pool);
+        round_input_finish(&input);
+        assert_int_equal(condition(w, "n4", "report", WARN, "hot"), 0);
+        assert_int_equal(drain(w, "n3", "fan", false), 0);
+        assert_int_equal(spare_pool_choose(index, 2, chosen), 1);
+        assert_true(chosen[4]);
+        config.spare_nodes = 0;
+        round_input_create(index, &config, &input);
+        assert_null(input.jobs[0].pool);
+        round_input_finish(&input);
 }
 
 /* Nothing begins there, and nothing leaves it for that. */
@@ -848,6 +878,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_job_that_starts_again_is_first, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_time_left, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_steps, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_pool, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_moving, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_guess_is_of_the_own_job, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_aborted_move_leaves_no_trace, set_up, tear_down),

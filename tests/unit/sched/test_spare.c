@@ -127,6 +127,57 @@ static void a_spare_that_is_used_is_replaced(void **state) {
         finish(&f);
 }
 
+/* ---- a pool for all ---- */
+
+static const bool pool[] = { false, false, false, true };
+#define IN_POOL NOT_MOVING, .pool = pool
+
+/* Nothing starts there, no job has one of it as its own spare, and a job that waits is told. */
+static void nobody_starts_in_the_pool(void **state) {
+        const struct round_job jobs[] = { { IN_POOL, .uses_pool = true }, { IN_POOL } };
+        const struct round_job spares[] = { { IN_POOL, .spares = 3 } };
+        struct fixture f;
+
+        (void) state;
+        run(&f, SNAPSHOT(FOUR, RUNS("a", "n1", 4) "," NEW("b", 12)), jobs);
+        assert_string_equal(f.did, "");
+        assert_string_equal(f.result->jobs[1].reason,
+                            "waits for 4 more cores; 8 of 12 usable are free; n4 is kept free (spare_nodes)");
+        finish(&f);
+        run(&f, SNAPSHOT(FOUR, RUNS("a", "n1", 4) "," NEW("b", 8)), jobs);
+        assert_string_equal(f.did, "b starts on n2 n2 n2 n2 n3 n3 n3 n3; ");
+        finish(&f);
+        run(&f, SNAPSHOT(FOUR, NEW("a", 2)), spares);
+        assert_string_equal(f.did, "");
+        assert_string_equal(f.result->jobs[0].reason, "waits for 3 spare nodes; 2 are idle");
+        finish(&f);
+}
+
+/* Its node is to be left, or it starts again after a loss: there is room for it, and for nobody else. */
+static void who_needs_room_goes_to_the_pool(void **state) {
+        static const char *const nodes = "'nodes':[" NODE("n1", 0) "," NODE("n2", 4) "," NODE("n3", 4) "," NODE("n4", 4) "]";
+        const struct round_job jobs[] = { { IN_POOL, .uses_pool = true }, { IN_POOL, .uses_pool = true }, { IN_POOL } };
+        const struct round_job again[] = { { IN_POOL, .uses_pool = true },
+                                           { IN_POOL, .uses_pool = true },
+                                           { IN_POOL, .uses_pool = true } };
+        cleanup_free char *left =
+                xasprintf("{'version':1,%s,'jobs':[" RUNS("a", "n1", 2) "," RUNS("b", "n2", 4) "," NEW("c", 4) "]}", nodes);
+        cleanup_free char *lost =
+                xasprintf("{'version':1,%s,'jobs':[" RUNS("a", "n2", 4) "," RUNS("b", "n3", 4) "," NEW("c", 4) "]}", nodes);
+        struct fixture f;
+
+        (void) state;
+        run(&f, left, jobs);
+        assert_string_equal(f.did, "a goes to n3; a goes to n3; ");
+        finish(&f);
+        run(&f, lost, jobs);
+        assert_string_equal(f.did, "");
+        finish(&f);
+        run(&f, lost, again);
+        assert_string_equal(f.did, "c starts on n4 n4 n4 n4; ");
+        finish(&f);
+}
+
 /* Too small for what it would have to take over, or with a head on it: no spare. */
 static void what_cannot_be_a_spare(void **state) {
         const struct round_job jobs[] = { { .head_node = 2, .head_moving_to = RM_NO_NODE, .spares = 1 } };
@@ -219,6 +270,8 @@ int main(void) {
                 cmocka_unit_test(waits_for_spares),
                 cmocka_unit_test(nobody_is_placed_on_them),
                 cmocka_unit_test(goes_to_its_spare),
+                cmocka_unit_test(nobody_starts_in_the_pool),
+                cmocka_unit_test(who_needs_room_goes_to_the_pool),
                 cmocka_unit_test(a_spare_that_is_used_is_replaced),
                 cmocka_unit_test(what_cannot_be_a_spare),
                 cmocka_unit_test(nodes_with_warnings_are_no_spares),
