@@ -7,6 +7,8 @@
 #include "common/util.h"
 
 #define SAME_SHARE 0.01
+/* A rate that has changed by more than this part is logged anew. */
+#define SAME_RATE 0.2
 
 static void place_finish(struct job_place *place) {
         for (size_t i = 0; i < place->n_nodes; i++)
@@ -43,6 +45,74 @@ static uint64_t set_of(const Rm__Job *job) {
                 if (counts(job, job->capsules[i]))
                         set += hash_node(job->capsules[i]->node) * job->capsules[i]->ranks;
         return set;
+}
+
+/* As set_of(), of groups that may be elsewhere now. */
+static uint64_t set_of_nodes(const Rm__Job *job, char *const *nodes) {
+        uint64_t set = 0;
+
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                const Rm__Capsule *capsule = job->capsules[i];
+
+                if (capsule->index != STATE_HEAD && (size_t) capsule->index < job->n_capsules && nodes[capsule->index])
+                        set += hash_node(nodes[capsule->index]) * capsule->ranks;
+        }
+        return set;
+}
+
+void job_places_load(struct job_places *places, const Rm__Job *job) {
+        for (size_t i = 0; i < job->n_rates && places->n_places < JOB_PLACES_MOST; i++) {
+                const Rm__JobRate *rate = job->rates[i];
+                struct job_place *place = &places->places[places->n_places];
+
+                if (rate->n_nodes != job->n_capsules)
+                        continue;
+                *place = (struct job_place) { .share = (double) rate->share_milli / 1e3,
+                                              .rate = (double) rate->rate_micro / 1e6,
+                                              .usec = rate->usec,
+                                              .left = rate->left,
+                                              .n_nodes = rate->n_nodes };
+                place->logged_rate = place->rate;
+                place->nodes = xcalloc(place->n_nodes + 1, sizeof(*place->nodes));
+                for (size_t k = 0; k < rate->n_nodes; k++)
+                        place->nodes[k] = rate->nodes[k][0] ? xstrdup(rate->nodes[k]) : NULL;
+                place->set = set_of_nodes(job, place->nodes);
+                places->n_places++;
+        }
+        places->attempt = job->rates_attempt;
+        places->next_move = job->rates_next_move;
+        places->logged = true;
+}
+
+bool job_place_measured(const struct job_place *place) {
+        return place->usec >= JOB_PLACE_MEASURED_USEC && place->rate > 0;
+}
+
+void job_place_pack(const struct job_place *place, Rm__JobRate *ret) {
+        static char none[] = "";
+
+        *ret = (Rm__JobRate) RM__JOB_RATE__INIT;
+        ret->nodes = xcalloc(place->n_nodes + 1, sizeof(*ret->nodes));
+        ret->n_nodes = place->n_nodes;
+        for (size_t i = 0; i < place->n_nodes; i++)
+                ret->nodes[i] = place->nodes[i] ? place->nodes[i] : none;
+        ret->share_milli = (uint64_t) (place->share * 1e3);
+        ret->rate_micro = (uint64_t) fmin(place->rate * 1e6, 1e18);
+        ret->usec = place->usec;
+        ret->left = place->left;
+}
+
+bool job_places_take_news(struct job_places *places) {
+        struct job_place *here = job_places_here(places);
+        bool news = here && job_place_measured(here) &&
+                    (!places->logged || fabs(here->rate - here->logged_rate) > SAME_RATE * here->logged_rate);
+
+        if (!news)
+                return false;
+        for (size_t i = 0; i < places->n_places; i++)
+                places->places[i].logged_rate = places->places[i].rate;
+        places->logged = true;
+        return true;
 }
 
 /* Somebody may move a job to any place he likes, and it does not go back from there by itself. */
@@ -109,6 +179,7 @@ static void bring_to_front(struct job_places *places, size_t at, uint64_t set, d
 static void arrive(struct job_places *places, const Rm__State *state, const Rm__Job *job, uint64_t set, double share) {
         size_t at = find(places, set, share);
 
+        places->logged = false;
         if (places->n_places > 0 && places->places[0].set != set && had_to_leave(places, state, job))
                 places->places[0].left = true;
         bring_to_front(places, at, set, share);

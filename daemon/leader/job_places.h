@@ -9,7 +9,7 @@
 
 #include "daemon/state/state_index.h"
 
-#define JOB_PLACES_MOST 4u /* of one job: the ones that it was on last */
+#define JOB_PLACES_MOST STATE_RATES_MAX /* of one job: the ones that it was on last */
 /* What was seen for a shorter time is no measurement: when it was said is known to some tenths of a second. */
 #define JOB_PLACE_MEASURED_USEC 10000000u
 
@@ -22,6 +22,7 @@ struct job_place {
         bool left; /* the job had to leave it: a node of it was drained, failed, or was lost */
         char **nodes; /* of each group, by its index; NULL: it is parked */
         size_t n_nodes;
+        double logged_rate; /* as it is in the log; 0: it is not there */
 };
 
 struct job_places {
@@ -30,9 +31,18 @@ struct job_places {
         bool here; /* it is at the first of them; false: it moves, or was not looked at yet */
         uint32_t attempt; /* of the job, when it was looked at */
         uint64_t next_move; /* State.next_move then */
+        bool logged; /* what is in the log tells as much */
 };
 
 void job_places_finish(struct job_places *places);
+
+/* What an earlier leader has measured, as it is in the log. */
+void job_places_load(struct job_places *places, const Rm__Job *job);
+/* Has something been measured that the next leader should know? To be said once: the places count as logged then. */
+bool job_places_take_news(struct job_places *places);
+bool job_place_measured(const struct job_place *place);
+/* For the log. The names stay the place's, and the list of them is the caller's to free. */
+void job_place_pack(const struct job_place *place, Rm__JobRate *ret);
 
 /* The job is where it is now, with `share` ranks to a core on its fullest node (0: it moves). True: that is another place than the last time. */
 bool job_places_look(struct job_places *places, const struct state_index *index, const Rm__Job *job, double share);

@@ -266,6 +266,33 @@ static bool timer_due(const struct leader *leader) {
         return interval > 0 && now_usec() >= leader->round_usec + interval;
 }
 
+/* What was measured of jobs goes into the log once it is known: the next leader, to whom they may move when this one's node is left, has measured nothing. */
+static void log_rates(struct leader *leader) {
+        const struct job_places *places;
+        uint64_t id;
+
+        while (state_of(leader)->level >= STATE_LEVEL_RATES && progress_take_news(leader->progress, &id, &places)) {
+                const Rm__Job *job = state_job(state_of(leader), id);
+                Rm__JobRate rates[JOB_PLACES_MOST], *list[JOB_PLACES_MOST];
+                struct command c;
+                Rm__CmdJobRates *body;
+
+                if (!job || job->attempt != places->attempt || job->n_capsules > STATE_RATES_CAPSULES_MAX)
+                        continue;
+                body = command_job_rates(&c, id, job->attempt);
+                for (size_t i = 0; i < places->n_places; i++)
+                        if (job_place_measured(&places->places[i]) && places->places[i].n_nodes == job->n_capsules) {
+                                job_place_pack(&places->places[i], &rates[body->n_rates]);
+                                list[body->n_rates] = &rates[body->n_rates];
+                                body->n_rates++;
+                        }
+                body->rates = list;
+                cluster_decide(leader->rmd->cluster, &c.command);
+                for (size_t i = 0; i < body->n_rates; i++)
+                        free(rates[i].nodes);
+        }
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *arg) {
         struct leader *leader = arg;
         uint64_t now = cluster_log_usec(leader->rmd->cluster);
@@ -281,6 +308,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
         node_memory_forget(leader->memory, state_of(leader));
         metrics_forget(leader->rmd->metrics, state_of(leader));
         progress_forget(leader->progress, state_of(leader));
+        log_rates(leader);
         core_share_forget(leader->core_share, cluster_index(leader->rmd->cluster));
         if (switches_file_look(leader->switches))
                 settle_later(leader, leader->rmd->config->settle_usec);

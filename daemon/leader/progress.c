@@ -88,6 +88,7 @@ static struct job *find_or_add(struct progress *progress, const Rm__Job *of) {
                 job = xcalloc(1, sizeof(*job));
                 *job = (struct job) { .id = of->id, .attempt = of->attempt, .n_groups = of->n_capsules };
                 job->groups = xcalloc(job->n_groups + 1, sizeof(*job->groups));
+                job_places_load(&job->places, of);
                 HASH_ADD(hh, progress->jobs, id, sizeof(job->id), job);
         }
         return job;
@@ -265,16 +266,22 @@ bool progress_get(const struct progress *progress, uint64_t id, uint64_t now_use
         return true;
 }
 
-static bool is_measured(const struct job_place *place) {
-        return place->usec >= JOB_PLACE_MEASURED_USEC && place->rate > 0;
-}
-
 /* Where it was measured last on cores of its own, or on shared ones. */
 static const struct job_place *last_measured(const struct job_places *places, bool shared) {
         for (size_t i = 0; i < places->n_places; i++)
-                if ((places->places[i].share > 1) == shared && is_measured(&places->places[i]))
+                if ((places->places[i].share > 1) == shared && job_place_measured(&places->places[i]))
                         return &places->places[i];
         return NULL;
+}
+
+bool progress_take_news(const struct progress *progress, uint64_t *ret_job, const struct job_places **ret) {
+        for (struct job *job = progress->jobs; job; job = job->hh.next)
+                if (job_places_take_news(&job->places)) {
+                        *ret_job = job->id;
+                        *ret = &job->places;
+                        return true;
+                }
+        return false;
 }
 
 size_t progress_places(const struct progress *progress, uint64_t id, const struct job_place *ret[JOB_PLACES_MOST]) {
@@ -282,7 +289,7 @@ size_t progress_places(const struct progress *progress, uint64_t id, const struc
         size_t n = 0;
 
         for (size_t i = 1; job && job->places.here && i < job->places.n_places; i++)
-                if (is_measured(&job->places.places[i]))
+                if (job_place_measured(&job->places.places[i]))
                         ret[n++] = &job->places.places[i];
         return n;
 }
@@ -300,7 +307,7 @@ void progress_steps(const struct progress *progress, uint64_t id, struct steps *
         ret->own_rate = own ? own->rate : 0;
         ret->shared_rate = shared ? shared->rate : 0;
         ret->shared_by = shared ? shared->share : 0;
-        if (job->places.here && is_measured(&job->places.places[0]))
+        if (job->places.here && job_place_measured(&job->places.places[0]))
                 ret->here_rate = job->places.places[0].rate;
         if (last->total > 0) /* one that is ending has little left, which is not nothing known */
                 ret->left = last->total > last->done ? last->total - last->done : 1;

@@ -1,5 +1,5 @@
 /* How far jobs are, as their programs say by librmrt: what nodes report of the groups that are there. Only the leader has it, it is in no log, and after a change of
- * leaders it comes again by itself. Pure: knows no clock. */
+ * leaders it comes again by itself; but for what was measured on which nodes (CmdJobRates). Pure: knows no clock. */
 #ifndef RM_LEADER_PROGRESS_H
 #define RM_LEADER_PROGRESS_H
 
@@ -34,8 +34,11 @@ void progress_forget(struct progress *progress, const Rm__State *state);
 bool progress_get(const struct progress *progress, uint64_t job, uint64_t now_usec, Rm__Progress *ret);
 
 /* What the scheduler needs of it, but for `places`. What it did on cores of its own is kept while it shares some, and the other way round; all 0 if
- * nothing is known, as after a change of leaders. */
+ * nothing is known. */
 void progress_steps(const struct progress *progress, uint64_t id, struct steps *ret);
+
+/* A job of which something was measured that is to be in the log: `*ret` of it, until `progress` changes. Each is said once. False: there is none. */
+bool progress_take_news(const struct progress *progress, uint64_t *ret_job, const struct job_places **ret);
 
 /* Sets of nodes other than where the job is, on which its rate was measured; valid until `progress` changes. Returns how many. */
 size_t progress_places(const struct progress *progress, uint64_t id, const struct job_place *ret[JOB_PLACES_MOST]);

@@ -148,6 +148,13 @@ Rm__Command *command_job_resize_auto(struct command *c, uint64_t job, uint32_t r
         return command;
 }
 
+Rm__CmdJobRates *command_job_rates(struct command *c, uint64_t job, uint32_t attempt) {
+        BEGIN(c, job_rates, JOB_RATES);
+        c->job_rates.job = job;
+        c->job_rates.attempt = attempt;
+        return &c->job_rates;
+}
+
 Rm__Command *command_job_own_state(struct command *c, uint64_t job, uint32_t attempt, bool own_state) {
         BEGIN(c, job_own_state, JOB_OWN_STATE);
         c->job_own_state.job = job;

@@ -69,6 +69,7 @@ struct command {
                 Rm__CmdJobResizeTold job_resize_told;
                 Rm__CmdJobRanksTold job_ranks_told;
                 Rm__CmdJobOwnState job_own_state;
+                Rm__CmdJobRates job_rates;
                 Rm__CmdJobRequeue job_requeue;
         };
 };
@@ -109,6 +110,7 @@ Rm__Command *command_job_resize_auto(struct command *c, uint64_t job, uint32_t r
 Rm__CmdJobResizeTold *command_job_resize_told(struct command *c, uint64_t job, uint32_t attempt);
 Rm__CmdJobRanksTold *command_job_ranks_told(struct command *c, uint64_t job, uint32_t attempt, int32_t group, const char *node);
 Rm__Command *command_job_own_state(struct command *c, uint64_t job, uint32_t attempt, bool own_state);
+Rm__CmdJobRates *command_job_rates(struct command *c, uint64_t job, uint32_t attempt);
 Rm__Command *command_job_requeue(struct command *c, uint64_t job, uint32_t attempt, const char *reason);
 /* Asked for by this user. */
 Rm__Command *command_job_cancel(struct command *c, uint64_t job, uint32_t signal, const char *by);

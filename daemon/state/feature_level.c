@@ -14,6 +14,10 @@ const struct feature_field *feature_levels(void) {
                 { &rm__capsule__descriptor, 260, STATE_LEVEL_REFUSED }, /* refusal */
                 { &rm__cmd_move_abort__descriptor, 260, STATE_LEVEL_REFUSED }, /* failure */
                 { &rm__cmd_capsule_obstacle__descriptor, 260, STATE_LEVEL_REFUSED }, /* changed */
+                { &rm__job__descriptor, 260, STATE_LEVEL_RATES }, /* rates */
+                { &rm__job__descriptor, 261, STATE_LEVEL_RATES }, /* rates_attempt */
+                { &rm__job__descriptor, 262, STATE_LEVEL_RATES }, /* rates_next_move */
+                { &rm__command__descriptor, 260, STATE_LEVEL_RATES }, /* job_rates */
                 { NULL, 0, 0 },
         };
 

@@ -183,6 +183,7 @@ static const struct handler handlers[] = {
         { RM__COMMAND__BODY_JOB_RESIZE_TOLD, apply_job_resize_told },
         { RM__COMMAND__BODY_JOB_RANKS_TOLD, apply_job_ranks_told },
         { RM__COMMAND__BODY_JOB_OWN_STATE, apply_job_own_state },
+        { RM__COMMAND__BODY_JOB_RATES, apply_job_rates },
         { RM__COMMAND__BODY_JOB_REQUEUE, apply_job_requeue },
 };
 

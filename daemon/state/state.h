@@ -12,9 +12,12 @@
 
 #define STATE_LEVEL 2U /* the highest feature level that this version knows, see CmdLevel */
 #define STATE_LEVEL_REFUSED 2U /* from this one on: why a group was not moved */
+#define STATE_LEVEL_RATES 2U /* from this one on: how fast jobs were on which nodes */
 #define STATE_LEVEL_AVOIDED 2U /* from this one on: a loss that was foreseen counts as such if nothing was left on the node */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
 #define STATE_CONDITION_REASON_MAX_BYTES 256U
+#define STATE_RATES_MAX 4U       /* sets of nodes of one job whose rates are remembered */
+#define STATE_RATES_CAPSULES_MAX 1024U /* of a job whose rates are in the log: a name for each of them and each set */
 #define STATE_MOVES_KEPT 1000U   /* ended moves that are remembered */
 #define STATE_OBSTACLE_MAX 255     /* bytes of what is told of a capsule that cannot move */
 #define STATE_JOBS_MAX 10000U    /* jobs known at once; a submission over it is refused */

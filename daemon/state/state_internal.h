@@ -91,6 +91,7 @@ int apply_job_resize(struct apply *a);
 int apply_job_resize_told(struct apply *a);
 int apply_job_ranks_told(struct apply *a);
 int apply_job_own_state(struct apply *a);
+int apply_job_rates(struct apply *a);
 int apply_job_requeue(struct apply *a);
 /* It is being placed, to go on from the checkpoint (NULL: from its beginning). */
 void job_resize_begin(Rm__Job *job, const Rm__Checkpoint *checkpoint);

@@ -1,7 +1,9 @@
 /* How far jobs are, from what nodes report of their groups. */
+#include "daemon/state/commands.h"
 #include "daemon/leader/progress.h"
 #include "tests/unit/state/state_test.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -359,6 +361,44 @@ static void test_nodes_of_another_attempt(void **state) {
         assert_true(known[0]->left);
 }
 
+/* The leader's node is drained: the next leader has it from the log, and the move there from the state. */
+static void test_nodes_known_to_the_next_leader(void **state) {
+        struct scene *s = *state;
+        struct world *w = &s->world;
+        const struct job_place *known[JOB_PLACES_MOST];
+        const struct job_places *all;
+        Rm__JobRate rate, *list[] = { &rate };
+        Rm__CmdJobRates *body;
+        struct command c;
+        uint64_t done = 0, id = 0;
+
+        assert_int_equal(join(w, "n3", 4), 0);
+        run(s, 8, &done, 10);
+        assert_false(progress_take_news(s->progress, &id, &all));
+        run(s, 30, &done, 10);
+        assert_true(progress_take_news(s->progress, &id, &all));
+        assert_int_equal(id, s->job);
+        body = command_job_rates(&c, id, state_job(w->state, id)->attempt);
+        job_place_pack(&all->places[0], &rate);
+        body->rates = list;
+        body->n_rates = 1;
+        assert_int_equal(apply_command(w, &c.command), 0);
+        body->attempt++;
+        assert_int_equal(apply_command(w, &c.command), -ESRCH);
+        free(rate.nodes);
+        assert_false(progress_take_news(s->progress, &id, &all));
+        progress_destroy(s->progress);
+        s->progress = progress_create();
+        evacuate(s);
+        run(s, 30, &done, 5);
+        ABOUT(steps(s).here_rate, 5);
+        assert_int_equal(places(s, known), 1);
+        ABOUT(known[0]->rate, 10);
+        assert_true(known[0]->left);
+        assert_string_equal(known[0]->nodes[1], "n2");
+        assert_true(progress_take_news(s->progress, &id, &all));
+}
+
 static void test_goals(void **state) {
         struct scene *s = *state;
 
@@ -412,6 +452,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_moves, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_goals, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_nodes, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_nodes_known_to_the_next_leader, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_nodes_not_left_by_need, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_nodes_left_one_by_one, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_nodes_of_another_attempt, set_up, tear_down),
