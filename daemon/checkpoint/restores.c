@@ -255,6 +255,8 @@ static void enter_done(struct restore *restore, struct resident *resident) {
                 return;
         }
         resident->restored = true;
+        /* What its PID 1 was told of the ranks until now was replaced by what was saved. */
+        resident->resize_ordered = resident->ranks_ordered = false;
         if (arrival_is_complete(restore->arrival)) /* else an rmd before this one has restored it */
                 log_info("job %" PRIu64 ": capsule %" PRId32 " is back from checkpoint %" PRIu64 ".%" PRIu64 " after %.3f s",
                          restore->job, restore->index, restore->job, restore->checkpoint,
