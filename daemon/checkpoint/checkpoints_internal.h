@@ -212,6 +212,7 @@ struct checkpoints {
         char *sockets; /* the directory of theirs */
         uint64_t last_socket;
         struct event *verify; /* NULL: nothing is read again by itself */
+        bool looked; /* whether what this node has by the log is there */
         TAILQ_HEAD(, check) checks; /* the first that has an rm-mover is the only one */
 };
 
@@ -342,6 +343,8 @@ void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64
 void checks_init(struct checkpoints *c);
 /* Reads that store when its turn comes; `waiter` NULL: nobody waits. It is taken over. */
 void checks_want(struct checkpoints *c, uint64_t job, int32_t index, struct check_waiter *waiter);
+/* The same, if `code` says that a checkpoint of it could not be read since it is damaged, or not there. */
+void checks_want_unread(struct checkpoints *c, uint64_t job, int32_t index, int code);
 void checks_wake(struct checkpoints *c);
 void checks_finish(struct checkpoints *c);
 

@@ -132,6 +132,8 @@ static int start(struct check *check, struct rm_error *err) {
         Rm__MoverStore store;
         int r = stores_describe(check->c, check->job, check->index, dir, &store, err);
 
+        if (r == 0 && !check->c->shared)
+                r = stores_make(check->c, check->job, err); /* it may be missing, with all that was in it */
         if (r == 0)
                 r = mover_start(check->c->rmd, "verify", &ops, check, &check->mover, err);
         if (r < 0)
@@ -150,10 +152,45 @@ static bool is_busy(const struct check *check) {
                loads_use(check->c, check->job, check->index);
 }
 
+static bool has_manifest(const struct checkpoints *c, uint64_t job, int32_t index, uint64_t checkpoint) {
+        cleanup_free char *dir = stores_dir(c, job, index);
+        char **names;
+        size_t n;
+
+        if (stores_files(dir, checkpoint, true, &names, &n) < 0)
+                return false;
+        stores_files_free(names, n);
+        return true;
+}
+
+/* Of what this node has by the log, what is not there: with another disk no directory says that there was something. `all`: also what is there. What is missing on a file
+ * system of all nodes may only not be mounted. */
+static void want_listed(struct checkpoints *c, bool all) {
+        const Rm__State *state = checkpoints_state(c);
+        const char *here = stores_place(c);
+
+        for (size_t i = 0; i < state->n_jobs && !c->shared; i++)
+                for (size_t k = 0; k < state->jobs[i]->n_checkpoints; k++) {
+                        const Rm__Checkpoint *checkpoint = state->jobs[i]->checkpoints[k];
+
+                        for (size_t p = 0; p < checkpoint->n_parts; p++) {
+                                const Rm__CheckpointPart *part = checkpoint->parts[p];
+
+                                if (names_have(part->stored, part->n_stored, here) &&
+                                    (all || !has_manifest(c, state->jobs[i]->id, part->capsule, checkpoint->id)))
+                                        checks_want(c, state->jobs[i]->id, part->capsule, NULL);
+                        }
+                }
+}
+
 void checks_wake(struct checkpoints *c) {
         struct check *check, *next;
         struct rm_error err = { 0 };
 
+        if (!c->looked) {
+                c->looked = true;
+                want_listed(c, false);
+        }
         TAILQ_FOREACH (check, &c->checks, entry)
                 if (check->mover)
                         return;
@@ -190,6 +227,11 @@ void checks_want(struct checkpoints *c, uint64_t job, int32_t index, struct chec
         if (waiter)
                 SLIST_INSERT_HEAD(&check->waiters, waiter, entry);
         checkpoints_wake(c);
+}
+
+void checks_want_unread(struct checkpoints *c, uint64_t job, int32_t index, int code) {
+        if (code == -EBADMSG || code == -ENODATA || (code == -ENOENT && !c->shared))
+                checks_want(c, job, index, NULL);
 }
 
 /* ---- of a checkpoint, all that is here ---- */
@@ -276,6 +318,8 @@ static void on_time(evutil_socket_t fd, short what, void *arg) {
         /* What all nodes share one of them reads. */
         if (cluster_synced(c->rmd->cluster) && (!c->shared || cluster_is_leader(c->rmd->cluster)))
                 stores_each(c, want_alone, NULL);
+        if (cluster_synced(c->rmd->cluster))
+                want_listed(c, true);
 }
 
 void checks_init(struct checkpoints *c) {

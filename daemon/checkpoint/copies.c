@@ -91,8 +91,7 @@ static void on_out_event(void *userdata, const Rm__MoverEvent *event) {
                 copy->arrived = true; /* the other end tells the log; this one goes when the state shows it */
                 break;
         case RM__MOVER_EVENT__BODY_FAILED:
-                if (event->failed->code == -EBADMSG || event->failed->code == -ENODATA)
-                        checks_want(copy->c, copy->job, copy->index, NULL);
+                checks_want_unread(copy->c, copy->job, copy->index, event->failed->code);
                 copy_fail(copy, event->failed->text);
                 break;
         default:
@@ -132,6 +131,7 @@ static void offer(struct checkpoints *c, uint64_t job, uint64_t checkpoint, int3
         body.job = job;
         body.checkpoint = checkpoint;
         body.capsule = index;
+        checks_want_unread(c, job, index, r);
         if (r < 0)
                 copy_fail(copy, strerror(-r));
         else if (checkpoints_send(c, node, &PEER_MESSAGE(&body)) < 0)

@@ -58,8 +58,7 @@ static void on_event(void *userdata, const Rm__MoverEvent *event) {
                 log_warn("checkpoint %" PRIu64 ".%" PRIu64 ": sending capsule %" PRId32 " to %s: %s", load->job, load->checkpoint,
                          load->index, load->node, event->failed->text);
                 tell(load, NULL, event->failed->text);
-                if (event->failed->code == -EBADMSG || event->failed->code == -ENODATA)
-                        checks_want(load->c, load->job, load->index, NULL);
+                checks_want_unread(load->c, load->job, load->index, event->failed->code);
                 load_free(load);
                 break;
         default:
