@@ -25,6 +25,8 @@
  * restart. */
 #define JOBS_USEC UINT64_C(120000000)
 
+/* Nodes read their stores again after 15 s at most (daemon.c), one store after the other. */
+#define COPIES_USEC UINT64_C(60000000)
 /* Without faults nothing stands still for longer: 30 s until it is frozen and cut off, and the time
  * that a move or checkpoint may take then. */
 #define FROZEN_USEC UINT64_C(40000000)
@@ -305,6 +307,20 @@ static void check_jobs(struct history *h, uint64_t *ret_usec) {
         *ret_usec = timeline_now_usec(h->timeline) - since_usec;
 }
 
+/* What disks have lost is told to the log, as nodes read what they have again now and then. */
+static void check_copies(struct history *h) {
+        uint64_t since_usec = timeline_now_usec(h->timeline);
+        const char *what = "";
+
+        while (!checks_violation(h->checks) && what) {
+                what = kept_unsettled(h->kept);
+                if (what && timeline_now_usec(h->timeline) - since_usec > COPIES_USEC)
+                        checks_fail(h->checks, "%" PRIu64 " s after all jobs: %s", COPIES_USEC / 1000000, what);
+                else if (what)
+                        (void) run_until(h, timeline_now_usec(h->timeline) + 100000);
+        }
+}
+
 void history_run(const struct history_config *config, struct history_result *ret) {
         struct history h = { .config = *config };
 
@@ -315,6 +331,7 @@ void history_run(const struct history_config *config, struct history_result *ret
         check_voters(&h);
         check_answers(&h, &ret->answer_usec);
         check_jobs(&h, &ret->jobs_usec);
+        check_copies(&h);
         ret->violation = xstrdup(checks_violation(h.checks));
         ret->n_voters = h.n_voters;
         ret->events = timeline_count(h.timeline);

@@ -435,3 +435,31 @@ void kept_runs(struct kept *k, const struct saved *saved, const char *host) {
                             " ends at %" PRIu64,
                             saved->job, saved->written_bytes, saved->checkpoint, record->output_end);
 }
+
+/* The first part that is not there, or damaged; NULL: none is. */
+static const struct part *missing_part(const struct kept *k, uint64_t job, const struct record *record, unsigned host) {
+        for (size_t i = 0; is_done(record) && i < record->n_parts; i++)
+                if (record->parts[i].stored >> host & 1 && load(k, host, job, record->parts[i].index, record->id, false, NULL) < 0)
+                        return &record->parts[i];
+        return NULL;
+}
+
+const char *kept_unsettled(const struct kept *k) {
+        static char text[128];
+
+        for (size_t i = 0; i < k->n_jobs; i++)
+                for (size_t c = 0; c < k->jobs[i].n_records; c++)
+                        for (unsigned host = 0; host < k->n_hosts; host++) {
+                                const struct record *record = &k->jobs[i].records[c];
+                                const struct part *part = missing_part(k, k->jobs[i].id, record, host);
+
+                                if (!part)
+                                        continue;
+                                (void) snprintf(text, sizeof(text),
+                                                "%s has not got checkpoint %" PRIu64 ".%" PRIu64 ", capsule %" PRId32
+                                                ", and the log does not know",
+                                                host_name(k->hosts[host]), k->jobs[i].id, record->id, part->index);
+                                return text;
+                        }
+        return NULL;
+}

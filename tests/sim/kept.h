@@ -27,6 +27,9 @@ void kept_open(struct kept *k, uint64_t cut);
 /* What was saved runs again, for the job as it is by the log. */
 void kept_runs(struct kept *k, const struct saved *saved, const char *host);
 
+/* NULL: what nodes have by the log of checkpoints that are done is whole on their disks; else what is not so. */
+const char *kept_unsettled(const struct kept *k);
+
 /* ---- disks ---- */
 
 /* The disk of the host was damaged, or is another one now. */

@@ -248,7 +248,7 @@ static const Rm__Command *checkpoint(struct draft *d, const Rm__Job *job, bool d
                                         drill ? RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL
                                               : RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_ASKED);
         body->by = (char *) "alice";
-        body->stop = !drill && draw(d, 4) == 0;
+        body->stop = !drill && draw(d, 2) == 0;
         body->keep = CHECKPOINTS_KEPT;
         body->capsule_nodes = d->capsule_nodes;
         body->partners = d->partners;
@@ -286,7 +286,7 @@ static const Rm__Command *save(struct draft *d) {
                 job = some_job(d);
         if (!job)
                 return NULL;
-        if (job->held || (job_ended(job) && job->n_checkpoints > 0 && draw(d, 8) == 0))
+        if ((job->held && draw(d, 3) == 0) || (job_ended(job) && job->n_checkpoints > 0 && draw(d, 8) == 0))
                 return release(d, job);
         if (job->n_checkpoints > 0 && draw(d, 6) == 0)
                 return remove_checkpoint(d, job);
