@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/state/state_index.h"
 #include "daemon/leader/checkpoint_schedule.h"
 #include "daemon/leader/round_input.h"
 #include "daemon/metrics/metrics.h"
+#include "daemon/state/state_index.h"
 #include "daemon/view/job.h"
 #include "daemon/view/node.h"
 

@@ -9,10 +9,10 @@
 
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
-#include "daemon/peers/peer_message.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/rank_ends.h"
 #include "daemon/job/runner_internal.h"
+#include "daemon/peers/peer_message.h"
 
 /* A group that stands still for a move, or whose node does not answer, is not waited for longer. */
 #define ANSWER_USEC (UINT64_C(1) * 1000000U)

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/state/state_index.h"
 #include "daemon/metrics/counters.h"
 #include "daemon/metrics/openmetrics.h"
+#include "daemon/state/state_index.h"
 #include "proto/peer.pb-c.h"
 
 struct metrics;

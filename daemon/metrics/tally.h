@@ -8,8 +8,8 @@
 #ifndef RM_METRICS_TALLY_H
 #define RM_METRICS_TALLY_H
 
-#include "daemon/state/state.h"
 #include "daemon/metrics/counters.h"
+#include "daemon/state/state.h"
 
 struct tally;
 

@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-#include "daemon/state/state.h"
 #include "daemon/metrics/counters.h"
+#include "daemon/state/state.h"
 #include "proto/peer.pb-c.h"
 
 struct totals;

@@ -1,6 +1,6 @@
 /* How far jobs are, from what nodes report of their groups. */
-#include "daemon/state/commands.h"
 #include "daemon/leader/progress.h"
+#include "daemon/state/commands.h"
 #include "tests/unit/state/state_test.h"
 
 #include <errno.h>

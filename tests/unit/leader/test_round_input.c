@@ -3,8 +3,8 @@
 
 #include "common/groups.h"
 #include "daemon/leader/admit.h"
-#include "daemon/leader/spare_pool.h"
 #include "daemon/leader/round_input.h"
+#include "daemon/leader/spare_pool.h"
 #include "daemon/sched/fold.h"
 #include "placement/pack.h"
 #include "tests/unit/state/state_test.h"
