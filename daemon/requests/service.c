@@ -53,9 +53,7 @@ struct service {
 };
 
 /* What belongs to it here goes; its connection is closed by the caller. */
-static void client_gone(struct client *client) {
-        struct service *service = client->rmd->service;
-
+static void client_gone(struct service *service, struct client *client) {
         TAILQ_REMOVE(&service->clients, client, all);
         attachment_leave(client);
         account_leave(client);
@@ -66,7 +64,7 @@ static void client_gone(struct client *client) {
 static void drop(struct client *client) {
         struct conn *conn = client->conn;
 
-        client_gone(client);
+        client_gone(client->rmd->service, client);
         conn_close_now(conn);
 }
 
@@ -289,7 +287,9 @@ static void on_over(evutil_socket_t fd, short what, void *arg) {
 }
 
 static void on_close(struct conn *conn, int code, const char *reason, void *userdata) {
-        client_gone(userdata);
+        struct client *client = userdata;
+
+        client_gone(client->rmd->service, client);
 }
 
 /* Root's requests are handled as they come, users' in turn. */
@@ -442,7 +442,7 @@ void service_destroy(struct service *service) {
                 struct client *client = TAILQ_FIRST(&service->clients);
                 struct conn *conn = client->conn;
 
-                client_gone(client);
+                client_gone(service, client);
                 conn_destroy(conn);
         }
         users_destroy(service->users);
