@@ -241,6 +241,12 @@ static void check_captured(struct kept *k, uint64_t job, const Rm__Checkpoint *c
 
                 if (host == HOSTS_MAX || load(k, host, job, checkpoint->parts[i]->capsule, checkpoint->id, false, &saved) < 0)
                         continue; /* its disk is lost */
+                if (saved.cut == 0) {
+                        checks_fail(k->checks,
+                                    "checkpoint %" PRIu64 ".%" PRIu64 ", capsule %" PRId32 ": it was captured, and never cut off",
+                                    job, checkpoint->id, checkpoint->parts[i]->capsule);
+                        return;
+                }
                 standstill = &k->standstills[saved.cut];
                 if (standstill->cut_usec > cut_usec)
                         cut_usec = standstill->cut_usec;
