@@ -92,8 +92,9 @@ throw "peer socket: our key, wrong magic" n2 sh -c "$tls" sh "$key" "$identity" 
 throw "peer socket: our key, oversized frame" n2 sh -c "$tls" sh "$key" "$identity" 'RMP1\377\377\377\377a'
 throw "peer socket: our key, truncated message" n2 sh -c "$tls" sh "$key" "$identity" 'RMP1\000\000\000\004\012\377\377\377'
 
-# Another user at what belongs to root; and many connections that say nothing.
-for socket in $(on n1 find /run/rmd -type s ! -name rmd.sock); do
+# Another user at what belongs to root, which is all but what users ask for jobs and for metrics (web/hostile); and many connections that say
+# nothing.
+for socket in $(on n1 find /run/rmd -type s ! -name rmd.sock ! -name web.sock); do
     as alice n1 socat -u OPEN:/dev/null "UNIX-CONNECT:$socket" 2>"$work/refused" && fail "alice can connect to $socket"
     see "alice at $socket: $(sed 's/.*: //' "$work/refused" | tail -n 1)"
     throw "capsule socket: noise" n1 sh -c 'head -c 10000 /dev/urandom | socat -u - "UNIX-CONNECT:$1"' sh "$socket"
