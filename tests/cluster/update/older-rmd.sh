@@ -57,7 +57,7 @@ three_voters() {
 # A node whose rmd is refused stays without one until the test has looked at it: its jobs are not to be lost meanwhile.
 RMD_DESTDIR=$older cluster 4 --cores 8 --set cluster.node_timeout=60s
 # The newer rmd serves metrics there, and the older one does not.
-for node in $(nodes); do echo "$node: file /run/rmd/web.sock"; done >>"$work/before"
+for node in $(nodes); do printf "$node: file /run/rmd/web.sock%s\n" '' .lock; done >>"$work/before"
 sort -o "$work/before" "$work/before"
 start live n2 --group-size 2 -n 4 "$programs/memory" --mb=1 --stop-file="$(stop_file live)" --gap-msec=2000
 start flood n3 --group-size 1 -n 2 "$programs/flood" --stop-file="$(stop_file flood)" --pause-usec=20000
