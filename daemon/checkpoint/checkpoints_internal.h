@@ -108,11 +108,9 @@ struct restore {
         char *dir;
         char *from; /* the node that sends it */
         char *tried; /* those that could not, separated by spaces */
-        struct caller caller; /* of capsule_open() */
         struct arrival *arrival;
         uint16_t port; /* where its rm-mover listens */
         struct event *deadline;
-        bool opening;
         uint64_t begin_usec;
         struct gate gate;
         bool drill; /* it only tries: then the capsule, made for that, is removed */
@@ -187,7 +185,7 @@ struct exchange {
 
 struct checkpoints {
         struct rmd *rmd;
-        struct calls saves_calls, restores_calls;
+        struct calls saves_calls;
         struct calls captures, arrivals;
         char *dir; /* a tmpfs: images and capture sockets */
         char *root; /* of all stores here */

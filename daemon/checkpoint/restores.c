@@ -41,7 +41,6 @@ static void set_deadline(struct restore *restore, uint64_t usec) {
 static void restore_free(struct restore *restore) {
         LIST_REMOVE(restore, entry);
         arrival_destroy(restore->arrival);
-        caller_finish(&restore->caller);
         event_free(restore->deadline);
         gate_finish(&restore->gate);
         free(restore->dir);
@@ -200,6 +199,18 @@ static void on_restored(void *owner, const char *text) {
         (void) restore_event(restore, RESTORE_EV_RESTORED);
 }
 
+static void on_opened(void *owner) {
+        struct resident *resident = resident_of(owner);
+
+        if (resident)
+                resident->restored = false;
+        (void) restore_event(owner, RESTORE_EV_OPENED);
+}
+
+static void on_not_opened(void *owner) {
+        checkpoints_retry(((struct restore *) owner)->c);
+}
+
 static void on_failed(void *owner, int code, bool bad, const char *text) {
         struct restore *restore = owner;
 
@@ -214,6 +225,8 @@ static const struct arrival_ops arrival_ops = { .get_sender = get_sender,
                                                 .on_progress = on_progress,
                                                 .on_received = on_received,
                                                 .on_restored = on_restored,
+                                                .on_opened = on_opened,
+                                                .on_not_opened = on_not_opened,
                                                 .on_failed = on_failed };
 
 /* ---- the states ---- */
@@ -264,38 +277,6 @@ static void enter_done(struct restore *restore, struct resident *resident) {
         runner_wake(restore->c->rmd->runner);
 }
 
-static void on_opened(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct restore *restore = call_done(arg, error);
-        struct resident *resident = restore ? resident_of(restore) : NULL;
-
-        if (!restore)
-                return;
-        restore->opening = false;
-        if (error == -ETIME)
-                return; /* there is no lease; checkpoints_wake() is called when there is one */
-        if (error < 0) {
-                log_error("capsule %s cannot be opened after its restart: %s; trying again", capsule_id(capsule), text);
-                checkpoints_retry(restore->c);
-                return;
-        }
-        if (resident)
-                resident->restored = false;
-        (void) restore_event(restore, RESTORE_EV_OPENED);
-}
-
-static void open_capsule(struct restore *restore) {
-        const struct resident *resident = resident_of(restore);
-        struct call *call;
-
-        if (restore->opening)
-                return;
-        call = call_create(&restore->caller);
-        restore->opening =
-                call_begun(call, resident && resident->ready ? capsule_open(resident->capsule, on_opened, call) : -ECHILD);
-        if (!restore->opening)
-                checkpoints_retry(restore->c);
-}
-
 static void enter_prepare(struct restore *restore) {
         const Rm__Job *job = state_job(checkpoints_state(restore->c), restore->job);
         struct arrival_image image = { .files = job && job->spec->checkpoint_files };
@@ -342,7 +323,7 @@ static void restore_enter(struct restore *restore) {
                 enter_done(restore, resident);
                 break;
         case RESTORE_OPEN:
-                open_capsule(restore);
+                arrival_open(restore->arrival);
                 break;
         case RESTORE_END:
                 checkpoints_wake(restore->c);
@@ -370,7 +351,6 @@ static struct restore *restore_create(struct checkpoints *c, uint64_t job, int32
         gate_init(&restore->gate, c->rmd->base, on_gate, restore);
         restore->arrival = arrival_create(c->rmd, &c->arrivals, c->remover, restore->dir, &arrival_ops, restore);
         arrival_begin(restore->arrival, job, index, incarnation);
-        caller_init(&restore->caller, &c->restores_calls, restore);
         LIST_INSERT_HEAD(&c->restores, restore, entry);
         return restore;
 }
@@ -476,7 +456,7 @@ static void see_restore(struct restore *restore) {
         const Rm__Job *job = state_job(checkpoints_state(restore->c), restore->job);
 
         if (restore->state == RESTORE_OPEN && !gate_holds(&restore->gate))
-                open_capsule(restore);
+                arrival_open(restore->arrival);
         else if (restore->state == RESTORE_DONE && job && job->state != RM__JOB_STATE__JOB_STARTING)
                 (void) restore_event(restore, RESTORE_EV_RUNNING);
         else if (restore->state == RESTORE_FAILED && now_usec() - restore->told_usec > TELL_AGAIN_USEC)

@@ -72,6 +72,28 @@ static void on_restored(void *owner, const char *text) {
         move_event(move, MOVE_EV_RESTORED);
 }
 
+static void tell_opened(struct move *move) {
+        Rm__MoveOpened opened = RM__MOVE_OPENED__INIT;
+
+        opened.move = move->id;
+        opened.restore_usec = move->restored_usec - move->received_usec;
+        opened.commit_usec = move->committed_usec - move->restored_usec;
+        (void) move_send(move, &PEER_MESSAGE(&opened));
+}
+
+static void on_opened(void *owner) {
+        struct move *move = owner;
+
+        move->opened_usec = now_usec();
+        move->opened_told = true;
+        tell_opened(move);
+        move_event(move, MOVE_EV_OPENED);
+}
+
+static void on_not_opened(void *owner) {
+        moves_retry(((struct move *) owner)->moves);
+}
+
 static void on_failed(void *owner, int code, bool bad, const char *text) {
         struct move *move = owner;
 
@@ -84,6 +106,8 @@ static const struct arrival_ops arrival_ops = { .get_sender = get_sender,
                                                 .on_listening = on_listening,
                                                 .on_received = on_received,
                                                 .on_restored = on_restored,
+                                                .on_opened = on_opened,
+                                                .on_not_opened = on_not_opened,
                                                 .on_failed = on_failed };
 
 void destination_create(struct move *move) {
@@ -252,44 +276,9 @@ static void propose_commit(struct move *move) {
         move_propose(move, command_move_commit(&c, move->id, move->later_bytes));
 }
 
-static void tell_opened(struct move *move) {
-        Rm__MoveOpened opened = RM__MOVE_OPENED__INIT;
-
-        opened.move = move->id;
-        opened.restore_usec = move->restored_usec - move->received_usec;
-        opened.commit_usec = move->committed_usec - move->restored_usec;
-        (void) move_send(move, &PEER_MESSAGE(&opened));
-}
-
-static void on_opened(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct move *move = call_done(arg, error);
-
-        if (!move)
-                return;
-        move->opening = false;
-        if (error == -ETIME)
-                return; /* no lease; moves_wake() is called when there is one */
-        if (error < 0) {
-                log_error("move %" PRIu64 ": the capsule cannot be opened here: %s; trying again", move->id, text);
-                moves_retry(move->moves);
-                return;
-        }
-        move->opened_usec = now_usec();
-        move->opened_told = true;
-        tell_opened(move);
-        move_event(move, MOVE_EV_OPENED);
-}
-
 static void open_copy(struct move *move) {
-        const struct resident *resident = move_resident(move);
-        struct call *call;
-
-        if (move->opened_told || move->opening)
-                return;
-        call = call_create(&move->caller);
-        move->opening = call_begun(call, resident && resident->ready ? capsule_open(resident->capsule, on_opened, call) : -ECHILD);
-        if (!move->opening)
-                moves_retry(move->moves);
+        if (!move->opened_told)
+                arrival_open(move->arrival);
 }
 
 /* ---- the rest of the memory, which PID 1 gives to the group ---- */

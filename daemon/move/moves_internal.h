@@ -27,7 +27,7 @@ struct move {
         uint64_t incarnation; /* of the copy that is this end's */
         char *other;      /* node at the other end */
         char *dir;        /* of images (destination) or the capture socket (source) */
-        struct caller caller;   /* of what is proposed, and of the destination's capsule_open() */
+        struct caller caller;   /* of what is proposed */
         struct capture *capture; /* source */
         struct arrival *arrival; /* destination */
         struct mover *mover;    /* source */
@@ -35,7 +35,6 @@ struct move {
         bool end_mark_sent; /* source: from here on the destination may have a whole copy */
         struct capsule_limits kept; /* destination: what the group may use at the source */
         bool proposing;
-        bool opening;       /* destination */
         bool opened_told;   /* source: the destination runs; destination: it does */
         bool pages;         /* private memory travels apart from CRIU's images; source, before the pre-copy: it is wished for */
         bool pages_only;    /* the destination has no room for it otherwise */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "common/log.h"
 #include "common/text.h"
 #include "common/util.h"
 #include "daemon/config/config.h"
@@ -29,6 +30,7 @@ struct arrival {
         bool carried;  /* the copy has got what travels beside the image */
         bool filtered; /* and its link is prepared */
         bool complete; /* the image is here */
+        bool opening;
         bool pages;    /* with private memory apart from CRIU's images */
         uint64_t later_bytes;
 };
@@ -242,4 +244,34 @@ void arrival_restore(struct arrival *arrival, bool back, bool other_files) {
                 r = capsule_restore(resident->capsule, arrival->dir, arrival->pages, timeout_usec, on_restored, call);
         if (!call_begun(call, r))
                 fail(arrival, 0, false, "cannot start the restore");
+}
+
+/* ---- opening ---- */
+
+static void on_opened(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct arrival *arrival = call_done(arg, error);
+
+        if (!arrival)
+                return;
+        arrival->opening = false;
+        if (error == -ETIME)
+                return; /* there is no lease */
+        if (error == 0) {
+                arrival->ops->on_opened(arrival->owner);
+                return;
+        }
+        log_error("capsule %s cannot be opened here: %s; trying again", capsule_id(capsule), text);
+        arrival->ops->on_not_opened(arrival->owner);
+}
+
+void arrival_open(struct arrival *arrival) {
+        const struct resident *resident = ready_copy(arrival);
+        struct call *call;
+
+        if (arrival->opening)
+                return;
+        call = call_create(&arrival->caller);
+        arrival->opening = call_begun(call, resident ? capsule_open(resident->capsule, on_opened, call) : -ECHILD);
+        if (!arrival->opening)
+                arrival->ops->on_not_opened(arrival->owner);
 }

@@ -4,8 +4,9 @@
  *   listen   rm-mover waits for the image, with a key and a token.
  *   receive  The image comes, and what travels beside it, by which the copy's link is prepared meanwhile.
  *   restore  CRIU restores the processes, and PID 1 compares them with what they were. They stay frozen and cut off.
+ *   open     The log has decided: the copy runs.
  *
- * The owner decides who sends, and when the copy is opened. */
+ * The owner decides who sends, and when the log has decided. */
 #ifndef RM_TRANSFER_ARRIVAL_H
 #define RM_TRANSFER_ARRIVAL_H
 
@@ -36,6 +37,10 @@ struct arrival_ops {
         void (*on_received)(void *owner);
         /* The processes are restored. `text` names files that may differ from what they were, "" if none do. */
         void (*on_restored)(void *owner, const char *text);
+        /* The copy runs. */
+        void (*on_opened)(void *owner);
+        /* It could not be opened, for whatever but the want of a lease: the owner is to call arrival_open() again in a moment. */
+        void (*on_not_opened)(void *owner);
         /* It has failed. `code`: the error of the capsule, else 0. `bad`: what was sent is no good, or who sends it has said that it cannot. */
         void (*on_failed)(void *owner, int code, bool bad, const char *text);
 };
@@ -63,6 +68,10 @@ void arrival_carry(struct arrival *arrival, const void *carry, size_t size_bytes
 
 /* Once on_received() was called. `back`: from a checkpoint, after which the processes had gone on; `other_files`: as of capsule_restore_back(). */
 void arrival_restore(struct arrival *arrival, bool back, bool other_files);
+
+/* What was restored runs from now on; nothing if it is being opened. Without a lease nothing is called: arrival_open() is to be called
+ * again when there is one. */
+void arrival_open(struct arrival *arrival);
 
 /* Everything of the image has been received; nobody needs to send any more. */
 bool arrival_is_complete(const struct arrival *arrival);

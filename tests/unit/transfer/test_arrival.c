@@ -11,7 +11,7 @@
 struct owner {
         struct calls calls;
         struct arrival *arrival;
-        unsigned listening, progress, received, restored, failures;
+        unsigned listening, progress, received, restored, opened, not_opened, failures;
         uint16_t port;
         int code;
         bool bad;
@@ -44,6 +44,14 @@ static void on_restored(void *arg, const char *text) {
         (void) snprintf(owner->text, sizeof(owner->text), "%s", text);
 }
 
+static void on_opened(void *arg) {
+        ((struct owner *) arg)->opened++;
+}
+
+static void on_not_opened(void *arg) {
+        ((struct owner *) arg)->not_opened++;
+}
+
 static void on_failed(void *arg, int code, bool bad, const char *text) {
         struct owner *owner = arg;
 
@@ -53,7 +61,8 @@ static void on_failed(void *arg, int code, bool bad, const char *text) {
         (void) snprintf(owner->text, sizeof(owner->text), "%s", text);
 }
 
-static const struct arrival_ops ops = { get_sender, on_listening, on_progress, on_received, on_restored, on_failed };
+static const struct arrival_ops ops = { get_sender,  on_listening, on_progress,   on_received,
+                                        on_restored, on_opened,    on_not_opened, on_failed };
 
 static void owner_init(struct owner *owner) {
         *owner = (struct owner) { 0 };
@@ -208,6 +217,34 @@ static void test_listens_anew(void **state) {
         owner_finish(&owner);
 }
 
+/* Once at a time. Without a lease it waits until it is asked again; after another error the owner is told to ask again. */
+static void test_opens_what_was_restored(void **state) {
+        struct owner owner;
+
+        owner_init(&owner);
+        arrival_open(owner.arrival);
+        arrival_open(owner.arrival);
+        assert_int_equal(fakes->asked[FAKE_OPEN], 1);
+        fake_ends(FAKE_OPEN, -ETIME, "no lease");
+        assert_int_equal(owner.opened + owner.not_opened, 0);
+        arrival_open(owner.arrival);
+        fake_ends(FAKE_OPEN, -EIO, "no");
+        assert_int_equal(owner.not_opened, 1);
+        fakes->refused[FAKE_OPEN] = -ENOTCONN;
+        arrival_open(owner.arrival);
+        assert_int_equal(owner.not_opened, 2);
+        fakes->refused[FAKE_OPEN] = 0;
+        fakes->gone = true;
+        arrival_open(owner.arrival);
+        assert_int_equal(owner.not_opened, 3);
+        fakes->gone = false;
+        arrival_open(owner.arrival);
+        fake_ends(FAKE_OPEN, 0, "");
+        assert_int_equal(owner.opened, 1);
+        assert_int_equal(owner.failures, 0);
+        owner_finish(&owner);
+}
+
 static void test_answers_after_the_end_touch_nothing(void **state) {
         struct owner owner;
 
@@ -248,6 +285,7 @@ int main(void) {
                 TEST(test_failures_are_told_apart),
                 TEST(test_what_cannot_be_asked_fails),
                 TEST(test_listens_anew),
+                TEST(test_opens_what_was_restored),
                 TEST(test_answers_after_the_end_touch_nothing),
                 TEST(test_says_where_it_listens_and_that_it_goes_on),
         };
