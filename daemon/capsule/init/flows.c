@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
-#include <linux/sock_diag.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -15,8 +14,9 @@
 
 #include "common/error.h"
 #include "common/util.h"
+#include "daemon/capsule/init/sock_diag.h"
 
-enum { BUFFER_BYTES = 32768, SEQUENCE = 1, TCP_STATE_ESTABLISHED = 1, TCP_STATE_CLOSE_WAIT = 8, TCP_STATE_LISTEN = 10 };
+enum { TCP_STATE_ESTABLISHED = 1, TCP_STATE_CLOSE_WAIT = 8, TCP_STATE_LISTEN = 10 };
 
 struct list {
         struct capsule_flow *flows;
@@ -73,29 +73,12 @@ static int take_socket(const struct nlmsghdr *header, void *arg) {
 
 /* `extension`: 0: none; `fn` is called for each connection in these states. */
 static int ask(struct mnl_socket *nl, uint8_t family, uint8_t extension, uint32_t states, mnl_cb_t fn, void *arg) {
-        char buffer[BUFFER_BYTES];
-        struct nlmsghdr *header = mnl_nlmsg_put_header(buffer);
-        struct inet_diag_req_v2 *request;
-        int r = MNL_CB_OK;
+        const struct inet_diag_req_v2 request = { .sdiag_family = family,
+                                                  .sdiag_protocol = IPPROTO_TCP,
+                                                  .idiag_ext = extension ? (uint8_t) (1U << (extension - 1)) : 0,
+                                                  .idiag_states = states };
 
-        header->nlmsg_type = SOCK_DIAG_BY_FAMILY;
-        header->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-        header->nlmsg_seq = SEQUENCE;
-        request = mnl_nlmsg_put_extra_header(header, sizeof(*request));
-        request->sdiag_family = family;
-        request->sdiag_protocol = IPPROTO_TCP;
-        request->idiag_ext = extension ? (uint8_t) (1U << (extension - 1)) : 0;
-        request->idiag_states = states;
-        if (mnl_socket_sendto(nl, header, header->nlmsg_len) < 0)
-                return -errno;
-        while (r > MNL_CB_STOP) {
-                ssize_t n = mnl_socket_recvfrom(nl, buffer, sizeof(buffer));
-
-                if (n < 0)
-                        return -errno;
-                r = mnl_cb_run(buffer, (size_t) n, SEQUENCE, mnl_socket_get_portid(nl), fn, arg);
-        }
-        return r < 0 ? -errno : 0;
+        return sock_diag_dump(nl, &request, sizeof(request), fn, arg);
 }
 
 static int by_address(const void *a, const void *b) {

@@ -120,7 +120,7 @@ static int take_netlink(const struct nlmsghdr *header, void *arg) {
         return tell(walk, &socket);
 }
 
-static int dump(struct mnl_socket *nl, const void *request, size_t size, mnl_cb_t fn, struct walk *walk) {
+int sock_diag_dump(struct mnl_socket *nl, const void *request, size_t request_bytes, mnl_cb_t fn, void *arg) {
         char buffer[BUFFER_BYTES];
         struct nlmsghdr *header = mnl_nlmsg_put_header(buffer);
         int r = MNL_CB_OK;
@@ -128,7 +128,7 @@ static int dump(struct mnl_socket *nl, const void *request, size_t size, mnl_cb_
         header->nlmsg_type = SOCK_DIAG_BY_FAMILY;
         header->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
         header->nlmsg_seq = SEQUENCE;
-        memcpy(mnl_nlmsg_put_extra_header(header, size), request, size);
+        memcpy(mnl_nlmsg_put_extra_header(header, request_bytes), request, request_bytes);
         if (mnl_socket_sendto(nl, header, header->nlmsg_len) < 0)
                 return -errno;
         while (r > MNL_CB_STOP) {
@@ -136,11 +136,15 @@ static int dump(struct mnl_socket *nl, const void *request, size_t size, mnl_cb_
 
                 if (n < 0)
                         return -errno;
-                r = mnl_cb_run(buffer, (size_t) n, SEQUENCE, mnl_socket_get_portid(nl), fn, walk);
+                r = mnl_cb_run(buffer, (size_t) n, SEQUENCE, mnl_socket_get_portid(nl), fn, arg);
         }
-        if (walk->enough)
-                return -E2BIG;
         return r < 0 ? -errno : 0;
+}
+
+static int dump(struct mnl_socket *nl, const void *request, size_t size, mnl_cb_t fn, struct walk *walk) {
+        int r = sock_diag_dump(nl, request, size, fn, walk);
+
+        return walk->enough ? -E2BIG : r;
 }
 
 static int dump_inet(struct mnl_socket *nl, uint8_t protocol, uint32_t states, struct walk *walk) {

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <libmnl/libmnl.h>
+
 enum sock_diag_family { SOCK_DIAG_TCP, SOCK_DIAG_UDP, SOCK_DIAG_UNIX, SOCK_DIAG_NETLINK };
 
 /* TCP_ESTABLISHED, TCP_LISTEN; also of Unix sockets. */
@@ -35,5 +37,9 @@ typedef bool (*sock_diag_fn)(const struct sock_diag *socket, void *arg);
 
 /* Returns 0, or -errno, when not all were told: -E2BIG if `fn` wanted no more. */
 int sock_diag_each(sock_diag_fn fn, void *arg);
+
+/* Asks for a dump by `request`, of `request_bytes`, over a socket of NETLINK_SOCK_DIAG that is bound; `fn` takes each message of the
+ * answer. Returns 0, also when `fn` has stopped it, or -errno. */
+int sock_diag_dump(struct mnl_socket *nl, const void *request, size_t request_bytes, mnl_cb_t fn, void *arg);
 
 #endif
