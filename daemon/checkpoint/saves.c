@@ -340,7 +340,8 @@ static void enter_prepare(struct save *save) {
                 return;
         }
         capture_preload(save->capture);
-        capture_measure(save->capture, &use);
+        /* All capsules of the job that are here begin at once. */
+        capture_measure(save->capture, MEMORY_REPORT_PROCESSES_MAX / captured_here(save->c) + 1, &use);
         if (has_lost_its_last(save))
                 stop_mover(save);
         if (save->mover && save->mover_ready && !save->released)

@@ -224,7 +224,7 @@ static void measure_need(struct move *move, const struct resident *resident, Rm_
         struct memory_report_use use;
         struct capsule_limits limits;
 
-        capture_measure(move->capture, &use);
+        capture_measure(move->capture, MEMORY_REPORT_PROCESSES_MAX, &use);
         prepare->memory_bytes = use.memory_bytes;
         prepare->files_bytes = use.files_bytes;
         capsule_get_limits(resident->capsule, &limits);

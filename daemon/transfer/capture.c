@@ -81,32 +81,20 @@ struct resident *capture_running(const struct capture *capture) {
         return resident && resident->ready && !resident->exited ? resident : NULL;
 }
 
-static void fail_as(struct capture *capture, enum capture_failure failure, const char *fmt, va_list ap) {
+static void fail_for(struct capture *capture, enum capture_failure failure, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+static void fail_for(struct capture *capture, enum capture_failure failure, const char *fmt, ...) {
         char text[512];
+        va_list ap;
 
+        va_start(ap, fmt);
         (void) text_format_va(text, sizeof(text), fmt, ap);
+        va_end(ap);
         capture->ops->on_failed(capture->owner, failure, text);
 }
 
-static void fail(struct capture *capture, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void fail(struct capture *capture, const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        fail_as(capture, CAPTURE_FAILURE_OTHER, fmt, ap);
-        va_end(ap);
-}
-
-/* For a reason of the capsule's own. */
-static void fail_for_group(struct capture *capture, enum capture_failure failure, const char *fmt, ...)
-        __attribute__((format(printf, 3, 4)));
-static void fail_for_group(struct capture *capture, enum capture_failure failure, const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        fail_as(capture, failure, fmt, ap);
-        va_end(ap);
-}
+/* For a reason that is not the capsule's own. */
+#define fail(capture_, ...) fail_for(capture_, CAPTURE_FAILURE_OTHER, __VA_ARGS__)
 
 static void set_deadline(struct capture *capture, uint64_t usec) {
         capture->ops->set_deadline(capture->owner, usec);
@@ -139,7 +127,7 @@ static void on_preloaded(struct capsule *capsule, int error, const char *text, v
 
         /* Without CRIU that waits it is started later; with these errors that would be in vain. */
         if (capture && (error == -EOPNOTSUPP || error == -EBUSY) && capture->step < CAPTURE_CUT)
-                fail_for_group(capture, CAPTURE_FAILURE_GROUP, "%s", text);
+                fail_for(capture, CAPTURE_FAILURE_GROUP, "%s", text);
 }
 
 void capture_preload(struct capture *capture) {
@@ -150,12 +138,12 @@ void capture_preload(struct capture *capture) {
                 (void) call_begun(call, capsule_criu_preload(resident->capsule, on_preloaded, call));
 }
 
-void capture_measure(struct capture *capture, struct memory_report_use *ret) {
+void capture_measure(struct capture *capture, size_t most, struct memory_report_use *ret) {
         const struct resident *resident = capture_running(capture);
 
         *ret = (struct memory_report_use) { 0 };
         if (resident)
-                memory_report_read(resident, MEMORY_REPORT_PROCESSES_MAX, ret);
+                memory_report_read(resident, most, ret);
         capture->ahead_bytes = ret->memory_bytes + ret->files_bytes;
 }
 
@@ -377,7 +365,7 @@ static void on_cut(struct capsule *capsule, int error, const char *text, void *a
         if (standstill_again(&capture->standstill, error, capsule_init_pid(capsule), &usec))
                 reopen_briefly(capture, capsule, usec);
         else if (error == -EAGAIN || error == -EOPNOTSUPP) /* what it holds that cannot be carried */
-                fail_for_group(capture, error == -EAGAIN ? CAPTURE_FAILURE_PASSING : CAPTURE_FAILURE_GROUP, "%s", text);
+                fail_for(capture, error == -EAGAIN ? CAPTURE_FAILURE_PASSING : CAPTURE_FAILURE_GROUP, "%s", text);
         else if (error < 0)
                 fail(capture, "cutting the link: %s", text);
         else
@@ -451,7 +439,7 @@ static void on_dumped(struct capsule *capsule, int error, const char *text, void
         if (!capture || capture->step != CAPTURE_DUMP)
                 return;
         if (error < 0 || !resident)
-                fail_for_group(capture, CAPTURE_FAILURE_GROUP, "criu dump: %s", text);
+                fail_for(capture, CAPTURE_FAILURE_GROUP, "criu dump: %s", text);
         else
                 send_trees(capture, resident);
 }

@@ -81,8 +81,9 @@ enum capture_wait capture_waits(const struct capture *capture, bool tracks);
 /* Before PRECOPY: starts CRIU, so that this does not take time of the freeze, and fails if the capsule cannot be
  * captured for a reason that its PID 1 sees while it runs. */
 void capture_preload(struct capture *capture);
-/* Likewise: how much memory and files are to go ahead, from which follows how long that may take. */
-void capture_measure(struct capture *capture, struct memory_report_use *ret);
+/* Likewise: how much memory and files are to go ahead, from which follows how long that may take. Looks at `most` processes, which takes
+ * the loop 20 us each; for more it is estimated. */
+void capture_measure(struct capture *capture, size_t most, struct memory_report_use *ret);
 /* May its memory be tracked, and travel apart from CRIU's images? If not, `text` says why. */
 bool capture_may_track(const struct capture *capture, char *text, size_t text_bytes);
 

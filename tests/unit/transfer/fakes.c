@@ -209,6 +209,7 @@ bool pages_test_passed(const struct pages_test *test, const char **ret_why) {
 }
 
 void memory_report_read(const struct resident *resident, size_t most, struct memory_report_use *ret) {
+        world.measured_processes = most;
         *ret = (struct memory_report_use) { .memory_bytes = world.memory_bytes };
 }
 

@@ -54,6 +54,7 @@ struct fakes {
         void *mover_userdata;
         bool test_runs, test_passed;
         uint64_t memory_bytes;
+        size_t measured_processes; /* that were to be looked at, last */
         unsigned retries; /* of the runner */
         uint64_t wait_usec; /* for which ranks may make others wait */
 };

@@ -323,8 +323,9 @@ static void test_precopy_has_an_end(void **state) {
         struct owner owner;
 
         owner_init(&owner, CAPSULE_CHECKPOINT);
-        capture_measure(owner.capture, &use);
+        capture_measure(owner.capture, 10, &use);
         assert_int_equal(use.memory_bytes, fakes->memory_bytes);
+        assert_int_equal(fakes->measured_processes, 10);
         capture_precopy(owner.capture, true);
         owner.deadline_usec = 0;
         mover_says(&owner, RM__MOVER_EVENT__BODY_PROGRESS);
