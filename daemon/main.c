@@ -66,7 +66,7 @@ struct options {
 
 enum { OPTION_INIT_CLUSTER = 256, OPTION_JOIN, OPTION_UPLINK };
 
-/* What excludes each other, once all options are read. */
+/* Checks which options exclude each other, once all are read. */
 static void check_options(const struct options *options, const struct argp_state *state) {
         if (options->init_cluster && options->join)
                 argp_error(state, "--init-cluster begins a cluster, and --join joins one: give one of them");

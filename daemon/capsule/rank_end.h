@@ -1,4 +1,4 @@
-/* What rm-prrte writes down of the ranks that an MPI daemon starts, for the capsule's PID 1. The file is the user's: nothing in it is trusted. */
+/* rm-prrte writes down how the ranks end that an MPI daemon starts, for the capsule's PID 1. The file is the user's: PID 1 trusts nothing in it. */
 #ifndef RM_DAEMON_CAPSULE_RANK_END_H
 #define RM_DAEMON_CAPSULE_RANK_END_H
 

@@ -66,7 +66,7 @@ static bool is_had(const struct check *check, uint64_t checkpoint) {
         return false;
 }
 
-/* What has come since then has no verdict, and is not missing. */
+/* A checkpoint that has come since then has no verdict, and is not missing. */
 static void note_had(struct check *check) {
         const Rm__Job *job = state_job(checkpoints_state(check->c), check->job);
         const char *here = stores_place(check->c);

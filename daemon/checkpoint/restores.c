@@ -268,7 +268,7 @@ static void enter_done(struct restore *restore, struct resident *resident) {
                 return;
         }
         resident->restored = true;
-        /* What its PID 1 was told of the ranks until now was replaced by what was saved. */
+        /* The saved state has replaced what the capsule's PID 1 was told of the ranks until now. */
         resident->resize_ordered = resident->ranks_ordered = false;
         if (arrival_is_complete(restore->arrival)) /* else an rmd before this one has restored it */
                 log_info("job %" PRIu64 ": capsule %" PRId32 " is back from checkpoint %" PRIu64 ".%" PRIu64 " after %.3f s",
@@ -441,7 +441,7 @@ static void see_placed(struct checkpoints *c) {
         }
 }
 
-/* Its attempt goes on, or is still to begin. */
+/* The attempt that the restore is for goes on, or is still to begin. */
 static bool is_needed(const struct restore *restore) {
         const Rm__Job *job = state_job(checkpoints_state(restore->c), restore->job);
         const Rm__Capsule *capsule = job ? job_capsule(job, restore->index) : NULL;

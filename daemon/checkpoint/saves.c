@@ -352,7 +352,7 @@ static void enter_prepare(struct save *save) {
                 save_fail(save, "%s", error_text(&err));
 }
 
-/* Of files that are written in place. */
+/* The directory of the copies of files that are written in place. */
 static char *copies_dir(const struct save *save) {
         return xasprintf("%s/" CAPSULE_FILES_DIR, save->dir);
 }
@@ -398,7 +398,7 @@ static void fill_precopy(void *owner, Rm__MoverPrecopy *body) {
         body->pages = capture_may_track(save->capture, why, sizeof(why));
 }
 
-/* What travels with the capsule, and how its files were; with copies, if the job wants that. */
+/* Asks for what travels with the capsule, and how its files were; with copies of them if the job wants that. */
 static int get_carry(void *owner, struct capsule *capsule, capsule_carry_fn done, void *arg) {
         struct save *save = owner;
         const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);

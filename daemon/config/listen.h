@@ -11,7 +11,7 @@
 #define LISTEN_NONE "none" /* nowhere */
 #define LISTENS_MAX 4U
 
-/* One place. */
+/* A place where rmd listens. */
 struct listen_at {
         char path[108];   /* of a Unix socket; empty: TCP */
         char address[16]; /* IPv4, of the loopback network */

@@ -79,7 +79,7 @@ static void ask(struct runner *runner, const Rm__Job *job, const Rm__Capsule *gr
         (void) cluster_send(runner->rmd->cluster, group->node, &PEER_MESSAGE(&order));
 }
 
-/* Of one that stands still for a move or a checkpoint the time begins afterwards. */
+/* The time of a group that is frozen for a move or a checkpoint begins afterwards. */
 static bool is_held_up(const struct runner *runner, const Rm__Job *job, const Rm__Capsule *group) {
         return state_capsule_move(cluster_index(runner->rmd->cluster), job->id, group->index) || job_checkpoint_under_way(job);
 }
@@ -119,7 +119,7 @@ void runner_ranks_ended(struct runner *runner, const Rm__RanksEnded *answer) {
 
 /* ---- the node of the head: mpirun ---- */
 
-/* Of one that came by a move rmd has not sent the command itself. */
+/* An rmd to which the head came by a move has not sent its command itself. */
 static bool was_started(const struct resident *head, const Rm__Job *job) {
         return head->launching || (job->state != RM__JOB_STATE__JOB_STARTING && capsule_phase(head->capsule) > CAPSULE_EMPTY);
 }
@@ -140,7 +140,7 @@ void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Jo
                 head->signal_usec = now;
                 runner_signal(runner, head, last);
         } else if (signo == SIGKILL || now - head->signal_usec > runner->rmd->config->kill_wait_usec) {
-                /* It does not listen: the capsules go, and everything in them. */
+                /* mpirun does not listen: the capsules go, and everything in them. */
                 runner_report_exit(runner, head, 128 + (int) signo, NULL, final_state);
         }
 }
@@ -217,7 +217,7 @@ static void answer(struct runner *runner, const struct resident *group) {
         (void) cluster_send(runner->rmd->cluster, head->node, &PEER_MESSAGE(&ended));
 }
 
-/* One that is frozen is asked again; one whose PID 1 is of an older rmd leaves its ranks to mpirun. */
+/* A group that is frozen is asked again; one whose PID 1 is of an older rmd leaves its ranks to mpirun. */
 static void on_ranks_ended(struct capsule *capsule, int error, const char *text, void *arg) {
         struct capsule_report *report = arg;
         struct resident *group = error == -ECANCELED ? NULL : runner_reported(report);

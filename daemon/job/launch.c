@@ -29,7 +29,7 @@ void launch_capsule_id(char out[static 64], uint64_t job, int32_t index, uint64_
         (void) snprintf(out, 64, "%s.i%" PRIu64, name, incarnation);
 }
 
-/* What stands after the name: ".i21". */
+/* Reads what follows the name in the id of a capsule: ".i21". */
 static bool parse_incarnation(const char *text, uint64_t *ret_incarnation) {
         uint64_t number = 0;
         char again[32];

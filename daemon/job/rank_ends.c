@@ -18,7 +18,7 @@
 #define ANSWER_USEC (UINT64_C(1) * 1000000U)
 /* Clocks of nodes differ, and a connection is closed a moment before its process has ended. Of two ends that are so close, one that can be the consequence of the other is. */
 #define CLOSE_USEC (UINT64_C(1) * 1000000U)
-/* What mpirun returns if it has no code of a rank, such as for one that has ended with 0 before MPI_Finalize. */
+/* mpirun returns this if it has no code of a rank, such as for one that has ended with 0 before MPI_Finalize. */
 #define NO_RANK 1
 /* MPI_ERR_UNKNOWN of Open MPI, with which a rank aborts that has lost its connection to another one. */
 #define LOST_PEER 14

@@ -1,4 +1,4 @@
-/* Which end of a rank ended its job. Pure. */
+/* Chooses which end of a rank ended its job. Pure. */
 #ifndef RM_JOB_RANK_ENDS_H
 #define RM_JOB_RANK_ENDS_H
 
@@ -13,7 +13,7 @@ struct rank_ends_first {
         int32_t group; /* -1: it is mpirun's word */
 };
 
-/* Of a job whose mpirun has failed with `exit_code`, with what is known of its groups. */
+/* Chooses the end of a job whose mpirun has failed with `exit_code`, by what is known of its groups. */
 struct rank_ends_first rank_ends_choose(int exit_code, const struct capsule_rank_ends *groups, size_t n);
 
 #endif

@@ -14,7 +14,7 @@
 #include "daemon/state/state.h"
 #include "proto/peer.pb-c.h"
 
-/* What a group has answered: rank_ends.c. */
+/* The answer of a group to rank_ends.c. */
 struct group_ends {
         bool told;
         struct capsule_rank_ends ends;

@@ -10,10 +10,10 @@
 #include "daemon/state/state_index.h"
 
 #define JOB_PLACES_MOST STATE_RATES_MAX /* of one job: the ones that it was on last */
-/* What was seen for a shorter time is no measurement: when it was said is known to some tenths of a second. */
+/* A rate that was seen for a shorter time is no measurement: the times of reports are known to some tenths of a second. */
 #define JOB_PLACE_MEASURED_USEC 10000000u
 
-/* One set of nodes, with as many ranks to a core on the fullest of them. */
+/* A set of nodes that a job ran on, with as many ranks to a core on the fullest of them. */
 struct job_place {
         uint64_t set; /* the same for the same ranks on the same nodes, whichever group is where */
         double share;
@@ -36,7 +36,7 @@ struct job_places {
 
 void job_places_finish(struct job_places *places);
 
-/* What an earlier leader has measured, as it is in the log. */
+/* Reads what an earlier leader has measured, as it is in the log. */
 void job_places_load(struct job_places *places, const Rm__Job *job);
 /* Has something been measured that the next leader should know? To be said once: the places count as logged then. */
 bool job_places_take_news(struct job_places *places);

@@ -67,7 +67,7 @@ static struct job *find(const struct progress *progress, uint64_t id) {
         return job;
 }
 
-/* Of another attempt it is not known yet how far it is. */
+/* Nobody knows yet how far another attempt is. */
 static void begin_anew(struct job *job, uint32_t attempt) {
         memset(job->groups, 0, job->n_groups * sizeof(*job->groups));
         job->attempt = attempt;

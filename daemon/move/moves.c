@@ -524,7 +524,7 @@ int moves_create(struct rmd *rmd, struct moves **ret, struct rm_error *err) {
         return 0;
 }
 
-/* It serves memory without which the group cannot go on. */
+/* Leaves the rm-mover that serves memory without which the group cannot go on. */
 static void leave_mover(struct move *move) {
         if (move->arrival)
                 arrival_leave_mover(move->arrival);

@@ -238,7 +238,7 @@ static void tell_waiting(struct move *move, const char *text) {
         cluster_propose(move->moves->rmd->cluster, command_move_waiting(&c, move->id, text), NULL, NULL);
 }
 
-/* It came by a move a moment ago. PID 1 says every second how much is still missing, and then this is called. */
+/* The group came by a move a moment ago. PID 1 says every second how much memory is still missing, and then this is called. */
 static void await_memory(struct move *move, const struct resident *resident) {
         uint64_t now = now_usec();
         cleanup_free char *text = NULL;

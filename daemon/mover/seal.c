@@ -210,7 +210,7 @@ int seal_write_end(struct seal *s, struct rm_error *err) {
 
 /* ---- reading ---- */
 
-/* It is not of this format. */
+/* The file is not of this format. */
 static int explain_format(const char *text, struct rm_error *err) {
         unsigned format = 0;
 

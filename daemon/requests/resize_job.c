@@ -2,7 +2,7 @@
 #include "daemon/requests/requests.h"
 #include "daemon/state/commands.h"
 
-/* What it may be is for the log to say, which knows what was asked for before. */
+/* The log says which numbers are allowed, since it knows what was asked for before. */
 void request_resize_job(struct client *client, const Rm__LocalRequest *request) {
         const Rm__ResizeJob *in = request->resize_job;
         struct command c;

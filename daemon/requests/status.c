@@ -38,7 +38,7 @@ static void fill_tracking(const struct rmd *rmd, struct view_own *own) {
                 own->untracked = "[move] tracking = no in rmd.conf";
 }
 
-/* What has to be freed afterwards is the caller's. */
+/* The caller owns what has to be freed afterwards. */
 static struct view_own own_figures(const struct rmd *rmd, Rm__SensorView *const *sensors, size_t n_sensors, const char *missing) {
         struct view_own own = {
                 .cluster = rmd->config->cluster_name,

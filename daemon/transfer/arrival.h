@@ -39,13 +39,13 @@ struct arrival_ops {
         void (*on_restored)(void *owner, const char *text);
         /* The copy runs. */
         void (*on_opened)(void *owner);
-        /* It could not be opened, for whatever but the want of a lease: the owner is to call arrival_open() again in a moment. */
+        /* The copy could not be opened, for another reason than the want of a lease: the owner is to call arrival_open() again in a moment. */
         void (*on_not_opened)(void *owner);
-        /* It has failed. `code`: the error of the capsule, else 0. `bad`: what was sent is no good, or who sends it has said that it cannot. */
+        /* The arrival has failed. `code`: the error of the capsule, else 0. `bad`: what was sent is no good, or who sends it has said that it cannot. */
         void (*on_failed)(void *owner, int code, bool bad, const char *text);
 };
 
-/* What the arrival of one image is about. */
+/* The image that is to arrive. */
 struct arrival_image {
         const uint8_t *token; /* ARRIVAL_TOKEN_BYTES of it, which who sends must know; NULL: one is drawn */
         uint64_t max_bytes; /* of the image; 0: no limit */
@@ -63,19 +63,19 @@ void arrival_begin(struct arrival *arrival, uint64_t job, int32_t index, uint64_
 int arrival_listen(struct arrival *arrival, const struct arrival_image *image, struct rm_error *err);
 const uint8_t *arrival_token(const struct arrival *arrival);
 
-/* What travels beside the image: the first is taken, while the image still comes. */
+/* Takes what travels beside the image, while the image still comes; the first time only. */
 void arrival_carry(struct arrival *arrival, const void *carry, size_t size_bytes);
 
 /* Once on_received() was called. `back`: from a checkpoint, after which the processes had gone on; `other_files`: as of capsule_restore_back(). */
 void arrival_restore(struct arrival *arrival, bool back, bool other_files);
 
-/* What was restored runs from now on; nothing if it is being opened. Without a lease nothing is called: arrival_open() is to be called
+/* Lets the restored copy run; nothing happens if it is being opened. Without a lease nothing is called: arrival_open() is to be called
  * again when there is one. */
 void arrival_open(struct arrival *arrival);
 
 /* Everything of the image has been received; nobody needs to send any more. */
 bool arrival_is_complete(const struct arrival *arrival);
-/* What rm-mover has told of the image that is complete. `ret_later_bytes`: so much of the memory comes later. */
+/* rm-mover tells these of an image that is complete: whether private memory is apart from it, and how much of the memory comes later. */
 bool arrival_has_pages(const struct arrival *arrival);
 uint64_t arrival_later_bytes(const struct arrival *arrival);
 

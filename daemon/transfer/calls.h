@@ -25,13 +25,13 @@ struct calls {
 void caller_init(struct caller *caller, struct calls *calls, void *owner);
 /* Calls made so far find nobody any more. */
 void caller_renew(struct caller *caller);
-/* Likewise, and none can be made. NULL ok; nothing happens to one that was never initialised. */
+/* Calls made so far find nobody, and none can be made. NULL ok; nothing happens to a caller that was never initialised. */
 void caller_finish(struct caller *caller);
 
 struct call;
 /* Freed by call_done(), which is called exactly once for it if call_begun() has returned true. */
 struct call *call_create(const struct caller *caller);
-/* What was to be called has returned `result`: 0, or a negative errno, and then it is not done and frees the call. Returns
+/* The operation has returned `result`: 0, or a negative errno; then it will not end, and the call is freed. Returns
  * whether it goes on. */
 bool call_begun(struct call *call, int result);
 /* Returns the owner of the caller, or NULL. `error` -ECANCELED: rmd ends, or the capsule goes, and the list of

@@ -28,14 +28,14 @@ struct capture;
 
 enum capture_step { CAPTURE_NONE, CAPTURE_PRECOPY, CAPTURE_FREEZE, CAPTURE_CUT, CAPTURE_DUMP };
 
-/* Whose fault a failure is. */
+/* The cause of a failure. */
 enum capture_failure {
         CAPTURE_FAILURE_OTHER,   /* a node's, the network's, or there was no time */
         CAPTURE_FAILURE_GROUP,   /* the capsule has something that cannot be carried */
         CAPTURE_FAILURE_PASSING, /* likewise, and it will pass */
 };
 
-/* What the owner adds. All are called from the loop, with the owner that capture_create() was given. */
+/* The owner adds these operations. All are called from the loop, with the owner that capture_create() was given. */
 struct capture_ops {
         enum capsule_capture kind; /* what programs are told: CAPSULE_MOVE or CAPSULE_CHECKPOINT */
         uint64_t silence_usec;     /* in PRECOPY, from one sign of life of rm-mover or of the ranks to the next */
@@ -75,13 +75,13 @@ enum capture_wait {
         CAPTURE_AWAITS_TEST, /* whether memory can be tracked here is not known yet */
         CAPTURE_AWAITS_MEMORY, /* not all memory has arrived from its last move, without which it cannot be dumped */
 };
-/* What a capsule that runs here is to wait for first. `tracks`: its memory is to be tracked. */
+/* Returns what a capsule that runs here is to wait for first. `tracks`: its memory is to be tracked. */
 enum capture_wait capture_waits(const struct capture *capture, bool tracks);
 
 /* Before PRECOPY: starts CRIU, so that this does not take time of the freeze, and fails if the capsule cannot be
  * captured for a reason that its PID 1 sees while it runs. */
 void capture_preload(struct capture *capture);
-/* Likewise: how much memory and files are to go ahead, from which follows how long that may take. Looks at `most` processes, which takes
+/* Before PRECOPY: measures how much memory and files are to go ahead, from which follows how long that may take. Looks at `most` processes, which takes
  * the loop 20 us each; for more it is estimated. */
 void capture_measure(struct capture *capture, size_t most, struct memory_report_use *ret);
 /* May its memory be tracked, and travel apart from CRIU's images? If not, `text` says why. */

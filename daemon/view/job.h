@@ -10,7 +10,7 @@
  * NULL). */
 Rm__JobView *view_job(const struct view_source *source, const struct view_reader *reader, const Rm__Job *job, size_t max_bytes);
 
-/* Which jobs are shown. */
+/* Selects the jobs that are shown. */
 struct view_jobs {
         const uint64_t *ids; /* in any order, some perhaps twice; none: all jobs */
         size_t n_ids;

@@ -5,7 +5,7 @@
 #include "daemon/view/view.h"
 #include "proto/local.pb-c.h"
 
-/* Which moves are shown. */
+/* Selects the moves that are shown. */
 struct view_moves {
         uint64_t job;   /* 0: of all jobs */
         uint64_t since; /* only those with a larger number */

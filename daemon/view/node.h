@@ -5,7 +5,7 @@
 #include "daemon/view/view.h"
 #include "proto/local.pb-c.h"
 
-/* Which nodes are shown. */
+/* Selects the nodes that are shown. */
 struct view_nodes {
         char *const *names; /* borrowed, in any order, some perhaps twice; none: all nodes */
         size_t n_names;

@@ -16,7 +16,7 @@
 #define VIEW_LISTED_BYTES (32U << 10)
 #define VIEW_WHOLE_BYTES (2U << 20)
 
-/* What all views are made from. The pointers are borrowed. */
+/* All views are made from these. The pointers are borrowed. */
 struct view_source {
         const struct state_index *index;
         const char *leader; /* NULL: none is known */
@@ -26,7 +26,7 @@ struct view_source {
         uint64_t now_real_usec;
 };
 
-/* Who looks. */
+/* The user who looks. */
 struct view_reader {
         uint32_t uid;
         bool admin; /* sees what is everybody's */

@@ -15,7 +15,7 @@
 #include "daemon/capsule/init/ops.h"
 #include "daemon/capsule/init/park.h"
 
-/* Of what a rank has started nothing tells when it ends. */
+/* Nothing tells PID 1 when a process ends that a rank has started: it looks again after this time. */
 enum { LOOK_USEC = 50000 };
 
 /* The first process of a rank. */
@@ -75,7 +75,7 @@ static void find_ranks(struct ending *ending) {
         }
 }
 
-/* What another process traces, such as a debugger, cannot be held: mpirun hears of its end. */
+/* A process that another one traces, such as a debugger, cannot be held: mpirun hears of its end. */
 static void hold(const struct rank *rank) {
         if (ptrace(PTRACE_SEIZE, rank->pid, NULL, (long) PTRACE_O_TRACEEXIT) < 0 && errno != ESRCH)
                 log_info("the end of rank process %d cannot be held: %s", (int) rank->pid, strerror(errno));
@@ -165,7 +165,7 @@ static bool is_stop_signal(int signo) {
         return signo == SIGSTOP || signo == SIGTSTP || signo == SIGTTIN || signo == SIGTTOU;
 }
 
-/* It goes on as if it were not traced, but for its end. */
+/* The process goes on as if it were not traced, but for its end. */
 static void go_on(const struct ending *ending, struct rank *rank, int wait_status) {
         int signo = WSTOPSIG(wait_status), event = wait_status >> 16;
 

@@ -285,7 +285,7 @@ static bool is_restored(const struct look *look, pid_t pid) {
         return state && strchr(state, 'Z') == state + 1;
 }
 
-/* Of what has ended and was waited for, the kernel says -1. PIDFD_THREAD is O_EXCL. */
+/* The kernel says -1 of a process that has ended and was waited for. PIDFD_THREAD is O_EXCL. */
 static void look_at_pidfd(struct look *look, const char *number) {
         const char *text;
         char detail[32];

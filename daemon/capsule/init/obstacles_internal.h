@@ -1,4 +1,4 @@
-/* What the files share that look for obstacles: one look, and what it reads of /proc. */
+/* The files that look for obstacles share this: one look, and the parts of /proc that it reads. */
 #ifndef RM_DAEMON_CAPSULE_INIT_OBSTACLES_INTERNAL_H
 #define RM_DAEMON_CAPSULE_INIT_OBSTACLES_INTERNAL_H
 

@@ -22,7 +22,7 @@ enum {
         PASS_PIDFD = 76, /* SO_PASSPIDFD, which older headers do not have */
 };
 
-/* What is kept of the sockets of the namespace until all are known. */
+/* The look keeps this of each socket of the namespace until all are known. */
 struct diag_list {
         struct look *look;
         struct sock_diag *items; /* by family and inode */

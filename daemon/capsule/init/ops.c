@@ -245,7 +245,7 @@ void ops_timeout(struct ops *ops) {
                 give_up_freeze(ops, -ETIMEDOUT, "the processes do not stop; they run on");
 }
 
-/* What is held while it ends (ending.h) neither stands still nor can be dumped. */
+/* A process that is held while it ends (ending.h) can be neither frozen nor dumped. */
 static int refuse_while_ending(const struct ops *ops, struct rm_error *error) {
         return ending_signal(ops->init->ending) ? error_set(error, -EBUSY, "the job is being ended") : 0;
 }

@@ -20,12 +20,12 @@ struct sock_diag {
         uint8_t type;       /* SOCK_STREAM ...; of TCP and Unix sockets */
         uint8_t state;      /* of TCP and Unix sockets */
         uint16_t port;      /* of TCP: its own */
-        /* Of TCP: address and port of the other end, mixed; of Unix sockets: inode of the other
+        /* For TCP, address and port of the other end, mixed; for Unix sockets, inode of the other
          * end, 0: none. */
         uint64_t peer;
         uint32_t unread; /* bytes; of a listening TCP socket: connections that were not accepted */
         uint32_t unsent; /* bytes; of a Unix socket: those that the peer has not read */
-        /* Of a listening Unix socket: inodes of those that were not accepted, 0: it was closed. */
+        /* For a listening Unix socket, inodes of the sockets that were not accepted; 0: one was closed. */
         uint32_t *pending;
         size_t n_pending;
         bool named;         /* of a Unix socket: it has a name */
