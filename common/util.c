@@ -196,6 +196,10 @@ int remove_tree(const char *path) {
         return r;
 }
 
+void stderr_by_lines(void) {
+        (void) setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
+}
+
 int set_nonblock(int fd, bool on) {
         int flags = fcntl(fd, F_GETFL);
 

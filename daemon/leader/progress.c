@@ -26,6 +26,7 @@ struct job {
         uint64_t done;       /* as of its groups */
         uint64_t since_usec; /* when that last changed; 0: nothing is known */
         double rate;         /* steps per second; 0: not known */
+        uint64_t rate_usec;  /* how long steps were seen of which that is the mean */
         bool told; /* by the report that is being taken */
         uint64_t looked_usec;  /* when it was looked at where it is */
         uint64_t settled_usec; /* from then on what is told is of steps on those nodes */
@@ -73,6 +74,7 @@ static void begin_anew(struct job *job, uint32_t attempt) {
         job->attempt = attempt;
         job->done = job->since_usec = job->looked_usec = 0;
         job->rate = 0;
+        job->rate_usec = 0;
 }
 
 static struct job *find_or_add(struct progress *progress, const Rm__Job *of) {
@@ -131,30 +133,36 @@ static void look(struct job *job, const struct state_index *index, const Rm__Job
                 job->settled_usec = now_usec + PROGRESS_SETTLE_USEC;
 }
 
-/* A mean at first, and then exponential smoothing. */
+/* A mean at first, so that a first few steps that come at once do not count for more than their time, and then exponential smoothing.
+ * `have_usec` long it was `have`; for `usec` more it is `seen`. */
+static double mean(double have, uint64_t have_usec, double seen, uint64_t usec) {
+        double weight = fmax(1 - exp(-(double) usec / PROGRESS_MEMORY_USEC), (double) usec / (double) (have_usec + usec));
+
+        return have + weight * (seen - have);
+}
+
 static void measure(struct job *job, double seen, uint64_t usec) {
         struct job_place *m = job_places_here(&job->places);
 
         if (!m || job->since_usec < job->settled_usec)
                 return;
-        m->rate +=
-                fmax(1 - exp(-(double) usec / PROGRESS_MEMORY_USEC), (double) usec / (double) (m->usec + usec)) * (seen - m->rate);
+        m->rate = mean(m->rate, m->usec, seen, usec);
         m->usec += usec;
 }
 
-/* Exponential smoothing by the time that the steps took. Steps that are undone (a program that begins anew, a checkpoint) say nothing of the rate. */
+/* Steps that are undone (a program that begins anew, a checkpoint) say nothing of the rate. */
 static void follow(struct job *job) {
         uint64_t done = last_group(job)->done, said_usec = last_group(job)->said_usec;
 
         if (job->since_usec > 0 && done == job->done)
                 return;
         if (job->since_usec > 0 && done > job->done && said_usec > job->since_usec) {
-                double usec = (double) (said_usec - job->since_usec);
-                double seen = (double) (done - job->done) * 1e6 / usec;
-                double weight = job->rate > 0 ? 1 - exp(-usec / PROGRESS_MEMORY_USEC) : 1;
+                uint64_t usec = said_usec - job->since_usec;
+                double seen = (double) (done - job->done) * 1e6 / (double) usec;
 
-                job->rate += weight * (seen - job->rate);
-                measure(job, seen, said_usec - job->since_usec);
+                job->rate = mean(job->rate, job->rate_usec, seen, usec);
+                job->rate_usec += usec;
+                measure(job, seen, usec);
         }
         job->done = done;
         job->since_usec = said_usec;
@@ -232,6 +240,8 @@ void progress_forget(struct progress *progress, const Rm__State *state) {
 static double rate_now(const struct job *job, uint64_t now_usec) {
         uint64_t usec = now_usec > job->since_usec ? now_usec - job->since_usec : 0;
 
+        if (job->rate_usec < PROGRESS_FIRST_USEC)
+                return 0;
         return usec > PROGRESS_STALL_USEC ? fmin(job->rate, 1e6 / (double) usec) : job->rate;
 }
 

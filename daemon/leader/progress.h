@@ -14,6 +14,8 @@
 
 /* How long it takes until a rate that was seen once counts for a third. */
 #define PROGRESS_MEMORY_USEC 30000000u
+/* A rate is not told before steps of so long were seen. */
+#define PROGRESS_FIRST_USEC 1000000u
 /* A job whose last step is longer ago is slower than it was. Nodes report every two seconds. */
 #define PROGRESS_STALL_USEC 10000000u
 /* Once a job has other cores, what it says for so long may be of steps before that: ranks tell once a second, and rmd a second later. */

@@ -167,6 +167,7 @@ int main(int argc, char **argv) {
         int status;
         int fd;
 
+        (void) setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* each line is one write(2): ranks and daemons of the job write there, too */
         if (argc < 3) {
                 fprintf(stderr, "usage: rm-agent HOST COMMAND...  (mpirun calls it; there is no use of it by hand)\n");
                 return EXIT_TROUBLE;

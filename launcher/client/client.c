@@ -71,6 +71,7 @@ void client_open_stdio(void) {
                 fd = open("/dev/null", O_RDWR);
         while (fd >= 0 && fd <= STDERR_FILENO);
         cleanup_close_fd(&fd);
+        stderr_by_lines();
 }
 
 int client_connect(int *ret_fd, struct rm_error *err) {

@@ -28,7 +28,7 @@ struct client;
 /* RM_SOCKET of the environment, else root's socket for root where there is one, else CLIENT_SOCKET_PATH. */
 const char *client_socket_path(void);
 
-/* Descriptors 0 to 2 that are closed become /dev/null, so that nothing else gets their numbers. For the start of main. */
+/* Descriptors 0 to 2 that are closed become /dev/null, so that nothing else gets their numbers; stderr is written by lines. For the start of main. */
 void client_open_stdio(void);
 
 /* A connected socket, close-on-exec and non-blocking, nothing said yet. CLIENT_NO_DAEMON or another negative errno; -EAGAIN when rmd is

@@ -155,8 +155,10 @@ static int run_list(struct call *call) {
 /* ---- checkpoint-job ---- */
 
 void checkpoint_progress(const char *text) {
-        if (isatty(STDERR_FILENO) == 1)
-                (void) fprintf(stderr, "\r\033[K%s", text);
+        if (isatty(STDERR_FILENO) != 1)
+                return;
+        (void) fprintf(stderr, "\r\033[K%s", text);
+        (void) fflush(stderr);
 }
 
 static void tell_done(const struct call *call, const Rm__Job *job, const Rm__Checkpoint *c) {

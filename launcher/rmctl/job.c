@@ -74,7 +74,7 @@ static char *progress_text(const Rm__Progress *p) {
         if (p->rate > 0)
                 buffer_printf(&b, ", %.3g a second", p->rate);
         if (p->left_usec > 0) {
-                cleanup_free char *left = human_duration(p->left_usec);
+                cleanup_free char *left = human_elapsed(p->left_usec);
 
                 buffer_printf(&b, ", %s left", left);
         }

@@ -70,6 +70,19 @@ static void await_turn(void) {
                 (void) nanosleep(&turn, NULL);
 }
 
+void ft_say(const char *format, ...) {
+        char line[1024];
+        int begin = snprintf(line, sizeof(line), "librmrt-ft: rank %d: ", ft.rank), n;
+        va_list args;
+
+        va_start(args, format);
+        n = vsnprintf(line + begin, sizeof(line) - (size_t) begin, format, args);
+        va_end(args);
+        n = n < 0 ? begin : begin + n < (int) sizeof(line) - 1 ? begin + n : (int) sizeof(line) - 1;
+        line[n] = '\n';
+        (void) !write(STDERR_FILENO, line, (size_t) n + 1);
+}
+
 void ft_give_up(const char *format, ...) {
         char text[256];
         int initialized = 0;
@@ -78,8 +91,7 @@ void ft_give_up(const char *format, ...) {
         va_start(args, format);
         (void) vsnprintf(text, sizeof(text), format, args);
         va_end(args);
-        (void) fprintf(stderr, "librmrt-ft: rank %d: %s\n", ft.rank, text);
-        (void) fflush(stderr);
+        ft_say("%s", text);
         if (mpi.Initialized(&initialized) != MPI_SUCCESS || !initialized)
                 _exit(1);
         await_turn();

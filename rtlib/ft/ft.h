@@ -50,6 +50,9 @@ bool error_is_loss(int rc);
 bool error_is_pending(int rc); /* MPI_ANY_SOURCE, and a rank is dead that might have sent it */
 /* What MPI returned, as the program wants it: by its own error handler. `c` NULL ok. */
 int error_raise(struct comm *c, int rc);
+/* A line on standard error, with the rank before it, in one write(2): other ranks say theirs at the same time. At most 1,024 bytes, the rest is cut.
+ * A signal handler may call it. */
+void ft_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Says why, and ends the job: a rank asks mpirun for it a second after the one before it. */
 void ft_give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* MPI has met a dead rank: waits until rmd has said who it is, gives up if it does not. */

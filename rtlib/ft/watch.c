@@ -78,8 +78,7 @@ static void tell(const char *what) {
                 (void) mpi.Comm_get_name(here.comm->user, name, &length);
                 (void) snprintf(where, sizeof(where), " on %s of %d ranks", name[0] ? name : "a communicator", here.comm->size);
         }
-        (void) fprintf(stderr, "librmrt-ft: rank %d: %s%s: %s\n", ft.rank, find_call(frames, n), where, what);
-        (void) fflush(stderr);
+        ft_say("%s%s: %s", find_call(frames, n), where, what);
         backtrace_symbols_fd(frames, n, STDERR_FILENO);
 }
 
@@ -100,7 +99,7 @@ static _Noreturn void end_repair(void) {
                 for (int i = 0; !here.told && i < STACK_SEC * 100; i++)
                         (void) nanosleep(&brief, NULL);
         if (!here.told)
-                (void) fprintf(stderr, "librmrt-ft: rank %d: a repair does not come to its end\n", ft.rank);
+                ft_say("a repair does not come to its end");
         _exit(1);
 }
 
@@ -111,8 +110,7 @@ int watch_tick(int msec) {
         here.repair_msec = here.repairs ? here.repair_msec + msec : 0;
         /* The exit status is that of a rank that is lost, too: never a job that hangs, or ends as if all were well. */
         if (call && here.call_msec >= CALL_MSEC) {
-                (void) fprintf(stderr, "librmrt-ft: rank %d: rank %d was lost in %s, which does not end without it\n", ft.rank,
-                               (int) ft.losses.order[here.call_losses], call);
+                ft_say("rank %d was lost in %s, which does not end without it", (int) ft.losses.order[here.call_losses], call);
                 _exit(1);
         }
         if (here.repair_msec >= REPAIR_MSEC)
@@ -235,8 +233,7 @@ static void hear_stuck(uint32_t from) {
 static void end_with_others(void) {
         if (!here.stuck.heard || here.serial != here.stuck.serial || ft.losses.count == here.stuck.losses)
                 return;
-        (void) fprintf(stderr, "librmrt-ft: rank %d: ends, as rank %d has, since nobody goes on\n", ft.rank,
-                       (int) ft.losses.order[here.stuck.losses]);
+        ft_say("ends, as rank %d has, since nobody goes on", (int) ft.losses.order[here.stuck.losses]);
         _exit(1);
 }
 

@@ -45,6 +45,13 @@ struct ending *ending_create(struct init *init) {
         return ending;
 }
 
+void ending_destroy(struct ending *ending) {
+        if (!ending)
+                return;
+        free(ending->ranks);
+        free(ending);
+}
+
 int ending_signal(const struct ending *ending) {
         return ending->signo;
 }

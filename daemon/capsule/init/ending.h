@@ -18,8 +18,10 @@
 struct ending;
 struct init;
 
-/* Never fails; lives as long as the process. */
+/* Never fails. The owner, which outlives it, gives it back with ending_destroy(). */
 struct ending *ending_create(struct init *init);
+/* Takes NULL, too. */
+void ending_destroy(struct ending *ending);
 
 /* From rmd. The reply to `ticket` comes when no rank runs any more, or after order->wait_usec since the first order. Again, it sends only
  * another signal than before, and only the last ticket gets a reply. */

@@ -41,7 +41,8 @@ int launched_count_unknown(struct launched_process *all, size_t n, const pid_t *
         bool any = false;
         int unknown = 0;
 
-        qsort(all, n, sizeof(*all), compare);
+        if (n > 0)
+                qsort(all, n, sizeof(*all), compare);
         for (size_t i = 0; i < n_known; i++) {
                 const struct launched_process *child = find_child(all, n, known[i]);
 
@@ -70,7 +71,8 @@ size_t launched_ranks(struct launched_process *all, size_t n, pid_t root) {
         cleanup_free bool *is_rank = xcalloc(n + 1, sizeof(*is_rank));
         size_t ranks = 0;
 
-        qsort(all, n, sizeof(*all), compare);
+        if (n > 0)
+                qsort(all, n, sizeof(*all), compare);
         for (size_t i = 0; i < n; i++) {
                 const struct launched_process *parent = find(all, n, all[i].parent);
 

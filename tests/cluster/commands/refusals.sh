@@ -51,5 +51,18 @@ for command in 'rm-mpirun -n 1 true' 'rmctl list-jobs' 'rmctl cancel-job 1'; do
     grep -q 'it ends with 3' "$work/out" || fail "'$command' in a rank: $(<"$work/out")"
     grep -q 'a job.s programs do not reach rmd' "$work/err" || fail "'$command' in a rank says: $(<"$work/err")"
 done
+# A message is one write(2), however long: those of several programs that share a terminal, or are ranks of a job, do not come into each other.
+must "a message is written in pieces" as alice n1 python3 -c '
+import socket, subprocess, sys
+long = "x" * 150
+for command in (["rmctl", "show-node", long], ["rmctl", long], ["rm-mpirun", "--group-size", long, "-n", "1", "true"],
+                ["rm-mpirun", "-n", "1", long], ["rm-policy-run", "/" + long], ["rm-sim", "/" + long], ["rmd", "--config", "/" + long]):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    program = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs)
+    theirs.close()
+    written = list(iter(lambda: ours.recv(65536), b""))
+    if program.wait() == 0 or not written or not all(w.endswith(b"\n") for w in written):
+        sys.exit(f"{command}: exit {program.returncode}: {written}")
+'
 release live
 finish live

@@ -33,7 +33,8 @@ goes_on turn 4
 begin both 4 5 150 6 150
 goes_on both 2
 
-begin other 2 5 100 --other-call
+# Each attempt would end so.
+start other n1 --group-size 2 -n 8 --on-rank-loss continue:critical=0-7 --on-node-loss abort --spare-ranks 2 "$programs/rejoins" "$steps" 200 5 100 --other-call
 finish other 60
 ((rc > 0)) || fail "a rank begins anew with another communicator than the lost one, and the job ends with 0"
 grep -q 'MPI_Comm_dup: rank 5, which this process replaces, had called MPI_Comm_split here' "$work/other.err" || fail "it does not say so: $(<"$work/other.err")"

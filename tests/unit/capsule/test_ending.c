@@ -174,7 +174,7 @@ static void end(struct group *group) {
         assert_int_equal(n, RANKS);
         (void) waitpid(group->daemon, NULL, 0); /* unless look() has seen it */
         (void) close(group->ends);
-        free(group->ending);
+        ending_destroy(group->ending);
 }
 
 static void test_end_at_once(void **state) {
@@ -251,7 +251,7 @@ static void test_no_ranks(void **state) {
         order(&group, SIGTERM, LONG_USEC, 1);
         assert_int_equal(replies, 1);
         assert_true(ending_deadline(group.ending) == UINT64_MAX);
-        free(group.ending);
+        ending_destroy(group.ending);
 }
 
 int main(void) {

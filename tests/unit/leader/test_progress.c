@@ -122,6 +122,27 @@ static void test_rate(void **state) {
         ABOUT(get(s).rate, 40);
 }
 
+/* Steps that come at once, as when the ranks of a loaded node get their cores for a moment, count for no more than their time. */
+static void test_burst(void **state) {
+        struct scene *s = *state;
+        uint64_t done = 1000;
+
+        tell(s, 0, 0, 100000);
+        tell(s, 1, 0, 100000);
+        s->now_usec += 10000;
+        tell(s, 0, done, 100000);
+        tell(s, 1, done, 100000);
+        assert_true(get(s).rate <= 0);
+        assert_int_equal(get(s).left_usec, 0);
+        run(s, 100, &done, 10);
+        assert_true(get(s).rate < 20);
+        s->now_usec += 10000;
+        done += 1000;
+        tell(s, 0, done, 100000);
+        tell(s, 1, done, 100000);
+        assert_true(get(s).rate < 60);
+}
+
 /* What a restart undoes was no slow step. */
 static void test_goes_back(void **state) {
         struct scene *s = *state;
@@ -444,6 +465,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_parked_groups_hold_up_nobody, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_last_group, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_rate, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_burst, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_goes_back, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_nonsense, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_forgotten, set_up, tear_down),
