@@ -238,6 +238,17 @@ in_time() {
     (($1 <= $2 * slowness / 100))
 }
 
+# answered ASKED BOUND: of what inside/probe has asked nothing was refused, and nine of ten were answered in time. A tenth may be what else the machine does: who waits behind others
+# does so each time.
+answered() {
+    local asked
+    asked=$(wc -l <"$1")
+    see "root asked $asked times, was refused $(grep -vc ' 0$' "$1") times; the ten slowest, in ms: $(sort -rn "$1" | head -n 10 | cut -d ' ' -f 1 | paste -sd ' ')"
+    ((asked > 0)) || fail "root's rmctl was never answered"
+    ! grep -qv ' 0$' "$1" || fail "root's rmctl status was refused"
+    in_time "$(sort -n "$1" | sed -n "$((asked - asked / 10))s/ .*//p")" "$2" || fail "root's rmctl status took longer than $2 ms, as its line of slowest answers says"
+}
+
 msec_since() {
     echo $(((${EPOCHREALTIME/[.,]/} - ${1/[.,]/}) / 1000))
 }

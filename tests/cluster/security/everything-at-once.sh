@@ -68,11 +68,10 @@ wait "$probe"
 wait "${attacks[@]}"
 touch "$work/enough"
 wait "$saver"
-worst=$(sort -n "$work/asked" | tail -n 1)
-see "$moves moves; root's slowest rmctl status of $(wc -l <"$work/asked"): ${worst% *} ms; alice was answered $(tail -n 1 "$work/use") times, $(tail -n 1 "$work/churn") jobs of hers came and went, bob asked for $(wc -l <"$work/saved") checkpoints"
+see "$moves moves; alice was answered $(tail -n 1 "$work/use") times, $(tail -n 1 "$work/churn") jobs of hers came and went, bob asked for $(wc -l <"$work/saved") checkpoints"
 (($(tail -n 1 "$work/use") > 100 && $(tail -n 1 "$work/churn") > 10)) || fail "she was closed: $(tail -n 1 "$work/use"), $(tail -n 1 "$work/churn")"
 same "moves of live that were done" "$(q moves live | grep -c ' DONE ')" "$moves"
-! grep -qv ' 0$' "$work/asked" && in_time "${worst% *}" 1000 || fail "root's rmctl status was refused, or took ${worst% *} ms"
+answered "$work/asked" 1000
 for n in $(nodes); do
     grown=$(($(memory_of "$n" VmHWM) - before[${n#n}]))
     said=$(($(bed_do logs "$n" | wc -l) - lines[${n#n}]))

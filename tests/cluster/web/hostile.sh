@@ -40,17 +40,15 @@ while (($(msec_since "$began") < (seconds - 2) * 1000)); do
         grep -q '^# EOF' "$work/scrape" || fail "half a scrape"
         scrapes=$((scrapes + 1))
     done
+    sleep 0.3 # a user may ask ten times a second
 done
 must "no connection is seen while clients are there" eval '(($(connections) > 0))'
 wait "$probe" "${hostile[@]}"
 peak=$(memory_of n1 VmHWM)
-worst=$(sort -n "$work/asked" | tail -n 1)
 see "hostile clients: $(<"$work/unix") (Unix), $(<"$work/tcp") (TCP) connections and answers"
-see "root asked $(wc -l <"$work/asked") times, was refused $(grep -vc ' 0$' "$work/asked") times; the slowest: ${worst% *} ms"
 see "$scrapes scrapes of another user, the slowest $slowest ms with the start of its client"
 see "rmd's memory: $before kB before, at most $peak kB"
-! grep -qv ' 0$' "$work/asked" || fail "root's rmctl status was refused"
-in_time "${worst% *}" 1000 || fail "root's rmctl status took ${worst% *} ms"
+answered "$work/asked" 1000
 in_time "$slowest" 2000 || fail "a scrape took $slowest ms"
 ((peak - before <= bound_kb)) || fail "rmd's memory grew by $((peak - before)) kB, over $bound_kb kB"
 must "connections are left" until_true 15 none_left
