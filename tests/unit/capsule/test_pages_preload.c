@@ -1,4 +1,4 @@
-/* The library in CRIU, asked as CRIU asks: its openat64(), ioctl() and linkat() are those of this program. */
+/* The library in CRIU, asked as CRIU asks: its openat64(), ioctl(), linkat(), fstat64() and fstatat64() are those of this program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,14 +10,17 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/fs.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,9 +36,9 @@ enum { PAGE = 4096, PAGES = 64, REGIONS = 4096 };
 struct fixture {
         char dir[32];
         int dir_fd;
-        pid_t pid;   /* a process with memory */
+        pid_t pid; /* a process with memory */
         int proc_fd; /* its directory */
-        char *lazy;  /* in it, every second page written: restored lazily */
+        char *lazy; /* in it, every second page written: restored lazily */
         char *eager; /* likewise: of a file, which CRIU saves */
 };
 
@@ -396,11 +399,65 @@ static void links(void **state) {
         assert_int_equal(rmdir(dir), 0);
 }
 
+static ino_t number_of(const char *path) {
+        int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+        struct stat by_name, by_descriptor;
+
+        child_assert(fd >= 0 && fstat(fd, &by_descriptor) == 0 && fstatat(AT_FDCWD, path, &by_name, AT_SYMLINK_NOFOLLOW) == 0);
+        child_assert(by_name.st_ino == by_descriptor.st_ino && by_name.st_dev == by_descriptor.st_dev);
+        (void) close(fd);
+        return by_name.st_ino;
+}
+
+static ino_t kernel_number_of(const char *path) {
+        struct stat st;
+
+        child_assert(syscall(SYS_newfstatat, AT_FDCWD, path, &st, 0) == 0);
+        return st.st_ino;
+}
+
+/* FIFOs of three file systems in memory, which count from 1, have numbers of their own; files and pipes have the kernel's. */
+static void fifos(void **state) {
+        static const char *const dirs[] = { "a", "b", "c" };
+        char dir[] = "/tmp/rmd-test-fifos.XXXXXX";
+        int status;
+        pid_t pid;
+
+        (void) state;
+        assert_non_null(mkdtemp(dir));
+        pid = fork();
+        if (pid == 0) {
+                int ends[2];
+                struct stat seen, real;
+
+                child_assert(unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+                child_assert(mount("none", dir, "tmpfs", 0, NULL) == 0 && chdir(dir) == 0);
+                for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+                        child_assert(mkdir(dirs[i], 0700) == 0 && mount("none", dirs[i], "tmpfs", 0, NULL) == 0 &&
+                                     chdir(dirs[i]) == 0);
+                        child_assert(mkfifo("fifo", 0600) == 0 && close(open("file", O_CREAT | O_RDWR, 0600)) == 0 &&
+                                     chdir("..") == 0);
+                }
+                child_assert(kernel_number_of("a/fifo") == kernel_number_of("b/fifo") &&
+                             kernel_number_of("a/fifo") == kernel_number_of("c/fifo"));
+                child_assert((uint32_t) number_of("a/fifo") != (uint32_t) number_of("b/fifo"));
+                child_assert((uint32_t) number_of("a/fifo") != (uint32_t) number_of("c/fifo"));
+                child_assert((uint32_t) number_of("b/fifo") != (uint32_t) number_of("c/fifo"));
+                child_assert(number_of("a/file") == kernel_number_of("a/file"));
+                child_assert(pipe(ends) == 0 && fstat(ends[1], &seen) == 0 && syscall(SYS_fstat, ends[0], &real) == 0);
+                child_assert(seen.st_ino == real.st_ino);
+                _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(not_told),        TEST(told_nothing), TEST(nothing_kept), TEST(all_kept),
-                TEST(one_not_kept),    TEST(locked_since), TEST(shadow_stack), TEST(other_process),
-                TEST(other_questions), TEST(little_room),  TEST(files),        cmocka_unit_test(links),
+                TEST(not_told),     TEST(told_nothing),      TEST(nothing_kept),      TEST(all_kept),        TEST(one_not_kept),
+                TEST(locked_since), TEST(shadow_stack),      TEST(other_process),     TEST(other_questions), TEST(little_room),
+                TEST(files),        cmocka_unit_test(links), cmocka_unit_test(fifos),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
