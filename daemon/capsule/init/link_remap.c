@@ -31,6 +31,7 @@ static bool is_link(const char *name, bool *ret_kept) {
         return *p == 0 || *ret_kept;
 }
 
+/* With st_dev 0 the file is known to be of the file system of the directory: what /proc/PID/maps calls a device is not st_dev everywhere. */
 static void directory_walk(link_fn fn, int fd, const struct stat *file) {
         DIR *dir = fdopendir(fd);
         struct dirent *entry;
@@ -40,7 +41,7 @@ static void directory_walk(link_fn fn, int fd, const struct stat *file) {
                 bool kept;
 
                 if (is_link(entry->d_name, &kept) && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-                    st.st_dev == file->st_dev && st.st_ino == file->st_ino)
+                    (file->st_dev == 0 || st.st_dev == file->st_dev) && st.st_ino == file->st_ino)
                         fn(dirfd(dir), entry->d_name, kept);
         }
         if (dir)
@@ -87,7 +88,7 @@ static void file_stamp(link_fn fn, int fds, const char *number) {
                 links_walk(fn, path, &st);
 }
 
-static void process_look(link_fn fn, const char *proc, const char *pid) {
+static void files_look(link_fn fn, const char *proc, const char *pid) {
         cleanup_free char *path = xasprintf("%s/%s/fd", proc, pid);
         DIR *dir = opendir(path);
         struct dirent *entry;
@@ -99,13 +100,38 @@ static void process_look(link_fn fn, const char *proc, const char *pid) {
                 (void) closedir(dir);
 }
 
+/* A file may be mapped, and not open: sem_open(3) makes a semaphore by a name that it then replaces. Not all who look here may follow links of
+ * /proc/PID/map_files. */
+static void mappings_look(link_fn fn, const char *proc, const char *pid) {
+        cleanup_free char *path = xasprintf("%s/%s/maps", proc, pid), *last = NULL, *line = NULL;
+        FILE *f = fopen(path, "re");
+        size_t size = 0;
+
+        while (f && getline(&line, &size, f) > 0) {
+                struct stat file = { 0 };
+                char *link = strchr(line, '/');
+
+                line[strcspn(line, "\n")] = '\0';
+                if (!link || sscanf(line, "%*s %*s %*s %*s %lu", &file.st_ino) != 1 || !link_remap_lost_name(link) ||
+                    (last && strcmp(link, last) == 0))
+                        continue;
+                free(last);
+                last = xstrdup(link);
+                links_walk(fn, link, &file);
+        }
+        if (f)
+                (void) fclose(f);
+}
+
 static void look(const char *proc, link_fn fn) {
         DIR *dir = opendir(proc);
         struct dirent *entry;
 
         while (dir && (entry = readdir(dir)))
-                if (isdigit((unsigned char) entry->d_name[0]))
-                        process_look(fn, proc, entry->d_name);
+                if (isdigit((unsigned char) entry->d_name[0])) {
+                        files_look(fn, proc, entry->d_name);
+                        mappings_look(fn, proc, entry->d_name);
+                }
         if (dir)
                 (void) closedir(dir);
 }

@@ -438,6 +438,7 @@ static void look_at_mapped_file(struct look *look, const char *line, const char 
         } else if (link_remap_lost_name(link) && !begins(link, "/dev/zero") && sscanf(line, "%39s", range) == 1) {
                 (void) snprintf(path, sizeof(path), "%d/map_files/%s", (int) look->pid, range);
                 look_at_size(look, look->scope->proc, path, link);
+                look_at_name(look, look->scope->proc, path, link);
         }
 }
 
