@@ -16,6 +16,7 @@
  *                   task       /proc/TID/stat, of a thread
  *                   ended      /proc/PID/stat, of a process that has ended
  *                   hungup     a terminal whose master is closed
+ *                   typed      a terminal, into which a line was typed that nobody has read
  *                   big        more than 1 GiB in a file of D that has no name any more
  *                   shared     likewise, mapped and closed
  *                   pidfd      of PID 1
@@ -341,6 +342,14 @@ static bool hungup_take(void) {
         return fds[0] >= 0 && close(master) == 0;
 }
 
+static bool typed_take(void) {
+        fds[0] = posix_openpt(O_RDWR | O_NOCTTY);
+        if (fds[0] < 0 || grantpt(fds[0]) < 0 || unlockpt(fds[0]) < 0)
+                return false;
+        fds[1] = open(ptsname(fds[0]), O_RDWR | O_NOCTTY);
+        return fds[1] >= 0 && write(fds[0], "a line\n", 7) == 7;
+}
+
 static int big_file(const char *name) {
         char path[PATH_MAX];
         int fd;
@@ -544,6 +553,7 @@ static const struct kind kinds[] = {
         { "thread", thread_take, NULL },
         { "ended", ended_take, NULL },
         { "hungup", hungup_take, NULL },
+        { "typed", typed_take, NULL },
         { "task", task_take, NULL },
         { "big", big_take, NULL },
         { "shared", shared_take, shared_drop },

@@ -8,13 +8,17 @@
 #include <linux/kcmp.h>
 #include <linux/keyctl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "common/error.h"
@@ -332,14 +336,41 @@ static void look_at_device(struct look *look, int fds, const char *number, const
                 look_note(look, OBSTACLE_DEVICE, link);
 }
 
-/* What the last process has written to a terminal before it closed it, as a rank that ends does. */
+/* CRIU takes what waits at either end of a terminal out of it, and writes it into it again: what is typed is echoed and edited a second time, and what
+ * was printed gets its ends of lines once more; in packet mode the byte that tells of a packet becomes a part of it. A terminal in raw mode, as mpirun's
+ * are, changes nothing. */
+static bool is_changed_again(int master, bool readable) {
+        const tcflag_t printed = ONLCR | OCRNL | OLCUC | ONOCR | ONLRET | TABDLY;
+        struct termios settings;
+        cleanup_close int slave = -1;
+        int unread = 0, packets = 0;
+
+        if (tcgetattr(master, &settings) < 0)
+                return false;
+        if (readable && ioctl(master, TIOCGPKT, &packets) == 0 && packets)
+                return true;
+        if (readable && (settings.c_oflag & OPOST) && (settings.c_oflag & printed))
+                return true;
+        if (!(settings.c_lflag & (ECHO | ICANON | ISIG)))
+                return false;
+        slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+        return slave >= 0 && ioctl(slave, FIONREAD, &unread) == 0 && unread > 0;
+}
+
+/* What the last process has written to a terminal before it closed it, as a rank that ends does; and what a terminal would change. */
 static void look_at_master(struct look *look, const char *number) {
         cleanup_close int pidfd = look->scope->frozen ? (int) syscall(SYS_pidfd_open, look->pid, 0) : -1;
         cleanup_close int fd = pidfd < 0 ? -1 : (int) syscall(SYS_pidfd_getfd, pidfd, atoi(number), 0);
         struct pollfd state = { .fd = fd, .events = POLLIN };
 
-        if (fd >= 0 && poll(&state, 1, 0) == 1 && (state.revents & POLLIN) && (state.revents & POLLHUP))
-                look_note(look, OBSTACLE_UNREAD_TERMINAL, NULL);
+        if (fd < 0 || poll(&state, 1, 0) < 0)
+                return;
+        if (state.revents & POLLHUP) {
+                if (state.revents & POLLIN)
+                        look_note(look, OBSTACLE_UNREAD_TERMINAL, NULL);
+        } else if (is_changed_again(fd, state.revents & POLLIN)) {
+                look_note(look, OBSTACLE_TYPED_AHEAD, NULL);
+        }
 }
 
 /* A userfaultfd is of no use before UFFDIO_API, which the kernel notes among its features. */
@@ -506,11 +537,27 @@ static void look_at_mappings(struct look *look) {
 
 /* ---- all of it ---- */
 
+/* A child has no list of operations to undo. PID 1 has one as soon as it has a second thread, as the one that guards a lease is. */
+static pid_t child_without_undo(struct look *look) {
+        if (look->without_undo <= 0)
+                look->without_undo = fork();
+        while (look->without_undo == 0)
+                (void) pause();
+        return look->without_undo > 0 ? look->without_undo : getpid();
+}
+
 /* Only that there is a list to undo can be seen, not whether it is empty, and a process of several threads always has one. */
 static void look_at_undo(struct look *look) {
         if (look->scope->frozen && look->threads == 1 && sysv_semaphores_exist() &&
-            syscall(SYS_kcmp, getpid(), look->pid, KCMP_SYSVSEM, 0, 0) > 0)
+            syscall(SYS_kcmp, child_without_undo(look), look->pid, KCMP_SYSVSEM, 0, 0) > 0)
                 look_note(look, OBSTACLE_SEM_UNDO, NULL);
+}
+
+static void end_child(const struct look *look) {
+        if (look->without_undo <= 0)
+                return;
+        (void) kill(look->without_undo, SIGKILL);
+        (void) waitpid(look->without_undo, NULL, 0);
 }
 
 /* "exe", "cwd", "root"; "" when it cannot be read. */
@@ -656,6 +703,7 @@ void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pi
                 look_at_sockets(&look);
         if (!look_done(&look))
                 look_at_suspects(&look);
+        end_child(&look);
         free(look.sockets);
         free(look.suspects);
         kernel_mounts_finish(&look.mounts);

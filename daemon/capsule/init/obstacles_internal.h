@@ -50,6 +50,7 @@ struct look {
         size_t left;            /* of the budget */
         struct obstacles_needs *needs; /* NULL: nobody wants to know */
         struct kernel_mounts mounts;
+        pid_t without_undo; /* a child, to compare others with; 0: not needed so far */
 };
 
 /* `detail`: NULL ok. What stays is kept before what will pass, and what was found earlier before

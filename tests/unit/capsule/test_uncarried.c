@@ -19,13 +19,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -210,6 +213,51 @@ static void terminal(bool closed) {
         must(!closed || close(master) == 0);
 }
 
+/* A terminal with these settings, into whose master this is typed, and to whose slave that is printed. */
+static int last_master, last_slave;
+static void use_terminal(bool raw, tcflag_t local, const char *typed, const char *printed) {
+        int master = last_master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK), slave;
+        struct termios settings;
+
+        must(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+        slave = last_slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+        must(slave >= 0 && tcgetattr(slave, &settings) == 0);
+        if (raw)
+                cfmakeraw(&settings);
+        settings.c_lflag = (settings.c_lflag & ~(tcflag_t) (ECHO | ICANON | ISIG)) | local;
+        must(tcsetattr(slave, TCSANOW, &settings) == 0);
+        must(write(master, typed, strlen(typed)) == (ssize_t) strlen(typed));
+        must(write(slave, printed, strlen(printed)) == (ssize_t) strlen(printed));
+}
+
+static void typed_line(void) {
+        use_terminal(false, ICANON, "a line\n", "");
+}
+
+static void typed_with_echo(void) {
+        use_terminal(true, ECHO, "key", "");
+}
+
+static void typed_with_signals(void) {
+        use_terminal(true, ISIG, "key", "");
+}
+
+static void printed_lines(void) {
+        use_terminal(false, 0, "", "two\nlines\n");
+}
+
+static void printed_in_packets(void) {
+        int on = 1;
+
+        use_terminal(true, 0, "", "");
+        must(ioctl(last_master, TIOCPKT, &on) == 0);
+        must(write(last_slave, "x", 1) == 1);
+}
+
+static void raw_terminal(void) {
+        use_terminal(true, 0, "a line\n", "two\nlines\n");
+}
+
 static void hung_terminal(void) {
         terminal(true);
 }
@@ -227,6 +275,20 @@ static void queue_signals(rlim_t most) {
         for (int i = 0; i < 8; i++)
                 must(sigqueue(getpid(), SIGRTMIN, (union sigval) { .sival_int = i }) == 0);
         limit(RLIMIT_SIGPENDING, most);
+}
+
+static int semaphores; /* of the test */
+
+static void has_to_undo(void) {
+        struct sembuf add = { .sem_op = 1, .sem_flg = SEM_UNDO };
+
+        must(semop(semaphores, &add, 1) == 0);
+}
+
+static void uses_semaphores(void) {
+        struct sembuf add = { .sem_op = 1 };
+
+        must(semop(semaphores, &add, 1) == 0);
 }
 
 static void too_many_signals(void) {
@@ -559,6 +621,14 @@ static void test_kinds(void **state) {
                 { "zombie", file_of_zombie, OBSTACLE_NONE, false },
                 { "hung terminal", hung_terminal, OBSTACLE_HUNG_TERMINAL, false },
                 { "terminal", ordinary_terminal, OBSTACLE_NONE, false },
+                { "typed line", typed_line, OBSTACLE_TYPED_AHEAD, true },
+                { "typed, echoed", typed_with_echo, OBSTACLE_TYPED_AHEAD, true },
+                { "typed, signals", typed_with_signals, OBSTACLE_TYPED_AHEAD, true },
+                { "printed lines", printed_lines, OBSTACLE_TYPED_AHEAD, true },
+                { "printed in packets", printed_in_packets, OBSTACLE_TYPED_AHEAD, true },
+                { "raw terminal", raw_terminal, OBSTACLE_NONE, false },
+                { "undo", has_to_undo, OBSTACLE_SEM_UNDO, true },
+                { "semaphores", uses_semaphores, OBSTACLE_NONE, false },
                 { "too many signals", too_many_signals, OBSTACLE_ROOM, false },
                 { "signals", some_signals, OBSTACLE_NONE, false },
                 { "mappings", too_many_mappings, OBSTACLE_ROOM, true },
@@ -594,8 +664,13 @@ static void test_kinds(void **state) {
                 { "netlink groups", netlink_high_group, OBSTACLE_PROTOCOL, false },
                 { "netlink group", netlink_low_group, OBSTACLE_NONE, false },
         };
+        pthread_t thread;
 
         (void) state;
+        /* A process of several threads, as PID 1 may be, always has a list of operations to undo. */
+        semaphores = semget(IPC_PRIVATE, 1, 0600);
+        assert_true(semaphores >= 0);
+        assert_int_equal(pthread_create(&thread, NULL, stay, NULL), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 pid_t pid = start_holder(cases[i].hold);
                 struct obstacle found, frozen;
@@ -618,6 +693,9 @@ static void test_kinds(void **state) {
                         fail_msg("%s: %d while frozen, %d while running, not %d", cases[i].name, (int) frozen.kind,
                                  (int) found.kind, (int) cases[i].kind);
         }
+        assert_int_equal(semctl(semaphores, 0, IPC_RMID), 0);
+        (void) pthread_cancel(thread);
+        (void) pthread_join(thread, NULL);
 }
 
 /* The same connections are told from others that wait at the same place. */
