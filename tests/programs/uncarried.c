@@ -25,6 +25,7 @@
  *                   userfaultfd, secret
  *   of sockets      mptcp, alg, vsock
  *                   unaccepted, unaccepted6  a TCP connection that nobody accepts, by a socket of IPv4 and of IPv6
+ *                   unsent     a TCP connection that it has closed, and whose other end reads nothing
  *                   asked      a Unix connection that nobody accepts, with a request in it
  *                   given-up   a Unix connection that nobody accepts, whose other end is closed
  *                   outside    connected with the Unix socket D/outside
@@ -431,6 +432,21 @@ static bool unaccepted_take(void) {
         return connect_to_itself(AF_INET, (struct sockaddr *) &name, sizeof(name));
 }
 
+/* The other end is here as well, and reads nothing of it. */
+static bool unsent_take(void) {
+        static char data[1 << 20];
+        int client;
+
+        if (!unaccepted_take())
+                return false;
+        client = fds[1];
+        fds[1] = accept(fds[0], NULL, NULL);
+        (void) fcntl(client, F_SETFL, O_NONBLOCK);
+        while (write(client, data, sizeof(data)) > 0)
+                ;
+        return fds[1] >= 0 && close(client) == 0;
+}
+
 static bool unaccepted6_take(void) {
         struct sockaddr_in6 name = { .sin6_family = AF_INET6 };
 
@@ -567,6 +583,7 @@ static const struct kind kinds[] = {
         { "vsock", vsock_take, NULL },
         { "unaccepted", unaccepted_take, NULL },
         { "unaccepted6", unaccepted6_take, NULL },
+        { "unsent", unsent_take, NULL },
         { "asked", asked_take, NULL },
         { "given-up", given_up_take, NULL },
         { "outside", outside_take, NULL },

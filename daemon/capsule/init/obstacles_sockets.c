@@ -187,15 +187,35 @@ static void look_at_tcp_queue(const struct diag_list *list, const struct sock_di
                 return; /* there may be many of them */
         /* TCP is the first family. */
         for (size_t i = 0; i < list->n && list->items[i].inode == 0; i++)
-                if (list->items[i].family == SOCK_DIAG_TCP && list->items[i].port == socket->port)
+                if (list->items[i].family == SOCK_DIAG_TCP && list->items[i].port == socket->port &&
+                    list->items[i].state == SOCK_DIAG_ESTABLISHED)
                         mark += list->items[i].peer;
         (void) snprintf(detail, sizeof(detail), "TCP port %u", socket->port);
         note(list->look, own, OBSTACLE_UNACCEPTED, detail, mark);
 }
 
+/* The end of the data counts as one byte. */
+static bool is_closed(const struct sock_diag *socket) {
+        return socket->inode == 0 && socket->unsent > 1 && socket->state != SOCK_DIAG_ESTABLISHED;
+}
+
+/* A connection that was closed is no process's any more, and its last data still on the way to the other end: CRIU does not know of it. It
+ * lasts as long as the other end does not read. */
+static void look_at_closed(const struct diag_list *list, const struct sock_diag *socket) {
+        char port[16];
+
+        if (!is_closed(socket))
+                return;
+        list->look->pid = 0;
+        (void) snprintf(port, sizeof(port), "%u", socket->port);
+        look_note_marked(list->look, OBSTACLE_CLOSED_UNSENT, port, socket->peer);
+}
+
 static void look_at_listed(const struct diag_list *list, const struct sock_diag *socket) {
         const struct own_socket *own = socket->inode > 0 ? find(list->look, socket->inode) : NULL;
 
+        if (socket->family == SOCK_DIAG_TCP && socket->inode == 0)
+                look_at_closed(list, socket);
         if (!own)
                 return;
         if (socket->family == SOCK_DIAG_UNIX)
@@ -215,7 +235,8 @@ static bool matters(const struct sock_diag *socket) {
         case SOCK_DIAG_UNIX:
                 return socket->inode > 0;
         case SOCK_DIAG_TCP:
-                return socket->inode == 0 || (socket->state == SOCK_DIAG_LISTEN && socket->unread > 0);
+                return is_closed(socket) || (socket->inode == 0 && socket->state == SOCK_DIAG_ESTABLISHED) ||
+                       (socket->state == SOCK_DIAG_LISTEN && socket->unread > 0);
         case SOCK_DIAG_UDP:
                 return socket->unsent > 0;
         case SOCK_DIAG_NETLINK:
@@ -260,9 +281,8 @@ void look_at_sockets(struct look *look) {
         struct diag_list list = { .look = look };
         int r;
 
-        if (look->n_sockets == 0)
-                return;
-        qsort(look->sockets, look->n_sockets, sizeof(*look->sockets), by_inode);
+        if (look->n_sockets > 0)
+                qsort(look->sockets, look->n_sockets, sizeof(*look->sockets), by_inode);
         r = sock_diag_each(keep, &list);
         if (list.n > 0)
                 qsort(list.items, list.n, sizeof(*list.items), by_family_and_inode);

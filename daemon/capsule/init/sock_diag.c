@@ -170,7 +170,10 @@ int sock_diag_each(sock_diag_fn fn, void *arg) {
         int r = !nl || mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno : 0;
 
         if (r == 0)
-                r = dump_inet(nl, IPPROTO_TCP, 1U << SOCK_DIAG_ESTABLISHED | 1U << SOCK_DIAG_LISTEN, &walk);
+                r = dump_inet(nl, IPPROTO_TCP,
+                              1U << SOCK_DIAG_ESTABLISHED | 1U << SOCK_DIAG_LISTEN | 1U << SOCK_DIAG_FIN_WAIT1 |
+                                      1U << SOCK_DIAG_LAST_ACK | 1U << SOCK_DIAG_CLOSING,
+                              &walk);
         if (r == 0)
                 r = dump_inet(nl, IPPROTO_UDP, UINT32_MAX, &walk);
         if (r == 0)

@@ -11,15 +11,15 @@
 
 enum sock_diag_family { SOCK_DIAG_TCP, SOCK_DIAG_UDP, SOCK_DIAG_UNIX, SOCK_DIAG_NETLINK };
 
-/* TCP_ESTABLISHED, TCP_LISTEN; also of Unix sockets. */
-enum { SOCK_DIAG_ESTABLISHED = 1, SOCK_DIAG_LISTEN = 10 };
+/* TCP_ESTABLISHED, TCP_LISTEN; also of Unix sockets. The others are of connections that were closed, and whose data was not acknowledged yet. */
+enum { SOCK_DIAG_ESTABLISHED = 1, SOCK_DIAG_FIN_WAIT1 = 4, SOCK_DIAG_LAST_ACK = 9, SOCK_DIAG_LISTEN = 10, SOCK_DIAG_CLOSING = 11 };
 
 struct sock_diag {
         enum sock_diag_family family;
-        uint64_t inode;     /* 0: no process has it, as a connection that was not accepted */
-        uint8_t type;       /* SOCK_STREAM ...; of TCP and Unix sockets */
-        uint8_t state;      /* of TCP and Unix sockets */
-        uint16_t port;      /* of TCP: its own */
+        uint64_t inode; /* 0: no process has it, as a connection that was not accepted */
+        uint8_t type; /* SOCK_STREAM ...; of TCP and Unix sockets */
+        uint8_t state; /* of TCP and Unix sockets */
+        uint16_t port; /* of TCP: its own */
         /* For TCP, address and port of the other end, mixed; for Unix sockets, inode of the other
          * end, 0: none. */
         uint64_t peer;
@@ -28,7 +28,7 @@ struct sock_diag {
         /* For a listening Unix socket, inodes of the sockets that were not accepted; 0: one was closed. */
         uint32_t *pending;
         size_t n_pending;
-        bool named;         /* of a Unix socket: it has a name */
+        bool named; /* of a Unix socket: it has a name */
         uint64_t high_groups; /* of Netlink: nonzero if it is in a group above 32 */
 };
 

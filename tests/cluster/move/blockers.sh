@@ -61,6 +61,7 @@ kinds=(
     'vsock|has a socket of a protocol .*VSOCK'
     'unaccepted|has not accepted a connection .TCP port'
     'unaccepted6|has not accepted a connection .TCP port'
+    'unsent|a connection was closed whose last data is not at its other end yet'
     'asked|has not accepted a connection .Unix socket'
     'given-up|has not accepted a connection .Unix socket'
     'outside|is connected to a process outside of its group by a Unix socket'

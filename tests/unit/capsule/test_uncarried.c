@@ -417,6 +417,43 @@ static void accepted(void) {
         must(accept(ends[0], NULL, NULL) >= 0);
 }
 
+/* Of the connection one end has sent more than the other one takes. */
+static int fill_connection(void) {
+        static char data[1 << 20];
+        int fd;
+
+        connect_inet();
+        fd = accept(ends[0], NULL, NULL);
+        must(fd >= 0 && fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0);
+        while (write(ends[1], data, sizeof(data)) > 0)
+                ;
+        return fd;
+}
+
+static void closed_with_data(void) {
+        (void) fill_connection();
+        must(close(ends[1]) == 0);
+}
+
+static void closed_after_other_end(void) {
+        int fd = fill_connection();
+
+        must(shutdown(fd, SHUT_WR) == 0);
+        while (recv(ends[1], &fd, sizeof(fd), 0) != 0)
+                ;
+        must(close(ends[1]) == 0);
+}
+
+static void shut_down_with_data(void) {
+        (void) fill_connection();
+        must(shutdown(ends[1], SHUT_WR) == 0);
+}
+
+static void closed_without_data(void) {
+        accepted();
+        must(close(ends[1]) == 0);
+}
+
 /* CRIU makes it anew. */
 static void unix_waits(void) {
         connect_unix(SOCK_STREAM);
@@ -645,6 +682,10 @@ static void test_kinds(void **state) {
                 { "sockets", ordinary_sockets, OBSTACLE_NONE, false },
                 { "not accepted", connect_inet, OBSTACLE_UNACCEPTED, false },
                 { "accepted", accepted, OBSTACLE_NONE, false },
+                { "closed with data", closed_with_data, OBSTACLE_CLOSED_UNSENT, false },
+                { "closed, last", closed_after_other_end, OBSTACLE_CLOSED_UNSENT, false },
+                { "shut down with data", shut_down_with_data, OBSTACLE_NONE, false },
+                { "closed without data", closed_without_data, OBSTACLE_NONE, false },
                 { "Unix", unix_waits, OBSTACLE_NONE, false },
                 { "Unix, request", unix_with_request, OBSTACLE_UNACCEPTED, false },
                 { "Unix packets, request", packets_with_request, OBSTACLE_UNACCEPTED, false },
