@@ -1444,6 +1444,7 @@ enum { OLDER = STATE_LEVEL - 1 };
 /* A dead node with an older rmd holds nobody up, unless it is a voter; nor does it come back. */
 static void test_feature_level_with_dead_node(void **state) {
         static const char *const voters[] = { "n2" };
+        cleanup_free char *refusal = xasprintf("node 'n2' knows feature level %d", OLDER);
         struct world *w = *state;
         uint64_t since;
 
@@ -1451,14 +1452,14 @@ static void test_feature_level_with_dead_node(void **state) {
         assert_int_equal(join_at_level(w, "n1", STATE_LEVEL), 0);
         assert_int_equal(join_at_level(w, "n2", OLDER), 0);
         assert_int_equal(join_at_level(w, "n3", STATE_LEVEL), 0);
-        REFUSED(raise_level(w, STATE_LEVEL), -EBUSY, "node 'n2' knows feature level 1");
+        REFUSED(raise_level(w, STATE_LEVEL), -EBUSY, refusal);
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
         since = state_node(w->state, "n2")->health_since_usec;
         assert_int_equal(state_known_level(w->state, since), OLDER);
         assert_int_equal(state_known_level(w->state, since + 1), STATE_LEVEL);
         assert_int_equal(keep_log(w, voters, 1), 0);
         assert_int_equal(state_known_level(w->state, since + 1), OLDER);
-        REFUSED(raise_level(w, STATE_LEVEL), -EBUSY, "node 'n2' knows feature level 1");
+        REFUSED(raise_level(w, STATE_LEVEL), -EBUSY, refusal);
         assert_int_equal(keep_log(w, voters, 0), 0);
         assert_int_equal(raise_level(w, STATE_LEVEL), 0);
         REFUSED(join_at_level(w, "n2", OLDER), -EPROTO, "update it");
