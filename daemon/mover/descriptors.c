@@ -63,7 +63,7 @@ static _Noreturn void run(int fd, const char *group_dir) {
                 _exit(1);
         fd = STDERR_FILENO + 1;
         prepared = prepare(group_dir);
-        (void) prctl(PR_SET_NAME, "rm-mover-look"); /* now it is what rmd(8) says of it */
+        (void) prctl(PR_SET_NAME, "rm-mover-look"); /* now it is what rmd-cluster(7) says of it */
         while (passing_receive(fd, &budget, sizeof(budget), &proc_fd) == 0) {
                 answer_one(fd, proc_fd, &budget, prepared);
                 cleanup_close_fd(&proc_fd);

@@ -446,7 +446,7 @@ static void judge_key(struct judging *j, const struct examined *node) {
         else if (!f->key_same)
                 add(j, node, "key", SEVERITY_WARNING, xstrdup("rmd uses another key than the node that was asked"),
                     xstrdup("nodes that accept only one of the keys cannot reach the others"),
-                    xstrdup("finish changing the key on all nodes, as rmd(8) says"));
+                    xstrdup("finish changing the key on all nodes, as rmd-cluster(7) says"));
         else
                 add_ok(j, node, "key", xstrdup("the key is the same, and nobody else can read it"));
 }

@@ -8,7 +8,7 @@
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 
 seconds=$(thorough 60 12)
-# What rmd(8) promises of local users' clients; what a capsule's PID 1 may have; and lines: a burst of each kind, and then some each second.
+# What rmd-cluster(7) promises of local users' clients; what a capsule's PID 1 may have; and lines: a burst of each kind, and then some each second.
 rmd_kb=$((192 << 10)) init_kb=$((16 << 10)) most_lines=$((3000 + 20 * seconds))
 
 cluster 3 --cores 4

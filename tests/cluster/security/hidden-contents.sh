@@ -96,17 +96,17 @@ begin frames "$programs/hides" read /proc/self/pagemap
 refused frames 'uses /proc/[0-9]*/pagemap, of which the kernel tells CRIU more than its owner'
 ends frames
 
-# Children of rmd and of PID 1 can do what rmd(8) says, and no more, while a group is saved and moved.
+# Children of rmd and of PID 1 can do what rmd-cluster(7) says, and no more, while a group is saved and moved.
 declare -A may=()
 declare -A bits=([none]=0 [all]=$((~0)) [dac_read_search]=$((1 << 2)) [net_admin]=$((1 << 12)) [net_raw]=$((1 << 13)) [sys_ptrace]=$((1 << 19)) [sys_admin]=$((1 << 21)))
 while read -r process who names; do
     may["$process $who"]=0
     for name in $names; do
-        [[ ${bits[$name]:-} ]] || fail "rmd(8) names the capability '$name', which this test does not know"
+        [[ ${bits[$name]:-} ]] || fail "rmd-cluster(7) names the capability '$name', which this test does not know"
         may["$process $who"]=$((may["$process $who"] | bits[$name]))
     done
-done < <(sed -n '/^\.Ss Privileges of processes/,/^\.El/s/^\.It \([a-z]*[a-z-]*\) Ta \([a-z]*\) Ta \(.*\)/\1 \2 \3/p' "${BASH_SOURCE[0]%/*}/../../../docs/rmd.8")
-((${#may[@]} > 10)) || fail "no table of privileges in rmd(8)"
+done < <(sed -n '/^\.Ss Privileges of processes/,/^\.El/s/^\.It \([a-z]*[a-z-]*\) Ta \([a-z]*\) Ta \(.*\)/\1 \2 \3/p' "${BASH_SOURCE[0]%/*}/../../../docs/rmd-cluster.7")
+((${#may[@]} > 10)) || fail "no table of privileges in rmd-cluster(7)"
 # judge NODE: what was seen there.
 judge() {
     local process uid set core who all=0
@@ -114,10 +114,10 @@ judge() {
         case $uid in 0) who=root ;; 65534) who=nobody ;; *) who=owner ;; esac
         [[ $process != rmd ]] || continue
         [[ ${may["$process $who"]:-} || $who == root ]] || process=programs
-        [[ ${may["$process $who"]:-} ]] || fail "on $1 a process $process is $who, which rmd(8) does not say"
+        [[ ${may["$process $who"]:-} ]] || fail "on $1 a process $process is $who, which rmd-cluster(7) does not say"
         [[ $who != owner || $process == programs || $set == 0 || $core == [01] ]] ||
             fail "on $1 a process $process of owner with capabilities $set may leave a core of $core bytes, which he could read"
-        ((0x$set & ~may["$process $who"])) && fail "on $1 a process $process of $who has capabilities $set, more than rmd(8) says"
+        ((0x$set & ~may["$process $who"])) && fail "on $1 a process $process of $who has capabilities $set, more than rmd-cluster(7) says"
         [[ $process == rm-mover || $process == criu && $who == owner ]] && all=$((all + 1))
     done <"$work/privileges.$1"
     ((all >= 2)) || fail "on $1 neither rm-mover nor criu were seen: the test has not looked: $(<"$work/privileges.$1")"

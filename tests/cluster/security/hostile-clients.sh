@@ -7,7 +7,7 @@
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 
 seconds=$(thorough 60 15)
-# What rmd(8) promises of local users' clients, beside what it had before.
+# What rmd-cluster(7) promises of local users' clients, beside what it had before.
 bound_kb=$((128 << 10))
 
 cluster 2 --cores 4

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The cluster's key is changed node by node, as rmd(8) says, under a job that runs and is moved between every two steps. Afterwards a node
+# The cluster's key is changed node by node, as rmd-cluster(7) says, under a job that runs and is moved between every two steps. Afterwards a node
 # that has only the old key is refused, with the reason. A checkpoint that was exported before comes back as long as the old key counts, and
 # is good after that; then only root brings it back, with the old key, and nobody else may give a key.
 # limit: 240

@@ -56,7 +56,7 @@ hpcc_passed() {
     see "hpcc: Success=1, $(as alice n1 grep -c PASSED "hpcc$1/hpccoutf.txt") PASSED, 0 FAILED"
 }
 
-# A restart takes less than the lease, as rmd(8) asks for: on a machine that is busy with other tests, some seconds.
+# A restart takes less than the lease, as rmd-cluster(7) asks for: on a machine that is busy with other tests, some seconds.
 cluster 3 --cores 4 --set cluster.lease=20s
 must "the feature level is not reached" until_true 10 on n1 sh -c 'rmctl status | grep -q "^Feature level: *[0-9]*$"'
 start live n2 --group-size 2 -n 4 "$programs/memory" --mb=1 --stop-file="$(stop_file live)" --gap-msec=1000
