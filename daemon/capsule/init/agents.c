@@ -18,8 +18,8 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
-#include "daemon/capsule/init/ctl.h"
-#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/core.h"
+#include "daemon/capsule/init/loop.h"
 
 struct agent {
         UT_hash_handle hh; /* by id */
@@ -39,7 +39,7 @@ static const struct rate_limit refusals_limit = { .usec_each = 12000000, .burst 
 enum { REST_FROM_USEC = 1000, REST_SHARE = 9 };
 
 struct agents {
-        struct init *init;
+        struct core *core;
         struct log_rate refusals;
         struct agent *all;
         size_t bytes; /* of the texts */
@@ -58,7 +58,7 @@ static void report(struct agent *agent) {
         request.command = (char *) agent->request.command;
         event.event_case = CAPSULE__EVENT__EVENT_AGENT_REQUEST;
         event.agent_request = &request;
-        ctl_send(agent->agents->init->ctl, &event);
+        agent->agents->core->ops->send(agent->agents->core, &event);
 }
 
 static void remove_files(struct agents *agents, const char *id) {
@@ -75,7 +75,7 @@ static void remove_files(struct agents *agents, const char *id) {
 static void forget(struct agent *agent) {
         HASH_DEL(agent->agents->all, agent);
         agent->agents->bytes -= agent->size;
-        source_remove(agent->agents->init->epoll_fd, &agent->alive);
+        source_remove(agent->agents->core->epoll_fd, &agent->alive);
         close(agent->alive.fd);
         free(agent->text);
         free(agent);
@@ -83,7 +83,7 @@ static void forget(struct agent *agent) {
 
 static void on_death(struct source *source, uint32_t events) {
         struct agent *agent = source->data;
-        struct init *init = agent->agents->init;
+        struct core *core = agent->agents->core;
         Capsule__Event event = CAPSULE__EVENT__INIT;
         Capsule__AgentGone gone = CAPSULE__AGENT_GONE__INIT;
 
@@ -93,7 +93,7 @@ static void on_death(struct source *source, uint32_t events) {
                 gone.id = agent->id;
                 event.event_case = CAPSULE__EVENT__EVENT_AGENT_GONE;
                 event.agent_gone = &gone;
-                ctl_send(init->ctl, &event);
+                core->ops->send(core, &event);
         }
         forget(agent);
 }
@@ -107,7 +107,7 @@ static int open_entry(struct agents *agents, const char *file, int flags, mode_t
                 return -errno;
         if (fstat(fd, &st) < 0)
                 return -errno;
-        if ((st.st_mode & S_IFMT) != kind || st.st_uid != agents->init->spec->uid)
+        if ((st.st_mode & S_IFMT) != kind || st.st_uid != agents->core->spec->uid)
                 return -EPERM;
         return take_fd(&fd);
 }
@@ -185,7 +185,7 @@ static void learn(struct agents *agents, const char *file, const char *id, pid_t
         agent->alive = (struct source) { .fd = pidfd, .fn = on_death, .data = agent };
         HASH_ADD_STR(agents->all, id, agent);
         agents->bytes += size;
-        (void) source_add(agents->init->epoll_fd, &agent->alive, EPOLLIN);
+        (void) source_add(agents->core->epoll_fd, &agent->alive, EPOLLIN);
         report(agent);
 }
 
@@ -212,7 +212,7 @@ void agents_scan(struct agents *agents, bool all) {
 static void rest(struct agents *agents, uint64_t took_cpu_usec) {
         if (took_cpu_usec < REST_FROM_USEC)
                 return;
-        source_modify(agents->init->epoll_fd, &agents->wake, 0);
+        source_modify(agents->core->epoll_fd, &agents->wake, 0);
         agents->rest_until_usec = now_usec() + REST_SHARE * took_cpu_usec;
 }
 
@@ -224,7 +224,7 @@ static void on_wake(struct source *source, uint32_t events) {
         (void) events;
         (void) !read(source->fd, buffer, sizeof(buffer));
         /* While the payload is being restored, its requests are not complete; open() looks again. */
-        if (agents->init->phase == CAPSULE__PHASE__PHASE_RUNNING)
+        if (agents->core->phase == CAPSULE__PHASE__PHASE_RUNNING)
                 agents_scan(agents, false);
         rest(agents, thread_cpu_usec() - began_usec);
 }
@@ -235,7 +235,7 @@ uint64_t agents_deadline(const struct agents *agents) {
 
 void agents_timeout(struct agents *agents) {
         agents->rest_until_usec = UINT64_MAX;
-        source_modify(agents->init->epoll_fd, &agents->wake, EPOLLIN);
+        source_modify(agents->core->epoll_fd, &agents->wake, EPOLLIN);
 }
 
 int agents_reply(struct agents *agents, const char *id, int status) {
@@ -261,27 +261,27 @@ int agents_reply(struct agents *agents, const char *id, int status) {
 }
 
 /* Before the payload is there, so that nothing in the directory is the user's yet. */
-static int open_wake(const struct init *init, struct rm_error *error) {
+static int open_wake(const struct core *core, struct rm_error *error) {
         int fd;
 
-        if (mkfifo(AGENT_WAKE, 0600) < 0 || chown(AGENT_WAKE, init->spec->uid, init->spec->gid) < 0)
+        if (mkfifo(AGENT_WAKE, 0600) < 0 || chown(AGENT_WAKE, core->spec->uid, core->spec->gid) < 0)
                 return error_sys(error, -errno, "cannot make " AGENT_WAKE);
         /* For both directions: it never reports an end. */
         fd = open(AGENT_WAKE, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         return fd < 0 ? error_sys(error, -errno, "cannot open " AGENT_WAKE) : fd;
 }
 
-int agents_create(struct init *init, struct agents **ret, struct rm_error *error) {
+int agents_create(struct core *core, struct agents **ret, struct rm_error *error) {
         struct agents *agents = xcalloc(1, sizeof(*agents));
 
         *ret = agents; /* lives as long as the process */
-        agents->init = init;
+        agents->core = core;
         agents->rest_until_usec = UINT64_MAX;
         agents->dir_fd = open(AGENT_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (agents->dir_fd < 0)
                 return error_sys(error, -errno, "cannot open " AGENT_DIR);
-        agents->wake = (struct source) { .fd = open_wake(init, error), .fn = on_wake, .data = agents };
+        agents->wake = (struct source) { .fd = open_wake(core, error), .fn = on_wake, .data = agents };
         if (agents->wake.fd < 0)
                 return agents->wake.fd;
-        return source_add(init->epoll_fd, &agents->wake, EPOLLIN) < 0 ? error_sys(error, -errno, "cannot watch " AGENT_WAKE) : 0;
+        return source_add(core->epoll_fd, &agents->wake, EPOLLIN) < 0 ? error_sys(error, -errno, "cannot watch " AGENT_WAKE) : 0;
 }

@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 struct agents;
-struct init;
+struct core;
 struct rm_error;
 
-int agents_create(struct init *init, struct agents **ret, struct rm_error *error);
+int agents_create(struct core *core, struct agents **ret, struct rm_error *error);
 /* Looks at the directory; reports new requests, or with `all` every one that is not answered. */
 void agents_scan(struct agents *agents, bool all);
 /* When agents_timeout() is to be called (now_usec()); UINT64_MAX: not. */

@@ -2,8 +2,8 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/capsule/init/door.h"
-#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/core.h"
+#include "daemon/capsule/init/notice.h"
 #include "daemon/capsule/init/park.h"
 #include "daemon/capsule/init/ranks.h"
 
@@ -11,27 +11,36 @@
 #define HOLD_USEC UINT64_C(5000000)
 
 struct announce {
-        struct init *init;
+        struct core *core;
+        struct ranks *ranks;
+        const struct park *park;
         Capsule__Capture capture; /* that is near, or under way; CAPTURE_NONE: neither */
         bool orphan;
         struct ticket ticket;
         uint64_t deadline; /* for the ranks' answers; UINT64_MAX: nobody waits */
 };
 
-struct announce *announce_create(struct init *init) {
+struct announce *announce_create(struct core *core, struct ranks *ranks, const struct park *park) {
         struct announce *announce = xcalloc(1, sizeof(*announce));
 
-        announce->init = init;
+        announce->core = core;
+        announce->ranks = ranks;
+        announce->park = park;
         announce->deadline = UINT64_MAX;
         return announce;
+}
+
+static bool send_notice(void *ctx, uint32_t rank, const void *data, size_t size) {
+        (void) ctx;
+        return notice_send(rank, data, size);
 }
 
 static void stop_waiting(struct announce *announce) {
         if (announce->deadline == UINT64_MAX)
                 return;
         announce->deadline = UINT64_MAX;
-        door_stop_waiting(announce->init->door);
-        ctl_reply(announce->init->ctl, announce->ticket, 0, NULL);
+        ranks_stop_waiting(announce->ranks);
+        announce->core->ops->reply(announce->core, announce->ticket, 0, NULL);
 }
 
 static Door__Event event_before(Capsule__Capture capture) {
@@ -54,7 +63,7 @@ static Door__Event event_after(Capsule__Capture capture) {
 static void tell(struct announce *announce, Door__Event event) {
         struct ranks_news news = { .event = event };
 
-        (void) door_tell(announce->init->door, &news);
+        (void) ranks_tell(announce->ranks, &news, send_notice, NULL);
 }
 
 static void end(struct announce *announce) {
@@ -83,8 +92,8 @@ void announce_near(struct announce *announce, Capsule__Capture capture, uint64_t
         announce->capture = becomes(capture);
         announce->ticket = ticket;
         announce->deadline = now_usec() + wait_usec;
-        if (!park_holds(announce->init->park)) /* else nobody would come by */
-                (void) door_tell(announce->init->door, &news);
+        if (!park_holds(announce->park)) /* else nobody would come by */
+                (void) ranks_tell(announce->ranks, &news, send_notice, NULL);
         announce_look(announce);
 }
 
@@ -99,7 +108,7 @@ void announce_arrived(struct announce *announce, bool back) {
 
 void announce_orphan(struct announce *announce) {
         announce->orphan = announce->capture != CAPSULE__CAPTURE__CAPTURE_NONE;
-        if (announce->init->phase == CAPSULE__PHASE__PHASE_RUNNING)
+        if (announce->core->phase == CAPSULE__PHASE__PHASE_RUNNING)
                 announce_runs(announce);
 }
 
@@ -109,7 +118,7 @@ void announce_runs(struct announce *announce) {
 }
 
 void announce_look(struct announce *announce) {
-        if (announce->deadline != UINT64_MAX && door_awaited(announce->init->door) == 0)
+        if (announce->deadline != UINT64_MAX && ranks_awaited(announce->ranks) == 0)
                 stop_waiting(announce);
 }
 
@@ -119,6 +128,6 @@ uint64_t announce_deadline(const struct announce *announce) {
 
 void announce_timeout(struct announce *announce) {
         log_info("%zu ranks did not come by in time to do what they want to do before they are captured",
-                 door_awaited(announce->init->door));
+                 ranks_awaited(announce->ranks));
         stop_waiting(announce);
 }

@@ -5,13 +5,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/capsule/init/ctl.h"
+#include "daemon/capsule/init/core.h"
 #include "proto/capsule.pb-c.h"
 
 struct announce;
-struct init;
+struct park;
+struct ranks;
 
-struct announce *announce_create(struct init *init); /* lives as long as the process */
+/* Lives as long as the process, and uses `ranks` and `park`. */
+struct announce *announce_create(struct core *core, struct ranks *ranks, const struct park *park);
 
 /* Tells the ranks that it is near. The reply of `ticket` comes when all have answered, or after `wait_usec`. What was announced before is over, but not that of a
  * checkpoint by its places. */

@@ -2,6 +2,7 @@
 
 #include "common/error.h"
 #include "common/util.h"
+#include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/files_sync.h"
 #include "daemon/capsule/init/init.h"
@@ -21,12 +22,12 @@ int carry_send(struct init *init, struct ticket ticket, bool checkpoint, int fil
                struct rm_error *error) {
         Capsule__Carry carry = CAPSULE__CARRY__INIT;
         uint64_t ends[2] = { 0 };
-        int r = inventory_take(init->node.cgroup_payload, init->spec, &carry.inventory, error);
+        int r = inventory_take(init->core.node.cgroup_payload, init->core.spec, &carry.inventory, error);
 
         if (r == 0)
-                r = files_sync(carry.inventory, init->spec, SYNC_USEC, error);
+                r = files_sync(carry.inventory, init->core.spec, SYNC_USEC, error);
         if (r == 0 && files_fd >= 0)
-                r = rollback_copy(carry.inventory, init->spec, files_fd, files_max_bytes, error);
+                r = rollback_copy(carry.inventory, init->core.spec, files_fd, files_max_bytes, error);
         if (r < 0) {
                 if (carry.inventory)
                         capsule__inventory__free_unpacked(carry.inventory, NULL);
@@ -36,7 +37,7 @@ int carry_send(struct init *init, struct ticket ticket, bool checkpoint, int fil
         carry.n_output_end = ARRAY_SIZE(ends);
         carry.output_end = ends;
         stdio_get_carry(init->stdio, &carry);
-        carry.payload_pid = (uint32_t) init->payload_pid;
+        carry.payload_pid = (uint32_t) init->core.payload_pid;
         carry.free_pid = pids_find_gap();
         carry.sysv = sysv_read();
         waiting_carry(init->waiting, &carry);
@@ -85,14 +86,14 @@ Capsule__Carry *carry_copy(const Capsule__Carry *carry) {
 
 int carry_verify(const struct init *init, const Capsule__Carry *carry, bool moved, struct rm_error *error) {
         Capsule__Inventory *now = NULL;
-        int r = inventory_take(init->node.cgroup_payload, init->spec, &now, error);
+        int r = inventory_take(init->core.node.cgroup_payload, init->core.spec, &now, error);
 
         if (r == 0)
                 r = inventory_compare(carry->inventory, now, error);
         if (r == 0 && moved)
                 r = inventory_compare_written(carry->inventory, now, error);
         if (r == 0)
-                r = inventory_reach(now, init->spec, error);
+                r = inventory_reach(now, init->core.spec, error);
         if (now)
                 capsule__inventory__free_unpacked(now, NULL);
         return r < 0 ? error_prefix(error, "the restored processes differ from the dumped ones") : 0;

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/capsule/init/ctl.h"
+#include "daemon/capsule/init/core.h"
 #include "proto/capsule.pb-c.h"
 
 struct init;

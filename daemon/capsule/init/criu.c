@@ -23,14 +23,15 @@
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/clocks.h"
+#include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/groups.h"
 #include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/image_files.h"
 #include "daemon/capsule/init/image_fixup.h"
 #include "daemon/capsule/init/image_identity.h"
-#include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/lender.h"
 #include "daemon/capsule/init/link_remap.h"
+#include "daemon/capsule/init/loop.h"
 #include "daemon/capsule/init/obstacles.h"
 #include "daemon/capsule/init/waiting.h"
 #include "daemon/capsule/init/watches.h"
@@ -58,7 +59,8 @@ enum {
 };
 
 struct criu {
-        struct init *init;
+        struct core *core;
+        struct waiting *waiting;
         pid_t dump_pid;    /* waits at the gate or dumps; 0: none */
         pid_t restore_pid; /* service worker */
         struct source rpc; /* to it; fd -1: none */
@@ -69,14 +71,14 @@ struct criu {
         bool remapped; /* the dump may have left helper links */
 };
 
-int criu_create(struct init *init, struct criu **ret) {
+struct criu *criu_create(struct core *core, struct waiting *waiting) {
         struct criu *criu = xcalloc(1, sizeof(*criu));
 
-        criu->init = init;
+        criu->core = core;
+        criu->waiting = waiting;
         criu->rpc.fd = -1;
         criu->deadline = UINT64_MAX;
-        *ret = criu; /* lives as long as the process */
-        return 0;
+        return criu;
 }
 
 /* From here on `done` is owed. */
@@ -92,7 +94,7 @@ static void end_lender(struct criu *criu) {
 }
 
 static int lend_images(struct criu *criu, int images_fd, const struct clocks *clocks, struct rm_error *error) {
-        pid_t pid = lender_start(criu->init->spec, images_fd, clocks, error);
+        pid_t pid = lender_start(criu->core->spec, images_fd, clocks, error);
 
         end_lender(criu);
         if (pid < 0)
@@ -124,7 +126,7 @@ static void finish(struct criu *criu, int error, const char *log, int wait_statu
         criu->done = NULL;
         criu->deadline = UINT64_MAX;
         end_lender(criu);
-        done(criu->init, error, text);
+        done(criu->core, error, text);
 }
 
 uint64_t criu_deadline(const struct criu *criu) {
@@ -173,10 +175,10 @@ static void raise_hard_limits(void) {
 /* In the child. As the job's owner: names and memory that he controls decide what CRIU opens, makes and links, so it must have no
  * right that he lacks. His home may hold a configuration for CRIU, and what PID 1 was started with does not concern it, so the
  * environment is ours. CRIU must not die of a reader that goes away: it would leave the payload half cured. */
-static _Noreturn void execute(const struct init *init, char *const *argv, const int *keep_fds, size_t n_fds,
+static _Noreturn void execute(const struct core *core, char *const *argv, const int *keep_fds, size_t n_fds,
                               enum identity_work work) {
         bool dump = work != IDENTITY_RESTORE;
-        cleanup_free char *pages = xasprintf(PAGES_VARIABLE "=/proc/self/fd/%d/" PAGES, init->node.criu);
+        cleanup_free char *pages = xasprintf(PAGES_VARIABLE "=/proc/self/fd/%d/" PAGES, core->node.criu);
         char *const env[] = { (char *) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *) "XDG_RUNTIME_DIR=" CRIU_KDAT_DIR,
                               dump ? (char *) "LD_PRELOAD=" PAGES_LIBRARY : NULL, pages, NULL };
         sigset_t none;
@@ -195,7 +197,7 @@ static _Noreturn void execute(const struct init *init, char *const *argv, const 
         /* A restored process inherits the hard limit until CRIU sets its own. */
         r = identity_refuse_core(dump);
         if (r == 0)
-                r = identity_become(init->spec, identity_criu_capabilities(work), dump ? CGROUP_FREEZER_GID : IDENTITY_NO_GROUP);
+                r = identity_become(core->spec, identity_criu_capabilities(work), dump ? CGROUP_FREEZER_GID : IDENTITY_NO_GROUP);
         if (r < 0)
                 log_error("cannot become the job's owner: %s", strerror(-r));
         else
@@ -206,31 +208,31 @@ static _Noreturn void execute(const struct init *init, char *const *argv, const 
 
 /* A job of root is restored by root: there is nothing its owner may not do. */
 static bool as_owner(const struct criu *criu) {
-        return criu->init->spec->uid != 0;
+        return criu->core->spec->uid != 0;
 }
 
 static int make_log(const struct criu *criu, const char *name) {
-        const struct init *init = criu->init;
+        const struct core *core = criu->core;
         cleanup_close int fd = -1;
 
-        (void) unlinkat(init->node.criu, name, 0);
-        fd = openat(init->node.criu, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        return fd < 0 || fchown(fd, init->spec->uid, init->spec->gid) < 0 ? -errno : 0;
+        (void) unlinkat(core->node.criu, name, 0);
+        fd = openat(core->node.criu, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        return fd < 0 || fchown(fd, core->spec->uid, core->spec->gid) < 0 ? -errno : 0;
 }
 
 int criu_preload_dump(struct criu *criu, struct rm_error *error) {
-        struct init *init = criu->init;
-        const int keep[] = { init->node.criu, init->node.cgroup_payload };
-        cleanup_free char *gate = xasprintf("/proc/self/fd/%d/" GATE, init->node.criu);
-        char *argv[] = { init->spec->criu_path, (char *) "dump", (char *) "--no-default-config", (char *) "--config", gate, NULL };
+        struct core *core = criu->core;
+        const int keep[] = { core->node.criu, core->node.cgroup_payload };
+        cleanup_free char *gate = xasprintf("/proc/self/fd/%d/" GATE, core->node.criu);
+        char *argv[] = { core->spec->criu_path, (char *) "dump", (char *) "--no-default-config", (char *) "--config", gate, NULL };
 
         if (criu->dump_pid != 0)
                 return 0;
-        if ((mkfifoat(init->node.criu, GATE, 0644) < 0 && errno != EEXIST) || fchmodat(init->node.criu, GATE, 0644, 0) < 0)
+        if ((mkfifoat(core->node.criu, GATE, 0644) < 0 && errno != EEXIST) || fchmodat(core->node.criu, GATE, 0644, 0) < 0)
                 return error_sys(error, -errno, "cannot make the FIFO for CRIU's options");
         criu->dump_pid = fork();
         if (criu->dump_pid == 0)
-                execute(init, argv, keep, ARRAY_SIZE(keep), IDENTITY_DUMP);
+                execute(core, argv, keep, ARRAY_SIZE(keep), IDENTITY_DUMP);
         if (criu->dump_pid < 0) {
                 criu->dump_pid = 0;
                 return error_sys(error, -errno, "cannot start CRIU");
@@ -243,7 +245,7 @@ static int open_gate(struct criu *criu) {
         uint64_t deadline = now_usec() + GATE_WAIT_USEC;
         int fd;
 
-        while ((fd = openat(criu->init->node.criu, GATE, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0) {
+        while ((fd = openat(criu->core->node.criu, GATE, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0) {
                 if (errno != ENXIO)
                         return -errno;
                 if (now_usec() > deadline || kill(criu->dump_pid, 0) < 0)
@@ -263,7 +265,7 @@ static int revive_dump(struct criu *criu, struct rm_error *error) {
 }
 
 static char *dump_options(const struct criu *criu, bool stream) {
-        const struct init *init = criu->init;
+        const struct core *core = criu->core;
 
         return xasprintf("tree %d\n"
                          "images-dir /proc/%d/fd/%d\n"
@@ -280,7 +282,7 @@ static char *dump_options(const struct criu *criu, bool stream) {
                          "link-remap\n"
                          "ghost-limit %d\n"
                          "%s%s%s",
-                         init->payload_pid, (int) criu->lender, LENDER_FD, init->node.criu, LOG_LEVEL, init->node.cgroup_payload,
+                         core->payload_pid, (int) criu->lender, LENDER_FD, core->node.criu, LOG_LEVEL, core->node.cgroup_payload,
                          OBSTACLES_NAMELESS_MAX_BYTES, as_owner(criu) ? "unprivileged\n" : "",
                          criu->remapped ? LINK_REMAP_OPTION : "", stream ? "stream\n" : "");
 }
@@ -291,13 +293,13 @@ static int tell_library(const struct criu *criu, bool pages) {
 
         if (pages)
                 return write_file_atomic(CRIU_WORK_DIR PAGES, text, strlen(text), 0644, false);
-        return unlinkat(criu->init->node.criu, PAGES, 0) == 0 || errno == ENOENT ? 0 : -errno;
+        return unlinkat(criu->core->node.criu, PAGES, 0) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
 static void close_rpc(struct criu *criu) {
         if (criu->rpc.fd < 0)
                 return;
-        source_remove(criu->init->epoll_fd, &criu->rpc);
+        source_remove(criu->core->epoll_fd, &criu->rpc);
         close(criu->rpc.fd);
         criu->rpc.fd = -1;
 }
@@ -323,12 +325,12 @@ int criu_dump(struct criu *criu, int images_fd, const struct obstacles_needs *ne
         if (r < 0)
                 return r;
         /* A stream needs no more than to enter; its directory lies below one that only root can enter. */
-        if (fchmod(images_fd, 0755) < 0 || (!stream && fchown(images_fd, criu->init->spec->uid, criu->init->spec->gid) < 0))
+        if (fchmod(images_fd, 0755) < 0 || (!stream && fchown(images_fd, criu->core->spec->uid, criu->core->spec->gid) < 0))
                 return error_sys(error, -errno, "cannot share the directory for the images");
         r = lend_images(criu, images_fd, NULL, error);
         if (r < 0)
                 return r;
-        r = watches_tell(&needs->watches, criu->init->spec, criu->init->node.criu, error);
+        r = watches_tell(&needs->watches, criu->core->spec, criu->core->node.criu, error);
         if (r < 0)
                 return r;
         criu->remapped = needs->remap;
@@ -362,12 +364,12 @@ static int send_request(struct criu *criu, const Criu__Req *request) {
 /* All tasks are restored and stand in a ptrace stop; when CRIU lets go of them they walk into the freezer. CRIU itself
  * was in the payload's group, so that what it made is born there, and must leave it first. */
 static void before_resume(struct criu *criu) {
-        const struct node_fds *node = &criu->init->node;
+        const struct node_fds *node = &criu->core->node;
         Criu__Req answer = CRIU__REQ__INIT;
-        int r = groups_enter(criu->init, LEAF_INIT, criu->restore_pid);
+        int r = groups_enter(criu->core, LEAF_INIT, criu->restore_pid);
 
         if (r == 0)
-                r = cgroup_set_frozen(node->cgroup_payload, criu->init->spec->cgroup_v1, true);
+                r = cgroup_set_frozen(node->cgroup_payload, criu->core->spec->cgroup_v1, true);
         if (r < 0)
                 log_error("cannot freeze the restored processes: %s", strerror(-r));
         answer.type = REQ_NOTIFY;
@@ -376,11 +378,11 @@ static void before_resume(struct criu *criu) {
         (void) send_request(criu, &answer);
 }
 
-static int wait_frozen(const struct init *init) {
+static int wait_frozen(const struct core *core) {
         uint64_t deadline = now_usec() + FROZEN_WAIT_USEC;
         int r;
 
-        while ((r = cgroup_is_frozen(init->node.cgroup_payload, init->spec->cgroup_v1)) == 0) {
+        while ((r = cgroup_is_frozen(core->node.cgroup_payload, core->spec->cgroup_v1)) == 0) {
                 if (now_usec() > deadline)
                         return -ETIMEDOUT;
                 usleep(100);
@@ -405,8 +407,8 @@ static void on_restored(struct criu *criu, const Criu__Resp *response) {
         int r = response->success && response->restore ? 0 : -EIO;
 
         if (r == 0) {
-                criu->init->payload_pid = response->restore->pid;
-                r = wait_frozen(criu->init);
+                criu->core->payload_pid = response->restore->pid;
+                r = wait_frozen(criu->core);
         }
         close_rpc(criu);
         if (criu->done)
@@ -444,9 +446,9 @@ static void set_next_pid(unsigned pid) {
 }
 
 int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *error) {
-        struct init *init = criu->init;
+        struct core *core = criu->core;
         char fd_text[16];
-        char *argv[] = { init->spec->criu_path, (char *) "--no-default-config", (char *) "swrk", fd_text, NULL };
+        char *argv[] = { core->spec->criu_path, (char *) "--no-default-config", (char *) "swrk", fd_text, NULL };
         int sockets[2];
 
         if (criu->restore_pid != 0)
@@ -457,15 +459,15 @@ int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *
         set_next_pid(free_pid);
         criu->restore_pid = fork();
         if (criu->restore_pid == 0) {
-                const int keep[] = { init->node.criu, sockets[1] };
+                const int keep[] = { core->node.criu, sockets[1] };
 
-                if (groups_enter(init, LEAF_PAYLOAD, 0) < 0)
+                if (groups_enter(core, LEAF_PAYLOAD, 0) < 0)
                         _exit(127);
-                execute(init, argv, keep, ARRAY_SIZE(keep), IDENTITY_RESTORE);
+                execute(core, argv, keep, ARRAY_SIZE(keep), IDENTITY_RESTORE);
         }
         close(sockets[1]);
         criu->rpc = (struct source) { .fd = sockets[0], .fn = on_rpc, .data = criu };
-        if (criu->restore_pid < 0 || source_add(init->epoll_fd, &criu->rpc, EPOLLIN) < 0) {
+        if (criu->restore_pid < 0 || source_add(core->epoll_fd, &criu->rpc, EPOLLIN) < 0) {
                 close(sockets[0]);
                 criu->rpc.fd = -1;
                 criu->restore_pid = 0;
@@ -499,15 +501,15 @@ static int share_images(int images_fd, uid_t owner) {
 }
 
 /* By the service protocol only a number of ours can name the directory for the log, and our descriptors are root's. */
-static int write_restore_config(const struct init *init) {
-        cleanup_free char *text = xasprintf("work-dir /proc/self/fd/%d\n", init->node.criu);
+static int write_restore_config(const struct core *core) {
+        cleanup_free char *text = xasprintf("work-dir /proc/self/fd/%d\n", core->node.criu);
 
         return write_file_atomic(CRIU_WORK_DIR RESTORE_CONF, text, strlen(text), 0644, false);
 }
 
 static int request_restore(struct criu *criu, bool join_time, bool lazy) {
         cleanup_free char *images = xasprintf("/proc/%d/fd/%d", (int) criu->lender, LENDER_FD);
-        cleanup_free char *config = xasprintf("/proc/self/fd/%d/" RESTORE_CONF, criu->init->node.criu);
+        cleanup_free char *config = xasprintf("/proc/self/fd/%d/" RESTORE_CONF, criu->core->node.criu);
         cleanup_free char *lender = xasprintf("%d", (int) criu->lender);
         Criu__JoinNamespace join = CRIU__JOIN_NAMESPACE__INIT;
         Criu__JoinNamespace *joins[] = { &join };
@@ -549,19 +551,19 @@ static uint32_t own_securebits(void) {
 
 static int see_to_images(const struct criu *criu, int images_fd, const Capsule__Inventory *inventory, bool rollback,
                          struct rm_error *error) {
-        const struct init *init = criu->init;
-        const struct image_identity_scope scope = { init->spec, inventory, own_securebits() };
+        const struct core *core = criu->core;
+        const struct image_identity_scope scope = { core->spec, inventory, own_securebits() };
         int r = image_files_check(images_fd, inventory, error);
 
         if (r < 0)
                 return r;
-        r = image_fixup(images_fd, rollback, &scope, waiting_again, init->waiting, error);
+        r = image_fixup(images_fd, rollback, &scope, waiting_again, criu->waiting, error);
 
         if (r < 0)
                 return r;
-        r = share_images(images_fd, init->spec->uid);
+        r = share_images(images_fd, core->spec->uid);
         if (r == 0)
-                r = write_restore_config(init);
+                r = write_restore_config(core);
         if (r == 0)
                 r = make_log(criu, RESTORE_LOG);
         return r < 0 ? error_sys(error, r, "cannot prepare the images for CRIU") : 0;
@@ -605,7 +607,7 @@ static void change_links(const struct criu *criu, links_fn fn) {
         int error = -ECHILD, fd;
         pid_t pid;
 
-        if (identity_child(criu->init->spec, UINT64_C(1) << CAP_SYS_PTRACE, change_links_as_owner, &fn, &pid, &fd) == 0) {
+        if (identity_child(criu->core->spec, UINT64_C(1) << CAP_SYS_PTRACE, change_links_as_owner, &fn, &pid, &fd) == 0) {
                 if (identity_await(fd, LINKS_USEC) == 0)
                         (void) read_all(fd, &error, sizeof(error));
                 identity_child_end(pid, fd);

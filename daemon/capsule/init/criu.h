@@ -17,14 +17,16 @@
 #define CRIU_WORK_DIR "criu/"
 
 struct criu;
-struct init;
+struct core;
 struct obstacles_needs;
 struct rm_error;
+struct waiting;
 
 /* `error` 0 or -errno; `text` from CRIU's log. */
-typedef void (*criu_done_fn)(struct init *init, int error, const char *text);
+typedef void (*criu_done_fn)(struct core *core, int error, const char *text);
 
-int criu_create(struct init *init, struct criu **ret);
+/* Never NULL; lives as long as the process, and so does `waiting`. */
+struct criu *criu_create(struct core *core, struct waiting *waiting);
 
 /*
  * CRIU's own start (loading some twenty libraries) costs a good part of a short freeze. Both ways of running it can be

@@ -12,8 +12,6 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/capsule/init/init.h"
-#include "daemon/capsule/init/ops.h"
-#include "daemon/capsule/init/stdio.h"
 
 /* More than this unread means that rmd hangs; it gets all again when it connects anew. */
 enum { BACKLOG_MAX_BYTES = 32 * 1024 * 1024, READ_BYTES = 64 * 1024 };
@@ -26,6 +24,7 @@ struct buffer {
 
 struct ctl {
         struct init *init;
+        const struct ctl_handlers *handlers;
         struct source listener;
         struct source connection; /* fd -1: none */
         uint64_t number;          /* of the connection */
@@ -55,7 +54,7 @@ static void buffer_consume(struct buffer *b, size_t size) {
 static void close_connection(struct ctl *ctl) {
         if (ctl->connection.fd < 0)
                 return;
-        source_remove(ctl->init->epoll_fd, &ctl->connection);
+        source_remove(ctl->init->core.epoll_fd, &ctl->connection);
         close(ctl->connection.fd);
         ctl->connection.fd = -1;
         ctl->number++;
@@ -83,7 +82,7 @@ static void ctl_flush(struct ctl *ctl) {
         wait = ctl->out.size > 0;
         if (ctl->connection.fd >= 0 && wait != ctl->waits_for_room) {
                 ctl->waits_for_room = wait;
-                source_modify(ctl->init->epoll_fd, &ctl->connection, EPOLLIN | (wait ? EPOLLOUT : 0));
+                source_modify(ctl->init->core.epoll_fd, &ctl->connection, EPOLLIN | (wait ? EPOLLOUT : 0));
         }
 }
 
@@ -173,7 +172,7 @@ static bool handle_request(struct ctl *ctl) {
                 return false;
         }
         buffer_consume(&ctl->in, FRAME_HEADER_BYTES + size);
-        ops_handle(ctl->init->ops, request, (struct ticket) { .connection = number, .seq = request->seq });
+        ctl->handlers->request(ctl->init, request, (struct ticket) { .connection = number, .seq = request->seq });
         return ctl->number == number;
 }
 
@@ -185,7 +184,7 @@ static void on_connection(struct source *source, uint32_t events) {
         if (events & EPOLLOUT) {
                 ctl_flush(ctl);
                 if (ctl->out.size == 0)
-                        stdio_report(ctl->init->stdio, false);
+                        ctl->handlers->drained(ctl->init);
         }
         if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)) || ctl->connection.fd < 0)
                 return;
@@ -217,24 +216,25 @@ static void on_listener(struct source *source, uint32_t events) {
         /* A new rmd has come; the old connection can only be of one that is dead. */
         close_connection(ctl);
         ctl->connection.fd = fd;
-        if (source_add(ctl->init->epoll_fd, &ctl->connection, EPOLLIN) < 0) {
+        if (source_add(ctl->init->core.epoll_fd, &ctl->connection, EPOLLIN) < 0) {
                 close(fd);
                 ctl->connection.fd = -1;
                 return;
         }
-        ops_greet(ctl->init->ops);
+        ctl->handlers->connected(ctl->init);
 }
 
-int ctl_create(struct init *init, struct ctl **ret) {
+int ctl_create(struct init *init, const struct ctl_handlers *handlers, struct ctl **ret) {
         struct ctl *ctl = xcalloc(1, sizeof(*ctl));
         int r;
 
         ctl->init = init;
+        ctl->handlers = handlers;
         ctl->number = 1;
-        ctl->listener = (struct source) { .fd = init->node.listen, .fn = on_listener, .data = ctl };
+        ctl->listener = (struct source) { .fd = init->core.node.listen, .fn = on_listener, .data = ctl };
         ctl->connection = (struct source) { .fd = -1, .fn = on_connection, .data = ctl };
         /* Only now: whoever connects sees the credentials, and so the pid, of the process that listens. */
-        r = listen(init->node.listen, 4) < 0 ? -errno : source_add(init->epoll_fd, &ctl->listener, EPOLLIN);
+        r = listen(init->core.node.listen, 4) < 0 ? -errno : source_add(init->core.epoll_fd, &ctl->listener, EPOLLIN);
         if (r < 0) {
                 free(ctl);
                 return r;

@@ -6,18 +6,22 @@
 #include <stdint.h>
 
 #include "daemon/capsule/flow.h"
+#include "daemon/capsule/init/core.h"
 #include "proto/capsule.pb-c.h"
 
 struct init;
 struct ctl;
 
-/* Names the request an answer belongs to. Answers to a connection that is gone are dropped. */
-struct ticket {
-        uint64_t connection;
-        uint64_t seq;
+struct ctl_handlers {
+        /* Takes over `request`. */
+        void (*request)(struct init *init, Capsule__Request *request, struct ticket ticket);
+        /* There is a new connection. */
+        void (*connected)(struct init *init);
+        /* All that waited was sent. */
+        void (*drained)(struct init *init);
 };
 
-int ctl_create(struct init *init, struct ctl **ret);
+int ctl_create(struct init *init, const struct ctl_handlers *handlers, struct ctl **ret);
 /* Sends an event if somebody is there. */
 void ctl_send(struct ctl *ctl, const Capsule__Event *event);
 /* `text` may be NULL. */

@@ -98,7 +98,7 @@ static bool take_message(struct door *door) {
         tell_soon(door);
         if (++door->taken < MESSAGES_PER_TELL)
                 return true;
-        source_modify(door->init->epoll_fd, &door->source, 0);
+        source_modify(door->init->core.epoll_fd, &door->source, 0);
         return false;
 }
 
@@ -132,65 +132,13 @@ void door_timeout(struct door *door) {
 
         if (now >= door->full_usec) {
                 if (door->taken >= MESSAGES_PER_TELL)
-                        source_modify(door->init->epoll_fd, &door->source, EPOLLIN);
+                        source_modify(door->init->core.epoll_fd, &door->source, EPOLLIN);
                 door->taken = 0;
                 door->full_usec = now + TELL_USEC;
         }
         door->deadline = door->taken >= MESSAGES_PER_TELL ? door->full_usec : UINT64_MAX;
         door->told_usec = now;
         door_greet(door);
-}
-
-/* From a socket that lives for one message: what a rank does not read counts as that socket's, and so keeps no message from any other rank. */
-static bool send_at(const struct sockaddr_un *address, socklen_t address_bytes, const void *data, size_t size) {
-        cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-        return fd >= 0 && sendto(fd, data, size, MSG_NOSIGNAL, (const struct sockaddr *) address, address_bytes) >= 0;
-}
-
-bool door_send(uint32_t rank, const void *data, size_t size) {
-        struct sockaddr_un address;
-        socklen_t address_bytes = door_rank_address(rank, &address);
-
-        return send_at(&address, address_bytes, data, size);
-}
-
-static bool send_to(void *ctx, uint32_t rank, const void *data, size_t size) {
-        (void) ctx;
-        return door_send(rank, data, size);
-}
-
-size_t door_tell(struct door *door, const struct ranks_news *news) {
-        return ranks_tell(door->ranks, news, send_to, NULL);
-}
-
-size_t door_awaited(const struct door *door) {
-        return ranks_awaited(door->ranks);
-}
-
-void door_stop_waiting(struct door *door) {
-        ranks_stop_waiting(door->ranks);
-}
-
-void door_tell_resize(const Door__Resize *word) {
-        Door__Notice notice = DOOR__NOTICE__INIT;
-        uint8_t data[DOOR_MESSAGE_BYTES];
-
-        notice.body_case = DOOR__NOTICE__BODY_RESIZE;
-        notice.resize = (Door__Resize *) word;
-        (void) door_send(word->rank, data, door__notice__pack(&notice, data));
-}
-
-void door_tell_loss(const Door__Loss *word) {
-        Door__Notice notice = DOOR__NOTICE__INIT;
-        uint8_t data[DOOR_MESSAGE_BYTES];
-        struct sockaddr_un address;
-        socklen_t address_bytes = door_ft_address(word->rank, &address);
-
-        notice.body_case = DOOR__NOTICE__BODY_LOSS;
-        notice.loss = (Door__Loss *) word;
-        if (door__notice__get_packed_size(&notice) <= sizeof(data))
-                (void) send_at(&address, address_bytes, data, door__notice__pack(&notice, data));
 }
 
 void door_take_all(struct door *door) {
@@ -219,20 +167,21 @@ static int open_socket(const struct init *init, struct rm_error *error) {
 
         if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0 ||
             bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 || chmod(DOOR_PATH, 0600) < 0 ||
-            chown(DOOR_PATH, init->spec->uid, init->spec->gid) < 0)
+            chown(DOOR_PATH, init->core.spec->uid, init->core.spec->gid) < 0)
                 return error_sys(error, -errno, "cannot make " DOOR_PATH);
         return take_fd(&fd);
 }
 
-int door_create(struct init *init, struct door **ret, struct rm_error *error) {
+int door_create(struct init *init, struct ranks *ranks, struct door **ret, struct rm_error *error) {
         struct door *door = xcalloc(1, sizeof(*door));
 
         *ret = door; /* lives as long as the process */
         door->init = init;
         door->deadline = UINT64_MAX;
-        door->ranks = ranks_create();
+        door->ranks = ranks;
         door->source = (struct source) { .fd = open_socket(init, error), .fn = on_message, .data = door };
         if (door->source.fd < 0)
                 return door->source.fd;
-        return source_add(init->epoll_fd, &door->source, EPOLLIN) < 0 ? error_sys(error, -errno, "cannot watch " DOOR_PATH) : 0;
+        return source_add(init->core.epoll_fd, &door->source, EPOLLIN) < 0 ? error_sys(error, -errno, "cannot watch " DOOR_PATH)
+                                                                           : 0;
 }

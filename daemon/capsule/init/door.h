@@ -1,7 +1,7 @@
-/* The door: a socket in the capsule at which its programs can speak to PID 1, and so to rmd, by librmrt; and the way back, to those ranks that listen.
+/* The door: a socket in the capsule at which its programs can speak to PID 1, and so to rmd, by librmrt. The way back is notice.h.
  *
  * Of datagrams, since a connection out of the capsule could not be dumped; a program that does not read, or sends half a message, holds up nobody. What
- * is not taken in time stays in the socket's queue, and when that is full the program's call fails. Likewise the other way: what a rank does not take is not sent. */
+ * is not taken in time stays in the socket's queue, and when that is full the program's call fails. */
 #ifndef RM_DAEMON_CAPSULE_INIT_DOOR_H
 #define RM_DAEMON_CAPSULE_INIT_DOOR_H
 
@@ -10,34 +10,21 @@
 #include <stdint.h>
 
 #include "proto/capsule.pb-c.h"
-#include "proto/door.pb-c.h"
 
 struct door;
 struct init;
-struct ranks_news;
+struct ranks;
 struct rm_error;
 
-/* Before the payload is there. */
-int door_create(struct init *init, struct door **ret, struct rm_error *error);
+/* Before the payload is there. What it takes for `ranks`, which it uses as long as the process lives, is kept there. */
+int door_create(struct init *init, struct ranks *ranks, struct door **ret, struct rm_error *error);
 /* Tells rmd, which has come anew, what is known. */
 void door_greet(struct door *door);
-/* To the rank that it names; what cannot be sent now is lost, and said again. Without a serial. */
-void door_tell_resize(const Door__Resize *word);
-/* Likewise. */
-void door_tell_loss(const Door__Loss *word);
 /* Takes all that is there now, so that what a rank said before it ended is known. */
 void door_take_all(struct door *door);
 /* When door_timeout() is to be called; UINT64_MAX: not before there is something. */
 uint64_t door_deadline(const struct door *door);
 void door_timeout(struct door *door);
-
-/* A Notice for a rank, whoever of the capsule's owner has its name. Waits for nobody. False: there is none, or it does not read what it was sent before. */
-bool door_send(uint32_t rank, const void *data, size_t size);
-
-/* As ranks_tell() and the next two, with door_send(). */
-size_t door_tell(struct door *door, const struct ranks_news *news);
-size_t door_awaited(const struct door *door);
-void door_stop_waiting(struct door *door);
 
 /* What the ranks have said that they do not say again; of frozen ones. Frees what is in it: door_carry_finish(). */
 void door_carry(struct door *door, Capsule__Carry *carry);

@@ -10,9 +10,8 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/launched.h"
-#include "daemon/capsule/init/ops.h"
 #include "daemon/capsule/init/park.h"
 
 /* Nothing tells PID 1 when a process ends that a rank has started: it looks again after this time. */
@@ -26,7 +25,8 @@ struct rank {
 };
 
 struct ending {
-        struct init *init;
+        struct core *core;
+        struct park *park;
         struct rank *ranks;
         size_t n;
         int signo;
@@ -37,10 +37,11 @@ struct ending {
         uint64_t look_usec;
 };
 
-struct ending *ending_create(struct init *init) {
+struct ending *ending_create(struct core *core, struct park *park) {
         struct ending *ending = xcalloc(1, sizeof(*ending));
 
-        ending->init = init;
+        ending->core = core;
+        ending->park = park;
         ending->look_usec = UINT64_MAX;
         return ending;
 }
@@ -127,13 +128,13 @@ static void look(struct ending *ending) {
         if (!ending->waits)
                 return;
         if (now < ending->end_usec && any_runs(ending)) {
-                park_stir(ending->init->park); /* a parked group must run for it */
+                park_stir(ending->park); /* a parked group must run for it */
                 ending->look_usec = now + LOOK_USEC < ending->end_usec ? now + LOOK_USEC : ending->end_usec;
                 return;
         }
         ending->waits = false;
         ending->look_usec = UINT64_MAX;
-        ctl_reply(ending->init->ctl, ending->ticket, 0, NULL);
+        ending->core->ops->reply(ending->core, ending->ticket, 0, NULL);
 }
 
 void ending_timeout(struct ending *ending) {
@@ -143,7 +144,7 @@ void ending_timeout(struct ending *ending) {
 void ending_order(struct ending *ending, const Capsule__EndRanks *order, struct ticket ticket) {
         bool first = ending->signo == 0, other = ending->signo != order->signo;
 
-        park_stir(ending->init->park);
+        park_stir(ending->park);
         if (first) {
                 ending->end_usec = now_usec() + order->wait_usec;
                 find_ranks(ending);
@@ -155,7 +156,7 @@ void ending_order(struct ending *ending, const Capsule__EndRanks *order, struct 
         ending->signo = order->signo;
         ending->ticket = ticket;
         ending->waits = true;
-        ops_tell(ending->init->ops); /* rmd knows it before it has the reply */
+        ending->core->ops->send_status(ending->core); /* rmd knows it before it has the reply */
         look(ending);
 }
 

@@ -12,14 +12,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/capsule/init/ctl.h"
+#include "daemon/capsule/init/core.h"
 #include "proto/capsule.pb-c.h"
 
 struct ending;
-struct init;
+struct core;
+struct park;
 
-/* Never fails. The owner, which outlives it, gives it back with ending_destroy(). */
-struct ending *ending_create(struct init *init);
+/* Never fails. `park` stays the caller's. The owner, which outlives it, gives it back with ending_destroy(). */
+struct ending *ending_create(struct core *core, struct park *park);
 /* Takes NULL, too. */
 void ending_destroy(struct ending *ending);
 

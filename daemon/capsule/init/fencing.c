@@ -13,7 +13,6 @@
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/freezer.h"
 #include "daemon/capsule/init/init.h"
-#include "daemon/capsule/init/ops.h"
 
 #define USEC_PER_SEC UINT64_C(1000000)
 
@@ -38,7 +37,7 @@ struct fencing {
 };
 
 bool fencing_is_on(const struct fencing *fencing) {
-        return fencing->init->spec->fenced && (fencing->done || now_boot_usec() >= fencing->end_usec);
+        return fencing->init->core.spec->fenced && (fencing->done || now_boot_usec() >= fencing->end_usec);
 }
 
 bool fencing_is_done(const struct fencing *fencing) {
@@ -82,7 +81,7 @@ static void stop(struct fencing *fencing) {
         fencing->froze = true;
         if (freezer_set(init, true, &error) < 0) {
                 log_error("the lease of this node has ended: %s; it is killed", error_text(&error));
-                (void) cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1);
+                (void) cgroup_kill(init->core.node.cgroup_payload, init->core.spec->cgroup_v1);
                 return;
         }
         while (!freezer_is_frozen(init) && now_usec() < deadline)
@@ -108,15 +107,15 @@ static void cut_off(struct fencing *fencing) {
 static void fence(struct fencing *fencing) {
         struct init *init = fencing->init;
 
-        if (init->phase == CAPSULE__PHASE__PHASE_RUNNING)
+        if (init->core.phase == CAPSULE__PHASE__PHASE_RUNNING)
                 stop(fencing);
-        else if (init->phase == CAPSULE__PHASE__PHASE_EMPTY || init->phase == CAPSULE__PHASE__PHASE_EXITED)
+        else if (init->core.phase == CAPSULE__PHASE__PHASE_EMPTY || init->core.phase == CAPSULE__PHASE__PHASE_EXITED)
                 fencing->froze = fencing->guard_froze;
         cut_off(fencing);
         log_warn("the lease of this node has ended: fenced%s", fencing->guard_froze ? ", late: PID 1 was held up" : "");
         fencing->guard_froze = false;
         fencing->done = true;
-        ops_tell(init->ops);
+        init->core.ops->send_status(&init->core);
 }
 
 static void on_timer(struct source *source, uint32_t events) {
@@ -142,7 +141,7 @@ static void *run_guard(void *arg) {
                 (void) pthread_mutex_lock(&fencing->lock);
                 if (!fencing->done && now_boot_usec() >= fencing->end_usec) {
                         fencing->guard_froze = true;
-                        (void) cgroup_set_frozen(init->node.cgroup_payload, init->spec->cgroup_v1, true);
+                        (void) cgroup_set_frozen(init->core.node.cgroup_payload, init->core.spec->cgroup_v1, true);
                 }
                 (void) pthread_mutex_unlock(&fencing->lock);
         }
@@ -179,7 +178,7 @@ static int go_on(struct fencing *fencing, struct rm_error *error) {
         int r = open_again(fencing, error);
 
         /* A freeze that was ordered meanwhile goes on. */
-        if (r == 0 && fencing->froze && !ops_is_freezing(fencing->init->ops))
+        if (r == 0 && fencing->froze && !fencing->init->freezing)
                 r = thaw(fencing, error);
         if (r == 0)
                 fencing->froze = false;
@@ -207,13 +206,13 @@ static void renew(struct fencing *fencing, uint64_t end_usec) {
         fencing->done = false;
         link_announce(&fencing->init->link);
         log_info("this node has a lease");
-        ops_tell(fencing->init->ops);
+        fencing->init->core.ops->send_status(&fencing->init->core);
 }
 
 void fencing_renew(struct fencing *fencing, uint64_t end_usec) {
         bool later = end_usec > fencing->end_usec || fencing->end_usec == UINT64_MAX, resumed;
 
-        if (!fencing->init->spec->fenced || !later)
+        if (!fencing->init->core.spec->fenced || !later)
                 return;
         (void) pthread_mutex_lock(&fencing->lock);
         renew(fencing, end_usec);
@@ -254,7 +253,7 @@ static int make_timers(struct fencing *fencing) {
         fencing->guard_timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
         if (fencing->timer.fd < 0 || fencing->guard_timer_fd < 0)
                 return -errno;
-        r = source_add(fencing->init->epoll_fd, &fencing->timer, EPOLLIN);
+        r = source_add(fencing->init->core.epoll_fd, &fencing->timer, EPOLLIN);
         return r < 0 ? r : start_guard(fencing);
 }
 
@@ -264,7 +263,7 @@ int fencing_create(struct init *init, struct fencing **ret, struct rm_error *err
 
         fencing->init = init;
         *ret = fencing;
-        if (!init->spec->fenced)
+        if (!init->core.spec->fenced)
                 return 0;
         (void) pthread_mutex_init(&fencing->lock, NULL);
         cut_off(fencing);

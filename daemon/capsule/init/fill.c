@@ -21,13 +21,10 @@
 #include "common/log.h"
 #include "common/text.h"
 #include "common/util.h"
-#include "daemon/capsule/cgroup.h"
+#include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/criu.h"
-#include "daemon/capsule/init/fencing.h"
 #include "daemon/capsule/init/filler.h"
-#include "daemon/capsule/init/freezer.h"
-#include "daemon/capsule/init/init.h"
-#include "daemon/capsule/init/ops.h"
+#include "daemon/capsule/init/loop.h"
 #include "daemon/pages/later.h"
 #include "daemon/pages/pageset.h"
 #include "daemon/pages/passing.h"
@@ -60,7 +57,8 @@ struct held {
 };
 
 struct fill {
-        struct init *init;
+        struct core *core;
+        struct criu *criu;
         bool on;           /* from fill_start() to fill_end(), or until nothing is missing */
         bool restored;     /* the filler has heard the last of CRIU */
         bool criu_ended;    /* CRIU has ended before it was done; `failure` says no more than that */
@@ -79,10 +77,11 @@ struct fill {
         char killed[320];
 };
 
-struct fill *fill_create(struct init *init) {
+struct fill *fill_create(struct core *core, struct criu *criu) {
         struct fill *fill = xcalloc(1, sizeof(*fill));
 
-        fill->init = init;
+        fill->core = core;
+        fill->criu = criu;
         fill->ear.fd = -1;
         fill->tell_usec = UINT64_MAX;
         return fill;
@@ -135,7 +134,7 @@ uint64_t fill_bytes(const struct fill *fill) {
 static void stop_hearing(struct fill *fill) {
         if (fill->ear.fd < 0)
                 return;
-        source_remove(fill->init->epoll_fd, &fill->ear);
+        source_remove(fill->core->epoll_fd, &fill->ear);
         (void) close(take_fd(&fill->ear.fd));
 }
 
@@ -218,7 +217,7 @@ static int start_filler(struct fill *fill, const struct filler_part *parts, size
         (void) close(ends[1]);
         fill->ear = (struct source) { .fd = ends[0], .fn = on_word, .data = fill };
         if (r == 0)
-                r = source_add(fill->init->epoll_fd, &fill->ear, EPOLLIN);
+                r = source_add(fill->core->epoll_fd, &fill->ear, EPOLLIN);
         if (r == 0)
                 return 0;
         (void) close(take_fd(&fill->ear.fd));
@@ -229,13 +228,13 @@ static int start_filler(struct fill *fill, const struct filler_part *parts, size
 }
 
 /* The name is root's, in a directory where only root has names; the owner's CRIU may connect. */
-static int listen_for_criu(const struct init *init) {
+static int listen_for_criu(const struct core *core) {
         struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = SOCKET_PATH };
         cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
         (void) unlink(SOCKET_PATH);
         if (fd < 0 || bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ||
-            lchown(SOCKET_PATH, init->spec->uid, init->spec->gid) < 0 || listen(fd, 1) < 0)
+            lchown(SOCKET_PATH, core->spec->uid, core->spec->gid) < 0 || listen(fd, 1) < 0)
                 return -errno;
         return take_fd(&fd);
 }
@@ -375,13 +374,13 @@ int fill_start(struct fill *fill, int images_fd, pid_t criu_pid, struct rm_error
                         abort(); /* as where other memory is out */
         }
         if (r == 0) {
-                r = listen_fd = listen_for_criu(fill->init);
+                r = listen_fd = listen_for_criu(fill->core);
                 atomic_store(&fill->shared->in_hand, 0);
                 atomic_store(&fill->shared->left.bytes, 0);
                 atomic_store(&fill->shared->left.faults, 0);
                 atomic_store(&fill->shared->left.p99_usec, 0);
                 fill->broken = false;
-                fill->max_bytes = fill_max_bytes(stores.bytes, fill->init->spec->memory_max);
+                fill->max_bytes = fill_max_bytes(stores.bytes, fill->core->spec->memory_max);
                 fill->restarts = 0;
                 fill->restored = fill->criu_ended = false;
                 fill->failure[0] = fill->killed[0] = '\0';
@@ -417,21 +416,15 @@ void fill_end(struct fill *fill) {
 
 /* The duplicates stay until the payload has ended: without them it would run on zeros in its last moments. */
 static void give_up(struct fill *fill, const char *why) {
-        struct init *init = fill->init;
+        struct core *core = fill->core;
 
         /* The others of its job must not see it die before the job starts again, as rmd has it do then: they would end it. */
         fill->broken = atomic_load(&fill->shared->left.bytes) > 0;
-        if (fill->broken) {
-                fencing_leave_cut(init->fencing);
-                if (link_set_filter(&init->link, true, NULL) < 0)
-                        log_error("the capsule cannot be cut off");
-        }
         (void) text_format(fill->killed, sizeof(fill->killed), "its memory could not be completed after its move: %s", why);
         log_error("the payload is killed: %s", fill->killed);
         fill->tell_usec = UINT64_MAX;
-        (void) cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1);
-        (void) freezer_set(init, false, NULL);
-        ops_tell(init->ops);
+        core->ops->kill(core, fill->broken);
+        core->ops->send_status(core);
 }
 
 /* The next filler calls them by the numbers that they have here. */
@@ -482,7 +475,7 @@ bool fill_reaped(struct fill *fill, pid_t pid) {
         stop_hearing(fill);
         if (!fill->restored) { /* fill_restored() follows */
                 if (!fill->criu_ended)
-                        criu_cancel(fill->init->criu);
+                        criu_cancel(fill->criu);
                 return true;
         }
         if (*fill->killed)
@@ -494,7 +487,7 @@ bool fill_reaped(struct fill *fill, pid_t pid) {
         if (fill->n_held > 0 || fill->tell_usec == UINT64_MAX)
                 return true;
         stop(fill);
-        ops_tell(fill->init->ops);
+        fill->core->ops->send_status(fill->core);
         return true;
 }
 
@@ -579,5 +572,5 @@ void fill_timeout(struct fill *fill) {
         if (now - fill->last_progress_usec > STALLED_USEC)
                 give_up(fill, "no page of it was taken for a minute");
         else
-                ops_tell(fill->init->ops);
+                fill->core->ops->send_status(fill->core);
 }

@@ -10,11 +10,12 @@
 #include <sys/types.h>
 
 struct fill;
-struct init;
+struct core;
+struct criu;
 struct rm_error;
 
-/* Never NULL; lives as long as the process. */
-struct fill *fill_create(struct init *init);
+/* Never NULL; lives as long as the process, and so does `criu`, which it cancels when there is no filler. */
+struct fill *fill_create(struct core *core, struct criu *criu);
 
 /* How much may be missing in all: what came, and what the group may have besides, since a child that it forks has copies of what is missing, which count for no
  * control group. `memory_max` as in the specification, UINT64_MAX: it has no limit. Then a few forks of all of it at once are left. */

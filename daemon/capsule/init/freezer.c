@@ -9,18 +9,18 @@
 #include "daemon/capsule/init/waiting.h"
 
 int freezer_set(const struct init *init, bool frozen, struct rm_error *error) {
-        int r = cgroup_set_frozen(init->node.cgroup_payload, init->spec->cgroup_v1, frozen || park_holds(init->park));
+        int r = cgroup_set_frozen(init->core.node.cgroup_payload, init->core.spec->cgroup_v1, frozen || park_holds(init->park));
 
         return r < 0 ? error_sys(error, r, "cannot %s the payload", frozen ? "freeze" : "thaw") : 0;
 }
 
 bool freezer_is_frozen(const struct init *init) {
-        return cgroup_is_frozen(init->node.cgroup_payload, init->spec->cgroup_v1) == 1;
+        return cgroup_is_frozen(init->core.node.cgroup_payload, init->core.spec->cgroup_v1) == 1;
 }
 
 void freezer_note_calls(const struct init *init) {
         cleanup_free pid_t *pids = NULL;
-        size_t n = pids_of_group(init->node.cgroup_payload, &pids);
+        size_t n = pids_of_group(init->core.node.cgroup_payload, &pids);
 
         waiting_note(init->waiting, pids, n);
 }

@@ -7,7 +7,7 @@
 #include "common/error.h"
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
-#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/core.h"
 
 static int open_dir(const char *path, const char *leaf, struct rm_error *error) {
         cleanup_free char *full = xasprintf("%s/%s", path, leaf);
@@ -25,19 +25,19 @@ static bool seen(const Capsule__Spec *spec, size_t which) {
         return same;
 }
 
-int groups_open(struct init *init, struct rm_error *error) {
+int groups_open(struct core *core, struct rm_error *error) {
         static const char *const leaves[] = { [LEAF_INIT] = "init", [LEAF_PAYLOAD] = "payload" };
-        struct node_fds *node = &init->node;
+        struct node_fds *node = &core->node;
 
-        node->cgroup_init = open_dir(init->spec->cgroup_dir, leaves[LEAF_INIT], error);
-        node->cgroup_payload = open_dir(init->spec->cgroup_dir, leaves[LEAF_PAYLOAD], error);
+        node->cgroup_init = open_dir(core->spec->cgroup_dir, leaves[LEAF_INIT], error);
+        node->cgroup_payload = open_dir(core->spec->cgroup_dir, leaves[LEAF_PAYLOAD], error);
         if (node->cgroup_init < 0 || node->cgroup_payload < 0)
                 return -EIO;
         for (size_t i = 0; i < LIMIT_GROUPS_MAX; i++) {
-                bool other = i < init->spec->n_limit_dirs && !seen(init->spec, i);
+                bool other = i < core->spec->n_limit_dirs && !seen(core->spec, i);
 
                 for (enum leaf leaf = LEAF_INIT; leaf <= LEAF_PAYLOAD; leaf++) {
-                        node->limit_groups[i][leaf] = other ? open_dir(init->spec->limit_dirs[i], leaves[leaf], error) : -1;
+                        node->limit_groups[i][leaf] = other ? open_dir(core->spec->limit_dirs[i], leaves[leaf], error) : -1;
                         if (other && node->limit_groups[i][leaf] < 0)
                                 return -EIO;
                 }
@@ -45,8 +45,8 @@ int groups_open(struct init *init, struct rm_error *error) {
         return 0;
 }
 
-int groups_enter(const struct init *init, enum leaf leaf, pid_t pid) {
-        const struct node_fds *node = &init->node;
+int groups_enter(const struct core *core, enum leaf leaf, pid_t pid) {
+        const struct node_fds *node = &core->node;
         int r = cgroup_enter(leaf == LEAF_INIT ? node->cgroup_init : node->cgroup_payload, pid);
 
         for (size_t i = 0; i < LIMIT_GROUPS_MAX && r == 0; i++)

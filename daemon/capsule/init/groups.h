@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-struct init;
+struct core;
 struct rm_error;
 
 enum leaf {
@@ -13,8 +13,8 @@ enum leaf {
 };
 
 /* Opens their directories, while the node's mounts are there. */
-int groups_open(struct init *init, struct rm_error *error);
+int groups_open(struct core *core, struct rm_error *error);
 /* Moves a process (0: the caller) in all of them. 0 or negative errno. */
-int groups_enter(const struct init *init, enum leaf leaf, pid_t pid);
+int groups_enter(const struct core *core, enum leaf leaf, pid_t pid);
 
 #endif

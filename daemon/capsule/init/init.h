@@ -1,11 +1,12 @@
-/* The one context of rm-capsule, PID 1 of a capsule. */
+/* The one context of rm-capsule, PID 1 of a capsule. Only the core includes this; what the rooms have of it is core.h. */
 #ifndef RM_DAEMON_CAPSULE_INIT_INIT_H
 #define RM_DAEMON_CAPSULE_INIT_INIT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
+#include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/link.h"
 #include "daemon/capsule/init/loop.h"
 #include "proto/capsule.pb-c.h"
@@ -21,34 +22,18 @@ struct fill;
 struct ops;
 struct park;
 struct rank_watch;
+struct ranks;
 struct stdio;
 struct waiting;
 struct written;
 struct watch;
 
-enum { LIMIT_GROUPS_MAX = 3 }; /* hierarchies with a controller that are not the freezer's */
-
-/* What must be open before the node's mounts are left. Paths of the node are reached through `node_root` for ever. */
-struct node_fds {
-        int root;
-        int runtime;
-        int criu; /* directory "criu" in it, which the owner's CRIU may enter: options and logs */
-        int spool;
-        int cgroup_init;
-        int cgroup_payload;
-        int limit_groups[LIMIT_GROUPS_MAX][2]; /* by enum leaf; -1: none. See groups.h */
-        int listen;
-};
-
 struct init {
-        Capsule__Spec *spec;
-        struct node_fds node;
+        struct core core;
         struct link link;
-        int epoll_fd;
         struct source signals;
         struct source cgroup_events; /* fd -1: not available */
-        Capsule__Phase phase;
-        pid_t payload_pid; /* 0: none */
+        bool freezing; /* an order to freeze the payload is being carried out */
         int wait_status;
         uint64_t end_real_usec; /* when the payload ended; 0: it has not */
         int op_error; /* of the last dump or restore */
@@ -66,9 +51,15 @@ struct init {
         struct ops *ops;
         struct park *park;
         struct rank_watch *rank_watch;
+        struct ranks *ranks;
         struct waiting *waiting;
         struct watch *watch;
         struct written *written;
 };
+
+/* The whole, of the part that the rooms have. */
+static inline struct init *init_of(struct core *core) {
+        return (struct init *) (void *) ((char *) core - offsetof(struct init, core));
+}
 
 #endif

@@ -20,7 +20,9 @@
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/agents.h"
 #include "daemon/capsule/init/announce.h"
+#include "daemon/capsule/init/core_ops.h"
 #include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/ending.h"
 #include "daemon/capsule/init/fencing.h"
@@ -30,6 +32,7 @@
 #include "daemon/capsule/init/ops.h"
 #include "daemon/capsule/init/park.h"
 #include "daemon/capsule/init/rank_watch.h"
+#include "daemon/capsule/init/ranks.h"
 #include "daemon/capsule/init/setup.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/waiting.h"
@@ -51,7 +54,7 @@ static void reap(struct init *init) {
                 }
                 if (criu_reaped(init->criu, pid, status) || fill_reaped(init->fill, pid))
                         continue;
-                if (pid == init->payload_pid)
+                if (pid == init->core.payload_pid)
                         ops_payload_exited(init->ops, status);
         }
 }
@@ -84,15 +87,44 @@ static int watch_signals(struct init *init) {
                 return -errno;
         init->signals = (struct source) { .fn = on_signal, .data = init };
         init->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-        return init->signals.fd < 0 ? -errno : source_add(init->epoll_fd, &init->signals, EPOLLIN);
+        return init->signals.fd < 0 ? -errno : source_add(init->core.epoll_fd, &init->signals, EPOLLIN);
 }
 
 static int watch_cgroup(struct init *init) {
         init->cgroup_events = (struct source) { .fn = on_cgroup_event, .data = init };
-        init->cgroup_events.fd = cgroup_open_events(init->node.cgroup_payload);
+        init->cgroup_events.fd = cgroup_open_events(init->core.node.cgroup_payload);
         if (init->cgroup_events.fd < 0)
                 return 0;
-        return source_add(init->epoll_fd, &init->cgroup_events, EPOLLPRI);
+        return source_add(init->core.epoll_fd, &init->cgroup_events, EPOLLPRI);
+}
+
+static void on_request(struct init *init, Capsule__Request *request, struct ticket ticket) {
+        ops_handle(init->ops, request, ticket);
+}
+
+static void on_connected(struct init *init) {
+        ops_greet(init->ops);
+}
+
+static void on_drained(struct init *init) {
+        stdio_report(init->stdio, false);
+}
+
+static const struct ctl_handlers ctl_handlers = { .request = on_request, .connected = on_connected, .drained = on_drained };
+
+/* Those that cannot fail. */
+static void create_rooms(struct init *init) {
+        struct core *core = &init->core;
+
+        init->waiting = waiting_create();
+        init->criu = criu_create(core, init->waiting);
+        init->fill = fill_create(core, init->criu);
+        init->park = park_create(core);
+        init->announce = announce_create(core, init->ranks, init->park);
+        init->ending = ending_create(core, init->park);
+        init->rank_watch = rank_watch_create(core);
+        init->watch = watch_create(core);
+        init->written = written_create(core);
 }
 
 static int start(struct init *init, struct rm_error *error) {
@@ -100,35 +132,28 @@ static int start(struct init *init, struct rm_error *error) {
 
         if (r < 0)
                 return r;
-        init->phase = CAPSULE__PHASE__PHASE_EMPTY;
-        init->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-        r = init->epoll_fd < 0 ? -errno : watch_signals(init);
+        init->core.phase = CAPSULE__PHASE__PHASE_EMPTY;
+        init->core.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        r = init->core.epoll_fd < 0 ? -errno : watch_signals(init);
         if (r == 0)
                 r = watch_cgroup(init);
         if (r < 0)
                 return error_sys(error, r, "cannot watch signals and the control group");
+        init->ranks = ranks_create();
         r = stdio_create(init, &init->stdio, error);
         if (r == 0)
-                r = agents_create(init, &init->agents, error);
+                r = agents_create(&init->core, &init->agents, error);
         if (r == 0)
-                r = door_create(init, &init->door, error);
+                r = door_create(init, init->ranks, &init->door, error);
         if (r < 0)
                 return r;
-        (void) criu_create(init, &init->criu);
         (void) ops_create(init, &init->ops);
-        init->announce = announce_create(init);
-        init->ending = ending_create(init);
-        init->park = park_create(init);
-        init->rank_watch = rank_watch_create(init);
-        init->fill = fill_create(init);
-        init->waiting = waiting_create();
-        init->watch = watch_create(init);
-        init->written = written_create(init);
+        create_rooms(init);
         written_watch(init->written);
         r = fencing_create(init, &init->fencing, error);
         if (r < 0)
                 return r;
-        r = ctl_create(init, &init->ctl);
+        r = ctl_create(init, &ctl_handlers, &init->ctl);
         return r < 0 ? error_sys(error, r, "cannot listen on the control socket") : 0;
 }
 
@@ -152,7 +177,7 @@ static int timeout_msec(const struct init *init) {
 
 static void run_loop(struct init *init) {
         while (!init->quit) {
-                int r = loop_once(init->epoll_fd, timeout_msec(init));
+                int r = loop_once(init->core.epoll_fd, timeout_msec(init));
                 uint64_t now = now_usec();
 
                 if (r < 0)
@@ -194,7 +219,7 @@ static _Noreturn void be_init(struct init *init) {
         int r = start(init, &error);
 
         if (r < 0) {
-                error_prefix(&error, "capsule %s", init->spec->id);
+                error_prefix(&error, "capsule %s", init->core.spec->id);
                 give_up(&error);
         }
         (void) write_all(REPORT_FD, "OK", 2);
@@ -227,7 +252,7 @@ static void detach(void) {
 }
 
 int main(int argc, char **argv) {
-        struct init init = { .epoll_fd = -1 };
+        struct init init = { .core = { .ops = &core_ops, .epoll_fd = -1 } };
         const char *action = getenv("CRTOOLS_SCRIPT_ACTION");
         struct rm_error error = { 0 };
         pid_t pid;
@@ -244,13 +269,13 @@ int main(int argc, char **argv) {
         if (chdir(argv[1]) < 0)
                 return 2;
         detach();
-        r = setup_read_spec(argv[1], &init.spec, &error);
+        r = setup_read_spec(argv[1], &init.core.spec, &error);
         if (r == 0)
                 r = setup_node_side(&init, argv[1], &error);
         if (r == 0)
                 r = setup_unshare(&error);
         if (r < 0) {
-                error_prefix(&error, "capsule %s", init.spec ? init.spec->id : argv[1]);
+                error_prefix(&error, "capsule %s", init.core.spec ? init.core.spec->id : argv[1]);
                 give_up(&error);
         }
         pid = fork();

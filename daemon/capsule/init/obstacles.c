@@ -25,8 +25,8 @@
 #include "common/proc_count.h"
 #include "common/text.h"
 #include "common/util.h"
+#include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/identity.h"
-#include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/link_remap.h"
 #include "daemon/capsule/init/mounts.h"
 #include "daemon/capsule/init/pids.h"
@@ -731,22 +731,22 @@ static bool keys_exist(void) {
         return syscall(SYS_keyctl, KEYCTL_READ, KEY_SPEC_SESSION_KEYRING, NULL, 0) > 0;
 }
 
-static void look(const struct init *init, bool frozen, struct obstacle *ret, struct obstacles_needs *ret_needs) {
+static void look(const struct core *core, bool frozen, struct obstacle *ret, struct obstacles_needs *ret_needs) {
         cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         dev_t own[4];
         struct obstacles_scope scope = {
                 .proc = proc,
-                .spec = init->spec,
+                .spec = core->spec,
                 .own = own,
                 .n_own = own_file_systems(own, ARRAY_SIZE(own)),
                 .frozen = frozen,
-                .waits = !frozen && !init->spec->cgroup_v1,
+                .waits = !frozen && !core->spec->cgroup_v1,
                 .budget = frozen ? SIZE_MAX : OBSTACLES_BUDGET,
                 .cpu_usec = frozen ? OBSTACLES_FROZEN_CPU_USEC : OBSTACLES_CPU_USEC,
         };
         cleanup_free pid_t *pids = NULL;
         struct obstacle of_capsule;
-        size_t n = pids_of_group(init->node.cgroup_payload, &pids);
+        size_t n = pids_of_group(core->node.cgroup_payload, &pids);
 
         obstacles_of_processes(&scope, pids, n, ret, ret_needs);
         if (ret->kind != OBSTACLE_NONE && !obstacle_is_transient(ret->kind))
@@ -758,8 +758,8 @@ static void look(const struct init *init, bool frozen, struct obstacle *ret, str
                 *ret = of_capsule;
 }
 
-void obstacles_look(const struct init *init, struct obstacle *ret) {
-        look(init, false, ret, NULL);
+void obstacles_look(const struct core *core, struct obstacle *ret) {
+        look(core, false, ret, NULL);
 }
 
 static int refuse(const struct obstacle *obstacle, struct rm_error *error) {
@@ -772,17 +772,17 @@ static int refuse(const struct obstacle *obstacle, struct rm_error *error) {
                                                      : error_set(error, -EOPNOTSUPP, "%s: cannot be moved", text);
 }
 
-int obstacles_refuse(const struct init *init, struct obstacles_needs *ret_needs, struct rm_error *error) {
+int obstacles_refuse(const struct core *core, struct obstacles_needs *ret_needs, struct rm_error *error) {
         struct obstacle obstacle;
 
-        look(init, true, &obstacle, ret_needs);
+        look(core, true, &obstacle, ret_needs);
         return refuse(&obstacle, error);
 }
 
-int obstacles_warn(const struct init *init, const struct obstacle *earlier, uint64_t earlier_usec, struct rm_error *error) {
+int obstacles_warn(const struct core *core, const struct obstacle *earlier, uint64_t earlier_usec, struct rm_error *error) {
         struct obstacle obstacle;
 
-        look(init, false, &obstacle, NULL);
+        look(core, false, &obstacle, NULL);
         if (obstacle_is_marked(obstacle.kind) && earlier_usec >= STUCK_USEC && obstacle_is_still(earlier, &obstacle) &&
             refuse(&obstacle, error) < 0)
                 return -EBUSY;

@@ -11,7 +11,7 @@
 #include "daemon/capsule/init/watches.h"
 #include "proto/capsule.pb-c.h"
 
-struct init;
+struct core;
 struct rm_error;
 
 /* Whose processes they are, and where to look. */
@@ -51,13 +51,13 @@ enum {
 };
 
 /* The same for the payload as it runs, within the budget above, and of the capsule as a whole. */
-void obstacles_look(const struct init *init, struct obstacle *ret);
+void obstacles_look(const struct core *core, struct obstacle *ret);
 
 /* While the payload is frozen: 0 when it may be dumped, with what that needs, else with the text -EOPNOTSUPP, or -EAGAIN when that may
  * soon be otherwise. */
-int obstacles_refuse(const struct init *init, struct obstacles_needs *ret_needs, struct rm_error *error);
+int obstacles_refuse(const struct core *core, struct obstacles_needs *ret_needs, struct rm_error *error);
 /* The same for one that runs, of what will not pass; what it says may change. -EBUSY: of what could not be frozen for some seconds, in the same wait that
  * was found `earlier_usec` ago. 0 or -EOPNOTSUPP otherwise. */
-int obstacles_warn(const struct init *init, const struct obstacle *earlier, uint64_t earlier_usec, struct rm_error *error);
+int obstacles_warn(const struct core *core, const struct obstacle *earlier, uint64_t earlier_usec, struct rm_error *error);
 
 #endif

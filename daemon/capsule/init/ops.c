@@ -20,6 +20,7 @@
 #include "daemon/capsule/init/announce.h"
 #include "daemon/capsule/init/carry.h"
 #include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/ending.h"
 #include "daemon/capsule/init/fencing.h"
@@ -100,13 +101,13 @@ void ops_tell(struct ops *ops) {
 
         stdio_get(init->stdio, begin, end, &status.stdin_offset, &closed);
         status.stdin_closed = closed;
-        status.phase = init->phase;
+        status.phase = init->core.phase;
         status.cut = init->link.filtered;
         status.fenced = fencing_is_done(init->fencing);
         status.n_output_begin = status.n_output_end = 2;
         status.output_begin = begin;
         status.output_end = end;
-        status.payload_pid = (uint32_t) init->payload_pid;
+        status.payload_pid = (uint32_t) init->core.payload_pid;
         status.wait_status = init->wait_status;
         status.end_real_usec = init->end_real_usec;
         status.op_error = init->op_error;
@@ -117,7 +118,7 @@ void ops_tell(struct ops *ops) {
         fill_waits(init->fill, &status.later_faults, &status.later_p99_usec);
         status.broken = fill_is_broken(init->fill);
         status.ending = (uint32_t) ending_signal(init->ending);
-        if (init->phase == CAPSULE__PHASE__PHASE_EXITED) {
+        if (init->core.phase == CAPSULE__PHASE__PHASE_EXITED) {
                 rank_ends_read(RANK_END_PATH, &ends);
                 status.rank_ends = &ends;
         }
@@ -128,7 +129,7 @@ void ops_tell(struct ops *ops) {
 
 /* And tells rmd. */
 static void set_phase(struct init *init, Capsule__Phase phase) {
-        init->phase = phase;
+        init->core.phase = phase;
         ops_tell(init->ops);
 }
 
@@ -149,12 +150,12 @@ void ops_greet(struct ops *ops) {
         announce_orphan(ops->init->announce);
         park_greet(ops->init->park);
         rank_watch_greet(ops->init->rank_watch);
-        if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
+        if (ops->init->core.phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return;
         stdio_report(ops->init->stdio, true);
-        if (ops->init->phase == CAPSULE__PHASE__PHASE_RUNNING)
+        if (ops->init->core.phase == CAPSULE__PHASE__PHASE_RUNNING)
                 agents_scan(ops->init->agents, true);
-        if (ops->init->phase == CAPSULE__PHASE__PHASE_EXITED)
+        if (ops->init->core.phase == CAPSULE__PHASE__PHASE_EXITED)
                 send_exited(ops);
 }
 
@@ -185,17 +186,18 @@ static int start(struct ops *ops, struct ticket ticket) {
         return STARTED;
 }
 
+static void set_freeze_deadline(struct ops *ops, uint64_t deadline) {
+        ops->freeze_deadline = deadline;
+        ops->init->freezing = deadline != UINT64_MAX;
+}
+
 /* Without a lease they stay as they are, which is fencing.h's then. */
 static void give_up_freeze(struct ops *ops, int code, const char *text) {
-        ops->freeze_deadline = UINT64_MAX;
+        set_freeze_deadline(ops, UINT64_MAX);
         if (!fencing_is_on(ops->init->fencing))
                 (void) freezer_set(ops->init, false, NULL);
         stdio_resume(ops->init->stdio);
         done(ops, code, text);
-}
-
-bool ops_is_freezing(const struct ops *ops) {
-        return ops->freeze_deadline != UINT64_MAX;
 }
 
 void ops_check_frozen(struct ops *ops) {
@@ -204,7 +206,7 @@ void ops_check_frozen(struct ops *ops) {
 
         if (ops->freeze_deadline == UINT64_MAX || !freezer_is_frozen(init))
                 return;
-        ops->freeze_deadline = UINT64_MAX;
+        set_freeze_deadline(ops, UINT64_MAX);
         r = stdio_empty(init->stdio);
         if (r < 0) {
                 give_up_freeze(ops, r, "the output that waits cannot be kept on disk");
@@ -254,7 +256,7 @@ static int op_freeze(struct ops *ops, const Capsule__Request *request, struct ti
         int r;
 
         (void) request;
-        if (ops->init->phase == CAPSULE__PHASE__PHASE_FROZEN)
+        if (ops->init->core.phase == CAPSULE__PHASE__PHASE_FROZEN)
                 return 0;
         r = refuse_while_ending(ops, error);
         if (r < 0)
@@ -264,7 +266,7 @@ static int op_freeze(struct ops *ops, const Capsule__Request *request, struct ti
                 return r;
         ops->looked = false;
         stdio_pause(ops->init->stdio);
-        ops->freeze_deadline = now_usec() + FREEZE_TIMEOUT_USEC;
+        set_freeze_deadline(ops, now_usec() + FREEZE_TIMEOUT_USEC);
         (void) start(ops, ticket);
         ops_check_frozen(ops);
         return STARTED;
@@ -273,7 +275,7 @@ static int op_freeze(struct ops *ops, const Capsule__Request *request, struct ti
 /* A path on the node. */
 static int open_directory(const struct ops *ops, const char *path, int *ret_fd, struct rm_error *error) {
         struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
-        int fd = (int) syscall(SYS_openat2, ops->init->node.root, path, &how, sizeof(how));
+        int fd = (int) syscall(SYS_openat2, ops->init->core.node.root, path, &how, sizeof(how));
 
         if (fd < 0)
                 return error_sys(error, -errno, "cannot open %s", path);
@@ -293,9 +295,11 @@ static void close_images(struct ops *ops, int error, const char *text) {
         (void) text_format(ops->init->op_text, sizeof(ops->init->op_text), "%s", text);
 }
 
-static void on_dumped(struct init *init, int error, const char *text) {
+static void on_dumped(struct core *core, int error, const char *text) {
+        struct init *init = init_of(core);
+
         close_images(init->ops, error, text);
-        if (init->phase == CAPSULE__PHASE__PHASE_DUMPING) {
+        if (init->core.phase == CAPSULE__PHASE__PHASE_DUMPING) {
                 /* CRIU puts the freezer back as it found it; when it failed, better be sure. */
                 (void) freezer_set(init, true, NULL);
                 set_phase(init, CAPSULE__PHASE__PHASE_FROZEN);
@@ -311,7 +315,7 @@ static int look_at_frozen(struct ops *ops, struct rm_error *error) {
                 return 0;
         freezer_note_calls(ops->init);
         obstacles_needs_finish(&ops->needs);
-        r = obstacles_refuse(ops->init, &ops->needs, error);
+        r = obstacles_refuse(&ops->init->core, &ops->needs, error);
         ops->looked = r == 0;
         return r;
 }
@@ -337,7 +341,8 @@ static int op_dump(struct ops *ops, const Capsule__Request *request, struct tick
         return start(ops, ticket);
 }
 
-static void on_restored(struct init *init, int code, const char *text) {
+static void on_restored(struct core *core, int code, const char *text) {
+        struct init *init = init_of(core);
         struct ops *ops = init->ops;
         struct rm_error error = { 0 };
         int r = fill_restored(init->fill, code, &error);
@@ -353,10 +358,10 @@ static void on_restored(struct init *init, int code, const char *text) {
         close_images(ops, code, text);
         written_forget_events(init->written);
         if (code < 0) {
-                (void) cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1);
+                (void) cgroup_kill(init->core.node.cgroup_payload, init->core.spec->cgroup_v1);
                 (void) freezer_set(init, false, NULL);
                 fill_end(init->fill);
-                init->payload_pid = 0;
+                init->core.payload_pid = 0;
                 set_phase(init, CAPSULE__PHASE__PHASE_EMPTY);
         } else {
                 (void) ptys_hang_up();
@@ -385,11 +390,11 @@ static int roll_back(struct ops *ops, const struct image_sockets *sockets, bool 
         cleanup_close int copies_fd = openat(ops->images_fd, CAPSULE_FILES_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int r;
 
-        if (ops->init->spec->rehearsal)
-                return rehearsal_check(ops->carry->inventory, ops->init->spec, sockets, copies_fd, error);
-        r = rollback_files(ops->carry->inventory, ops->init->spec, copies_fd, other_files, &ops->doubts, error);
+        if (ops->init->core.spec->rehearsal)
+                return rehearsal_check(ops->carry->inventory, ops->init->core.spec, sockets, copies_fd, error);
+        r = rollback_files(ops->carry->inventory, ops->init->core.spec, copies_fd, other_files, &ops->doubts, error);
         if (r == 0)
-                add_doubts(ops, rollback_closed(ops->carry->inventory, ops->init->spec));
+                add_doubts(ops, rollback_closed(ops->carry->inventory, ops->init->core.spec));
         return r;
 }
 
@@ -398,8 +403,8 @@ static int see_to_files(struct ops *ops, const Capsule__Restore *restore, struct
         struct image_sockets sockets;
         int r = image_sockets_read(ops->images_fd, &sockets, error);
 
-        if (r == 0 && !ops->init->spec->rehearsal)
-                r = image_sockets_check(&sockets, ops->init->spec, error);
+        if (r == 0 && !ops->init->core.spec->rehearsal)
+                r = image_sockets_check(&sockets, ops->init->core.spec, error);
         if (r == 0 && restore->rollback)
                 r = roll_back(ops, &sockets, restore->other_files, error);
         image_sockets_finish(&sockets);
@@ -411,7 +416,7 @@ static int op_restore(struct ops *ops, const Capsule__Request *request, struct t
 
         if (!ops->carry || !ops->carry->inventory)
                 return error_set(error, -EPROTO, "no inventory came with the image: the restore cannot be verified");
-        r = mounts_protect(ops->init->spec, error);
+        r = mounts_protect(ops->init->core.spec, error);
         written_watch(ops->init->written);
         free(take_ptr(ops->doubts));
         if (r == 0)
@@ -459,10 +464,10 @@ static int op_signal(struct ops *ops, const Capsule__Request *request, struct ti
                 return error_set(error, -EINVAL, "invalid signal %d", signo);
         park_stir(ops->init->park);
         if (request->signal->all)
-                r = signo == SIGKILL ? cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1)
-                                     : cgroup_signal(init->node.cgroup_payload, signo);
+                r = signo == SIGKILL ? cgroup_kill(init->core.node.cgroup_payload, init->core.spec->cgroup_v1)
+                                     : cgroup_signal(init->core.node.cgroup_payload, signo);
         else
-                r = kill(init->payload_pid, signo) < 0 ? -errno : 0;
+                r = kill(init->core.payload_pid, signo) < 0 ? -errno : 0;
         return r < 0 ? error_sys(error, r, "cannot signal") : 0;
 }
 
@@ -471,7 +476,7 @@ static int op_end_ranks(struct ops *ops, const Capsule__Request *request, struct
 
         if (order->signo < 1 || order->signo > SIGRTMAX)
                 return error_set(error, -EINVAL, "invalid signal %d", order->signo);
-        if (ops->init->phase != CAPSULE__PHASE__PHASE_RUNNING)
+        if (ops->init->core.phase != CAPSULE__PHASE__PHASE_RUNNING)
                 return 0; /* it has none */
         ending_order(ops->init->ending, order, ticket);
         return STARTED;
@@ -482,13 +487,13 @@ static int op_thaw(struct ops *ops, const Capsule__Request *request, struct tick
 
         (void) request;
         (void) ticket;
-        if (r == 0 && ops->init->phase == CAPSULE__PHASE__PHASE_FROZEN)
+        if (r == 0 && ops->init->core.phase == CAPSULE__PHASE__PHASE_FROZEN)
                 run_again(ops);
         return r;
 }
 
 static int op_cut(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        int r = ops->init->phase == CAPSULE__PHASE__PHASE_FROZEN ? look_at_frozen(ops, error) : 0;
+        int r = ops->init->core.phase == CAPSULE__PHASE__PHASE_FROZEN ? look_at_frozen(ops, error) : 0;
 
         (void) request;
         (void) ticket;
@@ -502,7 +507,7 @@ static int op_cut(struct ops *ops, const Capsule__Request *request, struct ticke
 
 static int op_open(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         struct init *init = ops->init;
-        Capsule__Phase phase = init->phase;
+        Capsule__Phase phase = init->core.phase;
         int r;
 
         (void) request;
@@ -557,7 +562,7 @@ static int op_preload(struct ops *ops, const Capsule__Request *request, struct t
 
         (void) request;
         (void) ticket;
-        if (ops->init->phase == CAPSULE__PHASE__PHASE_EMPTY)
+        if (ops->init->core.phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return criu_preload_restore(ops->init->criu, ops->free_pid, error);
         /* In vain, most often before anything has to stand still; and the kernel then has at hand what the look in the freeze reads. */
         r = refuse_while_ending(ops, error);
@@ -721,13 +726,13 @@ static void carry_out(struct ops *ops, const Capsule__Request *request, struct t
         struct rm_error error = { 0 };
         int r;
 
-        if (!(operations[request->op_case].phases & (1U << init->phase))) {
-                error_set(&error, init->phase == CAPSULE__PHASE__PHASE_EXITED ? -ESRCH : -EBUSY,
-                          "not possible while the capsule is %s", phase_names[init->phase]);
+        if (!(operations[request->op_case].phases & (1U << init->core.phase))) {
+                error_set(&error, init->core.phase == CAPSULE__PHASE__PHASE_EXITED ? -ESRCH : -EBUSY,
+                          "not possible while the capsule is %s", phase_names[init->core.phase]);
                 ctl_reply(init->ctl, ticket, error.code, error.text);
                 return;
         }
-        if (operations[request->op_case].leased && init->spec->rehearsal)
+        if (operations[request->op_case].leased && init->core.spec->rehearsal)
                 r = error_set(&error, -EPERM, "what is restored in a rehearsal never runs");
         else if (operations[request->op_case].leased && fencing_is_on(init->fencing))
                 r = error_set(&error, -ETIME, "this node has no lease for it");
@@ -771,8 +776,8 @@ void ops_handle(struct ops *ops, Capsule__Request *request, struct ticket ticket
 static void end_others(const struct init *init) {
         uint64_t deadline = now_usec() + 500000;
 
-        (void) cgroup_kill(init->node.cgroup_payload, init->spec->cgroup_v1);
-        while (cgroup_is_populated(init->node.cgroup_payload, init->spec->cgroup_v1) == 1 && now_usec() < deadline) {
+        (void) cgroup_kill(init->core.node.cgroup_payload, init->core.spec->cgroup_v1);
+        while (cgroup_is_populated(init->core.node.cgroup_payload, init->core.spec->cgroup_v1) == 1 && now_usec() < deadline) {
                 ending_let_go(init->ending);
                 usleep(500);
         }
@@ -783,7 +788,7 @@ void ops_payload_exited(struct ops *ops, int wait_status) {
         char text[16];
 
         init->wait_status = wait_status;
-        init->payload_pid = 0;
+        init->core.payload_pid = 0;
         init->end_real_usec = now_real_usec();
         park_forget(init->park);
         end_others(init);
@@ -796,7 +801,7 @@ void ops_payload_exited(struct ops *ops, int wait_status) {
         set_phase(init, CAPSULE__PHASE__PHASE_EXITED);
         send_exited(ops);
         if (ops->freeze_deadline != UINT64_MAX) {
-                ops->freeze_deadline = UINT64_MAX;
+                set_freeze_deadline(ops, UINT64_MAX);
                 done(ops, -ESRCH, "the program has ended");
         }
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/capsule/init/ctl.h"
+#include "daemon/capsule/init/core.h"
 #include "proto/capsule.pb-c.h"
 
 struct init;
@@ -19,8 +19,6 @@ void ops_greet(struct ops *ops);
 
 /* Tells rmd the status, which has changed. */
 void ops_tell(struct ops *ops);
-/* An order to freeze the payload is being carried out. */
-bool ops_is_freezing(const struct ops *ops);
 /* The payload's group has changed its state. */
 void ops_check_frozen(struct ops *ops);
 /* The payload's root is gone. */

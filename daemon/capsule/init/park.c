@@ -6,13 +6,9 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/capsule/init/ctl.h"
-#include "daemon/capsule/init/door.h"
-#include "daemon/capsule/init/fencing.h"
+#include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/flows.h"
-#include "daemon/capsule/init/freezer.h"
-#include "daemon/capsule/init/init.h"
-#include "daemon/capsule/init/ops.h"
+#include "daemon/capsule/init/notice.h"
 #include "daemon/capsule/init/parking.h"
 
 enum {
@@ -29,7 +25,7 @@ enum {
 };
 
 struct park {
-        struct init *init;
+        struct core *core;
         struct parking *parking;
         bool frozen; /* by it, and so to be thawed by it */
         uint64_t unread_bytes; /* when it was: what waited for it at its connections */
@@ -40,10 +36,10 @@ struct park {
         uint64_t deadline;
 };
 
-struct park *park_create(struct init *init) {
+struct park *park_create(struct core *core) {
         struct park *park = xcalloc(1, sizeof(*park));
 
-        park->init = init;
+        park->core = core;
         park->parking = parking_create();
         park->deadline = UINT64_MAX;
         return park;
@@ -62,14 +58,12 @@ void park_greet(const struct park *park) {
 
         event.event_case = CAPSULE__EVENT__EVENT_RESIZE_SAID;
         event.resize_said = (Capsule__ResizeSaid *) parking_said(park->parking);
-        ctl_send(park->init->ctl, &event);
+        park->core->ops->send(park->core, &event);
 }
 
 /* Moves, checkpoints and a lease that has ended have the freezer then, and what they leave is looked at afterwards. */
 static bool may_touch(const struct park *park) {
-        struct init *init = park->init;
-
-        return init->phase == CAPSULE__PHASE__PHASE_RUNNING && !ops_is_freezing(init->ops) && !fencing_is_on(init->fencing);
+        return park->core->ops->runs_freely(park->core);
 }
 
 static uint64_t unread(void) {
@@ -90,7 +84,7 @@ static void freeze(struct park *park) {
         struct rm_error error = { 0 };
 
         park->unread_bytes = unread();
-        if (freezer_set(park->init, true, &error) < 0) {
+        if (park->core->ops->freeze(park->core, &error) < 0) {
                 log_error("parked ranks: %s", error_text(&error));
                 rest(park, STIR_USEC);
                 return;
@@ -100,19 +94,11 @@ static void freeze(struct park *park) {
 
 /* As if it had not been stopped. */
 static void thaw(struct park *park) {
-        const struct init *init = park->init;
-        bool stood = freezer_is_frozen(init);
         struct rm_error error = { 0 };
-        int r;
 
         park->frozen = false;
         rest(park, STIR_USEC);
-        if (stood)
-                freezer_note_calls(init);
-        r = stood ? freezer_resume(init, &error) : freezer_set(init, false, &error);
-        if (stood)
-                freezer_let_go(init);
-        if (r < 0)
+        if (park->core->ops->thaw(park->core, &error) < 0)
                 log_error("parked ranks: %s", error_text(&error));
 }
 
@@ -134,7 +120,7 @@ static void tell_ranks(const struct park *park) {
         size_t at = 0;
 
         while (parking_next(park->parking, &at, &word))
-                door_tell_resize(&word);
+                notice_send_resize(&word);
 }
 
 static bool has_to_tell(const struct park *park) {
@@ -197,7 +183,7 @@ void park_hear(struct park *park, const Door__Resize *word) {
         Door__Resize answer;
 
         if (parking_hear(park->parking, word, &answer))
-                door_tell_resize(&answer);
+                notice_send_resize(&answer);
         if (before.listens != now->listens || before.ending != now->ending || before.begun != now->begun ||
             before.done != now->done)
                 park_greet(park);

@@ -9,11 +9,11 @@
 #include "proto/capsule.pb-c.h"
 #include "proto/door.pb-c.h"
 
-struct init;
+struct core;
 struct park;
 
 /* Never fails; lives as long as the process. */
-struct park *park_create(struct init *init);
+struct park *park_create(struct core *core);
 
 /* From rmd. */
 void park_order(struct park *park, const Capsule__ResizeOrder *order);

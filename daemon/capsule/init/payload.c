@@ -86,7 +86,7 @@ static _Noreturn void run_payload(const struct init *init, const Capsule__Run *r
         set_limits(run);
         reset_signals();
         /* As at login: no capabilities beyond the user's, and setuid programs work as always. */
-        r = identity_become(init->spec, 0, IDENTITY_NO_GROUP);
+        r = identity_become(init->core.spec, 0, IDENTITY_NO_GROUP);
         if (r < 0)
                 fail(pipe_fd, r, "cannot become the job's owner");
         r = stdio_attach(run->stdin_null);
@@ -103,7 +103,7 @@ static _Noreturn void run_payload(const struct init *init, const Capsule__Run *r
 
 /* A time namespace takes effect for the children of who makes it. The go-between ends, and PID 1 inherits the payload. */
 static _Noreturn void run_between(const struct init *init, const Capsule__Run *run, int pipe_fd) {
-        int r = groups_enter(init, LEAF_PAYLOAD, 0);
+        int r = groups_enter(&init->core, LEAF_PAYLOAD, 0);
         pid_t pid = r == 0 ? getpid() : 0;
 
         if (r < 0) {
@@ -163,7 +163,7 @@ int payload_start(struct init *init, const Capsule__Run *run, struct rm_error *e
         } else if (read_all(pipe_fds[0], &failure, sizeof(failure)) == 0) {
                 r = error_sys(error, failure.code, "%.255s", failure.what);
         } else {
-                init->payload_pid = pid;
+                init->core.payload_pid = pid;
         }
         close(pipe_fds[0]);
         return r;

@@ -9,14 +9,11 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/capsule/init/ctl.h"
-#include "daemon/capsule/init/door.h"
-#include "daemon/capsule/init/fencing.h"
-#include "daemon/capsule/init/fill.h"
-#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/launched.h"
+#include "daemon/capsule/init/loop.h"
 #include "daemon/capsule/init/lost_ranks.h"
-#include "daemon/capsule/init/ops.h"
+#include "daemon/capsule/init/notice.h"
 
 enum {
         AGAIN_USEC = 100000, /* a rank has not said that it knows */
@@ -33,7 +30,7 @@ struct watched {
 };
 
 struct rank_watch {
-        struct init *init;
+        struct core *core;
         struct lost_ranks *ranks;
         struct watched *watched; /* n, from rank `first` on */
         size_t n;
@@ -43,10 +40,10 @@ struct rank_watch {
         uint64_t sought_usec; /* when processes were looked for last */
 };
 
-struct rank_watch *rank_watch_create(struct init *init) {
+struct rank_watch *rank_watch_create(struct core *core) {
         struct rank_watch *watch = xcalloc(1, sizeof(*watch));
 
-        watch->init = init;
+        watch->core = core;
         watch->ranks = lost_ranks_create();
         watch->deadline = UINT64_MAX;
         return watch;
@@ -65,7 +62,7 @@ void rank_watch_greet(const struct rank_watch *watch) {
         lost_ranks_said(watch->ranks, &said);
         event.event_case = CAPSULE__EVENT__EVENT_RANKS_SAID;
         event.ranks_said = &said;
-        ctl_send(watch->init->ctl, &event);
+        watch->core->ops->send(watch->core, &event);
         free(said.lost);
 }
 
@@ -74,7 +71,7 @@ void rank_watch_greet(const struct rank_watch *watch) {
 static void unwatch(struct watched *watched) {
         if (watched->source.fd < 0)
                 return;
-        source_remove(watched->watch->init->epoll_fd, &watched->source);
+        source_remove(watched->watch->core->epoll_fd, &watched->source);
         close(watched->source.fd);
         watched->source.fd = -1;
 }
@@ -102,7 +99,7 @@ static void watch_process(struct watched *watched, pid_t pid) {
                 return;
         }
         watched->source = (struct source) { .fd = fd, .fn = on_end, .data = watched };
-        if (source_add(watch->init->epoll_fd, &watched->source, EPOLLIN) < 0) {
+        if (source_add(watch->core->epoll_fd, &watched->source, EPOLLIN) < 0) {
                 close(fd);
                 watched->source.fd = -1;
         }
@@ -134,9 +131,8 @@ static void match_order(struct rank_watch *watch) {
 /* ---- what follows ---- */
 
 /* Of its own: nothing stops it, or has killed it. */
-static bool runs(const struct init *init) {
-        return init->phase == CAPSULE__PHASE__PHASE_RUNNING && !ops_is_freezing(init->ops) && !fencing_is_on(init->fencing) &&
-               !*fill_why_killed(init->fill);
+static bool runs(const struct core *core) {
+        return core->ops->runs_freely(core) && !core->ops->is_killed(core);
 }
 
 static bool has_to_tell(const struct rank_watch *watch) {
@@ -151,7 +147,7 @@ static void tell_ranks(struct rank_watch *watch) {
         size_t at = 0;
 
         while (lost_ranks_next(watch->ranks, &at, &word))
-                door_tell_loss(&word);
+                notice_send_loss(&word);
         watch->times += watch->times < AGAIN_TIMES;
 }
 
@@ -170,7 +166,7 @@ static void set_deadline(struct rank_watch *watch) {
         bool tells = has_to_tell(watch) || lost_ranks_unjudged(watch->ranks);
 
         watch->deadline = UINT64_MAX;
-        if (watch->init->phase == CAPSULE__PHASE__PHASE_EXITED)
+        if (watch->core->phase == CAPSULE__PHASE__PHASE_EXITED)
                 return;
         if (lost_ranks_seek(watch->ranks))
                 watch->deadline = now_usec() + SEEK_USEC;
@@ -179,12 +175,12 @@ static void set_deadline(struct rank_watch *watch) {
 }
 
 void rank_watch_look(struct rank_watch *watch) {
-        if (runs(watch->init)) {
+        if (runs(watch->core)) {
                 for (size_t i = 0; i < watch->n; i++)
                         watch_one(&watch->watched[i]);
                 seek(watch);
                 if (lost_ranks_unjudged(watch->ranks))
-                        door_take_all(watch->init->door); /* it may have finished */
+                        watch->core->ops->take_messages(watch->core); /* it may have finished */
                 if (lost_ranks_judge(watch->ranks))
                         rank_watch_greet(watch);
                 tell_ranks(watch);
@@ -214,7 +210,7 @@ void rank_watch_hear(struct rank_watch *watch, pid_t pid, const Door__Loss *word
 
         if (!lost_ranks_hear(watch->ranks, pid, word, &answer))
                 return;
-        door_tell_loss(&answer);
+        notice_send_loss(&answer);
         watch_one(&watch->watched[word->rank - watch->first]);
         if (lost_ranks_speak(watch->ranks) != spoke || lost_ranks_finished(watch->ranks) != finished)
                 rank_watch_greet(watch);

@@ -9,11 +9,11 @@
 #include "proto/capsule.pb-c.h"
 #include "proto/door.pb-c.h"
 
-struct init;
+struct core;
 struct rank_watch;
 
 /* Never fails; lives as long as the process. */
-struct rank_watch *rank_watch_create(struct init *init);
+struct rank_watch *rank_watch_create(struct core *core);
 
 /* From rmd. */
 void rank_watch_order(struct rank_watch *watch, const Capsule__RankOrder *order);

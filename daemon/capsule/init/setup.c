@@ -85,8 +85,8 @@ static int bind_control(struct rm_error *error) {
 }
 
 int setup_node_side(struct init *init, const char *runtime_dir, struct rm_error *error) {
-        const Capsule__Spec *spec = init->spec;
-        struct node_fds *node = &init->node;
+        const Capsule__Spec *spec = init->core.spec;
+        struct node_fds *node = &init->core.node;
         struct link_spec link = {
                 .uplink = spec->uplink,
                 .alone = spec->rehearsal,
@@ -106,7 +106,7 @@ int setup_node_side(struct init *init, const char *runtime_dir, struct rm_error 
         node->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         node->runtime = open_dir(runtime_dir, "", error);
         node->criu = mkdir("criu", 0755) < 0 && errno != EEXIST ? -1 : open_dir(runtime_dir, "/criu", error);
-        if (groups_open(init, error) < 0 || node->root < 0 || node->runtime < 0 || node->criu < 0)
+        if (groups_open(&init->core, error) < 0 || node->root < 0 || node->runtime < 0 || node->criu < 0)
                 return -EIO;
         /* The working directory stays the runtime directory: our own small files need no path. */
         if (fchdir(node->runtime) < 0)
@@ -114,7 +114,7 @@ int setup_node_side(struct init *init, const char *runtime_dir, struct rm_error 
         r = cgroup_share_freezer(node->cgroup_payload, spec->cgroup_v1);
         if (r < 0)
                 return error_sys(error, r, "cannot share the freezer of %s/payload", spec->cgroup_dir);
-        r = groups_enter(init, LEAF_INIT, 0);
+        r = groups_enter(&init->core, LEAF_INIT, 0);
         if (r < 0)
                 return error_sys(error, r, "cannot enter %s/init", spec->cgroup_dir);
         node->listen = bind_control(error);
@@ -182,7 +182,7 @@ static int make_rank_ends(const Capsule__Spec *spec, struct rm_error *error) {
 }
 
 static int fill_run(const struct init *init, const char *kdat, size_t kdat_size, struct rm_error *error) {
-        const Capsule__Spec *spec = init->spec;
+        const Capsule__Spec *spec = init->core.spec;
         cleanup_free char *runtime = xasprintf("/run/user/%u", spec->uid);
         int r = make_dir("/run/rm", 0755, 0, 0, error);
 
@@ -217,27 +217,27 @@ int setup_capsule_side(struct init *init, struct rm_error *error) {
         size_t kdat_size = 0;
         int r;
 
-        (void) read_file(init->spec->kdat_path, KDAT_MAX_BYTES, &kdat, &kdat_size);
-        r = mount_private(init->spec, error);
+        (void) read_file(init->core.spec->kdat_path, KDAT_MAX_BYTES, &kdat, &kdat_size);
+        r = mount_private(init->core.spec, error);
         if (r == 0)
                 r = fill_run(init, kdat, kdat_size, error);
         if (r == 0)
-                r = mounts_protect(init->spec, error);
+                r = mounts_protect(init->core.spec, error);
         /* Our own small files are written through the node's mount, which stays as it is. */
-        if (r == 0 && fchdir(init->node.runtime) < 0)
+        if (r == 0 && fchdir(init->core.node.runtime) < 0)
                 r = error_sys(error, -errno, "cannot enter the runtime directory");
         if (r < 0)
                 return r;
-        if (sethostname(init->spec->hostname, strlen(init->spec->hostname)) < 0)
+        if (sethostname(init->core.spec->hostname, strlen(init->core.spec->hostname)) < 0)
                 return error_sys(error, -errno, "cannot set the host name");
         r = link_create(&init->link, error);
-        if (r == 0 && init->spec->cut && init->link.index != 0)
-                tcp_metrics_set_round_trips(init->link.own, init->spec->address, init->spec->hosts);
-        if (r == 0 && init->spec->cut)
+        if (r == 0 && init->core.spec->cut && init->link.index != 0)
+                tcp_metrics_set_round_trips(init->link.own, init->core.spec->address, init->core.spec->hosts);
+        if (r == 0 && init->core.spec->cut)
                 r = link_set_filter(&init->link, true, error);
-        if (r == 0 && !init->spec->cut)
+        if (r == 0 && !init->core.spec->cut)
                 r = link_set_up(&init->link, true, error);
-        if (r == 0 && !init->spec->cut)
+        if (r == 0 && !init->core.spec->cut)
                 link_announce(&init->link);
         return r;
 }

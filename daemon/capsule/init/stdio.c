@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/quota.h"
 #include "daemon/capsule/spool.h"
@@ -71,9 +72,9 @@ static void watch(struct stdio *stdio, struct source *source, bool *watched, boo
         if (source->fd < 0 || *watched == want)
                 return;
         if (want)
-                (void) source_add(stdio->init->epoll_fd, source, events);
+                (void) source_add(stdio->init->core.epoll_fd, source, events);
         else
-                source_remove(stdio->init->epoll_fd, source);
+                source_remove(stdio->init->core.epoll_fd, source);
         *watched = want;
 }
 
@@ -129,7 +130,7 @@ static size_t allowed_bytes(struct output *o) {
         Capsule__Stall why;
 
         if (o->allowed == 0) {
-                o->allowed = quota_look(init->spec, init->node.spool, o->spool.end - o->acked, &why);
+                o->allowed = quota_look(init->core.spec, init->core.node.spool, o->spool.end - o->acked, &why);
                 if (o->allowed == 0)
                         stall(o, why);
         }
@@ -303,7 +304,7 @@ void stdio_resume(struct stdio *stdio) {
 }
 
 static int make_fifo(const struct init *init, const char *path, struct rm_error *error) {
-        if (mkfifo(path, 0600) < 0 || chmod(path, 0600) < 0 || chown(path, init->spec->uid, init->spec->gid) < 0)
+        if (mkfifo(path, 0600) < 0 || chmod(path, 0600) < 0 || chown(path, init->core.spec->uid, init->core.spec->gid) < 0)
                 return error_sys(error, -errno, "cannot make %s", path);
         return 0;
 }
@@ -331,7 +332,7 @@ int stdio_create(struct init *init, struct stdio **ret, struct rm_error *error) 
                         return error_sys(error, -errno, "cannot open %s", fifo_paths[i + 1]);
                 o->stdio = stdio;
                 o->source = (struct source) { .fd = fd, .fn = on_output, .data = o };
-                spool_init(&o->spool, init->node.spool, names[i], 0);
+                spool_init(&o->spool, init->core.node.spool, names[i], 0);
         }
         /* For both directions until the payload has its end, so that neither side's open waits. */
         stdio->in = (struct source) { .fn = on_input, .data = stdio };
@@ -392,7 +393,7 @@ int stdio_set_carry(struct stdio *stdio, const Capsule__Carry *carry) {
 
                 memcpy(name, o->spool.name, sizeof(name));
                 spool_finish(&o->spool);
-                spool_init(&o->spool, stdio->init->node.spool, name, carry->output_end[i]);
+                spool_init(&o->spool, stdio->init->core.node.spool, name, carry->output_end[i]);
                 o->acked = o->reported = carry->output_end[i];
         }
         stdio->offset = stdio->queued_end = carry->stdin_offset;

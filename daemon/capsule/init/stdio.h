@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/capsule/init/ctl.h"
+#include "daemon/capsule/init/core.h"
 #include "proto/capsule.pb-c.h"
 
 struct init;

@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/capsule/init/ctl.h"
-#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/obstacles.h"
 #include "daemon/capsule/init/pids.h"
 
@@ -15,7 +14,7 @@ enum {
 };
 
 struct watch {
-        struct init *init;
+        struct core *core;
         uint64_t deadline;
         uint64_t
                 pause_usec; /* until the next look: longer each time that there was something new, as each is an entry in the log */
@@ -25,17 +24,17 @@ struct watch {
         uint64_t processes; /* likewise; see pids_fingerprint() */
 };
 
-struct watch *watch_create(struct init *init) {
+struct watch *watch_create(struct core *core) {
         struct watch *watch = xcalloc(1, sizeof(*watch));
 
-        watch->init = init;
+        watch->core = core;
         watch->deadline = UINT64_MAX;
         watch->pause_usec = LOOK_USEC;
         return watch;
 }
 
 uint64_t watch_deadline(const struct watch *watch) {
-        return watch->init->phase == CAPSULE__PHASE__PHASE_RUNNING ? watch->deadline : UINT64_MAX;
+        return watch->core->phase == CAPSULE__PHASE__PHASE_RUNNING ? watch->deadline : UINT64_MAX;
 }
 
 void watch_greet(const struct watch *watch) {
@@ -46,7 +45,7 @@ void watch_greet(const struct watch *watch) {
         obstacle.processes = watch->processes;
         event.event_case = CAPSULE__EVENT__EVENT_OBSTACLE;
         event.obstacle = &obstacle;
-        ctl_send(watch->init->ctl, &event);
+        watch->core->ops->send(watch->core, &event);
 }
 
 void watch_restart(struct watch *watch) {
@@ -78,10 +77,10 @@ void watch_timeout(struct watch *watch) {
         struct obstacle obstacle;
         char text[OBSTACLE_TEXT_BYTES] = "";
         cleanup_free pid_t *pids = NULL;
-        size_t n = pids_of_group(watch->init->node.cgroup_payload, &pids);
+        size_t n = pids_of_group(watch->core->node.cgroup_payload, &pids);
         bool again;
 
-        obstacles_look(watch->init, &obstacle);
+        obstacles_look(watch->core, &obstacle);
         if (obstacle.kind != OBSTACLE_NONE && (!obstacle_is_transient(obstacle.kind) || obstacle_is_still(&watch->last, &obstacle)))
                 obstacle_text(&obstacle, text);
         again = is_to_be_confirmed(watch, &obstacle, text);
@@ -93,5 +92,5 @@ void watch_timeout(struct watch *watch) {
 }
 
 int watch_warn(const struct watch *watch, struct rm_error *error) {
-        return obstacles_warn(watch->init, &watch->last, now_usec() - watch->last_usec, error);
+        return obstacles_warn(watch->core, &watch->last, now_usec() - watch->last_usec, error);
 }

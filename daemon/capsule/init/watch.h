@@ -4,12 +4,12 @@
 
 #include <stdint.h>
 
-struct init;
+struct core;
 struct rm_error;
 struct watch;
 
 /* Lives as long as the process. */
-struct watch *watch_create(struct init *init);
+struct watch *watch_create(struct core *core);
 /* Time (now_usec) at which watch_timeout() wants to be called; UINT64_MAX: not. */
 uint64_t watch_deadline(const struct watch *watch);
 void watch_timeout(struct watch *watch);

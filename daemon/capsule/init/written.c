@@ -14,9 +14,10 @@
 #include "common/log.h"
 #include "common/text.h"
 #include "common/util.h"
+#include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/identity.h"
-#include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/inventory.h"
+#include "daemon/capsule/init/loop.h"
 #include "daemon/capsule/init/mounts.h"
 #include "daemon/capsule/init/written_internal.h"
 
@@ -30,7 +31,7 @@ enum {
 };
 
 struct written {
-        struct init *init;
+        struct core *core;
         struct source events; /* fd -1: nothing is noticed */
         struct source mountinfo;
         uint64_t deadline;
@@ -147,14 +148,14 @@ static void take_events(struct written *written, bool forget, int reads_max) {
  * costs a look five times a second. */
 static void on_events(struct source *source, uint32_t events) {
         struct written *written = source->data;
-        Capsule__Phase phase = written->init->phase;
+        Capsule__Phase phase = written->core->phase;
 
         (void) events;
         take_events(written,
                     phase == CAPSULE__PHASE__PHASE_EMPTY || phase == CAPSULE__PHASE__PHASE_RESTORING ||
                             phase == CAPSULE__PHASE__PHASE_RESTORED,
                     READS_MAX);
-        source_modify(written->init->epoll_fd, source, 0);
+        source_modify(written->core->epoll_fd, source, 0);
         written->deadline = now_usec() + PAUSE_USEC;
 }
 
@@ -164,7 +165,7 @@ uint64_t written_deadline(const struct written *written) {
 
 void written_timeout(struct written *written) {
         written->deadline = UINT64_MAX;
-        source_modify(written->init->epoll_fd, &written->events, EPOLLIN);
+        source_modify(written->core->epoll_fd, &written->events, EPOLLIN);
 }
 
 void written_forget_events(struct written *written) {
@@ -200,7 +201,7 @@ static void watch_all(int error, int report_fd, const void *arg) {
         const struct watched last = { 0 };
         const struct written *written = arg;
         char **paths = NULL;
-        size_t n = error < 0 ? 0 : mounts_list_writable(written->init->spec, &paths);
+        size_t n = error < 0 ? 0 : mounts_list_writable(written->core->spec, &paths);
 
         for (size_t i = 0; i < n && i < MOUNTS_MAX; i++)
                 watch(written, paths[i], report_fd);
@@ -266,26 +267,26 @@ void written_watch(struct written *written) {
                 watch_mounts(written);
 }
 
-struct written *written_create(struct init *init) {
+struct written *written_create(struct core *core) {
         struct written *written = xcalloc(1, sizeof(*written));
         struct timespec now;
 
         (void) clock_gettime(CLOCK_REALTIME_COARSE, &now); /* as file systems have it */
-        written->init = init;
+        written->core = core;
         written->deadline = UINT64_MAX;
         written->stuck_fd = -1;
         written->begin_nsec = (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
         written->events = (struct source) { .fn = on_events, .data = written };
         written->mountinfo = (struct source) { .fn = on_mountinfo, .data = written };
         written->events.fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID | FAN_REPORT_DFID_NAME, 0);
-        if (written->events.fd < 0 || source_add(init->epoll_fd, &written->events, EPOLLIN) < 0) {
+        if (written->events.fd < 0 || source_add(core->epoll_fd, &written->events, EPOLLIN) < 0) {
                 log_info("what programs write is not noticed: %s", strerror(errno));
                 written->events.fd = -1;
                 return written;
         }
         written->mountinfo.fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
         if (written->mountinfo.fd >= 0)
-                (void) source_add(init->epoll_fd, &written->mountinfo, EPOLLPRI);
+                (void) source_add(core->epoll_fd, &written->mountinfo, EPOLLPRI);
         return written;
 }
 
@@ -369,7 +370,7 @@ static Capsule__ClosedFile *name_file(const struct written_file *file) {
 
 static void look_at_files(struct report *report, size_t n) {
         struct written *written = report->written;
-        struct written_look look = { .spec = written->init->spec,
+        struct written_look look = { .spec = written->core->spec,
                                      .mounts = written->mounts,
                                      .n_mounts = written->n_mounts,
                                      .files = report->files,

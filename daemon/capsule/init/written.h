@@ -9,7 +9,7 @@
 
 #include "proto/capsule.pb-c.h"
 
-struct init;
+struct core;
 struct written;
 
 enum {
@@ -19,7 +19,7 @@ enum {
 
 /* Creation never fails; the result lives as long as the process. Without fanotify(7), or on a file
  * system whose files it cannot name, nothing is noticed, and the log of the capsule says so. */
-struct written *written_create(struct init *init);
+struct written *written_create(struct core *core);
 /* Watches all mounts that the payload may write to and that others see too; a change of the mounts
  * is noticed later, but a restore calls this to be sure. */
 void written_watch(struct written *written);

@@ -24,29 +24,29 @@
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
 #include "daemon/capsule/init/agents.h"
-#include "daemon/capsule/init/ctl.h"
-#include "daemon/capsule/init/init.h"
-
-/* In place of rmd. */
-struct ctl {
-        size_t requests, gone;
-        size_t command_bytes;
-};
-
-void ctl_send(struct ctl *ctl, const Capsule__Event *event) {
-        if (event->event_case == CAPSULE__EVENT__EVENT_AGENT_REQUEST) {
-                ctl->requests++;
-                ctl->command_bytes += strlen(event->agent_request->command);
-        } else if (event->event_case == CAPSULE__EVENT__EVENT_AGENT_GONE)
-                ctl->gone++;
-}
+#include "daemon/capsule/init/core.h"
+#include "daemon/capsule/init/loop.h"
 
 struct bed {
-        struct init init;
+        struct core core;
         Capsule__Spec spec;
-        struct ctl ctl;
+        struct agents *agents;
+        size_t requests, gone; /* what rmd was sent */
+        size_t command_bytes;
         unsigned number;
 };
+
+static void count_event(struct core *core, const Capsule__Event *event) {
+        struct bed *bed = (struct bed *) core;
+
+        if (event->event_case == CAPSULE__EVENT__EVENT_AGENT_REQUEST) {
+                bed->requests++;
+                bed->command_bytes += strlen(event->agent_request->command);
+        } else if (event->event_case == CAPSULE__EVENT__EVENT_AGENT_GONE)
+                bed->gone++;
+}
+
+static const struct core_ops ops = { .send = count_event };
 
 /* Each test has a /run of its own. */
 static int begin(void **state) {
@@ -58,9 +58,9 @@ static int begin(void **state) {
         assert_int_equal(mount("tmpfs", "/run", "tmpfs", 0, NULL), 0);
         assert_int_equal(mkdir_p(AGENT_DIR, 0700), 0);
         capsule__spec__init(&bed->spec);
-        bed->init = (struct init) { .spec = &bed->spec, .ctl = &bed->ctl, .phase = CAPSULE__PHASE__PHASE_RUNNING };
-        bed->init.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-        assert_int_equal(agents_create(&bed->init, &bed->init.agents, &error), 0);
+        bed->core = (struct core) { .ops = &ops, .spec = &bed->spec, .phase = CAPSULE__PHASE__PHASE_RUNNING };
+        bed->core.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        assert_int_equal(agents_create(&bed->core, &bed->agents, &error), 0);
         *state = bed;
         return 0;
 }
@@ -68,8 +68,8 @@ static int begin(void **state) {
 static int end(void **state) {
         struct bed *bed = *state;
 
-        (void) close(bed->init.epoll_fd);
-        free(bed->init.agents);
+        (void) close(bed->core.epoll_fd);
+        free(bed->agents);
         free(bed);
         return umount2("/run", MNT_DETACH);
 }
@@ -92,9 +92,9 @@ static void end_agent(struct bed *bed, pid_t pid) {
         assert_int_equal(kill(pid, SIGKILL), 0);
         assert_int_equal(waitpid(pid, NULL, 0), pid);
         /* PID 1 hears of each request's end. */
-        while (before != bed->ctl.gone) {
-                before = bed->ctl.gone;
-                assert_int_equal(loop_once(bed->init.epoll_fd, 100), 0);
+        while (before != bed->gone) {
+                before = bed->gone;
+                assert_int_equal(loop_once(bed->core.epoll_fd, 100), 0);
         }
 }
 
@@ -124,23 +124,23 @@ static void large_requests_have_a_bound_together(void **state) {
         for (unsigned turn = 0; turn < TURNS; turn++) {
                 for (unsigned i = 0; i < EACH; i++)
                         request(bed, pid, BYTES);
-                agents_scan(bed->init.agents, false);
+                agents_scan(bed->agents, false);
         }
-        assert_true(bed->ctl.command_bytes <= AGENT_REQUESTS_BYTES);
-        assert_true(bed->ctl.command_bytes > AGENT_REQUESTS_BYTES - 2 * BYTES);
+        assert_true(bed->command_bytes <= AGENT_REQUESTS_BYTES);
+        assert_true(bed->command_bytes > AGENT_REQUESTS_BYTES - 2 * BYTES);
         assert_false(is_there(TURNS * EACH - 1, pid));
         /* There is room for small ones, and for as many again once those have ended. */
         request(bed, pid, 100);
-        agents_scan(bed->init.agents, false);
+        agents_scan(bed->agents, false);
         assert_true(is_there(bed->number - 1, pid));
         end_agent(bed, pid);
-        assert_int_equal(bed->ctl.gone, bed->ctl.requests);
-        bed->ctl = (struct ctl) { 0 };
+        assert_int_equal(bed->gone, bed->requests);
+        bed->requests = bed->gone = bed->command_bytes = 0;
         pid = start_agent();
         for (unsigned i = 0; i < 2 * EACH; i++)
                 request(bed, pid, BYTES);
-        agents_scan(bed->init.agents, false);
-        assert_int_equal(bed->ctl.requests, 2 * EACH);
+        agents_scan(bed->agents, false);
+        assert_int_equal(bed->requests, 2 * EACH);
         end_agent(bed, pid);
 }
 
@@ -151,15 +151,15 @@ static void a_request_for_each_group_is_heard(void **state) {
 
         for (unsigned i = 0; i < AGENT_REQUESTS_MAX; i++)
                 request(bed, pid, 900);
-        agents_scan(bed->init.agents, false);
-        assert_int_equal(bed->ctl.requests, AGENT_REQUESTS_MAX);
+        agents_scan(bed->agents, false);
+        assert_int_equal(bed->requests, AGENT_REQUESTS_MAX);
         request(bed, pid, 900);
-        agents_scan(bed->init.agents, false);
-        assert_int_equal(bed->ctl.requests, AGENT_REQUESTS_MAX);
+        agents_scan(bed->agents, false);
+        assert_int_equal(bed->requests, AGENT_REQUESTS_MAX);
         assert_false(is_there(bed->number - 1, pid));
         /* All of them once more for an rmd that has come anew. */
-        agents_scan(bed->init.agents, true);
-        assert_int_equal(bed->ctl.requests, 2 * AGENT_REQUESTS_MAX);
+        agents_scan(bed->agents, true);
+        assert_int_equal(bed->requests, 2 * AGENT_REQUESTS_MAX);
         end_agent(bed, pid);
 }
 
@@ -174,19 +174,19 @@ static void those_who_ask_again_and_again_are_heard_seldom(void **state) {
 
                 for (unsigned i = 0; i < EACH; i++)
                         request(bed, pid, 10);
-                agents_scan(bed->init.agents, false);
+                agents_scan(bed->agents, false);
                 end_agent(bed, pid);
         }
         took_usec = now_usec() - began_usec;
-        assert_true(bed->ctl.requests >= AGENT_REQUESTS_MAX);
-        assert_true(bed->ctl.requests <= AGENT_REQUESTS_MAX + AGENT_REQUESTS_PER_SEC * (took_usec / 1000000 + 1));
-        assert_true(bed->ctl.requests < TURNS * EACH);
+        assert_true(bed->requests >= AGENT_REQUESTS_MAX);
+        assert_true(bed->requests <= AGENT_REQUESTS_MAX + AGENT_REQUESTS_PER_SEC * (took_usec / 1000000 + 1));
+        assert_true(bed->requests < TURNS * EACH);
 }
 
 static uint64_t turn(const struct bed *bed) {
         uint64_t began_usec = thread_cpu_usec();
 
-        assert_int_equal(loop_once(bed->init.epoll_fd, 0), 0);
+        assert_int_equal(loop_once(bed->core.epoll_fd, 0), 0);
         return thread_cpu_usec() - began_usec;
 }
 
@@ -204,22 +204,22 @@ static void those_who_wake_it_all_the_time_have_a_tenth_of_it(void **state) {
 
                 assert_int_equal(mknod(path, S_IFREG | 0600, 0), 0);
         }
-        assert_true(agents_deadline(bed->init.agents) == UINT64_MAX);
+        assert_true(agents_deadline(bed->agents) == UINT64_MAX);
         deadline_usec = now_usec();
         assert_int_equal(write(wake, "", 1), 1);
         scan_usec = turn(bed);
-        assert_true(agents_deadline(bed->init.agents) >= deadline_usec + 8 * scan_usec);
-        assert_true(agents_deadline(bed->init.agents) < now_usec() + 20 * scan_usec);
+        assert_true(agents_deadline(bed->agents) >= deadline_usec + 8 * scan_usec);
+        assert_true(agents_deadline(bed->agents) < now_usec() + 20 * scan_usec);
         /* A request that comes meanwhile waits. */
         request(bed, pid, 100);
         for (int i = 0; i < 100; i++) {
                 assert_int_equal(write(wake, "", 1), 1);
                 assert_true(turn(bed) < scan_usec / 2 + 1000);
-                assert_int_equal(bed->ctl.requests, 0);
+                assert_int_equal(bed->requests, 0);
         }
-        agents_timeout(bed->init.agents);
+        agents_timeout(bed->agents);
         (void) turn(bed);
-        assert_int_equal(bed->ctl.requests, 1);
+        assert_int_equal(bed->requests, 1);
         end_agent(bed, pid);
         (void) close(wake);
 }

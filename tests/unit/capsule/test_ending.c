@@ -14,9 +14,8 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/ending.h"
-#include "daemon/capsule/init/init.h"
-#include "daemon/capsule/init/ops.h"
 #include "daemon/capsule/init/park.h"
 
 enum { RANKS = 3, LONG_USEC = 20000000, RANK_USEC = 60000000 };
@@ -24,14 +23,16 @@ enum { RANKS = 3, LONG_USEC = 20000000, RANK_USEC = 60000000 };
 static unsigned replies;
 static struct ticket replied;
 
-void ctl_reply(struct ctl *ctl, struct ticket ticket, int error, const char *text) {
+static void note_reply(struct core *core, struct ticket ticket, int error, const char *text) {
         assert_int_equal(error, 0);
         replies++;
         replied = ticket;
 }
 
-void ops_tell(struct ops *ops) {
+static void send_status(struct core *core) {
 }
+
+static const struct core_ops ops = { .reply = note_reply, .send_status = send_status };
 
 void park_stir(struct park *park) {
 }
@@ -40,7 +41,7 @@ void park_stir(struct park *park) {
 typedef void (*rank_fn)(int ready);
 
 struct group {
-        struct init init;
+        struct core core;
         struct ending *ending;
         pid_t daemon;
         int ends; /* the status, as of waitpid(2), of each rank that the daemon has seen end */
@@ -113,7 +114,8 @@ static void begin(struct group *group, rank_fn rank) {
         close(ready[1]);
         close(ends[1]);
         group->ends = ends[0];
-        group->ending = ending_create(&group->init);
+        group->core = (struct core) { .ops = &ops };
+        group->ending = ending_create(&group->core, NULL);
 }
 
 /* As PID 1 does. */
@@ -244,8 +246,8 @@ static void test_other_signal(void **state) {
 }
 
 static void test_no_ranks(void **state) {
-        struct init init = { 0 };
-        struct group group = { .ending = ending_create(&init) };
+        struct core core = { .ops = &ops };
+        struct group group = { .ending = ending_create(&core, NULL) };
 
         replies = 0;
         order(&group, SIGTERM, LONG_USEC, 1);

@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/core.h"
+#include "daemon/capsule/init/loop.h"
 #include "daemon/capsule/init/written.h"
 
 enum { OWNER = 4242, LINE_BYTES = 5 };
@@ -27,7 +28,8 @@ struct scene {
         char *dir, *elsewhere;
         char *writable[1];
         Capsule__Spec spec;
-        struct init init;
+        struct core core;
+        struct written *written;
         Capsule__Inventory *report;
 };
 
@@ -56,10 +58,10 @@ static struct written *begun[16];
 static size_t n_begun;
 
 static void begin(struct scene *s) {
-        s->init = (struct init) { .spec = &s->spec, .epoll_fd = epoll_create1(EPOLL_CLOEXEC) };
-        s->init.written = begun[n_begun++] = written_create(&s->init);
+        s->core = (struct core) { .spec = &s->spec, .epoll_fd = epoll_create1(EPOLL_CLOEXEC) };
+        s->written = begun[n_begun++] = written_create(&s->core);
         assert_true(n_begun < ARRAY_SIZE(begun));
-        written_watch(s->init.written);
+        written_watch(s->written);
 }
 
 static int set_up(void **state) {
@@ -101,8 +103,8 @@ static int tear_down(void **state) {
 
 /* As the loop does, five times a second: events that are alike in that time are one. */
 static void notice(struct scene *s) {
-        (void) loop_once(s->init.epoll_fd, 1000);
-        written_timeout(s->init.written);
+        (void) loop_once(s->core.epoll_fd, 1000);
+        written_timeout(s->written);
 }
 
 static const Capsule__ClosedFile *reported(struct scene *s, const char *name) {
@@ -137,7 +139,7 @@ static void report_as(struct scene *s, const char *open_name, bool look) {
                 s->report->tasks[0]->descriptors[0]->flags = O_WRONLY;
                 s->report->tasks[0]->n_descriptors = 1;
         }
-        written_report(s->init.written, look, s->report);
+        written_report(s->written, look, s->report);
 }
 
 static void report(struct scene *s, const char *open_name) {
@@ -258,7 +260,7 @@ static void test_carried(void **state) {
                 begin(s);
                 report(s, NULL);
                 assert_int_equal(s->report->n_closed_files, 0);
-                written_load(s->init.written, first);
+                written_load(s->written, first);
                 capsule__inventory__free_unpacked(first, NULL);
                 report(s, NULL);
                 assert_int_equal(s->report->n_closed_files, 4);

@@ -1,0 +1,10 @@
+/* The operations of the core that its rooms have (core.h). */
+#ifndef RM_DAEMON_CAPSULE_INIT_CORE_OPS_H
+#define RM_DAEMON_CAPSULE_INIT_CORE_OPS_H
+
+#include "daemon/capsule/init/core.h"
+
+/* Each is for the `core` in a `struct init` that is complete. */
+extern const struct core_ops core_ops;
+
+#endif
