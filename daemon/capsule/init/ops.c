@@ -14,11 +14,9 @@
 #include "common/log.h"
 #include "common/text.h"
 #include "common/util.h"
-#include "daemon/capsule/capsule.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/agents.h"
 #include "daemon/capsule/init/announce.h"
-#include "daemon/capsule/init/carry.h"
 #include "daemon/capsule/init/criu.h"
 #include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/door.h"
@@ -27,56 +25,25 @@
 #include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/flows.h"
 #include "daemon/capsule/init/freezer.h"
-#include "daemon/capsule/init/image_sockets.h"
 #include "daemon/capsule/init/init.h"
-#include "daemon/capsule/init/mounts.h"
-#include "daemon/capsule/init/obstacles.h"
+#include "daemon/capsule/init/ops_internal.h"
 #include "daemon/capsule/init/park.h"
 #include "daemon/capsule/init/payload.h"
-#include "daemon/capsule/init/ptys.h"
 #include "daemon/capsule/init/rank_ends.h"
 #include "daemon/capsule/init/rank_watch.h"
-#include "daemon/capsule/init/rehearsal.h"
-#include "daemon/capsule/init/rollback.h"
-#include "daemon/capsule/init/rollback_closed.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/watch.h"
-#include "daemon/capsule/init/written.h"
 
-enum {
-        FREEZE_TIMEOUT_USEC = 5000000,
-        LINK_DOWN_USEC = 20000, /* after the cut, unless the dump comes first */
-};
+enum { FREEZE_TIMEOUT_USEC = 5000000 };
 
 #define EXIT_FILE "exit"
 
 /* A request that waits until the one before is done. */
-struct waiting {
-        struct waiting *next;
+struct queued {
+        struct queued *next;
         Capsule__Request *request;
         struct ticket ticket;
 };
-
-struct ops {
-        struct init *init;
-        struct waiting *first;
-        struct waiting **last;
-        struct ticket current; /* of the freeze, dump or restore that is going on */
-        bool busy;
-        unsigned free_pid;
-        Capsule__Carry *carry; /* what came with the capsule that is to be restored; NULL: nothing has */
-        uint64_t freeze_deadline; /* UINT64_MAX: not freezing */
-        bool looked; /* since the payload was frozen, for obstacles */
-        struct obstacles_needs needs; /* found then */
-        uint64_t link_deadline;   /* when the link of a cut capsule goes down; UINT64_MAX: not */
-        int images_fd;
-        bool back; /* what was restored is a checkpoint */
-        char *doubts; /* files that may not be what they were when the job was saved; NULL: nothing was rolled back */
-};
-
-/* Returns 0, or negative with the text; or STARTED when the answer comes later. */
-enum { STARTED = 1 };
-typedef int (*op_fn)(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error);
 
 int ops_create(struct init *init, struct ops **ret) {
         struct ops *ops = xcalloc(1, sizeof(*ops));
@@ -128,7 +95,7 @@ void ops_tell(struct ops *ops) {
 }
 
 /* And tells rmd. */
-static void set_phase(struct init *init, Capsule__Phase phase) {
+void ops_set_phase(struct init *init, Capsule__Phase phase) {
         init->core.phase = phase;
         ops_tell(init->ops);
 }
@@ -162,7 +129,7 @@ void ops_greet(struct ops *ops) {
 static void run_again(struct ops *ops) {
         struct init *init = ops->init;
 
-        set_phase(init, CAPSULE__PHASE__PHASE_RUNNING);
+        ops_set_phase(init, CAPSULE__PHASE__PHASE_RUNNING);
         park_look(init->park);
         rank_watch_look(init->rank_watch);
         stdio_resume(init->stdio);
@@ -174,13 +141,13 @@ static void run_again(struct ops *ops) {
 
 static void handle_waiting(struct ops *ops);
 
-static void done(struct ops *ops, int error, const char *text) {
+void ops_done(struct ops *ops, int error, const char *text) {
         ops->busy = false;
         ctl_reply(ops->init->ctl, ops->current, error, text);
         handle_waiting(ops);
 }
 
-static int start(struct ops *ops, struct ticket ticket) {
+int ops_start(struct ops *ops, struct ticket ticket) {
         ops->busy = true;
         ops->current = ticket;
         return STARTED;
@@ -197,7 +164,7 @@ static void give_up_freeze(struct ops *ops, int code, const char *text) {
         if (!fencing_is_on(ops->init->fencing))
                 (void) freezer_set(ops->init, false, NULL);
         stdio_resume(ops->init->stdio);
-        done(ops, code, text);
+        ops_done(ops, code, text);
 }
 
 void ops_check_frozen(struct ops *ops) {
@@ -213,8 +180,8 @@ void ops_check_frozen(struct ops *ops) {
                 return;
         }
         fencing_leave_freeze(init->fencing);
-        set_phase(init, CAPSULE__PHASE__PHASE_FROZEN);
-        done(ops, 0, NULL);
+        ops_set_phase(init, CAPSULE__PHASE__PHASE_FROZEN);
+        ops_done(ops, 0, NULL);
 }
 
 uint64_t ops_deadline(const struct ops *ops) {
@@ -228,27 +195,16 @@ uint64_t ops_deadline(const struct ops *ops) {
         return criu_deadline(ops->init->criu) < freeze ? criu_deadline(ops->init->criu) : freeze;
 }
 
-static void take_link_down(struct ops *ops) {
-        struct rm_error error = { 0 };
-
-        if (ops->link_deadline == UINT64_MAX)
-                return;
-        ops->link_deadline = UINT64_MAX;
-        if (link_set_up(&ops->init->link, false, &error) < 0)
-                log_error("%s", error_text(&error));
-}
-
 void ops_timeout(struct ops *ops) {
         if (ops->link_deadline <= now_usec())
-                take_link_down(ops);
+                ops_take_link_down(ops);
         criu_timeout(ops->init->criu);
         ops_check_frozen(ops);
         if (ops->freeze_deadline <= now_usec())
                 give_up_freeze(ops, -ETIMEDOUT, "the processes do not stop; they run on");
 }
 
-/* A process that is held while it ends (ending.h) can be neither frozen nor dumped. */
-static int refuse_while_ending(const struct ops *ops, struct rm_error *error) {
+int ops_refuse_while_ending(const struct ops *ops, struct rm_error *error) {
         return ending_signal(ops->init->ending) ? error_set(error, -EBUSY, "the job is being ended") : 0;
 }
 
@@ -258,7 +214,7 @@ static int op_freeze(struct ops *ops, const Capsule__Request *request, struct ti
         (void) request;
         if (ops->init->core.phase == CAPSULE__PHASE__PHASE_FROZEN)
                 return 0;
-        r = refuse_while_ending(ops, error);
+        r = ops_refuse_while_ending(ops, error);
         if (r < 0)
                 return r;
         r = freezer_set(ops->init, true, error);
@@ -267,13 +223,13 @@ static int op_freeze(struct ops *ops, const Capsule__Request *request, struct ti
         ops->looked = false;
         stdio_pause(ops->init->stdio);
         set_freeze_deadline(ops, now_usec() + FREEZE_TIMEOUT_USEC);
-        (void) start(ops, ticket);
+        (void) ops_start(ops, ticket);
         ops_check_frozen(ops);
         return STARTED;
 }
 
 /* A path on the node. */
-static int open_directory(const struct ops *ops, const char *path, int *ret_fd, struct rm_error *error) {
+int ops_open_directory(const struct ops *ops, const char *path, int *ret_fd, struct rm_error *error) {
         struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
         int fd = (int) syscall(SYS_openat2, ops->init->core.node.root, path, &how, sizeof(how));
 
@@ -283,159 +239,16 @@ static int open_directory(const struct ops *ops, const char *path, int *ret_fd, 
         return 0;
 }
 
-static int open_images(struct ops *ops, const char *path, struct rm_error *error) {
-        return open_directory(ops, path, &ops->images_fd, error);
+int ops_open_images(struct ops *ops, const char *path, struct rm_error *error) {
+        return ops_open_directory(ops, path, &ops->images_fd, error);
 }
 
-static void close_images(struct ops *ops, int error, const char *text) {
+void ops_close_images(struct ops *ops, int error, const char *text) {
         if (ops->images_fd >= 0)
                 close(ops->images_fd);
         ops->images_fd = -1;
         ops->init->op_error = error;
         (void) text_format(ops->init->op_text, sizeof(ops->init->op_text), "%s", text);
-}
-
-static void on_dumped(struct core *core, int error, const char *text) {
-        struct init *init = init_of(core);
-
-        close_images(init->ops, error, text);
-        if (init->core.phase == CAPSULE__PHASE__PHASE_DUMPING) {
-                /* CRIU puts the freezer back as it found it; when it failed, better be sure. */
-                (void) freezer_set(init, true, NULL);
-                set_phase(init, CAPSULE__PHASE__PHASE_FROZEN);
-        }
-        done(init->ops, error, text);
-}
-
-/* Once in a freeze, before the group is cut off: one that is not to be moved has then lost nothing but the moment. */
-static int look_at_frozen(struct ops *ops, struct rm_error *error) {
-        int r;
-
-        if (ops->looked)
-                return 0;
-        freezer_note_calls(ops->init);
-        obstacles_needs_finish(&ops->needs);
-        r = obstacles_refuse(&ops->init->core, &ops->needs, error);
-        ops->looked = r == 0;
-        return r;
-}
-
-static int op_dump(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        const Capsule__Dump *dump = request->dump;
-        int r = fill_refuse(ops->init->fill, error);
-
-        if (r < 0)
-                return r;
-        r = look_at_frozen(ops, error);
-        if (r == 0)
-                r = open_images(ops, dump->images_dir, error);
-        if (r == 0)
-                r = criu_dump(ops->init->criu, ops->images_fd, &ops->needs, dump->stream, dump->pages, dump->timeout_usec,
-                              on_dumped, error);
-        if (r < 0) {
-                close_images(ops, r, error_text(error));
-                return r;
-        }
-        set_phase(ops->init, CAPSULE__PHASE__PHASE_DUMPING);
-        take_link_down(ops); /* while CRIU works */
-        return start(ops, ticket);
-}
-
-static void on_restored(struct core *core, int code, const char *text) {
-        struct init *init = init_of(core);
-        struct ops *ops = init->ops;
-        struct rm_error error = { 0 };
-        int r = fill_restored(init->fill, code, &error);
-
-        if (r < 0 && *error.text)
-                text = error_text(&error);
-        code = r;
-        if (code == 0) {
-                /* The restored processes are frozen and cut off: the last moment at which they can be discarded. */
-                code = carry_verify(init, ops->carry, !ops->back, &error);
-                text = code < 0 ? error_text(&error) : "";
-        }
-        close_images(ops, code, text);
-        written_forget_events(init->written);
-        if (code < 0) {
-                (void) cgroup_kill(init->core.node.cgroup_payload, init->core.spec->cgroup_v1);
-                (void) freezer_set(init, false, NULL);
-                fill_end(init->fill);
-                init->core.payload_pid = 0;
-                set_phase(init, CAPSULE__PHASE__PHASE_EMPTY);
-        } else {
-                (void) ptys_hang_up();
-                set_phase(init, CAPSULE__PHASE__PHASE_RESTORED);
-        }
-        done(ops, code, code == 0 && ops->doubts ? ops->doubts : text);
-}
-
-static int start_filler(struct ops *ops, struct rm_error *error) {
-        struct init *init = ops->init;
-        int r = criu_preload_restore(init->criu, 0, error);
-
-        return r < 0 ? r : fill_start(init->fill, ops->images_fd, criu_restore_pid(init->criu), error);
-}
-
-/* `names` are the callee's to free. */
-static void add_doubts(struct ops *ops, char *names) {
-        char *all = xasprintf("%s%s%s", ops->doubts, *ops->doubts && *names ? " " : "", names);
-
-        free(names);
-        free(ops->doubts);
-        ops->doubts = all;
-}
-
-static int roll_back(struct ops *ops, const struct image_sockets *sockets, bool other_files, struct rm_error *error) {
-        cleanup_close int copies_fd = openat(ops->images_fd, CAPSULE_FILES_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        int r;
-
-        if (ops->init->core.spec->rehearsal)
-                return rehearsal_check(ops->carry->inventory, ops->init->core.spec, sockets, copies_fd, error);
-        r = rollback_files(ops->carry->inventory, ops->init->core.spec, copies_fd, other_files, &ops->doubts, error);
-        if (r == 0)
-                add_doubts(ops, rollback_closed(ops->carry->inventory, ops->init->core.spec));
-        return r;
-}
-
-/* Nothing is changed before all was looked at. */
-static int see_to_files(struct ops *ops, const Capsule__Restore *restore, struct rm_error *error) {
-        struct image_sockets sockets;
-        int r = image_sockets_read(ops->images_fd, &sockets, error);
-
-        if (r == 0 && !ops->init->core.spec->rehearsal)
-                r = image_sockets_check(&sockets, ops->init->core.spec, error);
-        if (r == 0 && restore->rollback)
-                r = roll_back(ops, &sockets, restore->other_files, error);
-        image_sockets_finish(&sockets);
-        return r;
-}
-
-static int op_restore(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        int r;
-
-        if (!ops->carry || !ops->carry->inventory)
-                return error_set(error, -EPROTO, "no inventory came with the image: the restore cannot be verified");
-        r = mounts_protect(ops->init->core.spec, error);
-        written_watch(ops->init->written);
-        free(take_ptr(ops->doubts));
-        if (r == 0)
-                r = open_images(ops, request->restore->images_dir, error);
-        if (r == 0)
-                r = see_to_files(ops, request->restore, error);
-        if (r == 0)
-                r = request->restore->pages ? start_filler(ops, error) : 0;
-        if (r == 0)
-                r = criu_restore(ops->init->criu, ops->images_fd, ops->carry->inventory, request->restore->pages,
-                                 request->restore->rollback, request->restore->timeout_usec, on_restored, error);
-        if (r < 0) {
-                fill_end(ops->init->fill);
-                close_images(ops, r, error_text(error));
-                return r;
-        }
-        ops->back = request->restore->rollback;
-        set_phase(ops->init, CAPSULE__PHASE__PHASE_RESTORING);
-        return start(ops, ticket);
 }
 
 /* ---- operations that are done at once ---- */
@@ -492,19 +305,6 @@ static int op_thaw(struct ops *ops, const Capsule__Request *request, struct tick
         return r;
 }
 
-static int op_cut(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        int r = ops->init->core.phase == CAPSULE__PHASE__PHASE_FROZEN ? look_at_frozen(ops, error) : 0;
-
-        (void) request;
-        (void) ticket;
-        if (r < 0)
-                return r;
-        if (ops->init->link.up)
-                ops->link_deadline = now_usec() + LINK_DOWN_USEC;
-        fencing_leave_cut(ops->init->fencing);
-        return link_set_filter(&ops->init->link, true, error);
-}
-
 static int op_open(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         struct init *init = ops->init;
         Capsule__Phase phase = init->core.phase;
@@ -555,58 +355,6 @@ static int op_announce(struct ops *ops, const Capsule__Request *request, struct 
         }
         announce_near(ops->init->announce, body->capture, body->wait_usec, ticket);
         return STARTED;
-}
-
-static int op_preload(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        int r;
-
-        (void) request;
-        (void) ticket;
-        if (ops->init->core.phase == CAPSULE__PHASE__PHASE_EMPTY)
-                return criu_preload_restore(ops->init->criu, ops->free_pid, error);
-        /* In vain, most often before anything has to stand still; and the kernel then has at hand what the look in the freeze reads. */
-        r = refuse_while_ending(ops, error);
-        if (r < 0)
-                return r;
-        park_rest(ops->init->park);
-        r = fill_refuse(ops->init->fill, error);
-        if (r == 0)
-                r = watch_warn(ops->init->watch, error);
-        return r < 0 ? r : criu_preload_dump(ops->init->criu, error);
-}
-
-static int op_get_carry(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        const Capsule__GetCarry *body = request->get_carry;
-        cleanup_close int files_fd = -1;
-        int r = *body->files_dir ? open_directory(ops, body->files_dir, &files_fd, error) : 0;
-
-        if (r == 0)
-                r = carry_send(ops->init, ticket, body->checkpoint, files_fd, body->max_bytes, error);
-        return r < 0 ? r : STARTED;
-}
-
-static int op_restore_prepare(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        struct init *init = ops->init;
-        const Capsule__Carry *carry = request->restore_prepare->carry;
-        int r = link_set_filter(&init->link, true, error);
-
-        (void) ticket;
-        if (r == 0)
-                r = link_set_up(&init->link, true, error);
-        if (r < 0)
-                return r;
-        ops->free_pid = 20000;
-        if (carry) {
-                r = carry_set(init, carry, error);
-                if (r < 0)
-                        return r;
-                ops->free_pid = carry->free_pid;
-                if (ops->carry)
-                        capsule__carry__free_unpacked(ops->carry, NULL);
-                ops->carry = carry_copy(carry);
-        }
-        ops_tell(ops);
-        return criu_preload_restore(init->criu, ops->free_pid, error);
 }
 
 static int op_input(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
@@ -688,7 +436,7 @@ static int op_quit(struct ops *ops, const Capsule__Request *request, struct tick
 
 /* `now`: also while a freeze, dump or restore goes on; others wait for its end. `leased`: the payload runs after it. */
 static const struct {
-        op_fn fn;
+        op_fn *fn;
         unsigned phases;
         bool now;
         bool leased;
@@ -698,13 +446,13 @@ static const struct {
         [CAPSULE__REQUEST__OP_END_RANKS] = { op_end_ranks, IN(EMPTY) | IN(RUNNING) | IN(EXITED), false },
         [CAPSULE__REQUEST__OP_FREEZE] = { op_freeze, IN(RUNNING) | IN(FROZEN), false },
         [CAPSULE__REQUEST__OP_THAW] = { op_thaw, IN(RUNNING) | IN(FROZEN), false, true },
-        [CAPSULE__REQUEST__OP_CUT] = { op_cut, ALWAYS, false },
+        [CAPSULE__REQUEST__OP_CUT] = { ops_cut, ALWAYS, false },
         [CAPSULE__REQUEST__OP_OPEN] = { op_open, IN(EMPTY) | IN(RUNNING) | IN(FROZEN) | IN(RESTORED) | IN(EXITED), false, true },
-        [CAPSULE__REQUEST__OP_PRELOAD] = { op_preload, IN(EMPTY) | IN(RUNNING) | IN(FROZEN), false },
-        [CAPSULE__REQUEST__OP_DUMP] = { op_dump, IN(FROZEN), false },
-        [CAPSULE__REQUEST__OP_GET_CARRY] = { op_get_carry, IN(FROZEN), false },
-        [CAPSULE__REQUEST__OP_RESTORE_PREPARE] = { op_restore_prepare, IN(EMPTY), false },
-        [CAPSULE__REQUEST__OP_RESTORE] = { op_restore, IN(EMPTY), false },
+        [CAPSULE__REQUEST__OP_PRELOAD] = { ops_preload, IN(EMPTY) | IN(RUNNING) | IN(FROZEN), false },
+        [CAPSULE__REQUEST__OP_DUMP] = { ops_dump, IN(FROZEN), false },
+        [CAPSULE__REQUEST__OP_GET_CARRY] = { ops_get_carry, IN(FROZEN), false },
+        [CAPSULE__REQUEST__OP_RESTORE_PREPARE] = { ops_restore_prepare, IN(EMPTY), false },
+        [CAPSULE__REQUEST__OP_RESTORE] = { ops_restore, IN(EMPTY), false },
         [CAPSULE__REQUEST__OP_INPUT] = { op_input, IN(RUNNING) | IN(FROZEN) | IN(DUMPING) | IN(RESTORED), true },
         [CAPSULE__REQUEST__OP_OUTPUT_ACK] = { op_output_ack, ALWAYS, true },
         [CAPSULE__REQUEST__OP_AGENT_REPLY] = { op_agent_reply, IN(RUNNING), true },
@@ -744,7 +492,7 @@ static void carry_out(struct ops *ops, const Capsule__Request *request, struct t
 
 static void handle_waiting(struct ops *ops) {
         while (!ops->busy && ops->first) {
-                struct waiting *w = ops->first;
+                struct queued *w = ops->first;
 
                 ops->first = w->next;
                 if (!ops->first)
@@ -756,7 +504,7 @@ static void handle_waiting(struct ops *ops) {
 }
 
 void ops_handle(struct ops *ops, Capsule__Request *request, struct ticket ticket) {
-        struct waiting *w;
+        struct queued *w;
 
         if (request->op_case >= ARRAY_SIZE(operations) || !operations[request->op_case].fn) {
                 ctl_reply(ops->init->ctl, ticket, -ENOSYS, "rm-capsule is older than rmd and does not know this request");
@@ -798,10 +546,10 @@ void ops_payload_exited(struct ops *ops, int wait_status) {
         /* For the case that we die before rmd has asked. */
         snprintf(text, sizeof(text), "%d\n", wait_status);
         (void) write_file_atomic(EXIT_FILE, text, strlen(text), 0600, false);
-        set_phase(init, CAPSULE__PHASE__PHASE_EXITED);
+        ops_set_phase(init, CAPSULE__PHASE__PHASE_EXITED);
         send_exited(ops);
         if (ops->freeze_deadline != UINT64_MAX) {
                 set_freeze_deadline(ops, UINT64_MAX);
-                done(ops, -ESRCH, "the program has ended");
+                ops_done(ops, -ESRCH, "the program has ended");
         }
 }

@@ -1,0 +1,144 @@
+#include "daemon/capsule/init/ops_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "common/error.h"
+#include "common/util.h"
+#include "daemon/capsule/capsule.h"
+#include "daemon/capsule/cgroup.h"
+#include "daemon/capsule/init/carry.h"
+#include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/fill.h"
+#include "daemon/capsule/init/freezer.h"
+#include "daemon/capsule/init/image_sockets.h"
+#include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/mounts.h"
+#include "daemon/capsule/init/ops.h"
+#include "daemon/capsule/init/ptys.h"
+#include "daemon/capsule/init/rehearsal.h"
+#include "daemon/capsule/init/rollback.h"
+#include "daemon/capsule/init/rollback_closed.h"
+#include "daemon/capsule/init/written.h"
+
+static void on_restored(struct core *core, int code, const char *text) {
+        struct init *init = init_of(core);
+        struct ops *ops = init->ops;
+        struct rm_error error = { 0 };
+        int r = fill_restored(init->fill, code, &error);
+
+        if (r < 0 && *error.text)
+                text = error_text(&error);
+        code = r;
+        if (code == 0) {
+                /* The restored processes are frozen and cut off: the last moment at which they can be discarded. */
+                code = carry_verify(init, ops->carry, !ops->back, &error);
+                text = code < 0 ? error_text(&error) : "";
+        }
+        ops_close_images(ops, code, text);
+        written_forget_events(init->written);
+        if (code < 0) {
+                (void) cgroup_kill(init->core.node.cgroup_payload, init->core.spec->cgroup_v1);
+                (void) freezer_set(init, false, NULL);
+                fill_end(init->fill);
+                init->core.payload_pid = 0;
+                ops_set_phase(init, CAPSULE__PHASE__PHASE_EMPTY);
+        } else {
+                (void) ptys_hang_up();
+                ops_set_phase(init, CAPSULE__PHASE__PHASE_RESTORED);
+        }
+        ops_done(ops, code, code == 0 && ops->doubts ? ops->doubts : text);
+}
+
+static int start_filler(struct ops *ops, struct rm_error *error) {
+        struct init *init = ops->init;
+        int r = criu_preload_restore(init->criu, 0, error);
+
+        return r < 0 ? r : fill_start(init->fill, ops->images_fd, criu_restore_pid(init->criu), error);
+}
+
+/* `names` are the callee's to free. */
+static void add_doubts(struct ops *ops, char *names) {
+        char *all = xasprintf("%s%s%s", ops->doubts, *ops->doubts && *names ? " " : "", names);
+
+        free(names);
+        free(ops->doubts);
+        ops->doubts = all;
+}
+
+static int roll_back(struct ops *ops, const struct image_sockets *sockets, bool other_files, struct rm_error *error) {
+        cleanup_close int copies_fd = openat(ops->images_fd, CAPSULE_FILES_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int r;
+
+        if (ops->init->core.spec->rehearsal)
+                return rehearsal_check(ops->carry->inventory, ops->init->core.spec, sockets, copies_fd, error);
+        r = rollback_files(ops->carry->inventory, ops->init->core.spec, copies_fd, other_files, &ops->doubts, error);
+        if (r == 0)
+                add_doubts(ops, rollback_closed(ops->carry->inventory, ops->init->core.spec));
+        return r;
+}
+
+/* Nothing is changed before all was looked at. */
+static int see_to_files(struct ops *ops, const Capsule__Restore *restore, struct rm_error *error) {
+        struct image_sockets sockets;
+        int r = image_sockets_read(ops->images_fd, &sockets, error);
+
+        if (r == 0 && !ops->init->core.spec->rehearsal)
+                r = image_sockets_check(&sockets, ops->init->core.spec, error);
+        if (r == 0 && restore->rollback)
+                r = roll_back(ops, &sockets, restore->other_files, error);
+        image_sockets_finish(&sockets);
+        return r;
+}
+
+int ops_restore(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        int r;
+
+        if (!ops->carry || !ops->carry->inventory)
+                return error_set(error, -EPROTO, "no inventory came with the image: the restore cannot be verified");
+        r = mounts_protect(ops->init->core.spec, error);
+        written_watch(ops->init->written);
+        free(take_ptr(ops->doubts));
+        if (r == 0)
+                r = ops_open_images(ops, request->restore->images_dir, error);
+        if (r == 0)
+                r = see_to_files(ops, request->restore, error);
+        if (r == 0)
+                r = request->restore->pages ? start_filler(ops, error) : 0;
+        if (r == 0)
+                r = criu_restore(ops->init->criu, ops->images_fd, ops->carry->inventory, request->restore->pages,
+                                 request->restore->rollback, request->restore->timeout_usec, on_restored, error);
+        if (r < 0) {
+                fill_end(ops->init->fill);
+                ops_close_images(ops, r, error_text(error));
+                return r;
+        }
+        ops->back = request->restore->rollback;
+        ops_set_phase(ops->init, CAPSULE__PHASE__PHASE_RESTORING);
+        return ops_start(ops, ticket);
+}
+
+int ops_restore_prepare(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        struct init *init = ops->init;
+        const Capsule__Carry *carry = request->restore_prepare->carry;
+        int r = link_set_filter(&init->link, true, error);
+
+        (void) ticket;
+        if (r == 0)
+                r = link_set_up(&init->link, true, error);
+        if (r < 0)
+                return r;
+        ops->free_pid = 20000;
+        if (carry) {
+                r = carry_set(init, carry, error);
+                if (r < 0)
+                        return r;
+                ops->free_pid = carry->free_pid;
+                if (ops->carry)
+                        capsule__carry__free_unpacked(ops->carry, NULL);
+                ops->carry = carry_copy(carry);
+        }
+        ops_tell(ops);
+        return criu_preload_restore(init->criu, ops->free_pid, error);
+}
