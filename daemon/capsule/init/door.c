@@ -16,6 +16,7 @@
 #include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/park.h"
+#include "daemon/capsule/init/rank_message.h"
 #include "daemon/capsule/init/rank_watch.h"
 #include "daemon/capsule/init/ranks.h"
 
@@ -50,24 +51,26 @@ static void tell_soon(struct door *door) {
                 tell_by(door, door->told_usec + NEWS_USEC > now ? door->told_usec + NEWS_USEC : now);
 }
 
-/* Of what is said less often; `pid` has said it. */
-static void take_rare(struct door *door, const void *data, size_t size, pid_t pid) {
-        Door__Request *request = size <= DOOR_MESSAGE_BYTES ? door__request__unpack(NULL, size, data) : NULL;
+/* `pid` has sent it. A message that means nothing is the program's affair. */
+static void take_request(struct door *door, const void *data, size_t size, pid_t pid) {
+        Door__Request *request;
 
-        if (request && request->body_case == DOOR__REQUEST__BODY_RESIZE) {
+        switch (rank_message_read(data, size, &request)) {
+        case RANK_MESSAGE_NONE:
+                return;
+        case RANK_MESSAGE_STATE:
+                (void) ranks_take(door->ranks, request);
+                break;
+        case RANK_MESSAGE_RESIZE:
                 if (request->resize->word == DOOR__RESIZE__WORD__PARKED)
                         ranks_rest(door->ranks, request->resize->rank);
                 park_hear(door->init->park, request->resize);
-        } else if (request && request->body_case == DOOR__REQUEST__BODY_LOSS)
+                break;
+        case RANK_MESSAGE_LOSS:
                 rank_watch_hear(door->init->rank_watch, pid, request->loss);
-        if (request)
-                door__request__free_unpacked(request, NULL);
-}
-
-/* Reports are many, all other words few. What means nothing is the program's affair. */
-static void take_request(struct door *door, const void *data, size_t size, pid_t pid) {
-        if (ranks_take(door->ranks, data, size) == -EBADMSG)
-                take_rare(door, data, size, pid);
+                break;
+        }
+        door__request__free_unpacked(request, NULL);
 }
 
 /* Who has sent it, as the kernel says, with its number in the capsule; 0: not known. */

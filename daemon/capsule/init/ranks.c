@@ -131,7 +131,7 @@ static int take_own_state(struct ranks *ranks, const Door__OwnState *said) {
         return 0;
 }
 
-static int take_request(struct ranks *ranks, const Door__Request *request) {
+int ranks_take(struct ranks *ranks, const Door__Request *request) {
         switch (request->body_case) {
         case DOOR__REQUEST__BODY_REPORT:
                 return take_report(ranks, request->report);
@@ -144,15 +144,6 @@ static int take_request(struct ranks *ranks, const Door__Request *request) {
         default:
                 return -EBADMSG;
         }
-}
-
-int ranks_take(struct ranks *ranks, const void *data, size_t size) {
-        Door__Request *request = size <= DOOR_MESSAGE_BYTES ? door__request__unpack(NULL, size, data) : NULL;
-        int r = request ? take_request(ranks, request) : -EBADMSG;
-
-        if (request)
-                door__request__free_unpacked(request, NULL);
-        return r;
 }
 
 bool ranks_take_news(struct ranks *ranks) {

@@ -17,8 +17,8 @@ struct ranks;
 struct ranks *ranks_create(void);
 void ranks_destroy(struct ranks *ranks); /* NULL ok */
 
-/* A datagram. 0; -EBADMSG: it is none of librmrt's; -ESTALE: it answers what is not asked (any more); -EUSERS: of one rank too many. */
-int ranks_take(struct ranks *ranks, const void *data, size_t size);
+/* Takes a message of RANK_MESSAGE_STATE. 0; -EBADMSG: no rank can say that; -ESTALE: it answers what is not asked (any more); -EUSERS: of one rank too many. */
+int ranks_take(struct ranks *ranks, const Door__Request *request);
 
 /* Since it was asked last, something was said that matters for what rmd does next: who wants to be told what, or whether the program keeps its own state. */
 bool ranks_take_news(struct ranks *ranks);

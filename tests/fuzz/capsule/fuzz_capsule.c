@@ -10,6 +10,7 @@
 #include "daemon/capsule/init/image_fixup.h"
 #include "daemon/capsule/init/lost_ranks.h"
 #include "daemon/capsule/init/parking.h"
+#include "daemon/capsule/init/rank_message.h"
 #include "daemon/capsule/init/ranks.h"
 #include "daemon/capsule/spool.h"
 #include "proto/capsule.pb-c.h"
@@ -39,6 +40,15 @@ static bool send_nowhere(void *ctx, uint32_t rank, const void *data, size_t size
         return rank % 2 == 0;
 }
 
+static void take(struct ranks *ranks, const uint8_t *data, size_t size) {
+        Door__Request *request;
+
+        if (rank_message_read(data, size, &request) == RANK_MESSAGE_STATE)
+                (void) ranks_take(ranks, request);
+        if (request)
+                door__request__free_unpacked(request, NULL);
+}
+
 /* As two messages: what comes before a notice, and what may answer it. */
 static void knock(const uint8_t *data, size_t size) {
         struct ranks *ranks = ranks_create();
@@ -47,12 +57,12 @@ static void knock(const uint8_t *data, size_t size) {
         const struct ranks_news news = { .event = DOOR__EVENT__EVENT_BEFORE_MOVE, .ask = true };
         size_t first = size / 2;
 
-        (void) ranks_take(ranks, data, size);
-        (void) ranks_take(ranks, data, first);
+        take(ranks, data, size);
+        take(ranks, data, first);
         ranks_sum(ranks, &progress);
         if (ranks_tell(ranks, &news, send_nowhere, NULL) > progress.listening)
                 __builtin_trap();
-        (void) ranks_take(ranks, data + first, size - first);
+        take(ranks, data + first, size - first);
         ranks_carry(ranks, &carry);
         ranks_set_carry(ranks, &carry);
         ranks_carry_finish(&carry);

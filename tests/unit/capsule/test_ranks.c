@@ -12,6 +12,7 @@
 
 #include "common/door.h"
 #include "common/util.h"
+#include "daemon/capsule/init/rank_message.h"
 #include "daemon/capsule/init/ranks.h"
 #include "proto/door.pb-c.h"
 
@@ -23,6 +24,15 @@ static int setup(void **state) {
 static int teardown(void **state) {
         ranks_destroy(*state);
         return 0;
+}
+
+static int take_bytes(struct ranks *ranks, const void *data, size_t size) {
+        Door__Request *request;
+        int r = rank_message_read(data, size, &request) == RANK_MESSAGE_STATE ? ranks_take(ranks, request) : -EBADMSG;
+
+        if (request)
+                door__request__free_unpacked(request, NULL);
+        return r;
 }
 
 static int say_with_goal(struct ranks *ranks, uint32_t rank, uint64_t done, uint64_t total, double goal_min) {
@@ -37,7 +47,7 @@ static int say_with_goal(struct ranks *ranks, uint32_t rank, uint64_t done, uint
         request.body_case = DOOR__REQUEST__BODY_REPORT;
         request.report = &report;
         assert_true(door__request__get_packed_size(&request) <= sizeof(data));
-        return ranks_take(ranks, data, door__request__pack(&request, data));
+        return take_bytes(ranks, data, door__request__pack(&request, data));
 }
 
 static int say(struct ranks *ranks, uint32_t rank, uint64_t done, uint64_t total) {
@@ -77,17 +87,63 @@ static void test_nonsense(void **state) {
         struct ranks *ranks = *state;
         uint8_t bytes[DOOR_MESSAGE_BYTES + 1] = { 0 };
 
-        assert_int_equal(ranks_take(ranks, bytes, 0), -EBADMSG);
+        assert_int_equal(take_bytes(ranks, bytes, 0), -EBADMSG);
         for (size_t i = 0; i <= sizeof(bytes); i++)
-                assert_int_equal(ranks_take(ranks, bytes, i), -EBADMSG);
+                assert_int_equal(take_bytes(ranks, bytes, i), -EBADMSG);
         memset(bytes, 0xff, sizeof(bytes));
         for (size_t i = 0; i <= sizeof(bytes); i++)
-                assert_int_equal(ranks_take(ranks, bytes, i), -EBADMSG);
+                assert_int_equal(take_bytes(ranks, bytes, i), -EBADMSG);
         assert_int_equal(say(ranks, 0, 11, 10), -EBADMSG);
         assert_int_equal(say_with_goal(ranks, 0, 1, 10, NAN), -EBADMSG);
         assert_int_equal(say_with_goal(ranks, 0, 1, 10, INFINITY), -EBADMSG);
         assert_int_equal(say_with_goal(ranks, 0, 1, 10, -1), -EBADMSG);
         expect(ranks, 0, 0, 0);
+}
+
+static enum rank_message_kind kind_of(const Door__Request *sent) {
+        uint8_t data[DOOR_MESSAGE_BYTES];
+        Door__Request *request;
+        enum rank_message_kind kind = rank_message_read(data, door__request__pack(sent, data), &request);
+
+        if (request) {
+                assert_int_equal(request->body_case, sent->body_case);
+                door__request__free_unpacked(request, NULL);
+        }
+        return kind;
+}
+
+/* Also of a message whose numbers no rank can have: it goes to nobody else. */
+static void test_kinds(void **state) {
+        Door__Report report = DOOR__REPORT__INIT;
+        Door__Listen listen = DOOR__LISTEN__INIT;
+        Door__Answer answer = DOOR__ANSWER__INIT;
+        Door__OwnState own_state = DOOR__OWN_STATE__INIT;
+        Door__Resize resize = DOOR__RESIZE__INIT;
+        Door__Loss loss = DOOR__LOSS__INIT;
+        Door__Request request = DOOR__REQUEST__INIT;
+
+        assert_int_equal(kind_of(&request), RANK_MESSAGE_NONE);
+        report.done = 11;
+        report.total = 10;
+        request.body_case = DOOR__REQUEST__BODY_REPORT;
+        request.report = &report;
+        assert_int_equal(kind_of(&request), RANK_MESSAGE_STATE);
+        request.body_case = DOOR__REQUEST__BODY_LISTEN;
+        request.listen = &listen;
+        assert_int_equal(kind_of(&request), RANK_MESSAGE_STATE);
+        request.body_case = DOOR__REQUEST__BODY_ANSWER;
+        request.answer = &answer;
+        assert_int_equal(kind_of(&request), RANK_MESSAGE_STATE);
+        own_state.rank = 7;
+        request.body_case = DOOR__REQUEST__BODY_OWN_STATE;
+        request.own_state = &own_state;
+        assert_int_equal(kind_of(&request), RANK_MESSAGE_STATE);
+        request.body_case = DOOR__REQUEST__BODY_RESIZE;
+        request.resize = &resize;
+        assert_int_equal(kind_of(&request), RANK_MESSAGE_RESIZE);
+        request.body_case = DOOR__REQUEST__BODY_LOSS;
+        request.loss = &loss;
+        assert_int_equal(kind_of(&request), RANK_MESSAGE_LOSS);
 }
 
 static int listens(struct ranks *ranks, uint32_t rank, uint32_t events);
@@ -109,7 +165,7 @@ static int take(struct ranks *ranks, const Door__Request *request) {
         uint8_t data[DOOR_MESSAGE_BYTES];
 
         assert_true(door__request__get_packed_size(request) <= sizeof(data));
-        return ranks_take(ranks, data, door__request__pack(request, data));
+        return take_bytes(ranks, data, door__request__pack(request, data));
 }
 
 static int listens(struct ranks *ranks, uint32_t rank, uint32_t events) {
@@ -356,6 +412,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_last_rank, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
+                cmocka_unit_test(test_kinds),
                 cmocka_unit_test_setup_teardown(test_too_many, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_answers, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_false_answers, setup, teardown),
