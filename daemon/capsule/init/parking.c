@@ -14,7 +14,7 @@ struct rank {
 };
 
 struct parking {
-        Capsule__ResizeOrder order; /* without strings: a copy is one assignment. `ranks` 0: there is none */
+        Capsule__ResizeOrder order; /* `ranks` 0: there is none */
         Capsule__ResizeSaid said;
         struct rank *ranks; /* those of the order, from its `first` on */
 };
@@ -58,13 +58,26 @@ static void call_up(struct parking *parking) {
         }
 }
 
+/* A copy has no fields that are not known here: they are the message's, and gone with it. */
+static void copy_order(Capsule__ResizeOrder *to, const Capsule__ResizeOrder *from) {
+        *to = *from;
+        to->base.n_unknown_fields = 0;
+        to->base.unknown_fields = NULL;
+}
+
+static void copy_said(Capsule__ResizeSaid *to, const Capsule__ResizeSaid *from) {
+        *to = *from;
+        to->base.n_unknown_fields = 0;
+        to->base.unknown_fields = NULL;
+}
+
 void parking_order(struct parking *parking, const Capsule__ResizeOrder *order) {
         bool ends = order->end && !parking->order.end;
 
         if (order->ranks > RANKS_MAX || order->first > UINT32_MAX - order->ranks)
                 return;
         make_ranks(parking, order);
-        parking->order = *order;
+        copy_order(&parking->order, order);
         for (uint32_t i = 0; ends && i < order->ranks; i++)
                 parking->ranks[i].answered = false;
         call_up(parking);
@@ -248,7 +261,7 @@ void parking_set_carry(struct parking *parking, const Capsule__Parking *carry) {
         parking_order(parking, carry->order);
         if (parking->order.ranks != carry->order->ranks) /* too many */
                 return;
-        parking->said = *carry->said;
+        copy_said(&parking->said, carry->said);
         for (uint32_t i = 0; i < parking->order.ranks; i++)
                 parking->ranks[i] = (struct rank) { .parked = carry->ranks[i]->parked,
                                                     .epoch = carry->ranks[i]->epoch,

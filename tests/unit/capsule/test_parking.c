@@ -284,6 +284,48 @@ static void test_goes_with_the_capsule(void **state) {
         parking_destroy(there);
 }
 
+/* As a newer rmd or PID 1 sends it: with a field that is not known here, which the message owns. */
+static void *sent_by_newer(const ProtobufCMessage *message) {
+        size_t size = protobuf_c_message_get_packed_size(message);
+        uint8_t data[256];
+        void *newer;
+
+        assert_true(size + 3 <= sizeof(data));
+        (void) protobuf_c_message_pack(message, data);
+        data[size] = 0xf8; /* field 127, a varint */
+        data[size + 1] = 0x07;
+        data[size + 2] = 1;
+        newer = protobuf_c_message_unpack(message->descriptor, NULL, size + 3, data);
+        assert_non_null(newer);
+        assert_int_equal(((ProtobufCMessage *) newer)->n_unknown_fields, 1);
+        return newer;
+}
+
+static void test_newer_messages(void **state) {
+        struct parking *p = *state, *there = parking_create();
+        Capsule__ResizeOrder o = order(4, 4, 5), *newer = sent_by_newer(&o.base);
+        Capsule__ResizeSaid said = CAPSULE__RESIZE_SAID__INIT;
+        Capsule__Parking *carry;
+
+        parking_order(p, newer);
+        capsule__resize_order__free_unpacked(newer, NULL);
+        carry = parking_carry(p);
+        assert_int_equal(carry->order->base.n_unknown_fields, 0);
+        capsule__resize_order__free_unpacked(carry->order, NULL);
+        capsule__resize_said__free_unpacked(carry->said, NULL);
+        said.begun = 4;
+        carry->order = sent_by_newer(&o.base);
+        carry->said = sent_by_newer(&said.base);
+        parking_set_carry(there, carry);
+        capsule__parking__free_unpacked(carry, NULL);
+        assert_int_equal(parking_said(there)->begun, 4);
+        assert_int_equal(parking_said(there)->base.n_unknown_fields, 0);
+        carry = parking_carry(there);
+        assert_int_equal(carry->order->base.n_unknown_fields + carry->said->base.n_unknown_fields, 0);
+        capsule__parking__free_unpacked(carry, NULL);
+        parking_destroy(there);
+}
+
 static void test_too_many_ranks(void **state) {
         struct parking *p = *state;
         Capsule__ResizeOrder o = order(4, 4, 1);
@@ -311,6 +353,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_rank_0_changes, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_taken_back, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_goes_with_the_capsule, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_newer_messages, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_too_many_ranks, set_up, tear_down),
         };
 
