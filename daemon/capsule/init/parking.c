@@ -5,18 +5,10 @@
 #include "common/util.h"
 #include "daemon/capsule/init/ranks.h"
 
-/* One rank of the group. */
-struct rank {
-        bool parked;     /* it said so, in change `epoch` or (0) at its start */
-        uint64_t epoch;
-        uint64_t wake_epoch; /* the latest change that it is to take part in: what it said before that counts no more */
-        bool answered;   /* it has heard that, or the end */
-};
-
 struct parking {
         Capsule__ResizeOrder order; /* `ranks` 0: there is none */
         Capsule__ResizeSaid said;
-        struct rank *ranks; /* those of the order, from its `first` on */
+        Capsule__ParkedRank *ranks; /* those of the order, from its `first` on */
 };
 
 struct parking *parking_create(void) {
@@ -38,6 +30,8 @@ static void make_ranks(struct parking *parking, const Capsule__ResizeOrder *orde
                 return;
         free(parking->ranks);
         parking->ranks = order->ranks > 0 ? xcalloc(order->ranks, sizeof(*parking->ranks)) : NULL;
+        for (uint32_t i = 0; i < order->ranks; i++)
+                capsule__parked_rank__init(&parking->ranks[i]);
 }
 
 static bool grows(const Capsule__ResizeOrder *order) {
@@ -49,7 +43,7 @@ static void call_up(struct parking *parking) {
         const Capsule__ResizeOrder *order = &parking->order;
 
         for (uint32_t i = 0; grows(order) && i < order->ranks; i++) {
-                struct rank *rank = &parking->ranks[i];
+                Capsule__ParkedRank *rank = &parking->ranks[i];
 
                 if (order->first + i >= order->wanted || rank->wake_epoch >= order->epoch)
                         continue;
@@ -58,17 +52,10 @@ static void call_up(struct parking *parking) {
         }
 }
 
-/* A copy has no fields that are not known here: they are the message's, and gone with it. */
-static void copy_order(Capsule__ResizeOrder *to, const Capsule__ResizeOrder *from) {
-        *to = *from;
-        to->base.n_unknown_fields = 0;
-        to->base.unknown_fields = NULL;
-}
-
-static void copy_said(Capsule__ResizeSaid *to, const Capsule__ResizeSaid *from) {
-        *to = *from;
-        to->base.n_unknown_fields = 0;
-        to->base.unknown_fields = NULL;
+/* Fields that are not known here are the message's, and gone with it. */
+static void forget_unknown(ProtobufCMessage *copy) {
+        copy->n_unknown_fields = 0;
+        copy->unknown_fields = NULL;
 }
 
 void parking_order(struct parking *parking, const Capsule__ResizeOrder *order) {
@@ -77,7 +64,8 @@ void parking_order(struct parking *parking, const Capsule__ResizeOrder *order) {
         if (order->ranks > RANKS_MAX || order->first > UINT32_MAX - order->ranks)
                 return;
         make_ranks(parking, order);
-        copy_order(&parking->order, order);
+        parking->order = *order;
+        forget_unknown(&parking->order.base);
         for (uint32_t i = 0; ends && i < order->ranks; i++)
                 parking->ranks[i].answered = false;
         call_up(parking);
@@ -146,7 +134,7 @@ static bool hear_first(struct parking *parking, const Door__Resize *word, Door__
         }
 }
 
-static bool hear_parked(struct rank *rank, const Door__Resize *word, Door__Resize *ret) {
+static bool hear_parked(Capsule__ParkedRank *rank, const Door__Resize *word, Door__Resize *ret) {
         rank->parked = true;
         rank->epoch = word->epoch;
         rank->answered = false;
@@ -155,7 +143,7 @@ static bool hear_parked(struct rank *rank, const Door__Resize *word, Door__Resiz
 
 bool parking_hear(struct parking *parking, const Door__Resize *word, Door__Resize *ret) {
         const Capsule__ResizeOrder *order = &parking->order;
-        struct rank *rank;
+        Capsule__ParkedRank *rank;
 
         if (word->rank < order->first || word->rank - order->first >= order->ranks)
                 return false;
@@ -171,7 +159,7 @@ bool parking_hear(struct parking *parking, const Door__Resize *word, Door__Resiz
 
 /* ---- what follows ---- */
 
-static bool is_parked(const struct rank *rank) {
+static bool is_parked(const Capsule__ParkedRank *rank) {
         return rank->parked && rank->epoch >= rank->wake_epoch;
 }
 
@@ -203,7 +191,7 @@ bool parking_set_awake(struct parking *parking, bool awake) {
 
 static bool tell_rank(const struct parking *parking, uint32_t i, Door__Resize *ret) {
         const Capsule__ResizeOrder *order = &parking->order;
-        const struct rank *rank = &parking->ranks[i];
+        const Capsule__ParkedRank *rank = &parking->ranks[i];
         const Door__Resize to = { .rank = order->first + i };
         bool called;
 
@@ -243,15 +231,10 @@ Capsule__Parking *parking_carry(const struct parking *parking) {
         *carry->said = parking->said;
         carry->ranks = xcalloc(parking->order.ranks, sizeof(*carry->ranks)); /* NOLINT(bugprone-sizeof-expression) */
         for (uint32_t i = 0; i < parking->order.ranks; i++) {
-                Capsule__ParkedRank *rank = xcalloc(1, sizeof(*rank));
-
-                capsule__parked_rank__init(rank);
-                rank->parked = parking->ranks[i].parked;
-                rank->epoch = parking->ranks[i].epoch;
-                rank->wake_epoch = parking->ranks[i].wake_epoch;
-                rank->answered = parking->ranks[i].answered;
-                carry->ranks[carry->n_ranks++] = rank;
+                carry->ranks[i] = xcalloc(1, sizeof(**carry->ranks));
+                *carry->ranks[i] = parking->ranks[i];
         }
+        carry->n_ranks = parking->order.ranks;
         return carry;
 }
 
@@ -261,10 +244,10 @@ void parking_set_carry(struct parking *parking, const Capsule__Parking *carry) {
         parking_order(parking, carry->order);
         if (parking->order.ranks != carry->order->ranks) /* too many */
                 return;
-        copy_said(&parking->said, carry->said);
-        for (uint32_t i = 0; i < parking->order.ranks; i++)
-                parking->ranks[i] = (struct rank) { .parked = carry->ranks[i]->parked,
-                                                    .epoch = carry->ranks[i]->epoch,
-                                                    .wake_epoch = carry->ranks[i]->wake_epoch,
-                                                    .answered = carry->ranks[i]->answered };
+        parking->said = *carry->said;
+        forget_unknown(&parking->said.base);
+        for (uint32_t i = 0; i < parking->order.ranks; i++) {
+                parking->ranks[i] = *carry->ranks[i];
+                forget_unknown(&parking->ranks[i].base);
+        }
 }

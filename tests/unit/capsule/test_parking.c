@@ -305,6 +305,7 @@ static void test_newer_messages(void **state) {
         struct parking *p = *state, *there = parking_create();
         Capsule__ResizeOrder o = order(4, 4, 5), *newer = sent_by_newer(&o.base);
         Capsule__ResizeSaid said = CAPSULE__RESIZE_SAID__INIT;
+        Capsule__ParkedRank *rank;
         Capsule__Parking *carry;
 
         parking_order(p, newer);
@@ -316,12 +317,16 @@ static void test_newer_messages(void **state) {
         said.begun = 4;
         carry->order = sent_by_newer(&o.base);
         carry->said = sent_by_newer(&said.base);
+        rank = carry->ranks[1];
+        carry->ranks[1] = sent_by_newer(&rank->base);
+        capsule__parked_rank__free_unpacked(rank, NULL);
         parking_set_carry(there, carry);
         capsule__parking__free_unpacked(carry, NULL);
         assert_int_equal(parking_said(there)->begun, 4);
         assert_int_equal(parking_said(there)->base.n_unknown_fields, 0);
         carry = parking_carry(there);
         assert_int_equal(carry->order->base.n_unknown_fields + carry->said->base.n_unknown_fields, 0);
+        assert_int_equal(carry->ranks[1]->base.n_unknown_fields, 0);
         capsule__parking__free_unpacked(carry, NULL);
         parking_destroy(there);
 }
