@@ -24,6 +24,7 @@
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/clocks.h"
 #include "daemon/capsule/init/core.h"
+#include "daemon/capsule/init/dump_needs.h"
 #include "daemon/capsule/init/groups.h"
 #include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/image_files.h"
@@ -32,7 +33,6 @@
 #include "daemon/capsule/init/lender.h"
 #include "daemon/capsule/init/link_remap.h"
 #include "daemon/capsule/init/loop.h"
-#include "daemon/capsule/init/obstacles.h"
 #include "daemon/capsule/init/waiting.h"
 #include "daemon/capsule/init/watches.h"
 #include "daemon/capsule/log_tail.h"
@@ -283,8 +283,8 @@ static char *dump_options(const struct criu *criu, bool stream) {
                          "ghost-limit %d\n"
                          "%s%s%s",
                          core->payload_pid, (int) criu->lender, LENDER_FD, core->node.criu, LOG_LEVEL, core->node.cgroup_payload,
-                         OBSTACLES_NAMELESS_MAX_BYTES, as_owner(criu) ? "unprivileged\n" : "",
-                         criu->remapped ? LINK_REMAP_OPTION : "", stream ? "stream\n" : "");
+                         DUMP_NAMELESS_MAX_BYTES, as_owner(criu) ? "unprivileged\n" : "", criu->remapped ? LINK_REMAP_OPTION : "",
+                         stream ? "stream\n" : "");
 }
 
 /* CRIU waits for its options meanwhile; its library looks for this once it has them. */
@@ -316,7 +316,7 @@ static void unload(struct criu *criu) {
                 (void) kill(criu->restore_pid, SIGKILL);
 }
 
-int criu_dump(struct criu *criu, int images_fd, const struct obstacles_needs *needs, bool stream, bool pages, uint64_t timeout_usec,
+int criu_dump(struct criu *criu, int images_fd, const struct dump_needs *needs, bool stream, bool pages, uint64_t timeout_usec,
               criu_done_fn done, struct rm_error *error) {
         cleanup_free char *options = NULL;
         cleanup_close int gate = -1;

@@ -18,7 +18,7 @@
 
 struct criu;
 struct core;
-struct obstacles_needs;
+struct dump_needs;
 struct rm_error;
 struct waiting;
 
@@ -39,7 +39,7 @@ int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *
 
 /* One at a time. `images_fd` stays the caller's and must stay open until `done`. After `timeout_usec` (0: ten minutes) CRIU is
  * killed and `done` gets -ETIMEDOUT. `needs`: of what is dumped. `pages`: private memory travels apart, so the images need not have it. */
-int criu_dump(struct criu *criu, int images_fd, const struct obstacles_needs *needs, bool stream, bool pages, uint64_t timeout_usec,
+int criu_dump(struct criu *criu, int images_fd, const struct dump_needs *needs, bool stream, bool pages, uint64_t timeout_usec,
               criu_done_fn done, struct rm_error *error);
 /* Leaves the payload frozen. CRIU runs as the job's owner (but for a job of root), so it opens and makes nothing that he could
  * not, and only if the images give to no process more than `inventory`, of the dumped ones, says (-EPERM, image_identity.h, image_files.h). When it fails, what it has made until then is the caller's to kill. `lazy`: without private memory, see fill.h. `rollback`: files may have

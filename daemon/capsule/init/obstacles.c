@@ -244,7 +244,7 @@ static void look_at_size(struct look *look, int fds, const char *number, const c
         if (!link_remap_lost_name(link) || begins(link, "/memfd:") ||
             statx(fds, number, AT_STATX_DONT_SYNC, STATX_BLOCKS | STATX_NLINK | STATX_TYPE, &st) < 0)
                 return;
-        if (S_ISREG(st.stx_mode) && st.stx_nlink == 0 && st.stx_blocks * 512 > OBSTACLES_NAMELESS_MAX_BYTES)
+        if (S_ISREG(st.stx_mode) && st.stx_nlink == 0 && st.stx_blocks * 512 > DUMP_NAMELESS_MAX_BYTES)
                 look_note(look, OBSTACLE_BIG_FILE, link);
 }
 
@@ -676,7 +676,7 @@ static void read_mounts(struct look *look) {
 }
 
 void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pids, size_t n, struct obstacle *ret,
-                            struct obstacles_needs *ret_needs) {
+                            struct dump_needs *ret_needs) {
         cleanup_free char *text = xcalloc(1, LOOK_STATUS_BYTES);
         cleanup_free char *maps = xcalloc(1, MAPS_BYTES + LINE_BYTES + 1);
         struct look look = { .scope = scope,
@@ -690,7 +690,7 @@ void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pi
                              .needs = ret_needs };
 
         if (ret_needs)
-                *ret_needs = (struct obstacles_needs) { 0 };
+                *ret_needs = (struct dump_needs) { 0 };
         *ret = (struct obstacle) { .kind = OBSTACLE_NONE };
         look_at_numbers(&look, pids, n);
         look_at_shared(&look, pids, n);
@@ -710,11 +710,6 @@ void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pi
         name_process(&look);
 }
 
-void obstacles_needs_finish(struct obstacles_needs *needs) {
-        watches_finish(&needs->watches);
-        *needs = (struct obstacles_needs) { 0 };
-}
-
 static size_t own_file_systems(dev_t *ret, size_t max) {
         static const char *const paths[] = { "/tmp", "/dev/shm", "/run" };
         struct stat st;
@@ -731,7 +726,7 @@ static bool keys_exist(void) {
         return syscall(SYS_keyctl, KEYCTL_READ, KEY_SPEC_SESSION_KEYRING, NULL, 0) > 0;
 }
 
-static void look(const struct core *core, bool frozen, struct obstacle *ret, struct obstacles_needs *ret_needs) {
+static void look(const struct core *core, bool frozen, struct obstacle *ret, struct dump_needs *ret_needs) {
         cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         dev_t own[4];
         struct obstacles_scope scope = {
@@ -772,7 +767,7 @@ static int refuse(const struct obstacle *obstacle, struct rm_error *error) {
                                                      : error_set(error, -EOPNOTSUPP, "%s: cannot be moved", text);
 }
 
-int obstacles_refuse(const struct core *core, struct obstacles_needs *ret_needs, struct rm_error *error) {
+int obstacles_refuse(const struct core *core, struct dump_needs *ret_needs, struct rm_error *error) {
         struct obstacle obstacle;
 
         look(core, true, &obstacle, ret_needs);

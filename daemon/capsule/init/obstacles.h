@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/capsule/init/dump_needs.h"
 #include "daemon/capsule/init/obstacle.h"
-#include "daemon/capsule/init/watches.h"
 #include "proto/capsule.pb-c.h"
 
 struct core;
@@ -28,22 +28,13 @@ struct obstacles_scope {
         uint64_t cpu_usec; /* of a processor; what takes longer is an obstacle */
 };
 
-/* Files that the processes have open make CRIU need these; none of it is an obstacle. */
-struct obstacles_needs {
-        struct watches watches;
-        bool remap; /* a file has lost the name that it was opened by, but has others: LINK_REMAP_OPTION (link_remap.h) */
-};
-
 /* The first obstacle that stays, or else the first that will pass, of these processes; kind OBSTACLE_NONE without any. What ends
  * meanwhile has none. `ret_needs` (NULL ok) is complete only if there is no obstacle that stays; free it
- * with obstacles_needs_finish(). Pure but for /proc. */
+ * with dump_needs_finish(). Pure but for /proc. */
 void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pids, size_t n, struct obstacle *ret,
-                            struct obstacles_needs *ret_needs);
-void obstacles_needs_finish(struct obstacles_needs *needs);
+                            struct dump_needs *ret_needs);
 
 enum {
-        /* Of a file without a name, which CRIU saves in the freeze. */
-        OBSTACLES_NAMELESS_MAX_BYTES = 1 << 30,
         OBSTACLES_BUDGET = 20000, /* some 60 ms, for a program that has that many */
         OBSTACLES_CPU_USEC = 1000000,
         /* As many descriptors as proc_count.h lets a group have take a fifth of it. But one of them may show any number of locks. */
@@ -55,7 +46,7 @@ void obstacles_look(const struct core *core, struct obstacle *ret);
 
 /* While the payload is frozen: 0 when it may be dumped, with what that needs, else with the text -EOPNOTSUPP, or -EAGAIN when that may
  * soon be otherwise. */
-int obstacles_refuse(const struct core *core, struct obstacles_needs *ret_needs, struct rm_error *error);
+int obstacles_refuse(const struct core *core, struct dump_needs *ret_needs, struct rm_error *error);
 /* The same for one that runs, of what will not pass; what it says may change. -EBUSY: of what could not be frozen for some seconds, in the same wait that
  * was found `earlier_usec` ago. 0 or -EOPNOTSUPP otherwise. */
 int obstacles_warn(const struct core *core, const struct obstacle *earlier, uint64_t earlier_usec, struct rm_error *error);

@@ -48,7 +48,7 @@ struct look {
         size_t group_descriptors, group_threads, group_mappings; /* so far */
         unsigned threads;
         size_t left;            /* of the budget */
-        struct obstacles_needs *needs; /* NULL: nobody wants to know */
+        struct dump_needs *needs; /* NULL: nobody wants to know */
         struct kernel_mounts mounts;
         pid_t without_undo; /* a child, to compare others with; 0: not needed so far */
 };

@@ -35,7 +35,7 @@ int ops_look_at_frozen(struct ops *ops, struct rm_error *error) {
         if (ops->looked)
                 return 0;
         freezer_note_calls(ops->init);
-        obstacles_needs_finish(&ops->needs);
+        dump_needs_finish(&ops->needs);
         r = obstacles_refuse(&ops->init->core, &ops->needs, error);
         ops->looked = r == 0;
         return r;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "daemon/capsule/init/core.h"
-#include "daemon/capsule/init/obstacles.h"
+#include "daemon/capsule/init/dump_needs.h"
 #include "proto/capsule.pb-c.h"
 
 struct init;
@@ -23,7 +23,7 @@ struct ops {
         Capsule__Carry *carry; /* what came with the capsule that is to be restored; NULL: nothing has */
         uint64_t freeze_deadline; /* UINT64_MAX: not freezing */
         bool looked; /* since the payload was frozen, for obstacles */
-        struct obstacles_needs needs; /* found then */
+        struct dump_needs needs; /* found then */
         uint64_t link_deadline;   /* when the link of a cut capsule goes down; UINT64_MAX: not */
         int images_fd;
         bool back; /* what was restored is a checkpoint */

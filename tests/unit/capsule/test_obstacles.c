@@ -282,7 +282,7 @@ static void hold_secret(void) {
 }
 
 /* What the last one needed. */
-static struct obstacles_needs needs;
+static struct dump_needs needs;
 
 #define WATCHED "/dev/shm/rmd-test-watched"
 
@@ -431,7 +431,7 @@ static void test_processes(void **state) {
         assert_true(needs.watches.n == 2 && !needs.remap);
         look_at_cache(&needs.watches, &spec);
         (void) rmdir(WATCHED);
-        obstacles_needs_finish(&needs);
+        dump_needs_finish(&needs);
         assert_int_equal(found_in(hold_deleted, &scope), OBSTACLE_NONE);
         assert_false(needs.watches.n > 0 || needs.remap);
         assert_int_equal(found_in(hold_linked, &scope), OBSTACLE_NONE);

@@ -1,0 +1,23 @@
+/* What CRIU has to be told before it dumps a group that has such files open. Whoever looks at them (obstacles.h) finds it. */
+#ifndef RM_DAEMON_CAPSULE_INIT_DUMP_NEEDS_H
+#define RM_DAEMON_CAPSULE_INIT_DUMP_NEEDS_H
+
+#include <stdbool.h>
+
+#include "daemon/capsule/init/watches.h"
+
+enum {
+        DUMP_NAMELESS_MAX_BYTES = 1 << 30
+}; /* of a file without a name, which CRIU saves in the freeze; a larger one is an obstacle */
+
+struct dump_needs {
+        struct watches watches;
+        bool remap; /* a file has lost the name that it was opened by, but has others: LINK_REMAP_OPTION (link_remap.h) */
+};
+
+static inline void dump_needs_finish(struct dump_needs *needs) {
+        watches_finish(&needs->watches);
+        *needs = (struct dump_needs) { 0 };
+}
+
+#endif
