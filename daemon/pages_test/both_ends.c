@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/image_identity.h"
 #include "daemon/capsule/log_tail.h"
 #include "daemon/capsule/pages_preload/preload.h"

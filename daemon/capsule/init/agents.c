@@ -18,8 +18,8 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
+#include "daemon/capsule/init/base/loop.h"
 #include "daemon/capsule/init/core.h"
-#include "daemon/capsule/init/loop.h"
 
 struct agent {
         UT_hash_handle hh; /* by id */

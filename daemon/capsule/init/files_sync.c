@@ -10,9 +10,9 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/base/identity.h"
+#include "daemon/capsule/init/base/mounts.h"
 #include "daemon/capsule/init/inventory.h"
-#include "daemon/capsule/init/mounts.h"
 
 /* A task is what a child is to do, and a verdict what it says of it. */
 struct task {

@@ -3,9 +3,9 @@
 #include "common/error.h"
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
+#include "daemon/capsule/init/base/pids.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/park.h"
-#include "daemon/capsule/init/pids.h"
 #include "daemon/capsule/init/waiting.h"
 
 int freezer_set(const struct init *init, bool frozen, struct rm_error *error) {

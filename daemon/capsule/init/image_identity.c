@@ -8,7 +8,7 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/base/identity.h"
 #include "daemon/criu_images/fields.h"
 
 /* Numbers of fields in CRIU's messages. */

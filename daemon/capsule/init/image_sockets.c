@@ -10,7 +10,7 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/image_fixup.h"
 #include "daemon/capsule/init/inventory.h"
 

@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/capsule/init/base/loop.h"
 #include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/link.h"
-#include "daemon/capsule/init/loop.h"
 #include "proto/capsule.pb-c.h"
 
 struct agents;

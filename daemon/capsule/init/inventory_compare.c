@@ -10,8 +10,8 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/file_identity.h"
-#include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/base/file_identity.h"
+#include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/inventory.h"
 
 /* Two inventories side by side; what came from the source may name files that are not in its list. */

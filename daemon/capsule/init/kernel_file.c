@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/capsule/init/mounts.h"
+#include "daemon/capsule/init/base/mounts.h"
 
 enum { STEP = 16 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/capsule/init/pids.h"
+#include "daemon/capsule/init/base/pids.h"
 
 #define DAEMON "prted"
 

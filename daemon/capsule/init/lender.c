@@ -10,8 +10,8 @@
 
 #include "common/error.h"
 #include "common/util.h"
+#include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/clocks.h"
-#include "daemon/capsule/init/identity.h"
 
 enum { REPORT_FD = LENDER_FD + 1, REPORT_USEC = 10000000 };
 

@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "common/proc_count.h"
 #include "common/util.h"
-#include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/obstacles_internal.h"
 
 enum {

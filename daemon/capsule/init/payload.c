@@ -17,8 +17,8 @@
 #include "common/error.h"
 #include "common/text.h"
 #include "common/util.h"
-#include "daemon/capsule/init/groups.h"
-#include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/base/groups.h"
+#include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/stdio.h"
 
 #define BEGIN_USEC UINT64_C(30000000)

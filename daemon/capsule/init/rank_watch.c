@@ -9,9 +9,9 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/capsule/init/base/loop.h"
 #include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/launched.h"
-#include "daemon/capsule/init/loop.h"
 #include "daemon/capsule/init/lost_ranks.h"
 #include "daemon/capsule/init/notice.h"
 

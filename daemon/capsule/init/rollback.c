@@ -14,8 +14,8 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/file_identity.h"
-#include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/base/file_identity.h"
+#include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/inventory.h"
 
 enum {

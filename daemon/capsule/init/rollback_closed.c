@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/capsule/init/file_identity.h"
-#include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/base/file_identity.h"
+#include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/inventory.h"
 #include "daemon/capsule/init/written.h"
 

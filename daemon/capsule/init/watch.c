@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/capsule/init/base/pids.h"
 #include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/obstacles.h"
-#include "daemon/capsule/init/pids.h"
 
 enum {
         FIRST_USEC = 3000000, /* jobs that are short cost nothing */

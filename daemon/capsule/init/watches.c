@@ -12,8 +12,8 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/identity.h"
-#include "daemon/capsule/init/mounts.h"
+#include "daemon/capsule/init/base/identity.h"
+#include "daemon/capsule/init/base/mounts.h"
 #include "daemon/criu_images/fields.h"
 
 #define CACHE "irmap-cache"

@@ -14,11 +14,11 @@
 #include "common/log.h"
 #include "common/text.h"
 #include "common/util.h"
+#include "daemon/capsule/init/base/identity.h"
+#include "daemon/capsule/init/base/loop.h"
+#include "daemon/capsule/init/base/mounts.h"
 #include "daemon/capsule/init/core.h"
-#include "daemon/capsule/init/identity.h"
 #include "daemon/capsule/init/inventory.h"
-#include "daemon/capsule/init/loop.h"
-#include "daemon/capsule/init/mounts.h"
 #include "daemon/capsule/init/written_internal.h"
 
 enum {

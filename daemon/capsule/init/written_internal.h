@@ -7,7 +7,7 @@
 #define HASH_FUNCTION HASH_SAX /* the usual one falls through cases where the length is not known */
 #include <uthash.h>
 
-#include "daemon/capsule/init/file_identity.h"
+#include "daemon/capsule/init/base/file_identity.h"
 #include "proto/capsule.pb-c.h"
 
 /* A file handle of the kernel's (name_to_handle_at(2)) in a file system. Unused bytes are 0. */

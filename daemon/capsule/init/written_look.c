@@ -14,9 +14,9 @@
 
 #include "common/capabilities.h"
 #include "common/util.h"
-#include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/base/identity.h"
+#include "daemon/capsule/init/base/mounts.h"
 #include "daemon/capsule/init/inventory.h"
-#include "daemon/capsule/init/mounts.h"
 #include "daemon/capsule/init/written.h"
 #include "daemon/capsule/init/written_internal.h"
 

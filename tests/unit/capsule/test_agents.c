@@ -24,8 +24,8 @@
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
 #include "daemon/capsule/init/agents.h"
+#include "daemon/capsule/init/base/loop.h"
 #include "daemon/capsule/init/core.h"
-#include "daemon/capsule/init/loop.h"
 
 struct bed {
         struct core core;

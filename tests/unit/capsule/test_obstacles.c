@@ -39,7 +39,7 @@
 #include "common/proc_count.h"
 #include "common/text.h"
 #include "common/util.h"
-#include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/image_fixup.h"
 #include "daemon/capsule/init/kernel_file.h"
 #include "daemon/capsule/init/obstacles.h"

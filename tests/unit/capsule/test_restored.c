@@ -18,9 +18,9 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/base/identity.h"
+#include "daemon/capsule/init/base/mounts.h"
 #include "daemon/capsule/init/inventory.h"
-#include "daemon/capsule/init/mounts.h"
 
 #define STATUS(uid, gid, groups, prm)                                                                                              \
         "Name:\tUid:\t0\nState:\tS\nUid:\t" uid "\nGid:\t" gid "\nGroups:\t" groups " \nCapInh:\t0000000000000000\nCapPrm:\t" prm  \

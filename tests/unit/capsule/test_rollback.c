@@ -17,7 +17,7 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/file_identity.h"
+#include "daemon/capsule/init/base/file_identity.h"
 #include "daemon/capsule/init/inventory.h"
 #include "daemon/capsule/init/rollback.h"
 #include "daemon/capsule/init/rollback_closed.h"

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/capsule/init/base/loop.h"
 #include "daemon/capsule/init/core.h"
-#include "daemon/capsule/init/loop.h"
 #include "daemon/capsule/init/written.h"
 
 enum { OWNER = 4242, LINE_BYTES = 5 };

@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/identity.h"
+#include "daemon/capsule/init/base/identity.h"
 
 #include <errno.h>
 #include <fcntl.h>

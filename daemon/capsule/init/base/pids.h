@@ -1,6 +1,6 @@
 /* Pids in the capsule. */
-#ifndef RM_DAEMON_CAPSULE_INIT_PIDS_H
-#define RM_DAEMON_CAPSULE_INIT_PIDS_H
+#ifndef RM_DAEMON_CAPSULE_INIT_BASE_PIDS_H
+#define RM_DAEMON_CAPSULE_INIT_BASE_PIDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

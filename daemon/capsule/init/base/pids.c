@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/pids.h"
+#include "daemon/capsule/init/base/pids.h"
 
 #include <ctype.h>
 #include <dirent.h>

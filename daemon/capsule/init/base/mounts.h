@@ -1,6 +1,6 @@
 /* Makes the node's file systems read-only in the capsule, except for the directories of spec->writable. */
-#ifndef RM_DAEMON_CAPSULE_INIT_MOUNTS_H
-#define RM_DAEMON_CAPSULE_INIT_MOUNTS_H
+#ifndef RM_DAEMON_CAPSULE_INIT_BASE_MOUNTS_H
+#define RM_DAEMON_CAPSULE_INIT_BASE_MOUNTS_H
 
 #include <stdbool.h>
 

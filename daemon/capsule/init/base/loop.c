@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/loop.h"
+#include "daemon/capsule/init/base/loop.h"
 
 #include <errno.h>
 #include <stddef.h>

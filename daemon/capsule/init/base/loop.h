@@ -1,6 +1,6 @@
 /* A poll loop for one thread and a few descriptors. */
-#ifndef RM_DAEMON_CAPSULE_INIT_LOOP_H
-#define RM_DAEMON_CAPSULE_INIT_LOOP_H
+#ifndef RM_DAEMON_CAPSULE_INIT_BASE_LOOP_H
+#define RM_DAEMON_CAPSULE_INIT_BASE_LOOP_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/groups.h"
+#include "daemon/capsule/init/base/groups.h"
 
 #include <errno.h>
 #include <fcntl.h>

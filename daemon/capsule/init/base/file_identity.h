@@ -1,6 +1,6 @@
 /* Which file a name means: one that was moved away and another one in its place are two. */
-#ifndef RM_DAEMON_CAPSULE_INIT_FILE_IDENTITY_H
-#define RM_DAEMON_CAPSULE_INIT_FILE_IDENTITY_H
+#ifndef RM_DAEMON_CAPSULE_INIT_BASE_FILE_IDENTITY_H
+#define RM_DAEMON_CAPSULE_INIT_BASE_FILE_IDENTITY_H
 
 #include <stdbool.h>
 #include <stddef.h>

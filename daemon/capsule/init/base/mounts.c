@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/mounts.h"
+#include "daemon/capsule/init/base/mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Which of the capsule's control groups a process of it is in: the two leaves, in every hierarchy that limits it. */
-#ifndef RM_DAEMON_CAPSULE_INIT_GROUPS_H
-#define RM_DAEMON_CAPSULE_INIT_GROUPS_H
+#ifndef RM_DAEMON_CAPSULE_INIT_BASE_GROUPS_H
+#define RM_DAEMON_CAPSULE_INIT_BASE_GROUPS_H
 
 #include <sys/types.h>
 

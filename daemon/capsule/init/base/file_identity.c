@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/file_identity.h"
+#include "daemon/capsule/init/base/file_identity.h"
 
 #include <fcntl.h>
 #include <string.h>

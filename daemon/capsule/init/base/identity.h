@@ -1,6 +1,6 @@
 /* The job's owner, as rm-capsule makes processes of him and finds him in what was restored. */
-#ifndef RM_DAEMON_CAPSULE_INIT_IDENTITY_H
-#define RM_DAEMON_CAPSULE_INIT_IDENTITY_H
+#ifndef RM_DAEMON_CAPSULE_INIT_BASE_IDENTITY_H
+#define RM_DAEMON_CAPSULE_INIT_BASE_IDENTITY_H
 
 #include <stdbool.h>
 #include <stdint.h>
