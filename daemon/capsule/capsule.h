@@ -43,7 +43,7 @@ enum {
 };
 
 /* How long a capsule may stand still, so that its peers' connections outlive it. The kernel's limits on sending again are set
- * for it (tune() in init/link.c), and PRRTE's keepalive takes 180 s to lose patience. */
+ * for it (tune() in init/net/link.c), and PRRTE's keepalive takes 180 s to lose patience. */
 #define CAPSULE_SILENCE_MAX_USEC (120U * 1000000U)
 
 /* The file systems of a capsule that are its own; the contents move with it. Seen from the host they are below

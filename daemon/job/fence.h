@@ -12,7 +12,7 @@ bool fence_applies(const Rm__JobSpec *spec);
 
 /* The MAC of a capsule with this address (host byte order): 02:72 and the address, with the job's epoch in the 14 bits of the first two bytes that
  * say neither "multicast" nor "given by the vendor". So no two capsules of a network have the same one, the capsules of a job agree in
- * FILTER_EPOCH_BYTES (daemon/capsule/init/filter.h), and two placements do so only if there were a multiple of 16,384 between them. */
+ * FILTER_EPOCH_BYTES (daemon/capsule/init/net/filter.h), and two placements do so only if there were a multiple of 16,384 between them. */
 void fence_mac(uint64_t epoch, uint32_t address, uint8_t ret_mac[static 6]);
 
 /* What is known of one fenced capsule when its lease may have to be renewed. */

@@ -8,7 +8,7 @@
 
 #include "daemon/capsule/init/base/loop.h"
 #include "daemon/capsule/init/core.h"
-#include "daemon/capsule/init/link.h"
+#include "daemon/capsule/init/net/link.h"
 #include "proto/capsule.pb-c.h"
 
 struct agents;

@@ -14,8 +14,8 @@
 
 #include "common/text.h"
 #include "common/util.h"
+#include "daemon/capsule/init/net/sock_diag.h"
 #include "daemon/capsule/init/obstacles_internal.h"
-#include "daemon/capsule/init/sock_diag.h"
 
 enum {
         SOCKETS_STEP = 256,

@@ -7,7 +7,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/capsule/init/core.h"
-#include "daemon/capsule/init/flows.h"
+#include "daemon/capsule/init/net/flows.h"
 #include "daemon/capsule/init/notice.h"
 #include "daemon/capsule/init/parking.h"
 

@@ -21,9 +21,9 @@
 #include "daemon/capsule/init/base/groups.h"
 #include "daemon/capsule/init/base/mounts.h"
 #include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/net/tcp_metrics.h"
 #include "daemon/capsule/init/quota.h"
 #include "daemon/capsule/init/stdio.h"
-#include "daemon/capsule/init/tcp_metrics.h"
 #include "daemon/capsule/rank_end.h"
 
 enum { SPEC_MAX_BYTES = 4 * 1024 * 1024, KDAT_MAX_BYTES = 1024 * 1024 };

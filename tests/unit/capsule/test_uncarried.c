@@ -33,8 +33,8 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/capsule/init/net/sock_diag.h"
 #include "daemon/capsule/init/obstacles.h"
-#include "daemon/capsule/init/sock_diag.h"
 
 #ifndef IPPROTO_MPTCP
 #define IPPROTO_MPTCP 262

@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/netlink.h"
+#include "daemon/capsule/init/net/netlink.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,7 +1,7 @@
 /* The capsule's packet filter, over nfnetlink: two nf_tables tables, one that keeps jobs apart and one that silences a capsule.
  * A packet passes only if both let it. */
-#ifndef RM_DAEMON_CAPSULE_INIT_FILTER_H
-#define RM_DAEMON_CAPSULE_INIT_FILTER_H
+#ifndef RM_DAEMON_CAPSULE_INIT_NET_FILTER_H
+#define RM_DAEMON_CAPSULE_INIT_NET_FILTER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* The capsule's network link, over rtnetlink; what passes it is filter.h's. */
-#ifndef RM_DAEMON_CAPSULE_INIT_LINK_H
-#define RM_DAEMON_CAPSULE_INIT_LINK_H
+#ifndef RM_DAEMON_CAPSULE_INIT_NET_LINK_H
+#define RM_DAEMON_CAPSULE_INIT_NET_LINK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* What the kernel tells of the sockets of this network namespace (sock_diag(7)), for those that
  * CRIU cannot carry as they are. */
-#ifndef RM_DAEMON_CAPSULE_INIT_SOCK_DIAG_H
-#define RM_DAEMON_CAPSULE_INIT_SOCK_DIAG_H
+#ifndef RM_DAEMON_CAPSULE_INIT_NET_SOCK_DIAG_H
+#define RM_DAEMON_CAPSULE_INIT_NET_SOCK_DIAG_H
 
 #include <stdbool.h>
 #include <stddef.h>

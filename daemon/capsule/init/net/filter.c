@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/filter.h"
+#include "daemon/capsule/init/net/filter.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/capsule/init/netlink.h"
+#include "daemon/capsule/init/net/netlink.h"
 
 #define CUT_TABLE "rmd_cut"
 #define JOB_TABLE "rmd_job"

@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/sock_diag.h"
+#include "daemon/capsule/init/net/sock_diag.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

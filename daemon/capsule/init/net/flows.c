@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/flows.h"
+#include "daemon/capsule/init/net/flows.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/sock_diag.h"
+#include "daemon/capsule/init/net/sock_diag.h"
 
 enum { TCP_STATE_ESTABLISHED = 1, TCP_STATE_CLOSE_WAIT = 8, TCP_STATE_LISTEN = 10 };
 

@@ -1,6 +1,6 @@
 /* Sets round trip times for the capsule's peers in the TCP metrics of a new network namespace. */
-#ifndef RM_DAEMON_CAPSULE_INIT_TCP_METRICS_H
-#define RM_DAEMON_CAPSULE_INIT_TCP_METRICS_H
+#ifndef RM_DAEMON_CAPSULE_INIT_NET_TCP_METRICS_H
+#define RM_DAEMON_CAPSULE_INIT_NET_TCP_METRICS_H
 
 #include <stddef.h>
 #include <stdint.h>

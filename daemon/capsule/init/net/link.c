@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/link.h"
+#include "daemon/capsule/init/net/link.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,8 +19,8 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/filter.h"
-#include "daemon/capsule/init/netlink.h"
+#include "daemon/capsule/init/net/filter.h"
+#include "daemon/capsule/init/net/netlink.h"
 
 /* Before Linux 6.13 a new link must have a name that is free on the node as well, whose uplink often is an eth0. */
 #define NEW_LINK_NAME "rmd-new"

@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/tcp_metrics.h"
+#include "daemon/capsule/init/net/tcp_metrics.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/capsule/init/link.h"
+#include "daemon/capsule/init/net/link.h"
 
 /* Nobody in a job talks to this port, so that what lingers of our connections is in nobody's way. */
 enum { SEED_PORT = 1 };

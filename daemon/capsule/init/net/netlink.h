@@ -1,6 +1,6 @@
 /* What the capsule's link and its packet filter share: netlink sockets, requests and their acknowledgements. */
-#ifndef RM_DAEMON_CAPSULE_INIT_NETLINK_H
-#define RM_DAEMON_CAPSULE_INIT_NETLINK_H
+#ifndef RM_DAEMON_CAPSULE_INIT_NET_NETLINK_H
+#define RM_DAEMON_CAPSULE_INIT_NET_NETLINK_H
 
 #include <stddef.h>
 #include <stdint.h>
