@@ -17,7 +17,7 @@
 
 #include "common/util.h"
 #include "daemon/capsule/init/base/identity.h"
-#include "daemon/capsule/init/image_identity.h"
+#include "daemon/capsule/init/criu/image_identity.h"
 #include "daemon/capsule/log_tail.h"
 #include "daemon/capsule/pages_preload/preload.h"
 #include "daemon/pages/page_store.h"

@@ -3,6 +3,7 @@
 #include "common/error.h"
 #include "common/util.h"
 #include "daemon/capsule/init/base/pids.h"
+#include "daemon/capsule/init/criu/waiting.h"
 #include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/files_sync.h"
@@ -13,7 +14,6 @@
 #include "daemon/capsule/init/rollback.h"
 #include "daemon/capsule/init/stdio.h"
 #include "daemon/capsule/init/sysv.h"
-#include "daemon/capsule/init/waiting.h"
 #include "daemon/capsule/init/written.h"
 
 enum { SYNC_USEC = 10000000 }; /* the group is frozen meanwhile; a move that cannot be sure of its data is none */

@@ -23,7 +23,7 @@
 #include "common/util.h"
 #include "daemon/capsule/init/base/loop.h"
 #include "daemon/capsule/init/core.h"
-#include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/criu/criu.h"
 #include "daemon/capsule/init/filler.h"
 #include "daemon/pages/later.h"
 #include "daemon/pages/pageset.h"

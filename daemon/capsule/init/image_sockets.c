@@ -11,7 +11,7 @@
 #include "common/error.h"
 #include "common/util.h"
 #include "daemon/capsule/init/base/identity.h"
-#include "daemon/capsule/init/image_fixup.h"
+#include "daemon/capsule/init/criu/image_fixup.h"
 #include "daemon/capsule/init/inventory.h"
 
 enum { STEP = 16, LOOK_USEC = 5000000 };

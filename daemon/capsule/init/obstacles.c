@@ -29,7 +29,7 @@
 #include "daemon/capsule/init/base/mounts.h"
 #include "daemon/capsule/init/base/pids.h"
 #include "daemon/capsule/init/core.h"
-#include "daemon/capsule/init/link_remap.h"
+#include "daemon/capsule/init/criu/link_remap.h"
 #include "daemon/capsule/init/shared_memory.h"
 #include "daemon/capsule/init/sysv.h"
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/capsule/init/dump_needs.h"
+#include "daemon/capsule/init/criu/dump_needs.h"
 #include "daemon/capsule/init/obstacle.h"
 #include "proto/capsule.pb-c.h"
 

@@ -17,7 +17,7 @@
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/agents.h"
 #include "daemon/capsule/init/announce.h"
-#include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/criu/criu.h"
 #include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/ending.h"

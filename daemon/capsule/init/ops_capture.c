@@ -4,7 +4,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/capsule/init/carry.h"
-#include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/criu/criu.h"
 #include "daemon/capsule/init/fencing.h"
 #include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/freezer.h"

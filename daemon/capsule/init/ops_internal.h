@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "daemon/capsule/init/core.h"
-#include "daemon/capsule/init/dump_needs.h"
+#include "daemon/capsule/init/criu/dump_needs.h"
 #include "proto/capsule.pb-c.h"
 
 struct init;

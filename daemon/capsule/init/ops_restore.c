@@ -10,7 +10,7 @@
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/base/mounts.h"
 #include "daemon/capsule/init/carry.h"
-#include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/criu/criu.h"
 #include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/freezer.h"
 #include "daemon/capsule/init/image_sockets.h"

@@ -20,7 +20,7 @@
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/base/groups.h"
 #include "daemon/capsule/init/base/mounts.h"
-#include "daemon/capsule/init/criu.h"
+#include "daemon/capsule/init/criu/criu.h"
 #include "daemon/capsule/init/net/tcp_metrics.h"
 #include "daemon/capsule/init/quota.h"
 #include "daemon/capsule/init/stdio.h"

@@ -7,7 +7,7 @@
 #include "common/door.h"
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
-#include "daemon/capsule/init/image_fixup.h"
+#include "daemon/capsule/init/criu/image_fixup.h"
 #include "daemon/capsule/init/lost_ranks.h"
 #include "daemon/capsule/init/parking.h"
 #include "daemon/capsule/init/rank_message.h"

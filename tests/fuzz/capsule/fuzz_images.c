@@ -6,8 +6,8 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/image_identity.h"
-#include "daemon/capsule/init/watches.h"
+#include "daemon/capsule/init/criu/image_identity.h"
+#include "daemon/capsule/init/criu/watches.h"
 #include "daemon/criu_images/open_files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -40,7 +40,7 @@
 #include "common/text.h"
 #include "common/util.h"
 #include "daemon/capsule/init/base/identity.h"
-#include "daemon/capsule/init/image_fixup.h"
+#include "daemon/capsule/init/criu/image_fixup.h"
 #include "daemon/capsule/init/kernel_file.h"
 #include "daemon/capsule/init/obstacles.h"
 #include "daemon/capsule/init/sysv.h"

@@ -1,7 +1,7 @@
 /* Compares what CRIU's images say of a process's rights with what the kernel said of it when its group was frozen, before CRIU gives it these rights. CRIU has the one from
  * memory of the process itself, where any process of its owner's may write; the other PID 1 has read from /proc. Pure. */
-#ifndef RM_DAEMON_CAPSULE_INIT_IMAGE_IDENTITY_H
-#define RM_DAEMON_CAPSULE_INIT_IMAGE_IDENTITY_H
+#ifndef RM_DAEMON_CAPSULE_INIT_CRIU_IMAGE_IDENTITY_H
+#define RM_DAEMON_CAPSULE_INIT_CRIU_IMAGE_IDENTITY_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/image_memory.h"
+#include "daemon/capsule/init/criu/image_memory.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -13,8 +13,8 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/image_identity.h"
-#include "daemon/capsule/init/image_memory.h"
+#include "daemon/capsule/init/criu/image_identity.h"
+#include "daemon/capsule/init/criu/image_memory.h"
 #include "daemon/criu_images/fields.h"
 #include "daemon/criu_images/open_files.h"
 

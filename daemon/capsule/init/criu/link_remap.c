@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/link_remap.h"
+#include "daemon/capsule/init/criu/link_remap.h"
 
 #include <ctype.h>
 #include <dirent.h>

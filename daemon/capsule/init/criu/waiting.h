@@ -1,6 +1,6 @@
 /* The system calls that the payload's threads wait in, when it is frozen: so that none is interrupted by it. */
-#ifndef RM_DAEMON_CAPSULE_INIT_WAITING_H
-#define RM_DAEMON_CAPSULE_INIT_WAITING_H
+#ifndef RM_DAEMON_CAPSULE_INIT_CRIU_WAITING_H
+#define RM_DAEMON_CAPSULE_INIT_CRIU_WAITING_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 /* Runs CRIU inside the capsule. */
-#ifndef RM_DAEMON_CAPSULE_INIT_CRIU_H
-#define RM_DAEMON_CAPSULE_INIT_CRIU_H
+#ifndef RM_DAEMON_CAPSULE_INIT_CRIU_CRIU_H
+#define RM_DAEMON_CAPSULE_INIT_CRIU_CRIU_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* What CRIU has to be told before it dumps a group that has such files open. Whoever looks at them (obstacles.h) finds it. */
-#ifndef RM_DAEMON_CAPSULE_INIT_DUMP_NEEDS_H
-#define RM_DAEMON_CAPSULE_INIT_DUMP_NEEDS_H
+#ifndef RM_DAEMON_CAPSULE_INIT_CRIU_DUMP_NEEDS_H
+#define RM_DAEMON_CAPSULE_INIT_CRIU_DUMP_NEEDS_H
 
 #include <stdbool.h>
 
-#include "daemon/capsule/init/watches.h"
+#include "daemon/capsule/init/criu/watches.h"
 
 enum {
         DUMP_NAMELESS_MAX_BYTES = 1 << 30

@@ -1,8 +1,8 @@
 /* Address space that a process has only reserved, as runtimes of languages do, is mapped again by
  * CRIU as if it were to be written to; the kernel refuses that for more than there is of memory.
  * Pure. */
-#ifndef RM_DAEMON_CAPSULE_INIT_IMAGE_MEMORY_H
-#define RM_DAEMON_CAPSULE_INIT_IMAGE_MEMORY_H
+#ifndef RM_DAEMON_CAPSULE_INIT_CRIU_IMAGE_MEMORY_H
+#define RM_DAEMON_CAPSULE_INIT_CRIU_IMAGE_MEMORY_H
 
 #include <stddef.h>
 #include <stdint.h>

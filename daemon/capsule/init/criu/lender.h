@@ -1,8 +1,8 @@
 /* A process beside a run of CRIU that lends it what CRIU, as the job's owner, can reach by /proc/PID only: the directory with
  * the images, and for a restore a time namespace. It holds CRIU's capabilities, so no process of the owner may trace it or put
  * something else in its descriptors' places. */
-#ifndef RM_DAEMON_CAPSULE_INIT_LENDER_H
-#define RM_DAEMON_CAPSULE_INIT_LENDER_H
+#ifndef RM_DAEMON_CAPSULE_INIT_CRIU_LENDER_H
+#define RM_DAEMON_CAPSULE_INIT_CRIU_LENDER_H
 
 #include <sys/types.h>
 

@@ -1,6 +1,6 @@
 /* Corrects what CRIU dumps in a way that it cannot restore, or may not. Pure but for image_fixup(). */
-#ifndef RM_DAEMON_CAPSULE_INIT_IMAGE_FIXUP_H
-#define RM_DAEMON_CAPSULE_INIT_IMAGE_FIXUP_H
+#ifndef RM_DAEMON_CAPSULE_INIT_CRIU_IMAGE_FIXUP_H
+#define RM_DAEMON_CAPSULE_INIT_CRIU_IMAGE_FIXUP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/clocks.h"
+#include "daemon/capsule/init/criu/clocks.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/image_identity.h"
+#include "daemon/capsule/init/criu/image_identity.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* Helper links of CRIU. A file that is open or mapped, and whose name is gone while another one remains, gets the name link_remap.N in the
  * same directory when it is dumped, by which the restore finds it. CRIU takes that away again at the end of a dump that leaves
  * the processes, as ours do: so it is hidden from CRIU then, and is ours to take away when the move is given up. */
-#ifndef RM_DAEMON_CAPSULE_INIT_LINK_REMAP_H
-#define RM_DAEMON_CAPSULE_INIT_LINK_REMAP_H
+#ifndef RM_DAEMON_CAPSULE_INIT_CRIU_LINK_REMAP_H
+#define RM_DAEMON_CAPSULE_INIT_CRIU_LINK_REMAP_H
 
 #include <stdbool.h>
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/capsule/init/waiting.h"
+#include "daemon/capsule/init/criu/waiting.h"
 
 enum { CHILDREN = 6, STOP_WAIT_USEC = 500000 /* waiting.c */, WAIT_USEC = 20000000 };
 

@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/lender.h"
+#include "daemon/capsule/init/criu/lender.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "common/error.h"
 #include "common/util.h"
 #include "daemon/capsule/init/base/identity.h"
-#include "daemon/capsule/init/clocks.h"
+#include "daemon/capsule/init/criu/clocks.h"
 
 enum { REPORT_FD = LENDER_FD + 1, REPORT_USEC = 10000000 };
 

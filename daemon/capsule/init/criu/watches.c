@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/watches.h"
+#include "daemon/capsule/init/criu/watches.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* The payload's clocks: a move must not set them back, whatever the nodes' own clocks show. */
-#ifndef RM_DAEMON_CAPSULE_INIT_CLOCKS_H
-#define RM_DAEMON_CAPSULE_INIT_CLOCKS_H
+#ifndef RM_DAEMON_CAPSULE_INIT_CRIU_CLOCKS_H
+#define RM_DAEMON_CAPSULE_INIT_CRIU_CLOCKS_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/waiting.h"
+#include "daemon/capsule/init/criu/waiting.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -15,7 +15,7 @@
 
 #include "common/proc_count.h"
 #include "common/util.h"
-#include "daemon/capsule/init/image_fixup.h"
+#include "daemon/capsule/init/criu/image_fixup.h"
 #include "daemon/pages/interrupted.h"
 
 enum {

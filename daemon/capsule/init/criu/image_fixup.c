@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/image_fixup.h"
+#include "daemon/capsule/init/criu/image_fixup.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,8 +14,8 @@
 
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/image_identity.h"
-#include "daemon/capsule/init/image_memory.h"
+#include "daemon/capsule/init/criu/image_identity.h"
+#include "daemon/capsule/init/criu/image_memory.h"
 #include "daemon/criu_images/fields.h"
 #include "daemon/pages/interrupted.h"
 

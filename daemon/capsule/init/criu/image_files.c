@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/image_files.h"
+#include "daemon/capsule/init/criu/image_files.h"
 
 #include <dirent.h>
 #include <errno.h>
