@@ -6,15 +6,15 @@
 #include "daemon/capsule/init/criu/waiting.h"
 #include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/door.h"
-#include "daemon/capsule/init/files_sync.h"
 #include "daemon/capsule/init/init.h"
-#include "daemon/capsule/init/inventory.h"
 #include "daemon/capsule/init/park.h"
 #include "daemon/capsule/init/rank_watch.h"
-#include "daemon/capsule/init/rollback.h"
 #include "daemon/capsule/init/stdio.h"
-#include "daemon/capsule/init/sysv.h"
-#include "daemon/capsule/init/written.h"
+#include "daemon/capsule/init/verify/files_sync.h"
+#include "daemon/capsule/init/verify/inventory.h"
+#include "daemon/capsule/init/verify/rollback.h"
+#include "daemon/capsule/init/verify/sysv.h"
+#include "daemon/capsule/init/verify/written.h"
 
 enum { SYNC_USEC = 10000000 }; /* the group is frozen meanwhile; a move that cannot be sure of its data is none */
 

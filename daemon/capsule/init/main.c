@@ -36,8 +36,8 @@
 #include "daemon/capsule/init/ranks.h"
 #include "daemon/capsule/init/setup.h"
 #include "daemon/capsule/init/stdio.h"
-#include "daemon/capsule/init/watch.h"
-#include "daemon/capsule/init/written.h"
+#include "daemon/capsule/init/verify/watch.h"
+#include "daemon/capsule/init/verify/written.h"
 
 enum { REPORT_FD = 3, LOG_FILE_BYTES = 256 * 1024 };
 

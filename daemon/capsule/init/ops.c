@@ -32,7 +32,7 @@
 #include "daemon/capsule/init/rank_ends.h"
 #include "daemon/capsule/init/rank_watch.h"
 #include "daemon/capsule/init/stdio.h"
-#include "daemon/capsule/init/watch.h"
+#include "daemon/capsule/init/verify/watch.h"
 
 enum { FREEZE_TIMEOUT_USEC = 5000000 };
 

@@ -9,10 +9,10 @@
 #include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/freezer.h"
 #include "daemon/capsule/init/init.h"
-#include "daemon/capsule/init/obstacles.h"
 #include "daemon/capsule/init/ops.h"
 #include "daemon/capsule/init/park.h"
-#include "daemon/capsule/init/watch.h"
+#include "daemon/capsule/init/verify/obstacles.h"
+#include "daemon/capsule/init/verify/watch.h"
 
 enum { LINK_DOWN_USEC = 20000 }; /* after the cut, unless the dump comes first */
 

@@ -13,14 +13,14 @@
 #include "daemon/capsule/init/criu/criu.h"
 #include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/freezer.h"
-#include "daemon/capsule/init/image_sockets.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/ops.h"
 #include "daemon/capsule/init/ptys.h"
-#include "daemon/capsule/init/rehearsal.h"
-#include "daemon/capsule/init/rollback.h"
-#include "daemon/capsule/init/rollback_closed.h"
-#include "daemon/capsule/init/written.h"
+#include "daemon/capsule/init/verify/image_sockets.h"
+#include "daemon/capsule/init/verify/rehearsal.h"
+#include "daemon/capsule/init/verify/rollback.h"
+#include "daemon/capsule/init/verify/rollback_closed.h"
+#include "daemon/capsule/init/verify/written.h"
 
 static void on_restored(struct core *core, int code, const char *text) {
         struct init *init = init_of(core);

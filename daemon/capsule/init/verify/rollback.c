@@ -1,0 +1,451 @@
+#include "daemon/capsule/init/verify/rollback.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/util.h"
+#include "daemon/capsule/init/base/file_identity.h"
+#include "daemon/capsule/init/base/identity.h"
+#include "daemon/capsule/init/verify/inventory.h"
+
+enum {
+        DOUBTS_MAX_BYTES = 1024,
+        BLOCK_BYTES = 1 << 20,
+        COPY_USEC = 600000000, /* for all of it */
+};
+
+/* How a file was open. */
+struct use {
+        bool written;
+        bool in_place; /* not only at its end, as far as one can see */
+        bool anywhere; /* nothing keeps it from that */
+};
+
+/* What a child finds out; `doubts` files follow, each a number: that may differ from what they were, or may not be read. */
+struct verdict {
+        int error;
+        uint32_t file;
+        uint32_t doubts;
+};
+
+static bool is_regarded(const Capsule__InventoryFile *file) {
+        return inventory_has_path(file) && (S_ISREG(file->mode) || S_ISFIFO(file->mode)) && !inventory_is_carried(file->name);
+}
+
+static void see_descriptors(const Capsule__Inventory *inventory, const Capsule__InventoryTask *task, struct use *uses) {
+        for (size_t i = 0; i < task->n_descriptors; i++) {
+                const Capsule__InventoryDescriptor *d = task->descriptors[i];
+
+                if (d->file >= inventory->n_files || !inventory_opens_for_writing(d))
+                        continue;
+                uses[d->file].written = true;
+                if (d->flags & O_APPEND)
+                        continue;
+                uses[d->file].anywhere = true;
+                if (d->position < inventory->files[d->file]->size_bytes)
+                        uses[d->file].in_place = true;
+        }
+}
+
+static struct use *uses_of(const Capsule__Inventory *inventory) {
+        struct use *uses = xcalloc(inventory->n_files + 1, sizeof(*uses));
+
+        for (size_t t = 0; t < inventory->n_tasks; t++) {
+                const Capsule__InventoryTask *task = inventory->tasks[t];
+
+                see_descriptors(inventory, task, uses);
+                for (size_t i = 0; i < task->n_mappings; i++) {
+                        const Capsule__InventoryMapping *m = task->mappings[i];
+
+                        if (m->file < inventory->n_files && inventory_maps_for_writing(m))
+                                uses[m->file] = (struct use) { .written = true, .in_place = true, .anywhere = true };
+                }
+        }
+        return uses;
+}
+
+/* The child is given this. */
+struct task {
+        const Capsule__Inventory *inventory;
+        const Capsule__Spec *spec;
+        int copies_fd;
+        uint64_t max_bytes; /* of copies that are made */
+        bool look; /* only: nothing is changed */
+        bool other_files; /* are taken as well */
+};
+
+/* As where a program that writes logs anew has moved the one that the job had open. */
+static bool is_other(const struct task *task, const Capsule__InventoryFile *file, int dir_fd, const char *path,
+                     const struct stat *st) {
+        struct file_identity was, now;
+
+        if (task->other_files)
+                return false;
+        inventory_identity(file, &was);
+        file_identity_take(dir_fd, path, st, &now);
+        return !file_identity_same(&was, &now);
+}
+
+static int check_open(const struct task *task, const Capsule__InventoryFile *file, int fd, struct stat *ret_stat) {
+        if (fd < 0 || fstat(fd, ret_stat) < 0)
+                return -errno;
+        if (!S_ISREG(ret_stat->st_mode) || ret_stat->st_uid != file->uid || is_other(task, file, fd, "", ret_stat))
+                return ROLLBACK_OTHER_FILE;
+        return 0;
+}
+
+/* `ret_written`: since it was saved. */
+static int cut_back(const struct task *task, const Capsule__InventoryFile *file, bool *ret_written) {
+        cleanup_close int fd = open(file->name, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        struct stat st;
+        int r = check_open(task, file, fd, &st);
+
+        if (r < 0)
+                return r;
+        if ((uint64_t) st.st_size < file->size_bytes)
+                return task->other_files ? 0 : -ERANGE;
+        if (task->look)
+                return 0;
+        *ret_written = inventory_mtime_nsec(&st) != file->mtime_nsec;
+        return (uint64_t) st.st_size > file->size_bytes && ftruncate(fd, (off_t) file->size_bytes) < 0 ? -errno : 0;
+}
+
+/* What was saved of a pipe would be read by whoever reads from the one that has its name. */
+static int check_pipe(const struct task *task, const Capsule__InventoryFile *file) {
+        struct stat st;
+
+        if (stat(file->name, &st) < 0)
+                return -errno;
+        return !S_ISFIFO(st.st_mode) || is_other(task, file, AT_FDCWD, file->name, &st) ? ROLLBACK_OTHER_FILE : 0;
+}
+
+/* What the owner does not write, such as programs and libraries, is the same on all nodes. What is his may have been written to by others of his programs, and is another
+ * file if another one has come in its place; a copy that keeps the time, as on disks of nodes, is none. */
+static int check_unwritten(const struct task *task, const Capsule__InventoryFile *file) {
+        bool own = file->uid == task->spec->uid;
+        struct stat st;
+
+        if (stat(file->name, &st) < 0)
+                return -errno;
+        if ((!own || is_other(task, file, AT_FDCWD, file->name, &st)) &&
+            ((uint64_t) st.st_size != file->size_bytes || (own && inventory_mtime_nsec(&st) != file->mtime_nsec)))
+                return ROLLBACK_OTHER_FILE;
+        return 0;
+}
+
+/* ---- copies ---- */
+
+static void copy_name(uint32_t file, char ret[static 16]) {
+        (void) snprintf(ret, 16, "%" PRIu32, file);
+}
+
+/* Reads no more than the size of then, whatever it has become. */
+static int make_copy(const struct task *task, uint32_t f) {
+        const Capsule__InventoryFile *file = task->inventory->files[f];
+        cleanup_close int from = open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), to = -1;
+        char name[16];
+        struct stat st;
+        off_t at = 0;
+        int r = check_open(task, file, from, &st);
+
+        if (r < 0)
+                return r;
+        copy_name(f, name);
+        to = openat(task->copies_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (to < 0)
+                return -errno;
+        while ((uint64_t) at < file->size_bytes) {
+                ssize_t n = sendfile(to, from, &at, file->size_bytes - (uint64_t) at);
+
+                if (n <= 0)
+                        return n < 0 ? -errno : -ERANGE;
+        }
+        return 0;
+}
+
+static void copy_as_owner(int error, int report_fd, const void *arg) {
+        const struct task *task = arg;
+        cleanup_free uint32_t *unread = xcalloc(task->inventory->n_files + 1, sizeof(*unread));
+        struct verdict verdict = { .error = error };
+        uint64_t left = task->max_bytes;
+
+        for (uint32_t f = 0; f < task->inventory->n_files && verdict.error == 0; f++) {
+                const Capsule__InventoryFile *file = task->inventory->files[f];
+
+                if (!file->copied)
+                        continue;
+                verdict.file = f;
+                verdict.error = file->size_bytes > left ? -EFBIG : make_copy(task, f);
+                if (verdict.error == 0)
+                        left -= file->size_bytes;
+                if (verdict.error == -EACCES) {
+                        verdict.error = 0;
+                        unread[verdict.doubts++] = f;
+                }
+        }
+        (void) write_all(report_fd, &verdict, sizeof(verdict));
+        (void) write_all(report_fd, unread, verdict.doubts * sizeof(*unread));
+}
+
+static ssize_t read_block(int fd, uint8_t *block, size_t bytes, off_t at) {
+        size_t got = 0;
+
+        while (got < bytes) {
+                ssize_t n = pread(fd, block + got, bytes - got, at + (off_t) got);
+
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                if (n == 0)
+                        break;
+                got += n > 0 ? (size_t) n : 0;
+        }
+        return (ssize_t) got;
+}
+
+static int write_block(int fd, const uint8_t *block, size_t bytes, off_t at) {
+        for (size_t put = 0; put < bytes;) {
+                ssize_t n = pwrite(fd, block + put, bytes - put, at + (off_t) put);
+
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                put += n > 0 ? (size_t) n : 0;
+        }
+        return 0;
+}
+
+/* Writes only what differs: most of a large file may not have changed. A file that may not be read is written as a whole. */
+static int copy_back(int from, int to) {
+        cleanup_free uint8_t *then = xcalloc(2, BLOCK_BYTES);
+        uint8_t *now = then + BLOCK_BYTES;
+        off_t at = 0;
+
+        for (;;) {
+                ssize_t n = read_block(from, then, BLOCK_BYTES, at);
+                int r = 0;
+
+                if (n <= 0)
+                        return n < 0 ? (int) n : ftruncate(to, at) < 0 ? -errno : 0;
+                if (read_block(to, now, (size_t) n, at) != n || memcmp(then, now, (size_t) n) != 0)
+                        r = write_block(to, then, (size_t) n, at);
+                if (r < 0)
+                        return r;
+                at += n;
+        }
+}
+
+/* As where a file that was gone has been made anew from its copy before. */
+static bool is_same(int from, int to) {
+        cleanup_free uint8_t *then = xcalloc(2, BLOCK_BYTES);
+        uint8_t *now = then + BLOCK_BYTES;
+        ssize_t n = BLOCK_BYTES;
+
+        for (off_t at = 0; n == BLOCK_BYTES; at += n) {
+                n = read_block(from, then, BLOCK_BYTES, at);
+                if (n < 0 || read_block(to, now, BLOCK_BYTES, at) != n || memcmp(then, now, (size_t) n) != 0)
+                        return false;
+        }
+        return true;
+}
+
+/* A name that nobody has taken meanwhile. */
+static int give_name(const char *made, const char *name) {
+        if (link(made, name) == 0)
+                return 0;
+        if (errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK) /* it has no links */
+                return renameat2(AT_FDCWD, made, AT_FDCWD, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
+        return -errno;
+}
+
+/* Under its name it is whole: other capsules of the job may look for it at the same time, and this may end at any time. */
+static int make_anew(int from, const Capsule__InventoryFile *file) {
+        const char *base = strrchr(file->name, '/');
+        cleanup_free char *made = xasprintf("%.*s/.rmd-XXXXXX", (int) (base - file->name), file->name);
+        cleanup_close int to = mkostemp(made, O_CLOEXEC);
+        int r = to < 0 || fchmod(to, file->mode & 07777) < 0 ? -errno : 0;
+
+        if (to < 0)
+                return r;
+        if (r == 0)
+                r = copy_back(from, to);
+        if (r == 0)
+                r = give_name(made, file->name);
+        (void) unlink(made);
+        return r;
+}
+
+/* May be written only, where the owner may not read it. */
+static int open_copied(const char *name) {
+        int fd = open(name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+        return fd < 0 && errno == EACCES ? open(name, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : fd;
+}
+
+static int put_back(const struct task *task, uint32_t f) {
+        const Capsule__InventoryFile *file = task->inventory->files[f];
+        cleanup_close int from = -1, to = open_copied(file->name);
+        bool gone = to < 0 && errno == ENOENT;
+        struct stat st = { 0 };
+        char name[16];
+        int r;
+
+        copy_name(f, name);
+        from = task->copies_fd < 0 ? -1 : openat(task->copies_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (from < 0)
+                return -ENODATA;
+        if (gone) {
+                r = task->look ? 0 : make_anew(from, file);
+                if (r != -EEXIST)
+                        return r;
+                to = open_copied(file->name);
+        }
+        r = check_open(task, file, to, &st);
+        if (r == ROLLBACK_OTHER_FILE && S_ISREG(st.st_mode) && is_same(from, to))
+                return 0;
+        return r < 0 || task->look ? r : copy_back(from, to);
+}
+
+/* ---- all of them ---- */
+
+static int roll_back(const struct task *task, uint32_t f, const struct use *use, bool *ret_doubt) {
+        const Capsule__InventoryFile *file = task->inventory->files[f];
+        bool written = false;
+        int r;
+
+        if (S_ISFIFO(file->mode))
+                return check_pipe(task, file);
+        if (use->written && file->copied)
+                return put_back(task, f);
+        r = use->written ? cut_back(task, file, &written) : check_unwritten(task, file);
+        *ret_doubt = written && use->in_place;
+        return r;
+}
+
+static void roll_all_back(const struct task *task, const struct use *uses, struct verdict *verdict, uint32_t *doubts) {
+        const Capsule__Inventory *inventory = task->inventory;
+
+        for (uint32_t f = 0; f < inventory->n_files && verdict->error == 0; f++) {
+                bool doubt = false;
+
+                if (!is_regarded(inventory->files[f]))
+                        continue;
+                verdict->error = roll_back(task, f, &uses[f], &doubt);
+                verdict->file = f;
+                if (doubt)
+                        doubts[verdict->doubts++] = f;
+        }
+}
+
+/* Nothing is changed where something stands in the way. */
+static void roll_back_as_owner(int error, int report_fd, const void *arg) {
+        struct task task = *(const struct task *) arg;
+        const Capsule__Inventory *inventory = task.inventory;
+        cleanup_free uint32_t *doubts = xcalloc(inventory->n_files + 1, sizeof(*doubts));
+        cleanup_free struct use *uses = uses_of(inventory);
+        struct verdict verdict = { .error = error };
+        bool look = task.look;
+
+        task.look = true;
+        roll_all_back(&task, uses, &verdict, doubts);
+        task.look = look;
+        if (!look)
+                roll_all_back(&task, uses, &verdict, doubts);
+        (void) write_all(report_fd, &verdict, sizeof(verdict));
+        (void) write_all(report_fd, doubts, verdict.doubts * sizeof(*doubts));
+}
+
+static char *names_of(const Capsule__Inventory *inventory, const bool *doubtful) {
+        char *text = xstrdup("");
+
+        for (size_t f = 0; f < inventory->n_files; f++) {
+                char *longer;
+
+                if (!doubtful[f])
+                        continue;
+                longer = xasprintf("%s%s%s", text, *text ? " " : "", inventory->files[f]->name);
+                free(text);
+                text = longer;
+                if (strlen(text) > DOUBTS_MAX_BYTES) {
+                        text[DOUBTS_MAX_BYTES] = '\0';
+                        break;
+                }
+        }
+        return text;
+}
+
+static int explain(const Capsule__Inventory *inventory, const struct verdict *verdict, struct rm_error *error) {
+        error_set(error, verdict->error, "%.400s: %s",
+                  verdict->file < inventory->n_files ? inventory->files[verdict->file]->name : "its files",
+                  verdict->error == ROLLBACK_OTHER_FILE ? "it is another file than the one that the job had open when it was saved"
+                  : verdict->error == -ERANGE           ? "it was made shorter since the job was saved"
+                  : verdict->error == -ENODATA          ? "its copy is not there"
+                  : verdict->error == -EFBIG ? "this and other files that are written in place are too large to be copied"
+                                             : strerror(-verdict->error));
+        error_clean(error);
+        return verdict->error;
+}
+
+/* `ret_doubts`: for each file. */
+static int as_owner(identity_child_fn fn, const struct task *task, bool *ret_doubts, struct rm_error *error) {
+        struct verdict verdict = { .error = -ECHILD };
+        int fd, r;
+        pid_t pid;
+
+        /* Below a directory that only root can enter. */
+        if (task->copies_fd >= 0 && fchown(task->copies_fd, task->spec->uid, (gid_t) -1) < 0)
+                return error_sys(error, -errno, "cannot give the owner the directory of copies");
+        r = identity_child(task->spec, 0, fn, task, &pid, &fd);
+        if (r < 0)
+                return error_sys(error, r, "cannot start a process of the owner's");
+        if (identity_await(fd, COPY_USEC) == 0 && read_all(fd, &verdict, sizeof(verdict)) == 0 && verdict.error == 0)
+                for (uint32_t i = 0, f; i < verdict.doubts && read_all(fd, &f, sizeof(f)) == 0 && f < task->inventory->n_files; i++)
+                        ret_doubts[f] = true;
+        identity_child_end(pid, fd);
+        return verdict.error == 0 ? 0 : explain(task->inventory, &verdict, error);
+}
+
+int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int dir_fd, uint64_t max_bytes,
+                  struct rm_error *error) {
+        const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = dir_fd, .max_bytes = max_bytes };
+        cleanup_free bool *unread = xcalloc(inventory->n_files + 1, sizeof(*unread));
+        cleanup_free struct use *uses = uses_of(inventory);
+        bool any = false;
+        int r;
+
+        for (size_t f = 0; f < inventory->n_files; f++) {
+                inventory->files[f]->copied =
+                        uses[f].anywhere && S_ISREG(inventory->files[f]->mode) && is_regarded(inventory->files[f]);
+                any |= inventory->files[f]->copied;
+        }
+        r = any ? as_owner(copy_as_owner, &task, unread, error) : 0;
+        for (size_t f = 0; f < inventory->n_files; f++)
+                inventory->files[f]->copied &= !unread[f];
+        return r;
+}
+
+int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, bool other_files,
+                   char **ret_doubts, struct rm_error *error) {
+        const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = copies_fd, .other_files = other_files };
+        cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
+        int r = as_owner(roll_back_as_owner, &task, doubtful, error);
+
+        if (r == 0)
+                *ret_doubts = names_of(inventory, doubtful);
+        return r;
+}
+
+int rollback_look(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, struct rm_error *error) {
+        const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = copies_fd, .look = true };
+        cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
+
+        return as_owner(roll_back_as_owner, &task, doubtful, error);
+}

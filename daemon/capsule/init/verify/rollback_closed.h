@@ -1,0 +1,19 @@
+/* Files that the job had closed when it was saved, and has added to since: a restart takes that
+ * back. */
+#ifndef RM_DAEMON_CAPSULE_INIT_VERIFY_ROLLBACK_CLOSED_H
+#define RM_DAEMON_CAPSULE_INIT_VERIFY_ROLLBACK_CLOSED_H
+
+#include "proto/capsule.pb-c.h"
+
+/* Cuts the closed files of `inventory` (written.h) back to their sizes of then, by a child with the
+ * owner's rights, if they are the same files, only grew since, and were not written to by others.
+ * What was added to a file that the job had not made itself is kept beside it, as FILE.cut-XXXXXX,
+ * since it may be somebody else's; more than 16 MiB of that is left where it is. A file that cannot
+ * be judged is left alone. Nothing of this is an error: what a file system has not answered in half
+ * a minute is left alone, too, and named.
+ *
+ * Returns the names, a space between them, of files that may differ from what they were, or of
+ * which something was kept; "" if there are none; malloc'ed. */
+char *rollback_closed(const Capsule__Inventory *inventory, const Capsule__Spec *spec);
+
+#endif

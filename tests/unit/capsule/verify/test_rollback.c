@@ -1,0 +1,764 @@
+/* Files go back to what they were when their processes were saved, by the owner's rights. The tests run as root. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/util.h"
+#include "daemon/capsule/init/base/file_identity.h"
+#include "daemon/capsule/init/verify/inventory.h"
+#include "daemon/capsule/init/verify/rollback.h"
+#include "daemon/capsule/init/verify/rollback_closed.h"
+#include "daemon/capsule/init/verify/written.h"
+
+enum { OWNER = 4242, SAVED_BYTES = 100, NOW_BYTES = 150, SHARED = 8 };
+
+/* A process of the owner's with one file, as it was saved. */
+struct scene {
+        char *dir;
+        char *path;
+        Capsule__Spec spec;
+        Capsule__Inventory inventory;
+        Capsule__InventoryFile file, *files[1];
+        Capsule__InventoryTask task, *tasks[1];
+        Capsule__InventoryDescriptor descriptor, *descriptors[1];
+        Capsule__InventoryMapping mapping, *mappings[1];
+        struct rm_error error;
+        char *doubts;
+        int copies_fd;
+        bool other_files;
+        struct file_identity identity;
+};
+
+static void put_file(const char *path, uid_t uid, mode_t mode, off_t bytes) {
+        cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+
+        assert_true(fd >= 0);
+        assert_int_equal(ftruncate(fd, bytes), 0);
+        assert_int_equal(fchown(fd, uid, uid), 0);
+}
+
+static off_t size_of(const char *path) {
+        struct stat st;
+
+        assert_int_equal(stat(path, &st), 0);
+        return st.st_size;
+}
+
+static int setup(void **state) {
+        struct scene *s = xcalloc(1, sizeof(*s));
+
+        s->dir = xstrdup("/var/tmp/rmd-rollback-XXXXXX"); /* /tmp is the capsule's own, and is restored with it */
+        assert_non_null(mkdtemp(s->dir));
+        assert_int_equal(chown(s->dir, OWNER, OWNER), 0);
+        s->path = xasprintf("%s/file", s->dir);
+        s->copies_fd = -1;
+        s->spec = (Capsule__Spec) CAPSULE__SPEC__INIT;
+        s->spec.uid = s->spec.gid = OWNER;
+        capsule__inventory__init(&s->inventory);
+        capsule__inventory_file__init(&s->file);
+        capsule__inventory_task__init(&s->task);
+        capsule__inventory_descriptor__init(&s->descriptor);
+        capsule__inventory_mapping__init(&s->mapping);
+        s->file.name = s->path;
+        s->file.mode = S_IFREG | 0600;
+        s->file.uid = s->file.gid = OWNER;
+        s->file.size_bytes = SAVED_BYTES;
+        s->descriptor.flags = O_WRONLY | O_APPEND;
+        s->descriptor.position = SAVED_BYTES;
+        s->files[0] = &s->file;
+        s->tasks[0] = &s->task;
+        s->descriptors[0] = &s->descriptor;
+        s->mappings[0] = &s->mapping;
+        s->inventory.files = s->files;
+        s->inventory.tasks = s->tasks;
+        s->inventory.n_files = s->inventory.n_tasks = 1;
+        s->task.descriptors = s->descriptors;
+        s->task.n_descriptors = 1;
+        s->task.mappings = s->mappings;
+        *state = s;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct scene *s = *state;
+
+        if (s->copies_fd >= 0)
+                (void) close(s->copies_fd);
+        assert_int_equal(remove_tree(s->dir), 0);
+        free(s->dir);
+        free(s->path);
+        free(s->doubts);
+        free(s);
+        return 0;
+}
+
+static int roll_back(struct scene *s) {
+        free(take_ptr(s->doubts));
+        s->error = (struct rm_error) { 0 };
+        return rollback_files(&s->inventory, &s->spec, s->copies_fd, s->other_files, &s->doubts, &s->error);
+}
+
+static void test_appended(void **state) {
+        struct scene *s = *state;
+
+        put_file(s->path, OWNER, 0600, NOW_BYTES);
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(s->path), SAVED_BYTES);
+        assert_string_equal(s->doubts, "");
+        assert_int_equal(roll_back(s), 0); /* once more changes nothing */
+        assert_int_equal(size_of(s->path), SAVED_BYTES);
+}
+
+/* Its size does not say what was overwritten. */
+static void test_written_in_place(void **state) {
+        struct scene *s = *state;
+        struct stat st;
+
+        put_file(s->path, OWNER, 0600, SAVED_BYTES);
+        s->descriptor.flags = O_RDWR;
+        s->descriptor.position = 10;
+        assert_int_equal(roll_back(s), 0);
+        assert_string_equal(s->doubts, s->path);
+        assert_int_equal(stat(s->path, &st), 0);
+        s->file.mtime_nsec = inventory_mtime_nsec(&st);
+        assert_int_equal(roll_back(s), 0);
+        assert_string_equal(s->doubts, ""); /* nobody has written since */
+
+        s->file.mtime_nsec = 1;
+        s->task.n_descriptors = 0;
+        s->task.n_mappings = 1;
+        s->mapping.protection = PROT_READ | PROT_WRITE | SHARED;
+        assert_int_equal(roll_back(s), 0);
+        assert_string_equal(s->doubts, s->path);
+        s->mapping.protection = PROT_READ | PROT_WRITE; /* what it writes is its own */
+        assert_int_equal(roll_back(s), 0);
+        assert_string_equal(s->doubts, "");
+}
+
+/* ---- copies ---- */
+
+static int copy(struct scene *s, uint64_t max_bytes) {
+        cleanup_free char *dir = xasprintf("%s/copies", s->dir);
+
+        if (s->copies_fd >= 0)
+                (void) close(s->copies_fd);
+        (void) remove_tree(dir);
+        assert_int_equal(mkdir(dir, 0700), 0);
+        s->copies_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(s->copies_fd >= 0);
+        s->error = (struct rm_error) { 0 };
+        return rollback_copy(&s->inventory, &s->spec, s->copies_fd, max_bytes, &s->error);
+}
+
+/* As of a file of `bytes`, each of which is `c`. */
+static void contents_are(const struct scene *s, char c, size_t bytes) {
+        cleanup_free char *found = NULL, *want = xcalloc(1, bytes + 1);
+        size_t found_bytes;
+
+        memset(want, c, bytes);
+        assert_int_equal(read_file(s->path, 16 << 20, &found, &found_bytes), 0);
+        assert_int_equal(found_bytes, bytes);
+        assert_memory_equal(found, want, bytes);
+}
+
+static void fill(const struct scene *s, char c, size_t bytes) {
+        cleanup_free char *data = xcalloc(1, bytes + 1);
+        cleanup_close int fd = open(s->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+
+        memset(data, c, bytes);
+        assert_true(fd >= 0);
+        assert_int_equal(write_all(fd, data, bytes), 0);
+        assert_int_equal(fchown(fd, OWNER, OWNER), 0);
+}
+
+static void test_copied(void **state) {
+        enum { BYTES = 3000000 };
+        struct scene *s = *state;
+        struct stat st;
+
+        fill(s, 'a', BYTES);
+        s->file.size_bytes = BYTES;
+        s->file.mode = S_IFREG | 0640;
+        s->descriptor.flags = O_RDWR;
+        s->descriptor.position = BYTES; /* it may go back */
+        assert_int_equal(copy(s, BYTES), 0);
+        assert_true(s->file.copied);
+
+        fill(s, 'b', BYTES); /* overwritten */
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', BYTES);
+        assert_string_equal(s->doubts, "");
+        fill(s, 'a', BYTES + 1); /* longer */
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', BYTES);
+        fill(s, 'a', 10); /* shorter */
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', BYTES);
+        assert_int_equal(unlink(s->path), 0); /* gone */
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', BYTES);
+        assert_int_equal(stat(s->path, &st), 0);
+        assert_int_equal(st.st_uid, OWNER);
+        fill(s, 'b', BYTES);
+        assert_int_equal(chmod(s->path, 0200), 0); /* not to be read */
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', BYTES);
+
+        assert_int_equal(unlinkat(s->copies_fd, "0", 0), 0);
+        assert_int_equal(roll_back(s), -ENODATA);
+        assert_non_null(strstr(s->error.text, s->path));
+}
+
+static void test_mapping_copied(void **state) {
+        struct scene *s = *state;
+
+        fill(s, 'a', SAVED_BYTES);
+        s->task.n_descriptors = 0;
+        s->task.n_mappings = 1;
+        s->mapping.protection = PROT_READ | PROT_WRITE | SHARED;
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_true(s->file.copied);
+        fill(s, 'b', SAVED_BYTES);
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', SAVED_BYTES);
+}
+
+/* What only grows is cut back, what is only read stays, and the capsule's own goes with it. */
+static void test_not_copied(void **state) {
+        struct scene *s = *state;
+
+        fill(s, 'a', SAVED_BYTES);
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_false(s->file.copied);
+        s->descriptor.flags = O_RDONLY;
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_false(s->file.copied);
+        s->descriptor.flags = O_WRONLY;
+        assert_int_equal(chmod(s->path, 0200), 0); /* he may not read it himself */
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_false(s->file.copied);
+        s->descriptor.flags = O_RDWR;
+        s->file.name = (char *) "/tmp/file";
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_false(s->file.copied);
+}
+
+static void test_too_large(void **state) {
+        struct scene *s = *state;
+
+        fill(s, 'a', SAVED_BYTES);
+        s->descriptor.flags = O_RDWR;
+        assert_int_equal(copy(s, SAVED_BYTES - 1), -EFBIG);
+        assert_non_null(strstr(s->error.text, s->path));
+        /* It has become larger meanwhile: no more than it was is read. */
+        fill(s, 'a', NOW_BYTES);
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', SAVED_BYTES);
+}
+
+/* Root could read it, and write it. */
+static void test_copy_of_anothers(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *theirs = xasprintf("%s/theirs", s->dir);
+
+        put_file(theirs, 0, 0600, SAVED_BYTES);
+        assert_int_equal(symlink(theirs, s->path), 0);
+        s->descriptor.flags = O_RDWR;
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_false(s->file.copied);
+        assert_int_equal(unlink(s->path), 0);
+        fill(s, 'a', SAVED_BYTES);
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_int_equal(unlink(s->path), 0);
+        assert_int_equal(symlink(theirs, s->path), 0);
+        assert_true(roll_back(s) < 0);
+        assert_int_equal(size_of(theirs), SAVED_BYTES);
+}
+
+/* ---- another file under that name ---- */
+
+/* The inventory has it as it is now. */
+static void save(struct scene *s) {
+        struct stat st;
+
+        assert_int_equal(stat(s->path, &st), 0);
+        file_identity_take(AT_FDCWD, s->path, &st, &s->identity);
+        s->file.inode = st.st_ino;
+        s->file.birth_nsec = s->identity.birth_nsec;
+        s->file.size_bytes = (uint64_t) st.st_size;
+        s->file.mtime_nsec = inventory_mtime_nsec(&st);
+        s->file.handle_type = s->identity.type;
+        s->file.handle.data = s->identity.handle;
+        s->file.handle.len = s->identity.bytes;
+}
+
+/* As logrotate does. `bytes` of a `c` each are in the new one. */
+static void replace(struct scene *s, char c, size_t bytes) {
+        cleanup_free char *moved = xasprintf("%s.1", s->path);
+
+        assert_int_equal(rename(s->path, moved), 0);
+        fill(s, c, bytes);
+}
+
+/* One log is another than it was, and with it the other one stays too. */
+static void test_all_or_nothing(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *second = xasprintf("%s/second", s->dir);
+        Capsule__InventoryFile file = s->file, *files[] = { &s->file, &file };
+        Capsule__InventoryDescriptor descriptor = s->descriptor, *descriptors[] = { &s->descriptor, &descriptor };
+
+        descriptor.file = 1;
+        file.name = second;
+        s->inventory.files = files;
+        s->task.descriptors = descriptors;
+        s->inventory.n_files = s->task.n_descriptors = 2;
+        put_file(s->path, OWNER, 0600, NOW_BYTES);
+        put_file(second, OWNER, 0600, SAVED_BYTES - 1);
+        assert_int_equal(roll_back(s), -ERANGE);
+        assert_non_null(strstr(s->error.text, second));
+        assert_int_equal(size_of(s->path), NOW_BYTES);
+        s->other_files = true; /* it is shorter, says the user */
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(s->path), SAVED_BYTES);
+        assert_int_equal(size_of(second), SAVED_BYTES - 1);
+}
+
+/* Somebody else's pipe would get what was in the job's. */
+static void test_pipe(void **state) {
+        struct scene *s = *state;
+        struct stat st;
+
+        assert_int_equal(mkfifo(s->path, 0600), 0);
+        assert_int_equal(stat(s->path, &st), 0);
+        file_identity_take(AT_FDCWD, s->path, &st, &s->identity);
+        s->file.mode = S_IFIFO | 0600;
+        s->file.inode = st.st_ino;
+        s->file.handle_type = s->identity.type;
+        s->file.handle.data = s->identity.handle;
+        s->file.handle.len = s->identity.bytes;
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(unlink(s->path), 0);
+        assert_int_equal(roll_back(s), -ENOENT);
+        assert_int_equal(mkfifo(s->path, 0600), 0);
+        assert_int_equal(stat(s->path, &st), 0);
+        s->file.inode = st.st_ino + 1; /* or it may have got its number, without a handle of its own */
+        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
+}
+
+/* As the handles and numbers of file systems are. */
+static void test_identity(void **state) {
+        const struct file_identity ext4 = { .inode = 7, .birth_nsec = 5, .type = 1, .bytes = 2, .handle = { 7, 1 } };
+        const struct file_identity again = { .inode = 7, .birth_nsec = 6, .type = 1, .bytes = 2, .handle = { 7, 2 } };
+        const struct file_identity nfs = { .inode = 7, .type = 9, .bytes = 8, .handle = { 1, 2, 3 } };
+        const struct file_identity nfs_again = { .inode = 7, .type = 9, .bytes = 8, .handle = { 1, 2, 4 } };
+        const struct file_identity fuse = { .inode = 7, .type = 0x81, .bytes = 3, .handle = { 1 } };
+        const struct file_identity fuse_there = { .inode = 7, .type = 0x81, .bytes = 3, .handle = { 2 } };
+        const struct file_identity fuse_other = { .inode = 8, .type = 0x81, .bytes = 3, .handle = { 3 } };
+        const struct file_identity none = { .inode = 7 }, unknown = { 0 };
+
+        (void) state;
+        assert_true(file_identity_same(&ext4, &ext4));
+        assert_false(file_identity_same(&ext4, &again));
+        assert_true(file_identity_same(&ext4, &nfs)); /* its server and a client */
+        assert_false(file_identity_same(&nfs, &nfs_again));
+        assert_true(file_identity_same(&fuse, &fuse_there));
+        assert_false(file_identity_same(&fuse, &fuse_other));
+        assert_true(file_identity_same(&ext4, &none));
+        assert_true(file_identity_same(&ext4, &unknown));
+}
+
+/* Its name is its only one, and what has it next may get its number. */
+static void remove_and_make(struct scene *s, char c, size_t bytes) {
+        assert_int_equal(unlink(s->path), 0);
+        fill(s, c, bytes);
+}
+
+/* The other file is as long as it was or longer, and stays as it is. */
+static void is_left_alone(struct scene *s, void (*change)(struct scene *s, char c, size_t bytes)) {
+        fill(s, 'a', SAVED_BYTES);
+        save(s);
+        assert_int_equal(roll_back(s), 0);
+        change(s, 'b', NOW_BYTES);
+        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
+        assert_non_null(strstr(s->error.text, s->path));
+        assert_int_equal(rollback_look(&s->inventory, &s->spec, s->copies_fd, &s->error), ROLLBACK_OTHER_FILE);
+        contents_are(s, 'b', NOW_BYTES);
+        s->other_files = true;
+        assert_int_equal(roll_back(s), 0);
+        s->other_files = false;
+        assert_int_equal(unlink(s->path), 0);
+}
+
+static void test_other_file(void **state) {
+        struct scene *s = *state;
+
+        is_left_alone(s, replace);
+        is_left_alone(s, remove_and_make);
+        s->descriptor.flags = O_RDWR;
+        s->descriptor.position = 10;
+        is_left_alone(s, replace);
+        s->task.n_descriptors = 0;
+        s->task.n_mappings = 1;
+        s->mapping.protection = PROT_READ | PROT_WRITE | SHARED;
+        is_left_alone(s, replace);
+        s->mapping.protection = PROT_READ; /* as a program that was compiled again */
+        is_left_alone(s, replace);
+        s->task.n_descriptors = 1;
+        s->task.n_mappings = 0;
+        s->descriptor.flags = O_RDONLY;
+        is_left_alone(s, remove_and_make);
+}
+
+/* It has another name as well, and has been written to: it is the same. */
+static void test_linked_file(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *other = xasprintf("%s/other", s->dir);
+
+        fill(s, 'a', SAVED_BYTES);
+        save(s);
+        assert_int_equal(rename(s->path, other), 0);
+        assert_int_equal(symlink("other", s->path), 0);
+        fill(s, 'b', NOW_BYTES);
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(other), SAVED_BYTES);
+        assert_int_equal(unlink(s->path), 0);
+        assert_int_equal(link(other, s->path), 0);
+        fill(s, 'b', NOW_BYTES);
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(other), SAVED_BYTES);
+}
+
+/* On the disks of two nodes, as rsync -a copies it. */
+static void test_copy_on_another_node(void **state) {
+        struct scene *s = *state;
+        struct timespec times[2];
+
+        fill(s, 'a', SAVED_BYTES);
+        save(s);
+        s->descriptor.flags = O_RDONLY;
+        replace(s, 'a', SAVED_BYTES);
+        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
+        times[0] = times[1] = (struct timespec) { s->file.mtime_nsec / 1000000000, s->file.mtime_nsec % 1000000000 };
+        assert_int_equal(utimensat(AT_FDCWD, s->path, times, 0), 0);
+        assert_int_equal(roll_back(s), 0);
+}
+
+/* A copy of its contents does not allow to overwrite another file; what was made from the copy before is none. */
+static void test_other_file_than_copied(void **state) {
+        struct scene *s = *state;
+
+        fill(s, 'a', SAVED_BYTES);
+        save(s);
+        s->descriptor.flags = O_RDWR;
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        replace(s, 'b', NOW_BYTES);
+        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
+        contents_are(s, 'b', NOW_BYTES);
+        assert_int_equal(unlink(s->path), 0);
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', SAVED_BYTES);
+        assert_int_equal(roll_back(s), 0);
+        s->other_files = true;
+        fill(s, 'b', NOW_BYTES);
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', SAVED_BYTES);
+}
+
+static void test_only_read(void **state) {
+        struct scene *s = *state;
+
+        put_file(s->path, OWNER, 0600, NOW_BYTES);
+        s->descriptor.flags = O_RDONLY;
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(s->path), NOW_BYTES);
+}
+
+static void test_another_program(void **state) {
+        struct scene *s = *state;
+
+        put_file(s->path, 0, 0755, SAVED_BYTES);
+        s->file.uid = 0;
+        s->task.n_descriptors = 0;
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(truncate(s->path, NOW_BYTES), 0);
+        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
+        assert_non_null(strstr(s->error.text, s->path));
+}
+
+static void test_shorter(void **state) {
+        struct scene *s = *state;
+
+        put_file(s->path, OWNER, 0600, SAVED_BYTES - 1);
+        assert_int_equal(roll_back(s), -ERANGE);
+        assert_non_null(strstr(s->error.text, s->path));
+        assert_int_equal(size_of(s->path), SAVED_BYTES - 1);
+        assert_int_equal(unlink(s->path), 0);
+        assert_int_equal(roll_back(s), -ENOENT);
+        assert_int_equal(mkfifo(s->path, 0666), 0); /* it is not waited for */
+        assert_true(roll_back(s) < 0);
+}
+
+static void test_directory(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *moved = xasprintf("%s.1", s->dir);
+
+        put_file(s->path, OWNER, 0600, NOW_BYTES);
+        assert_int_equal(chmod(s->dir, 0), 0);
+        assert_int_equal(roll_back(s), -EACCES);
+        assert_int_equal(chmod(s->dir, 0700), 0);
+        assert_int_equal(rename(s->dir, moved), 0);
+        assert_int_equal(roll_back(s), -ENOENT);
+        assert_non_null(strstr(s->error.text, s->path));
+        assert_int_equal(rename(moved, s->dir), 0);
+        assert_int_equal(size_of(s->path), NOW_BYTES);
+}
+
+/* The owner can put another's file in its place, which root could cut. */
+static void test_file_of_another(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *theirs = xasprintf("%s/theirs", s->dir), *shared = xasprintf("%s/shared", s->dir);
+
+        put_file(theirs, 0, 0600, NOW_BYTES);
+        assert_int_equal(symlink(theirs, s->path), 0);
+        assert_int_equal(roll_back(s), -EACCES);
+        assert_int_equal(size_of(theirs), NOW_BYTES);
+        assert_int_equal(unlink(s->path), 0);
+        assert_int_equal(link(theirs, s->path), 0);
+        assert_int_equal(roll_back(s), -EACCES);
+        assert_int_equal(size_of(theirs), NOW_BYTES);
+        assert_int_equal(unlink(s->path), 0);
+
+        put_file(shared, 0, 0666, NOW_BYTES);
+        assert_int_equal(chmod(shared, 0666), 0); /* whatever the umask is */
+        assert_int_equal(symlink(shared, s->path), 0);
+        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
+        assert_int_equal(size_of(shared), NOW_BYTES);
+}
+
+/* Restored with the capsule, whatever this node has under that name. */
+static void test_own_file_systems(void **state) {
+        struct scene *s = *state;
+        char name[] = "/tmp/rmd-rollback-XXXXXX";
+        int fd = mkstemp(name);
+
+        assert_true(fd >= 0);
+        assert_int_equal(ftruncate(fd, NOW_BYTES), 0);
+        assert_int_equal(fchown(fd, OWNER, OWNER), 0);
+        assert_int_equal(close(fd), 0);
+        s->file.name = name;
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(name), NOW_BYTES);
+        assert_int_equal(unlink(name), 0);
+}
+
+static int look(struct scene *s) {
+        s->error = (struct rm_error) { 0 };
+        return rollback_look(&s->inventory, &s->spec, s->copies_fd, &s->error);
+}
+
+/* What it would do is not done. */
+static void test_only_looked_at(void **state) {
+        struct scene *s = *state;
+
+        assert_int_equal(look(s), -ENOENT);
+        put_file(s->path, OWNER, 0600, NOW_BYTES);
+        assert_int_equal(look(s), 0);
+        assert_int_equal(size_of(s->path), NOW_BYTES);
+        s->file.size_bytes = NOW_BYTES + 1;
+        assert_int_equal(look(s), -ERANGE);
+        s->file.size_bytes = SAVED_BYTES;
+        s->file.copied = true;
+        assert_int_equal(look(s), -ENODATA); /* there is no copy */
+        s->file.copied = false;
+        assert_int_equal(chmod(s->path, 0), 0);
+        assert_int_equal(look(s), -EACCES);
+        assert_non_null(strstr(s->error.text, s->path));
+        assert_int_equal(size_of(s->path), NOW_BYTES);
+}
+
+/* ---- files that were closed ---- */
+
+static void add(const struct scene *s, char c, size_t bytes) {
+        cleanup_free char *data = xcalloc(1, bytes + 1);
+        cleanup_close int fd = open(s->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+        memset(data, c, bytes);
+        assert_true(fd >= 0);
+        assert_int_equal(write_all(fd, data, bytes), 0);
+}
+
+/* The file was closed when it was saved, has `bytes` of an 'a', and was made by the job if that is so. */
+static void save_closed(struct scene *s, Capsule__ClosedFile *closed, size_t bytes, bool made) {
+        static Capsule__ClosedFile *list[1];
+        cleanup_close int fd = -1;
+
+        fill(s, 'a', bytes);
+        save(s);
+        fd = open(s->path, O_RDONLY | O_CLOEXEC);
+        capsule__closed_file__init(closed);
+        closed->file = &s->file;
+        closed->hash = written_hash(fd, bytes);
+        closed->writes = 2;
+        list[0] = closed;
+        s->inventory.n_files = s->inventory.n_tasks = 0;
+        s->inventory.closed_files = list;
+        s->inventory.n_closed_files = 1;
+        s->inventory.made_since_nsec = made ? 1 : INT64_MAX;
+}
+
+static void take_back(struct scene *s, const char *doubts) {
+        free(s->doubts);
+        s->doubts = rollback_closed(&s->inventory, &s->spec);
+        assert_string_equal(s->doubts, doubts);
+}
+
+static void test_closed(void **state) {
+        static const size_t sizes[] = { 1, SAVED_BYTES, WRITTEN_PART_BYTES, 3 * WRITTEN_PART_BYTES + 7 };
+        struct scene *s = *state;
+        Capsule__ClosedFile closed;
+
+        for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+                save_closed(s, &closed, sizes[i], true);
+                closed.writes = 1;
+                take_back(s, "");
+                contents_are(s, 'a', sizes[i]);
+                add(s, 'b', NOW_BYTES);
+                take_back(s, "");
+                contents_are(s, 'a', sizes[i]);
+        }
+}
+
+/* The name of the only file in the directory beside the one that it is about, or NULL. */
+static char *other_name(const struct scene *s) {
+        DIR *dir = opendir(s->dir);
+        struct dirent *entry;
+        char *name = NULL;
+
+        assert_non_null(dir);
+        while ((entry = readdir(dir)))
+                if (entry->d_name[0] != '.' && strcmp(entry->d_name, "file") != 0)
+                        name = xstrdup(entry->d_name);
+        (void) closedir(dir);
+        return name;
+}
+
+/* What was added to it may be somebody else's. */
+static void test_closed_of_others(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *kept = NULL, *path = NULL, *found = NULL;
+        Capsule__ClosedFile closed;
+        size_t bytes;
+
+        save_closed(s, &closed, SAVED_BYTES, false);
+        closed.writes = 1; /* it need not be the job's at all */
+        add(s, 'b', 7);
+        take_back(s, s->path);
+        assert_int_equal(size_of(s->path), SAVED_BYTES + 7);
+        assert_null(other_name(s));
+        closed.writes = 2;
+        closed.others = true;
+        take_back(s, s->path);
+        assert_int_equal(size_of(s->path), SAVED_BYTES + 7);
+        closed.others = false;
+        take_back(s, s->path);
+        contents_are(s, 'a', SAVED_BYTES);
+        kept = other_name(s);
+        assert_non_null(kept);
+        assert_true(strncmp(kept, "file.cut-", 9) == 0);
+        path = xasprintf("%s/%s", s->dir, kept);
+        assert_int_equal(read_file(path, 100, &found, &bytes), 0);
+        assert_string_equal(found, "bbbbbbb");
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(truncate(s->path, SAVED_BYTES + (16 << 20) + 1), 0); /* too much to be kept */
+        take_back(s, s->path);
+        assert_int_equal(size_of(s->path), SAVED_BYTES + (16 << 20) + 1);
+        assert_null(other_name(s));
+}
+
+/* A file that is longer, but no longer what it was, is left alone. */
+static void test_closed_and_changed(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *theirs = xasprintf("%s/theirs", s->dir);
+        cleanup_close int fd = -1;
+        Capsule__ClosedFile closed;
+
+        save_closed(s, &closed, SAVED_BYTES, true);
+        fill(s, 'b', NOW_BYTES); /* written anew */
+        take_back(s, s->path);
+        contents_are(s, 'b', NOW_BYTES);
+        fill(s, 'b', SAVED_BYTES - 1); /* shorter */
+        take_back(s, "");
+        contents_are(s, 'b', SAVED_BYTES - 1);
+        save_closed(s, &closed, 3 * WRITTEN_PART_BYTES, true);
+        add(s, 'a', 1);
+        fd = open(s->path, O_WRONLY | O_CLOEXEC);
+        assert_int_equal(pwrite(fd, "b", 1, 5), 1); /* its begin tells how much it has, as in HDF5 */
+        take_back(s, s->path);
+        assert_int_equal(size_of(s->path), 3 * WRITTEN_PART_BYTES + 1);
+        save_closed(s, &closed, 0, true); /* nothing tells that it only grew */
+        add(s, 'a', 1);
+        take_back(s, s->path);
+        contents_are(s, 'a', 1);
+        save_closed(s, &closed, SAVED_BYTES, true);
+        fill(s, 'a', NOW_BYTES);
+        assert_int_equal(chmod(s->path, 0), 0); /* not to be opened */
+        take_back(s, "");
+        assert_int_equal(size_of(s->path), NOW_BYTES);
+        replace(s, 'a', NOW_BYTES); /* another one */
+        take_back(s, "");
+        contents_are(s, 'a', NOW_BYTES);
+        assert_int_equal(chown(s->path, OWNER + 1, OWNER), 0); /* another owner */
+        s->file.inode = 0;
+        take_back(s, "");
+        assert_int_equal(size_of(s->path), NOW_BYTES);
+        assert_int_equal(rename(s->path, theirs), 0); /* gone */
+        take_back(s, "");
+        assert_int_equal(symlink(theirs, s->path), 0);
+        take_back(s, "");
+        assert_int_equal(size_of(theirs), NOW_BYTES);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_appended, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_written_in_place, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_copied, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_mapping_copied, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_not_copied, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_copy_of_anothers, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_other_file, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_all_or_nothing, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_pipe, setup, teardown),
+                cmocka_unit_test(test_identity),
+                cmocka_unit_test_setup_teardown(test_linked_file, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_copy_on_another_node, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_other_file_than_copied, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_only_read, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_another_program, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_shorter, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_directory, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_file_of_another, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_own_file_systems, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_only_looked_at, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_closed, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_closed_of_others, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_closed_and_changed, setup, teardown),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
