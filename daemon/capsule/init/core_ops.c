@@ -5,9 +5,9 @@
 #include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/fencing.h"
-#include "daemon/capsule/init/fill.h"
 #include "daemon/capsule/init/freezer.h"
 #include "daemon/capsule/init/init.h"
+#include "daemon/capsule/init/memory/fill.h"
 #include "daemon/capsule/init/ops.h"
 
 static void send_event(struct core *core, const Capsule__Event *event) {

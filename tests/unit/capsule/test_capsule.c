@@ -32,7 +32,7 @@
 #include "daemon/capsule/init/base/pids.h"
 #include "daemon/capsule/init/criu/image_fixup.h"
 #include "daemon/capsule/init/criu/link_remap.h"
-#include "daemon/capsule/init/fill.h"
+#include "daemon/capsule/init/memory/fill.h"
 #include "daemon/capsule/init/net/flows.h"
 #include "daemon/capsule/init/net/link.h"
 #include "daemon/capsule/init/net/tcp_metrics.h"

@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/fill.h"
+#include "daemon/capsule/init/memory/fill.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 #include "daemon/capsule/init/base/loop.h"
 #include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/criu/criu.h"
-#include "daemon/capsule/init/filler.h"
+#include "daemon/capsule/init/memory/filler.h"
 #include "daemon/pages/later.h"
 #include "daemon/pages/pageset.h"
 #include "daemon/pages/passing.h"

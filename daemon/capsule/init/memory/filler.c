@@ -1,4 +1,4 @@
-#include "daemon/capsule/init/filler.h"
+#include "daemon/capsule/init/memory/filler.h"
 
 #include <dirent.h>
 #include <errno.h>

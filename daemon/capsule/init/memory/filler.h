@@ -1,6 +1,6 @@
 /* The filler: a child of PID 1 that gives restored processes the memory that they lack (daemon/pages/serve.h), while they run. */
-#ifndef RM_DAEMON_CAPSULE_INIT_FILLER_H
-#define RM_DAEMON_CAPSULE_INIT_FILLER_H
+#ifndef RM_DAEMON_CAPSULE_INIT_MEMORY_FILLER_H
+#define RM_DAEMON_CAPSULE_INIT_MEMORY_FILLER_H
 
 #include <stdatomic.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  *
  * Whatever becomes of the filler, no process may run on zeros in place of its memory. So PID 1 holds duplicates of all that the filler
  * needs, with which another filler goes on; where none can, PID 1 kills the payload. If PID 1 dies, all end with it. */
-#ifndef RM_DAEMON_CAPSULE_INIT_FILL_H
-#define RM_DAEMON_CAPSULE_INIT_FILL_H
+#ifndef RM_DAEMON_CAPSULE_INIT_MEMORY_FILL_H
+#define RM_DAEMON_CAPSULE_INIT_MEMORY_FILL_H
 
 #include <stdbool.h>
 #include <stdint.h>
