@@ -1,6 +1,6 @@
 /*
  * How a job is ended (README.md, "How a job ends"). The node of its head has the ranks of all groups end, as far as they do within kill_wait, before mpirun hears of anything:
- * daemon/capsule/init/ending.h. Messages are sent again until they are answered, so that none of this needs to be kept: PID 1 of the head knows the signal, and those of the groups
+ * daemon/capsule/init/ranks/ending.h. Messages are sent again until they are answered, so that none of this needs to be kept: PID 1 of the head knows the signal, and those of the groups
  * that they have got it.
  */
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include <sys/queue.h>
 
-#include "daemon/capsule/init/parking.h"
+#include "daemon/capsule/init/ranks/parking.h"
 #include "rtlib/resize.h"
 #include "tests/sim/capsules.h"
 #include "tests/sim/kept.h"

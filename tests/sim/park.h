@@ -1,4 +1,4 @@
-/* What a capsule's PID 1 does for jobs that grow and shrink (daemon/capsule/init/park.c), over its own parking.c: passes on words, and has a group stand
+/* What a capsule's PID 1 does for jobs that grow and shrink (daemon/capsule/init/ranks/park.c), over its own parking.c: passes on words, and has a group stand
  * still all ranks of which are parked. */
 #ifndef RM_TESTS_SIM_PARK_H
 #define RM_TESTS_SIM_PARK_H

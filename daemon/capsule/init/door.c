@@ -12,13 +12,13 @@
 #include "common/door.h"
 #include "common/error.h"
 #include "common/util.h"
-#include "daemon/capsule/init/announce.h"
 #include "daemon/capsule/init/ctl.h"
 #include "daemon/capsule/init/init.h"
-#include "daemon/capsule/init/park.h"
-#include "daemon/capsule/init/rank_message.h"
-#include "daemon/capsule/init/rank_watch.h"
-#include "daemon/capsule/init/ranks.h"
+#include "daemon/capsule/init/ranks/announce.h"
+#include "daemon/capsule/init/ranks/park.h"
+#include "daemon/capsule/init/ranks/rank_message.h"
+#include "daemon/capsule/init/ranks/rank_watch.h"
+#include "daemon/capsule/init/ranks/ranks.h"
 
 #define TELL_USEC UINT64_C(1000000)
 /* What matters for the next move or checkpoint waits no longer; nor does rmd hear more often than that from ranks that change their minds all the time. */

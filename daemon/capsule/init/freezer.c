@@ -6,7 +6,7 @@
 #include "daemon/capsule/init/base/pids.h"
 #include "daemon/capsule/init/criu/waiting.h"
 #include "daemon/capsule/init/init.h"
-#include "daemon/capsule/init/park.h"
+#include "daemon/capsule/init/ranks/park.h"
 
 int freezer_set(const struct init *init, bool frozen, struct rm_error *error) {
         int r = cgroup_set_frozen(init->core.node.cgroup_payload, init->core.spec->cgroup_v1, frozen || park_holds(init->park));

@@ -10,7 +10,7 @@
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/memory/fill.h"
 #include "daemon/capsule/init/ops.h"
-#include "daemon/capsule/init/park.h"
+#include "daemon/capsule/init/ranks/park.h"
 #include "daemon/capsule/init/verify/obstacles.h"
 #include "daemon/capsule/init/verify/watch.h"
 

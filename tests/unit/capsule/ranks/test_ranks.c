@@ -1,0 +1,427 @@
+/* What programs say of their progress, and what they are told: any bytes may come. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/door.h"
+#include "common/util.h"
+#include "daemon/capsule/init/ranks/rank_message.h"
+#include "daemon/capsule/init/ranks/ranks.h"
+#include "proto/door.pb-c.h"
+
+static int setup(void **state) {
+        *state = ranks_create();
+        return 0;
+}
+
+static int teardown(void **state) {
+        ranks_destroy(*state);
+        return 0;
+}
+
+static int take_bytes(struct ranks *ranks, const void *data, size_t size) {
+        Door__Request *request;
+        int r = rank_message_read(data, size, &request) == RANK_MESSAGE_STATE ? ranks_take(ranks, request) : -EBADMSG;
+
+        if (request)
+                door__request__free_unpacked(request, NULL);
+        return r;
+}
+
+static int say_with_goal(struct ranks *ranks, uint32_t rank, uint64_t done, uint64_t total, double goal_min) {
+        Door__Report report = DOOR__REPORT__INIT;
+        Door__Request request = DOOR__REQUEST__INIT;
+        uint8_t data[DOOR_MESSAGE_BYTES];
+
+        report.rank = rank;
+        report.done = done;
+        report.total = total;
+        report.goal_min = goal_min;
+        request.body_case = DOOR__REQUEST__BODY_REPORT;
+        request.report = &report;
+        assert_true(door__request__get_packed_size(&request) <= sizeof(data));
+        return take_bytes(ranks, data, door__request__pack(&request, data));
+}
+
+static int say(struct ranks *ranks, uint32_t rank, uint64_t done, uint64_t total) {
+        return say_with_goal(ranks, rank, done, total, 0);
+}
+
+static void expect(const struct ranks *ranks, uint32_t n, uint64_t done, uint64_t total) {
+        Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
+
+        ranks_sum(ranks, &progress);
+        assert_int_equal(progress.ranks, n);
+        assert_int_equal(progress.done, done);
+        assert_int_equal(progress.total, total);
+}
+
+/* It is as far as its last rank. */
+static void test_last_rank(void **state) {
+        struct ranks *ranks = *state;
+
+        expect(ranks, 0, 0, 0);
+        assert_int_equal(say(ranks, 7, 10, 100), 0);
+        expect(ranks, 1, 10, 100);
+        assert_int_equal(say(ranks, 3, 4, 100), 0);
+        expect(ranks, 2, 4, 100);
+        assert_int_equal(say(ranks, 3, 12, 100), 0);
+        expect(ranks, 2, 10, 100);
+        assert_int_equal(say(ranks, 7, 2, 0), 0); /* it has begun anew */
+        expect(ranks, 2, 2, 0);
+        assert_int_equal(say(ranks, UINT32_MAX, UINT64_MAX, UINT64_MAX), 0);
+        expect(ranks, 3, 2, 0);
+        ranks_rest(ranks, 7);
+        ranks_rest(ranks, 8);
+        expect(ranks, 2, 12, 100);
+}
+
+static void test_nonsense(void **state) {
+        struct ranks *ranks = *state;
+        uint8_t bytes[DOOR_MESSAGE_BYTES + 1] = { 0 };
+
+        assert_int_equal(take_bytes(ranks, bytes, 0), -EBADMSG);
+        for (size_t i = 0; i <= sizeof(bytes); i++)
+                assert_int_equal(take_bytes(ranks, bytes, i), -EBADMSG);
+        memset(bytes, 0xff, sizeof(bytes));
+        for (size_t i = 0; i <= sizeof(bytes); i++)
+                assert_int_equal(take_bytes(ranks, bytes, i), -EBADMSG);
+        assert_int_equal(say(ranks, 0, 11, 10), -EBADMSG);
+        assert_int_equal(say_with_goal(ranks, 0, 1, 10, NAN), -EBADMSG);
+        assert_int_equal(say_with_goal(ranks, 0, 1, 10, INFINITY), -EBADMSG);
+        assert_int_equal(say_with_goal(ranks, 0, 1, 10, -1), -EBADMSG);
+        expect(ranks, 0, 0, 0);
+}
+
+static enum rank_message_kind kind_of(const Door__Request *sent) {
+        uint8_t data[DOOR_MESSAGE_BYTES];
+        Door__Request *request;
+        enum rank_message_kind kind = rank_message_read(data, door__request__pack(sent, data), &request);
+
+        if (request) {
+                assert_int_equal(request->body_case, sent->body_case);
+                door__request__free_unpacked(request, NULL);
+        }
+        return kind;
+}
+
+/* Also of a message whose numbers no rank can have: it goes to nobody else. */
+static void test_kinds(void **state) {
+        Door__Report report = DOOR__REPORT__INIT;
+        Door__Listen listen = DOOR__LISTEN__INIT;
+        Door__Answer answer = DOOR__ANSWER__INIT;
+        Door__OwnState own_state = DOOR__OWN_STATE__INIT;
+        Door__Resize resize = DOOR__RESIZE__INIT;
+        Door__Loss loss = DOOR__LOSS__INIT;
+        Door__Request request = DOOR__REQUEST__INIT;
+
+        assert_int_equal(kind_of(&request), RANK_MESSAGE_NONE);
+        report.done = 11;
+        report.total = 10;
+        request.body_case = DOOR__REQUEST__BODY_REPORT;
+        request.report = &report;
+        assert_int_equal(kind_of(&request), RANK_MESSAGE_STATE);
+        request.body_case = DOOR__REQUEST__BODY_LISTEN;
+        request.listen = &listen;
+        assert_int_equal(kind_of(&request), RANK_MESSAGE_STATE);
+        request.body_case = DOOR__REQUEST__BODY_ANSWER;
+        request.answer = &answer;
+        assert_int_equal(kind_of(&request), RANK_MESSAGE_STATE);
+        own_state.rank = 7;
+        request.body_case = DOOR__REQUEST__BODY_OWN_STATE;
+        request.own_state = &own_state;
+        assert_int_equal(kind_of(&request), RANK_MESSAGE_STATE);
+        request.body_case = DOOR__REQUEST__BODY_RESIZE;
+        request.resize = &resize;
+        assert_int_equal(kind_of(&request), RANK_MESSAGE_RESIZE);
+        request.body_case = DOOR__REQUEST__BODY_LOSS;
+        request.loss = &loss;
+        assert_int_equal(kind_of(&request), RANK_MESSAGE_LOSS);
+}
+
+static int listens(struct ranks *ranks, uint32_t rank, uint32_t events);
+
+static void test_too_many(void **state) {
+        struct ranks *ranks = *state;
+
+        for (uint32_t i = 0; i < RANKS_MAX; i++)
+                assert_int_equal(say(ranks, i * 1000003U, 5, 10), 0);
+        assert_int_equal(say(ranks, 1, 1, 10), -EUSERS);
+        assert_int_equal(listens(ranks, 1, UINT32_MAX), -EUSERS);
+        assert_int_equal(say(ranks, 0, 6, 10), 0);
+        expect(ranks, RANKS_MAX, 5, 10);
+}
+
+/* ---- what they are told ---- */
+
+static int take(struct ranks *ranks, const Door__Request *request) {
+        uint8_t data[DOOR_MESSAGE_BYTES];
+
+        assert_true(door__request__get_packed_size(request) <= sizeof(data));
+        return take_bytes(ranks, data, door__request__pack(request, data));
+}
+
+static int listens(struct ranks *ranks, uint32_t rank, uint32_t events) {
+        Door__Listen listen = DOOR__LISTEN__INIT;
+        Door__Request request = DOOR__REQUEST__INIT;
+
+        listen.rank = rank;
+        listen.events = events;
+        request.body_case = DOOR__REQUEST__BODY_LISTEN;
+        request.listen = &listen;
+        return take(ranks, &request);
+}
+
+static int answers(struct ranks *ranks, uint32_t rank, uint64_t serial) {
+        Door__Answer answer = DOOR__ANSWER__INIT;
+        Door__Request request = DOOR__REQUEST__INIT;
+
+        answer.rank = rank;
+        answer.serial = serial;
+        request.body_case = DOOR__REQUEST__BODY_ANSWER;
+        request.answer = &answer;
+        return take(ranks, &request);
+}
+
+static uint32_t listening(const struct ranks *ranks) {
+        Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
+
+        ranks_sum(ranks, &progress);
+        return progress.listening;
+}
+
+static uint32_t placing(const struct ranks *ranks) {
+        Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
+
+        ranks_sum(ranks, &progress);
+        return progress.placing;
+}
+
+/* What was sent. */
+struct post {
+        size_t n;
+        uint32_t deaf; /* who does not read */
+        uint64_t serial;
+        Door__Event event;
+        uint64_t hold_usec;
+};
+
+static bool deliver(void *ctx, uint32_t rank, const void *data, size_t size) {
+        struct post *post = ctx;
+        Door__Notice *notice = door__notice__unpack(NULL, size, data);
+
+        assert_non_null(notice);
+        assert_int_equal(notice->body_case, DOOR__NOTICE__BODY_HAPPENS);
+        post->serial = notice->serial;
+        post->event = notice->happens->event;
+        post->hold_usec = notice->happens->hold_usec;
+        post->n++;
+        door__notice__free_unpacked(notice, NULL);
+        return rank != post->deaf;
+}
+
+#define BEFORE_MOVE (1U << DOOR__EVENT__EVENT_BEFORE_MOVE)
+#define AFTER_MOVE (1U << DOOR__EVENT__EVENT_AFTER_MOVE)
+#define PLACE (1U << DOOR__EVENT__EVENT_PLACE)
+
+static size_t ask(struct ranks *ranks, struct post *post) {
+        const struct ranks_news news = { .event = DOOR__EVENT__EVENT_BEFORE_MOVE, .ask = true };
+
+        post->n = 0;
+        return ranks_tell(ranks, &news, deliver, post);
+}
+
+static void test_answers(void **state) {
+        struct ranks *ranks = *state;
+        const struct ranks_news after = { .event = DOOR__EVENT__EVENT_AFTER_MOVE };
+        struct post post = { .deaf = UINT32_MAX };
+        uint64_t first;
+
+        assert_int_equal(listens(ranks, 1, BEFORE_MOVE | AFTER_MOVE), 0);
+        assert_int_equal(listens(ranks, 2, BEFORE_MOVE), 0);
+        assert_int_equal(listens(ranks, 3, AFTER_MOVE), 0);
+        expect(ranks, 0, 0, 0); /* they have done nothing yet */
+        assert_int_equal(listening(ranks), 3);
+        assert_int_equal(ask(ranks, &post), 2);
+        assert_int_equal(post.n, 2);
+        assert_int_equal(post.event, DOOR__EVENT__EVENT_BEFORE_MOVE);
+        first = post.serial;
+        assert_int_equal(answers(ranks, 1, first), 0);
+        assert_int_equal(ranks_awaited(ranks), 1);
+        assert_int_equal(listens(ranks, 2, 0), 0); /* it says that it listens no more */
+        assert_int_equal(ranks_awaited(ranks), 0);
+        assert_int_equal(listening(ranks), 2);
+        assert_int_equal(ranks_tell(ranks, &after, deliver, &post), 0);
+        assert_int_equal(post.n, 4);
+        assert_true(post.serial > first);
+}
+
+/* Serials that nobody sent, those of others, answers given twice or late: all is as without them. */
+static void test_false_answers(void **state) {
+        struct ranks *ranks = *state;
+        struct post post = { .deaf = UINT32_MAX };
+        uint64_t late;
+
+        assert_int_equal(answers(ranks, 1, 0), -ESTALE);
+        assert_int_equal(listens(ranks, 1, BEFORE_MOVE), 0);
+        assert_int_equal(listens(ranks, 2, BEFORE_MOVE), 0);
+        assert_int_equal(answers(ranks, 1, 0), -ESTALE);
+        assert_int_equal(ask(ranks, &post), 2);
+        assert_int_equal(answers(ranks, 1, post.serial + 1), -ESTALE);
+        assert_int_equal(answers(ranks, 1, 0), -ESTALE);
+        assert_int_equal(answers(ranks, 7, post.serial), -ESTALE);
+        assert_int_equal(answers(ranks, 1, post.serial), 0);
+        assert_int_equal(answers(ranks, 1, post.serial), -ESTALE);
+        assert_int_equal(ranks_awaited(ranks), 1);
+        late = post.serial;
+        assert_int_equal(ask(ranks, &post), 2); /* of all again */
+        assert_int_equal(answers(ranks, 2, late), -ESTALE);
+        ranks_stop_waiting(ranks);
+        assert_int_equal(ranks_awaited(ranks), 0);
+        assert_int_equal(answers(ranks, 2, post.serial), -ESTALE);
+        assert_int_equal(answers(ranks, 2, 0), -ESTALE);
+}
+
+static void test_deaf(void **state) {
+        struct ranks *ranks = *state;
+        struct post post = { .deaf = 5 };
+
+        assert_int_equal(listens(ranks, 5, BEFORE_MOVE), 0);
+        assert_int_equal(ask(ranks, &post), 0);
+        assert_int_equal(answers(ranks, 5, post.serial), -ESTALE);
+        assert_int_equal(listens(ranks, 6, UINT32_MAX), 0);
+        assert_int_equal(ask(ranks, &post), 1);
+        assert_int_equal(listens(ranks, 7, 1), 0); /* no event that there is */
+        assert_int_equal(listening(ranks), 2);
+        assert_int_equal(ask(ranks, &post), 1);
+}
+
+/* Who is parked comes to none, and is not waited for; until it says again that it has some. */
+static void test_places(void **state) {
+        const struct ranks_news place = { .event = DOOR__EVENT__EVENT_PLACE, .ask = true, .hold_usec = 7 };
+        struct ranks *ranks = *state;
+        struct post post = { .deaf = UINT32_MAX };
+        uint64_t first;
+
+        assert_int_equal(listens(ranks, 1, PLACE | AFTER_MOVE), 0);
+        assert_int_equal(listens(ranks, 2, PLACE | AFTER_MOVE), 0);
+        assert_int_equal(listens(ranks, 3, AFTER_MOVE), 0);
+        assert_int_equal(placing(ranks), 2);
+        assert_int_equal(ranks_tell(ranks, &place, deliver, &post), 2);
+        assert_int_equal(post.n, 2);
+        assert_int_equal(post.hold_usec, 7);
+        first = post.serial;
+        assert_int_equal(answers(ranks, 1, first), 0);
+        assert_int_equal(ranks_tell(ranks, &place, deliver, &post), 2); /* to their next ones */
+        assert_int_equal(answers(ranks, 2, first), -ESTALE);
+        assert_int_equal(answers(ranks, 2, post.serial), 0);
+        assert_int_equal(answers(ranks, 1, post.serial), 0);
+        assert_int_equal(ranks_awaited(ranks), 0);
+        ranks_rest(ranks, 1);
+        assert_int_equal(placing(ranks), 1);
+        assert_int_equal(ranks_tell(ranks, &place, deliver, &post), 1);
+        assert_int_equal(listens(ranks, 1, PLACE | AFTER_MOVE), 0);
+        assert_int_equal(placing(ranks), 2);
+}
+
+static int says_own_state(struct ranks *ranks, uint32_t rank, bool own) {
+        Door__OwnState said = DOOR__OWN_STATE__INIT;
+        Door__Request request = DOOR__REQUEST__INIT;
+
+        said.rank = rank;
+        said.own_state = own;
+        request.body_case = DOOR__REQUEST__BODY_OWN_STATE;
+        request.own_state = &said;
+        return take(ranks, &request);
+}
+
+/* Only rank 0 says so, and where it is, it is known. */
+static void test_own_state(void **state) {
+        struct ranks *ranks = *state, *there = ranks_create();
+        Capsule__Carry carry = CAPSULE__CARRY__INIT;
+        Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
+
+        assert_int_equal(says_own_state(ranks, 1, true), -EBADMSG);
+        ranks_sum(ranks, &progress);
+        assert_false(progress.own_state_said);
+        assert_int_equal(says_own_state(ranks, 0, true), 0);
+        ranks_carry(ranks, &carry);
+        ranks_set_carry(there, &carry);
+        ranks_carry_finish(&carry);
+        ranks_sum(there, &progress);
+        assert_true(progress.own_state_said && progress.own_state);
+        assert_int_equal(says_own_state(there, 0, false), 0);
+        ranks_sum(there, &progress);
+        assert_true(progress.own_state_said && !progress.own_state);
+        ranks_destroy(there);
+}
+
+/* What is said every second is none. */
+static void test_news(void **state) {
+        struct ranks *ranks = *state;
+
+        assert_false(ranks_take_news(ranks));
+        assert_int_equal(say(ranks, 1, 1, 2), 0);
+        assert_false(ranks_take_news(ranks));
+        assert_int_equal(listens(ranks, 1, BEFORE_MOVE), 0);
+        assert_true(ranks_take_news(ranks));
+        assert_false(ranks_take_news(ranks));
+        assert_int_equal(listens(ranks, 1, BEFORE_MOVE), 0);
+        assert_false(ranks_take_news(ranks));
+        assert_int_equal(listens(ranks, 1, BEFORE_MOVE | PLACE), 0);
+        assert_true(ranks_take_news(ranks));
+        assert_int_equal(says_own_state(ranks, 0, false), 0);
+        assert_true(ranks_take_news(ranks));
+        assert_int_equal(says_own_state(ranks, 0, false), 0);
+        assert_false(ranks_take_news(ranks));
+}
+
+static void test_carried(void **state) {
+        struct ranks *ranks = *state, *there = ranks_create();
+        struct post post = { .deaf = UINT32_MAX };
+        Capsule__Carry carry = CAPSULE__CARRY__INIT;
+        uint64_t before;
+
+        assert_int_equal(listens(ranks, 4, BEFORE_MOVE), 0);
+        assert_int_equal(say(ranks, 4, 1, 2), 0);
+        assert_int_equal(say(ranks, 9, 1, 2), 0);
+        assert_int_equal(ask(ranks, &post), 1);
+        before = post.serial;
+        ranks_carry(ranks, &carry);
+        assert_int_equal(carry.n_listeners, 1);
+        ranks_set_carry(there, &carry);
+        ranks_carry_finish(&carry);
+        assert_int_equal(listening(there), 1);
+        expect(there, 0, 0, 0);
+        assert_int_equal(ranks_awaited(there), 0);
+        assert_int_equal(ask(there, &post), 1);
+        assert_true(post.serial > before);
+        assert_int_equal(answers(there, 4, before), -ESTALE);
+        assert_int_equal(answers(there, 4, post.serial), 0);
+        ranks_destroy(there);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_last_rank, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
+                cmocka_unit_test(test_kinds),
+                cmocka_unit_test_setup_teardown(test_too_many, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_answers, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_false_answers, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_deaf, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_places, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_own_state, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_news, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_carried, setup, teardown),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
