@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "daemon/capsule/flow.h"
+#include "proto/capsule.pb-c.h"
 
 struct event_base;
 struct rm_error;
@@ -193,15 +194,7 @@ struct capsule_progress {
         bool own_state;
 };
 
-/* What is wanted of the ranks of a group in a job that grows and shrinks; as in capsule.proto. */
-struct capsule_resize {
-        uint32_t first, ranks; /* the group's */
-        uint32_t active, wanted;
-        uint64_t epoch;
-        bool begun, freeze, end;
-};
-
-/* What rank 0 has said of that. */
+/* What rank 0 has said of growing and shrinking. */
 struct capsule_resize_said {
         bool awake; /* the group is parked, and its ranks have not said for long that they wait: it runs */
         bool listens, ending;
@@ -377,8 +370,8 @@ int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, si
  * then blocks) while more than 256 MiB are waiting for this. */
 int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset);
 
-/* This is how it is from now on; kept by PID 1, also over moves. */
-int capsule_resize_order(struct capsule *capsule, const struct capsule_resize *order);
+/* This is how a job that grows and shrinks is from now on; kept by PID 1, also over moves. */
+int capsule_resize_order(struct capsule *capsule, const Capsule__ResizeOrder *order);
 /* To PID 1 of a group of a job that goes on without lost ranks: the group has the ranks from `first` on, and these of the job were lost. `speaks`: some of
  * the job's have said that they go on without others, so one of the group that has not is waited for. */
 int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, const uint32_t *lost, size_t n_lost, bool speaks);

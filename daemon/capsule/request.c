@@ -277,20 +277,11 @@ int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset) {
         return send_request(capsule, &request);
 }
 
-int capsule_resize_order(struct capsule *capsule, const struct capsule_resize *order) {
+int capsule_resize_order(struct capsule *capsule, const Capsule__ResizeOrder *order) {
         Capsule__Request request = CAPSULE__REQUEST__INIT;
-        Capsule__ResizeOrder body = CAPSULE__RESIZE_ORDER__INIT;
 
-        body.first = order->first;
-        body.ranks = order->ranks;
-        body.active = order->active;
-        body.wanted = order->wanted;
-        body.epoch = order->epoch;
-        body.begun = order->begun;
-        body.freeze = order->freeze;
-        body.end = order->end;
         request.op_case = CAPSULE__REQUEST__OP_RESIZE_ORDER;
-        request.resize_order = &body;
+        request.resize_order = (Capsule__ResizeOrder *) order;
         return send_request(capsule, &request);
 }
 

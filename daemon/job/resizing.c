@@ -8,22 +8,22 @@
 #include "daemon/job/runner_internal.h"
 #include "daemon/state/commands.h"
 
-static struct capsule_resize order_of(const Rm__Job *job, const Rm__Capsule *capsule) {
+static Capsule__ResizeOrder order_of(const Rm__Job *job, const Rm__Capsule *capsule) {
         const Rm__Resize *resize = job->resize;
+        Capsule__ResizeOrder order = CAPSULE__RESIZE_ORDER__INIT;
 
-        return (struct capsule_resize) {
-                .first = job_first_rank(job, capsule),
-                .ranks = capsule->ranks,
-                .active = resize->active,
-                .wanted = resize->wanted,
-                .epoch = resize->epoch,
-                .begun = resize->begun,
-                .freeze = job_group_may_freeze(job, capsule),
-                .end = resize->ending,
-        };
+        order.first = job_first_rank(job, capsule);
+        order.ranks = capsule->ranks;
+        order.active = resize->active;
+        order.wanted = resize->wanted;
+        order.epoch = resize->epoch;
+        order.begun = resize->begun;
+        order.freeze = job_group_may_freeze(job, capsule);
+        order.end = resize->ending;
+        return order;
 }
 
-static bool same_order(const struct capsule_resize *a, const struct capsule_resize *b) {
+static bool same_order(const Capsule__ResizeOrder *a, const Capsule__ResizeOrder *b) {
         return a->first == b->first && a->ranks == b->ranks && a->active == b->active && a->wanted == b->wanted &&
                a->epoch == b->epoch && a->begun == b->begun && a->freeze == b->freeze && a->end == b->end;
 }
@@ -76,7 +76,7 @@ static void tell_awake(struct runner *runner, struct resident *resident, const R
 }
 
 void resizing_apply(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
-        struct capsule_resize order = order_of(job, capsule);
+        Capsule__ResizeOrder order = order_of(job, capsule);
 
         if (!resident->resize_ordered || !same_order(&order, &resident->resize)) {
                 resident->resize_ordered = capsule_resize_order(resident->capsule, &order) == 0;

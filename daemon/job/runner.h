@@ -66,7 +66,7 @@ struct resident {
         struct core_report_last core_last; /* core_report.c */
         uint64_t own_state_usec; /* own_state.c: when the log was told last; 0: never */
         bool resize_ordered; /* resizing.c: its PID 1 has `resize` */
-        struct capsule_resize resize;
+        Capsule__ResizeOrder resize;
         bool awake_told; /* that the group runs though it is parked */
         /* rank_loss.c: its PID 1 has the first `ranks_told` ranks that the job has lost, and knows whether any speaks. */
         bool ranks_ordered;

@@ -66,7 +66,7 @@ struct request {
         int status; /* of an rm-agent; a signal */
         uint32_t attempt;
         uint32_t active; /* as RM_ACTIVE_RANKS says; 0: it does not */
-        struct capsule_resize resize;
+        Capsule__ResizeOrder resize;
         uint64_t end_usec; /* of a lease */
 };
 

@@ -477,7 +477,7 @@ int capsule_renew_lease(struct capsule *capsule, uint64_t end_boot_usec) {
         return submit(capsule, &request, NULL);
 }
 
-int capsule_resize_order(struct capsule *capsule, const struct capsule_resize *order) {
+int capsule_resize_order(struct capsule *capsule, const Capsule__ResizeOrder *order) {
         struct request request = { .op = OP_RESIZE_ORDER, .resize = *order };
 
         return submit(capsule, &request, NULL);

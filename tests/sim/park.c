@@ -90,17 +90,7 @@ static void look(struct copy *copy) {
         set_deadline(copy);
 }
 
-void park_order(struct copy *copy, const struct capsule_resize *order) {
-        Capsule__ResizeOrder message = CAPSULE__RESIZE_ORDER__INIT;
-
-        message.first = order->first;
-        message.ranks = order->ranks;
-        message.active = order->active;
-        message.wanted = order->wanted;
-        message.epoch = order->epoch;
-        message.begun = order->begun;
-        message.freeze = order->freeze;
-        message.end = order->end;
+void park_order(struct copy *copy, const Capsule__ResizeOrder *order) {
         timeline_trace(copy->world->timeline, host_name(copy->host),
                        "capsule %s is to know: %" PRIu32 " of its job are active%s, %" PRIu32 " are wanted (%" PRIu64 ")%s%s",
                        copy->id, order->active, order->freeze ? " and none of these is here" : "", order->wanted, order->epoch,
@@ -109,7 +99,7 @@ void park_order(struct copy *copy, const struct capsule_resize *order) {
         copy->n_ranks = order->ranks;
         if (copy->payload)
                 ranks_start(copy);
-        parking_order(copy->parking, &message);
+        parking_order(copy->parking, order);
         look(copy);
 }
 

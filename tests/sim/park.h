@@ -7,7 +7,7 @@
 #include "tests/sim/capsules_internal.h"
 
 /* From rmd. */
-void park_order(struct copy *copy, const struct capsule_resize *order);
+void park_order(struct copy *copy, const Capsule__ResizeOrder *order);
 /* From a rank. True: it is answered. */
 bool park_hear(struct copy *copy, const Door__Resize *word, Door__Resize *ret_answer);
 /* Something is to be done in it: a parked one runs for a while. */
