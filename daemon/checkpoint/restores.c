@@ -269,7 +269,7 @@ static void enter_done(struct restore *restore, struct resident *resident) {
         }
         resident->restored = true;
         /* The saved state has replaced what the capsule's PID 1 was told of the ranks until now. */
-        resident->resize_ordered = resident->ranks_ordered = false;
+        runner_order_again(resident);
         if (arrival_is_complete(restore->arrival)) /* else an rmd before this one has restored it */
                 log_info("job %" PRIu64 ": capsule %" PRId32 " is back from checkpoint %" PRIu64 ".%" PRIu64 " after %.3f s",
                          restore->job, restore->index, restore->job, restore->checkpoint,

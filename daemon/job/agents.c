@@ -9,6 +9,24 @@
 #include "daemon/job/runner_internal.h"
 #include "daemon/peers/peer_message.h"
 
+/* What this file knows of each copy. */
+struct resident_agents {
+        char *agent;        /* of a group: the rm-agent in the head that asked for its daemon; NULL: not known (yet) */
+        char *waiting_line; /* of a group: what its rm-agent wants run, once there is a lease; NULL: nothing */
+        struct log_rate refusals; /* lines about requests of rm-agents that came to nothing */
+};
+
+static struct resident_agents *agents_of(const struct resident *resident) {
+        return resident_part(resident, RESIDENT_AGENTS, sizeof(struct resident_agents));
+}
+
+void agents_forget(struct resident *resident) {
+        struct resident_agents *agents = agents_of(resident);
+
+        free(take_ptr(agents->agent));
+        free(take_ptr(agents->waiting_line));
+}
+
 static void request_free(struct agent_request *request) {
         free(request->id);
         free(request->command);
@@ -61,8 +79,8 @@ static void send_request(struct runner *runner, struct agent_request *request) {
 
 /* Any program of the job's can ask, as often as it likes. */
 static void refuse(struct resident *head, const char *id, const char *host) {
-        log_limited(&head->refusals, LOG_WARNING, "job %" PRIu64 ": mpirun asks for host '%s', which is none of the job's capsules",
-                    head->job, host);
+        log_limited(&agents_of(head)->refusals, LOG_WARNING,
+                    "job %" PRIu64 ": mpirun asks for host '%s', which is none of the job's capsules", head->job, host);
         (void) capsule_agent_reply(head->capsule, id, 255, NULL, NULL);
 }
 
@@ -145,13 +163,14 @@ void agents_reconcile(struct runner *runner) {
 static void tell_head(struct runner *runner, const struct resident *group, bool running, int status) {
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), group->job);
         const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
+        char *agent = agents_of(group)->agent;
         Rm__AgentDone done = RM__AGENT_DONE__INIT;
 
-        if (!head || !group->agent)
+        if (!head || !agent)
                 return;
         done.job = group->job;
         done.from_capsule = STATE_HEAD;
-        done.agent = group->agent;
+        done.agent = agent;
         done.running = running;
         done.status = status;
         if (cluster_send(runner->rmd->cluster, head->node, &PEER_MESSAGE(&done)) < 0)
@@ -185,12 +204,14 @@ static void on_launched(struct capsule *capsule, int error, const char *text, vo
         }
         group = runner_copy(launched->runner, launched->job, launched->index, launched->incarnation);
         if (error == -ETIME && group) {
+                struct resident_agents *agents = agents_of(group);
+
                 group->launching = false;
-                free(group->waiting_line);
-                group->waiting_line = take_ptr(launched->line);
+                free(agents->waiting_line);
+                agents->waiting_line = take_ptr(launched->line);
         } else if (error < 0 && group) {
-                log_limited(&group->refusals, LOG_WARNING, "job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s",
-                            launched->job, launched->index, text);
+                log_limited(&agents_of(group)->refusals, LOG_WARNING,
+                            "job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s", launched->job, launched->index, text);
                 group->launching = false; /* if the head does not hear of it, it asks again */
                 tell_head(launched->runner, group, false, 127);
         }
@@ -264,7 +285,7 @@ static bool is_of_another(const Rm__Job *job, uint32_t attempt) {
 
 void agents_unfenced(struct runner *runner, struct resident *group) {
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), group->job);
-        cleanup_free char *line = take_ptr(group->waiting_line);
+        cleanup_free char *line = take_ptr(agents_of(group)->waiting_line);
 
         if (line && job && group->ready && !group->exited)
                 (void) launch_group(runner, group, job, line);
@@ -273,11 +294,13 @@ void agents_unfenced(struct runner *runner, struct resident *group) {
 void runner_agent_run(struct runner *runner, const Rm__AgentRun *run) {
         struct resident *group = runner_current(runner, run->job, run->to_capsule);
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), run->job);
+        struct resident_agents *agents;
 
         if (!group || !group->ready || !job || run->to_capsule < 0 || is_of_another(job, run->attempt))
                 return; /* not here, or not yet: it is sent again */
-        free(group->agent);
-        group->agent = xstrdup(run->agent);
+        agents = agents_of(group);
+        free(agents->agent);
+        agents->agent = xstrdup(run->agent);
         if (group->exited) {
                 agents_report_exit(runner, group);
                 return;

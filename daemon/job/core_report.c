@@ -5,11 +5,22 @@
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/job/runner_internal.h"
+#include "daemon/node/core_time.h"
 #include "daemon/peers/peer_message.h"
 
 #define REPORT_USEC 2000000U
 /* Of all groups in one report: 20 us each, in which the loop does nothing else. */
 #define PROCESSES_MAX 2000U
+
+/* When a group was last looked at. */
+struct last {
+        uint64_t at_usec; /* monotonic; 0: it was not, or shared no core then */
+        struct core_time time;
+};
+
+static struct last *last_of(const struct resident *resident) {
+        return resident_part(resident, RESIDENT_CORE_REPORT, sizeof(struct last));
+}
 
 /* More ranks than cores that may be used. Else nothing is to be told. */
 static bool ranks_share_cores(const struct runner *runner) {
@@ -20,7 +31,7 @@ static bool ranks_share_cores(const struct runner *runner) {
 }
 
 static void send_report(const struct runner *runner, const struct resident *resident, const struct core_time *now) {
-        const struct core_report_last *last = &resident->core_last;
+        const struct last *last = last_of(resident);
         const char *leader = cluster_leader(runner->rmd->cluster);
         Rm__CoreShare share = RM__CORE_SHARE__INIT;
 
@@ -35,18 +46,19 @@ static void send_report(const struct runner *runner, const struct resident *resi
         (void) cluster_send(runner->rmd->cluster, leader, &PEER_MESSAGE(&share)); /* lost: the next one follows */
 }
 
-static void report(const struct runner *runner, struct resident *resident, size_t most) {
+static void report(const struct runner *runner, const struct resident *resident, size_t most) {
         cleanup_free char *cgroup = capsule_payload_cgroup(resident->capsule);
         cleanup_free char *procs_file = xasprintf("%s/cgroup.procs", cgroup);
+        struct last *last = last_of(resident);
         struct core_time now;
 
         if (core_time_read(procs_file, most, &now) < 0) {
-                resident->core_last.at_usec = 0;
+                last->at_usec = 0;
                 return;
         }
-        if (resident->core_last.at_usec > 0)
+        if (last->at_usec > 0)
                 send_report(runner, resident, &now);
-        resident->core_last = (struct core_report_last) { now_usec(), now };
+        *last = (struct last) { now_usec(), now };
 }
 
 static void on_report(evutil_socket_t fd, short what, void *arg) {
@@ -61,7 +73,7 @@ static void on_report(evutil_socket_t fd, short what, void *arg) {
                 if (share && l->index != STATE_HEAD && l->ready && !l->exited && capsule_phase(l->capsule) == CAPSULE_RUNNING)
                         report(runner, l, PROCESSES_MAX / n + 1);
                 else
-                        l->core_last.at_usec = 0;
+                        last_of(l)->at_usec = 0;
         }
 }
 

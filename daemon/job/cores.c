@@ -14,6 +14,25 @@
 /* With no cores, what is here is about to leave, which is soonest done if it is not slowed down. What still is here then has nowhere to go. */
 #define LEAVE_USEC 30000000
 
+/* What this file has done with each copy. */
+struct cores {
+        uint32_t *chosen; /* for it when it was bound last */
+        size_t n_chosen;
+        bool bound; /* to `cpus`; else it never was */
+        cpu_set_t cpus;
+        uint64_t bound_usec; /* when; 0: long ago, or never */
+        bool confined; /* by a cpuset to `confined_cpus` */
+        cpu_set_t confined_cpus; /* that were tried last; none: not yet */
+};
+
+static struct cores *cores_of(const struct resident *resident) {
+        return resident_part(resident, RESIDENT_CORES, sizeof(struct cores));
+}
+
+void cores_forget(struct resident *resident) {
+        free(take_ptr(cores_of(resident)->chosen));
+}
+
 /* Where one capsule is to run. */
 struct place {
         cpu_set_t all; /* that the node has */
@@ -21,21 +40,21 @@ struct place {
         cpu_set_t cpus; /* what its threads get: of the usable ones, or with a cpuset around it, of all */
 };
 
-static bool same_cores(const struct resident *resident, const Rm__Capsule *capsule) {
-        if (resident->n_cores != capsule->n_cores)
+static bool same_cores(const struct cores *cores, const Rm__Capsule *capsule) {
+        if (cores->n_chosen != capsule->n_cores)
                 return false;
         for (size_t i = 0; i < capsule->n_cores; i++)
-                if (resident->cores[i] != capsule->cores[i])
+                if (cores->chosen[i] != capsule->cores[i])
                         return false;
         return true;
 }
 
-static void remember(struct resident *resident, const Rm__Capsule *capsule) {
-        free(resident->cores);
-        resident->cores = xcalloc(capsule->n_cores, sizeof(*resident->cores));
-        resident->n_cores = capsule->n_cores;
+static void remember(struct cores *cores, const Rm__Capsule *capsule) {
+        free(cores->chosen);
+        cores->chosen = xcalloc(capsule->n_cores, sizeof(*cores->chosen));
+        cores->n_chosen = capsule->n_cores;
         if (capsule->n_cores > 0)
-                memcpy(resident->cores, capsule->cores, sizeof(*resident->cores) * capsule->n_cores);
+                memcpy(cores->chosen, capsule->cores, sizeof(*cores->chosen) * capsule->n_cores);
 }
 
 /* What the node offers, less what its line in the availability file a drain or its condition takes away. Whether the leader hears of us is no matter. */
@@ -92,35 +111,37 @@ static void take_chosen(const struct topology *topology, const Rm__Capsule *caps
 }
 
 /* A cpuset holds them whatever they ask for. Without one, or while it cannot be set, only their own affinity does. */
-static void confine(struct resident *resident, const cpu_set_t *usable) {
+static void confine(const struct resident *resident, const cpu_set_t *usable) {
+        struct cores *cores = cores_of(resident);
         int r;
 
-        if (CPU_EQUAL(&resident->confined_cpus, usable))
+        if (CPU_EQUAL(&cores->confined_cpus, usable))
                 return; /* tried, whatever came of it */
         r = capsule_confine(resident->capsule, usable);
         if (r < 0 && r != -ENOTSUP)
                 log_warn("capsule %s cannot be kept on the usable cores: %s", capsule_id(resident->capsule), strerror(-r));
-        resident->confined = r == 0;
-        resident->confined_cpus = *usable;
+        cores->confined = r == 0;
+        cores->confined_cpus = *usable;
 }
 
-static void find_place(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule, struct place *ret) {
+static void find_place(struct runner *runner, const struct resident *resident, const Rm__Capsule *capsule, struct place *ret) {
         const struct topology *topology = runner->rmd->topology;
 
         cpus_of_first(topology, topology->real_cores, &ret->all);
         cpus_of_first(topology, usable_cores(runner), &ret->usable);
         confine(resident, &ret->usable);
-        ret->cpus = resident->confined ? ret->all : ret->usable;
+        ret->cpus = cores_of(resident)->confined ? ret->all : ret->usable;
         take_chosen(topology, capsule, ret);
 }
 
 /* Whoever is elsewhere by now; those who have bound themselves to some of their cores stay there. */
-static void look_after(struct runner *runner, struct resident *resident, const struct place *place) {
-        bool new = resident->bound_usec > 0 && now_usec() - resident->bound_usec <= LOOKED_AFTER_USEC;
+static void look_after(struct runner *runner, const struct resident *resident, const struct place *place) {
+        struct cores *cores = cores_of(resident);
+        bool new = cores->bound_usec > 0 && now_usec() - cores->bound_usec <= LOOKED_AFTER_USEC;
 
         if (!new)
-                resident->bound_usec = 0;
-        if (CPU_EQUAL(&place->cpus, &place->all) || (!new && resident->confined))
+                cores->bound_usec = 0;
+        if (CPU_EQUAL(&place->cpus, &place->all) || (!new && cores->confined))
                 return;
         if (capsule_bind(resident->capsule, &place->cpus, true, NULL) < 0)
                 return; /* it ends */
@@ -130,21 +151,24 @@ static void look_after(struct runner *runner, struct resident *resident, const s
                 runner_look_again(runner);
 }
 
-static void bind_anew(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule, const struct place *place) {
-        bool same = same_cores(resident, capsule);
-        int r = capsule_bind(resident->capsule, &place->cpus, same, resident->bound ? &resident->cpus : NULL);
+static void bind_anew(struct runner *runner, const struct resident *resident, const Rm__Capsule *capsule,
+                      const struct place *place) {
+        struct cores *cores = cores_of(resident);
+        bool same = same_cores(cores, capsule);
+        int r = capsule_bind(resident->capsule, &place->cpus, same, cores->bound ? &cores->cpus : NULL);
 
         if (r < 0)
                 log_warn("capsule %s cannot be bound to its cores: %s", capsule_id(resident->capsule), strerror(-r));
-        remember(resident, capsule);
-        resident->bound = true;
-        resident->cpus = place->cpus;
-        resident->bound_usec = now_usec();
+        remember(cores, capsule);
+        cores->bound = true;
+        cores->cpus = place->cpus;
+        cores->bound_usec = now_usec();
         runner_retry(runner);
 }
 
 void cores_apply(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule) {
         enum capsule_phase phase = capsule_phase(resident->capsule);
+        const struct cores *cores = cores_of(resident);
         struct place place;
 
         /* A node that is to pass for a larger one has no cores to choose from; and what is about to move is left alone. */
@@ -159,7 +183,7 @@ void cores_apply(struct runner *runner, struct resident *resident, const Rm__Cap
                 runner_retry(runner); /* until it runs */
         else if (phase == CAPSULE_EMPTY)
                 return;
-        else if (same_cores(resident, capsule) && CPU_EQUAL(&place.cpus, resident->bound ? &resident->cpus : &place.all))
+        else if (same_cores(cores, capsule) && CPU_EQUAL(&place.cpus, cores->bound ? &cores->cpus : &place.all))
                 look_after(runner, resident, &place);
         else
                 bind_anew(runner, resident, capsule, &place);

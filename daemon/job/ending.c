@@ -19,6 +19,56 @@
 /* After kill_wait: that PID 1 and the rmd of a group's node say that it has passed. One that does not run says nothing. */
 #define ANSWER_USEC (UINT64_C(3) * 1000000U)
 
+/* What this file has done with each copy. */
+struct resident_ending {
+        bool asked;       /* an order to end its ranks is under way to its PID 1 */
+        bool unknown;     /* of the head: its PID 1 is of an rmd that does not know that order */
+        uint32_t asked_signal; /* of a group: the signal in it */
+        uint64_t begin_usec; /* of the head: since when its ranks are to end; 0: they are not */
+        bool *ended;      /* of the head, by group: its ranks have ended, or had the time for it */
+        uint32_t signalled; /* the last signal that rmd sent to end it; 0: none */
+        uint64_t signal_usec;
+};
+
+static struct resident_ending *ending_of(const struct resident *resident) {
+        return resident_part(resident, RESIDENT_ENDING, sizeof(struct resident_ending));
+}
+
+void ending_forget(struct resident *resident) {
+        free(take_ptr(ending_of(resident)->ended));
+}
+
+/* ---- a signal that ends what runs in a copy ---- */
+
+/* Nothing that is frozen, for a move or a checkpoint, takes a signal: what would take it may go on elsewhere. */
+static void on_signalled(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct capsule_report *report = arg;
+        const struct resident *resident;
+        struct resident_ending *ending;
+
+        (void) capsule;
+        (void) text;
+        resident = error == -EBUSY ? runner_reported(report) : NULL;
+        ending = resident ? ending_of(resident) : NULL;
+        if (ending && ending->signalled != SIGKILL) {
+                ending->signalled = 0; /* it is sent again */
+                runner_retry(report->runner);
+        }
+        free(report);
+}
+
+void ending_signal(struct runner *runner, struct resident *resident, uint32_t signo) {
+        struct capsule_report *report = runner_report(runner, resident);
+
+        ending_of(resident)->signalled = signo;
+        if (!resident->capsule || capsule_signal(resident->capsule, (int) signo, false, on_signalled, report) < 0)
+                free(report);
+}
+
+bool ending_signalled(const struct resident *resident) {
+        return ending_of(resident)->signalled != 0;
+}
+
 /* ---- the node of the head: its ranks ---- */
 
 uint32_t ending_wanted(const struct resident *head, const Rm__Job *job) {
@@ -38,35 +88,38 @@ static void on_head_told(struct capsule *capsule, int error, const char *text, v
         (void) capsule;
         (void) text;
         if (head) {
-                head->ending_asked = false;
-                head->ending_unknown = error == -ENOSYS;
+                ending_of(head)->asked = false;
+                ending_of(head)->unknown = error == -ENOSYS;
         }
         free(report);
 }
 
 /* From then on it is not moved, and whatever rmd runs on this node knows that the job is being ended. False: not yet. */
 static bool tell_head(struct runner *runner, struct resident *head, uint32_t signo) {
+        struct resident_ending *ending = ending_of(head);
         struct capsule_status status;
         struct capsule_report *report;
 
         capsule_get_status(head->capsule, &status);
-        if (status.ending || head->ending_unknown)
+        if (status.ending || ending->unknown)
                 return true;
-        if (head->ending_asked)
+        if (ending->asked)
                 return false;
         report = runner_report(runner, head);
-        head->ending_asked = true;
+        ending->asked = true;
         if (capsule_end_ranks(head->capsule, (int) signo, 0, on_head_told, report) < 0) {
-                head->ending_asked = false;
+                ending->asked = false;
                 free(report);
         }
         return false;
 }
 
-static bool *ended_of(struct resident *head, const Rm__Job *job, int32_t index) {
-        if (!head->ranks_ended)
-                head->ranks_ended = xcalloc(job->n_capsules + 1, sizeof(*head->ranks_ended));
-        return index >= 0 && (size_t) index < job->n_capsules ? &head->ranks_ended[index] : NULL;
+static bool *ended_of(const struct resident *head, const Rm__Job *job, int32_t index) {
+        struct resident_ending *ending = ending_of(head);
+
+        if (!ending->ended)
+                ending->ended = xcalloc(job->n_capsules + 1, sizeof(*ending->ended));
+        return index >= 0 && (size_t) index < job->n_capsules ? &ending->ended[index] : NULL;
 }
 
 static void ask(struct runner *runner, const Rm__Job *job, const Rm__Capsule *group, uint32_t signo) {
@@ -85,13 +138,14 @@ static bool is_held_up(const struct runner *runner, const Rm__Job *job, const Rm
 }
 
 static bool ranks_gone(struct runner *runner, struct resident *head, const Rm__Job *job, uint32_t signo) {
+        struct resident_ending *ending = ending_of(head);
         uint64_t now = now_usec();
         bool all = true;
 
         if (!tell_head(runner, head, signo))
                 return false;
-        if (!head->ending_usec)
-                head->ending_usec = now;
+        if (!ending->begin_usec)
+                ending->begin_usec = now;
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *group = job->capsules[i];
                 const bool *ended = ended_of(head, job, group->index);
@@ -100,10 +154,10 @@ static bool ranks_gone(struct runner *runner, struct resident *head, const Rm__J
                         continue;
                 all = false;
                 if (is_held_up(runner, job, group))
-                        head->ending_usec = now;
+                        ending->begin_usec = now;
                 ask(runner, job, group, launch_signal_for_ranks(signo));
         }
-        return all || now - head->ending_usec > runner->rmd->config->kill_wait_usec + ANSWER_USEC;
+        return all || now - ending->begin_usec > runner->rmd->config->kill_wait_usec + ANSWER_USEC;
 }
 
 void runner_ranks_ended(struct runner *runner, const Rm__RanksEnded *answer) {
@@ -127,6 +181,7 @@ static bool was_started(const struct resident *head, const Rm__Job *job) {
 void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Job *job) {
         uint32_t signo = ending_wanted(head, job), last = launch_signal_for_mpirun(signo);
         Rm__JobState final_state = job->cancel ? job->final_state : RM__JOB_STATE__JOB_PENDING;
+        struct resident_ending *ending = ending_of(head);
         uint64_t now = now_usec();
 
         if (!was_started(head, job)) {
@@ -136,10 +191,10 @@ void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Jo
         runner_retry(runner);
         if (signo != SIGKILL && !ranks_gone(runner, head, job, signo))
                 return;
-        if (head->signalled != last) {
-                head->signal_usec = now;
-                runner_signal(runner, head, last);
-        } else if (signo == SIGKILL || now - head->signal_usec > runner->rmd->config->kill_wait_usec) {
+        if (ending->signalled != last) {
+                ending->signal_usec = now;
+                ending_signal(runner, head, last);
+        } else if (signo == SIGKILL || now - ending->signal_usec > runner->rmd->config->kill_wait_usec) {
                 /* mpirun does not listen: the capsules go, and everything in them. */
                 runner_report_exit(runner, head, 128 + (int) signo, NULL, final_state);
         }
@@ -225,7 +280,7 @@ static void on_ranks_ended(struct capsule *capsule, int error, const char *text,
         (void) capsule;
         (void) text;
         if (group)
-                group->ending_asked = false;
+                ending_of(group)->asked = false;
         if (group && (error == 0 || error == -ENOSYS || error == -ESRCH))
                 answer(report->runner, group);
         free(report);
@@ -235,6 +290,7 @@ void runner_ranks_end(struct runner *runner, const Rm__RanksEnd *order) {
         struct resident *group = runner_current(runner, order->job, order->to_capsule);
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), order->job);
         struct capsule_report *report;
+        struct resident_ending *ending;
 
         if (!group || !group->ready || !job || order->to_capsule < 0 || job->attempt != order->attempt)
                 return; /* not here, or not yet: it is sent again */
@@ -242,14 +298,15 @@ void runner_ranks_end(struct runner *runner, const Rm__RanksEnd *order) {
                 answer(runner, group);
                 return;
         }
-        if (group->ending_asked && group->ending_signal == order->signal)
+        ending = ending_of(group);
+        if (ending->asked && ending->asked_signal == order->signal)
                 return;
         report = runner_report(runner, group);
-        group->ending_asked = true;
-        group->ending_signal = order->signal;
+        ending->asked = true;
+        ending->asked_signal = order->signal;
         if (capsule_end_ranks(group->capsule, (int) order->signal, runner->rmd->config->kill_wait_usec, on_ranks_ended, report) <
             0) {
-                group->ending_asked = false;
+                ending->asked = false;
                 free(report);
         }
 }

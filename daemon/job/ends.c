@@ -17,6 +17,14 @@
 /* That the job has failed is known, and the end of this group may be why. */
 #define WHY_WAIT_USEC (UINT64_C(1) * 1000000U)
 
+struct orphan {
+        uint64_t since_usec; /* when the rm-agent of a group was gone, or its job's end decided; 0: not yet */
+};
+
+static struct orphan *orphan_of(const struct resident *group) {
+        return resident_part(group, RESIDENT_ENDS, sizeof(struct orphan));
+}
+
 /* What became of a daemon. */
 enum end {
         END_UNKNOWN, /* it runs, or nothing was heard of it yet */
@@ -84,7 +92,7 @@ static char *reason_of(const struct runner *runner, const struct resident *group
 static bool was_killed(const struct resident *group, enum end end) {
         int code = end == END_EXITED ? WEXITSTATUS(group->wait_status) : 0;
 
-        return !group->signalled && (end == END_KILLED || (code > 128 && code <= 128 + SIGRTMAX));
+        return !ending_signalled(group) && (end == END_KILLED || (code > 128 && code <= 128 + SIGRTMAX));
 }
 
 static void tell(struct runner *runner, struct resident *group, enum end end) {
@@ -107,7 +115,7 @@ static void tell(struct runner *runner, struct resident *group, enum end end) {
 
 /* What the log must hear: what makes of mpirun's 0 a failure, and what explains one. */
 static bool worth_telling(const Rm__Job *job, const struct resident *group, enum end end) {
-        bool cause = (end == END_KILLED && !group->signalled) || end == END_LOST;
+        bool cause = (end == END_KILLED && !ending_signalled(group)) || end == END_LOST;
 
         if (job->final_state == RM__JOB_STATE__JOB_COMPLETED)
                 return end != END_WELL;
@@ -124,11 +132,12 @@ static uint64_t wait_usec(const Rm__Job *job) {
 }
 
 bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job) {
+        struct orphan *orphan = orphan_of(group);
         enum end end = end_of(group);
 
-        if (!group->orphan_usec)
-                group->orphan_usec = now_usec();
-        if (end == END_UNKNOWN && now_usec() - group->orphan_usec < wait_usec(job)) {
+        if (!orphan->since_usec)
+                orphan->since_usec = now_usec();
+        if (end == END_UNKNOWN && now_usec() - orphan->since_usec < wait_usec(job)) {
                 runner_retry(runner);
                 return false;
         }
@@ -139,19 +148,22 @@ bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job
 }
 
 void ends_orphan(struct runner *runner, struct resident *group) {
-        if (!group->orphan_usec)
-                group->orphan_usec = now_usec();
+        struct orphan *orphan = orphan_of(group);
+
+        if (!orphan->since_usec)
+                orphan->since_usec = now_usec();
         runner_retry(runner);
 }
 
 void ends_reconcile(struct runner *runner) {
         for (struct resident *l = runner->residents; l; l = l->next) {
-                if (!l->orphan_usec || l->exited || !l->ready || l->signalled)
+                uint64_t since_usec = orphan_of(l)->since_usec;
+
+                if (!since_usec || l->exited || !l->ready || ending_signalled(l))
                         continue;
-                if (now_usec() - l->orphan_usec < ORPHAN_USEC) {
+                if (now_usec() - since_usec < ORPHAN_USEC)
                         runner_retry(runner);
-                } else {
-                        runner_signal(runner, l, SIGTERM);
-                }
+                else
+                        ending_signal(runner, l, SIGTERM);
         }
 }

@@ -7,6 +7,10 @@
 #include "daemon/job/fence.h"
 #include "daemon/job/runner_internal.h"
 
+struct lease {
+        uint64_t told_usec; /* that its PID 1 was told last (now_boot_usec()); 0: none, by this rmd */
+};
+
 static bool belongs(const struct runner *runner, const Rm__Job *job, const struct resident *resident) {
         const Rm__Capsule *capsule = job_capsule(job, resident->index);
         bool lives = job_running(job) || job->state == RM__JOB_STATE__JOB_COMPLETING;
@@ -17,20 +21,21 @@ static bool belongs(const struct runner *runner, const Rm__Job *job, const struc
         return runner->ops->keeps_copy(runner->userdata, resident);
 }
 
-static void renew(struct runner *runner, struct resident *resident, const Rm__Job *job) {
+static void renew(struct runner *runner, const struct resident *resident, const Rm__Job *job) {
+        struct lease *lease = resident_part(resident, RESIDENT_LEASES, sizeof(*lease));
         struct fence_view view = {
                 .synced = cluster_synced(runner->rmd->cluster),
                 .belongs = belongs(runner, job, resident),
                 .lease_usec = cluster_lease_end_usec(runner->rmd->cluster),
-                .told_usec = resident->lease_usec,
+                .told_usec = lease->told_usec,
         };
 
         if (fence_due(&view) && capsule_renew_lease(resident->capsule, view.lease_usec) == 0)
-                resident->lease_usec = view.lease_usec;
+                lease->told_usec = view.lease_usec;
 }
 
 void runner_renew_leases(struct runner *runner) {
-        for (struct resident *l = runner->residents; l; l = l->next) {
+        for (const struct resident *l = runner->residents; l; l = l->next) {
                 const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), l->job);
 
                 if (l->ready && l->capsule && job && fence_applies(job->spec))

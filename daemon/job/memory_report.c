@@ -71,9 +71,16 @@ static void send_report(struct runner *runner, Rm__NodeMemory *report) {
                                               .changes = report->counters->changes };
 }
 
-/* Can a move from here track its memory, as far as that is known before? */
-static bool may_be_tracked(const struct resident *resident) {
-        return !resident->untracked;
+struct tracking {
+        bool failed; /* the last try to move it away could not track its memory */
+};
+
+static struct tracking *tracking_of(const struct resident *resident) {
+        return resident_part(resident, RESIDENT_MEMORY, sizeof(struct tracking));
+}
+
+void memory_report_tracked(struct resident *resident, bool tracked) {
+        tracking_of(resident)->failed = !tracked;
 }
 
 static size_t count_residents(const struct runner *runner) {
@@ -129,7 +136,7 @@ static void report(struct runner *runner) {
                 group->capsule = l->index;
                 group->memory_bytes = use.memory_bytes;
                 group->files_bytes = use.files_bytes;
-                group->tracked = message.pages && may_be_tracked(l);
+                group->tracked = message.pages && !tracking_of(l)->failed;
                 group->progress = progress_of(l);
         }
         message.groups = pointers;

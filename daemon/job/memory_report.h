@@ -27,6 +27,9 @@ struct memory_report_node {
         uint64_t heads;     /* taken by capsules of mpirun */
 };
 
+/* A move away has begun, which could track the capsule's memory, or did not try to; or could not. */
+void memory_report_tracked(struct resident *resident, bool tracked);
+
 /* The last report. */
 struct memory_report_told {
         char *leader;

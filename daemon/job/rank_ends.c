@@ -23,6 +23,26 @@
 /* MPI_ERR_UNKNOWN of Open MPI, with which a rank aborts that has lost its connection to another one. */
 #define LOST_PEER 14
 
+/* The answer of a group. */
+struct group_ends {
+        bool told;
+        struct capsule_rank_ends ends;
+};
+
+/* What this file knows of a head. */
+struct rank_ends {
+        uint64_t asked_usec; /* since when its groups are asked how their ranks have ended; 0: they are not */
+        struct group_ends *groups; /* NULL likewise */
+};
+
+static struct rank_ends *rank_ends_of(const struct resident *head) {
+        return resident_part(head, RESIDENT_RANK_ENDS, sizeof(struct rank_ends));
+}
+
+void rank_ends_forget(struct resident *resident) {
+        free(take_ptr(rank_ends_of(resident)->groups));
+}
+
 /* From the most certain one on. */
 enum kind { BY_SIGNAL, BY_CODE, BY_LOST_PEER, KINDS };
 
@@ -71,37 +91,39 @@ static void ask(struct runner *runner, const Rm__Job *job, const Rm__Capsule *gr
 }
 
 bool rank_ends_known(struct runner *runner, struct resident *head, const Rm__Job *job) {
+        struct rank_ends *ends = rank_ends_of(head);
         uint64_t now = now_usec();
         bool all = true;
 
         if (launch_exit_code(head->wait_status) == 0 || ending_wanted(head, job) || launch_goes_on(job->spec))
                 return true;
-        if (!head->ends_usec)
-                head->ends_usec = now;
-        if (!head->ends)
-                head->ends = xcalloc(groups_of(job) + 1, sizeof(*head->ends));
+        if (!ends->asked_usec)
+                ends->asked_usec = now;
+        if (!ends->groups)
+                ends->groups = xcalloc(groups_of(job) + 1, sizeof(*ends->groups));
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *group = job->capsules[i];
 
-                if (group->index < 0 || (size_t) group->index >= groups_of(job) || head->ends[group->index].told)
+                if (group->index < 0 || (size_t) group->index >= groups_of(job) || ends->groups[group->index].told)
                         continue;
                 all = false;
                 ask(runner, job, group);
         }
-        if (all || now - head->ends_usec > ANSWER_USEC)
+        if (all || now - ends->asked_usec > ANSWER_USEC)
                 return true;
         runner_retry(runner);
         return false;
 }
 
 char *rank_ends_take(const struct resident *head, const Rm__Job *job, int *ret_exit_code) {
+        const struct group_ends *told = rank_ends_of(head)->groups;
         cleanup_free struct capsule_rank_ends *groups = xcalloc(groups_of(job) + 1, sizeof(*groups));
         struct rank_ends_first first;
         const Rm__Capsule *group;
 
-        for (size_t i = 0; head->ends && i < groups_of(job); i++)
-                groups[i] = head->ends[i].ends;
-        if (!head->ends)
+        for (size_t i = 0; told && i < groups_of(job); i++)
+                groups[i] = told[i].ends;
+        if (!told)
                 return NULL;
         first = rank_ends_choose(*ret_exit_code, groups, groups_of(job));
         *ret_exit_code = first.exit_code;
@@ -113,12 +135,13 @@ char *rank_ends_take(const struct resident *head, const Rm__Job *job, int *ret_e
 
 void runner_ends(struct runner *runner, const Rm__Ends *ends) {
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), ends->job);
-        struct resident *head = runner_current(runner, ends->job, STATE_HEAD);
+        const struct resident *head = runner_current(runner, ends->job, STATE_HEAD);
+        struct group_ends *groups = head ? rank_ends_of(head)->groups : NULL;
 
-        if (!job || !head || !head->ends || job->attempt != ends->attempt || ends->from_capsule < 0 ||
+        if (!job || !groups || job->attempt != ends->attempt || ends->from_capsule < 0 ||
             (size_t) ends->from_capsule >= groups_of(job) || ends->signal > 127 || ends->exit_code > 255)
                 return;
-        head->ends[ends->from_capsule] = (struct group_ends) {
+        groups[ends->from_capsule] = (struct group_ends) {
                 .told = true,
                 .ends = { .signal = (int) ends->signal,
                           .signal_usec = ends->signal_usec,

@@ -11,15 +11,35 @@
 /* No rank is left: mpirun ends within milliseconds. PRRTE's may miss the end of the last ones if several end at once, and then waits for ever. */
 #define MPIRUN_WAIT_USEC (UINT64_C(10) * 1000000U)
 
-static void pass_on(struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
-        const Rm__RankLosses *losses = job->rank_losses;
+/* What this file has done with each copy. */
+struct rank_loss {
+        /* Its PID 1 has the first `n_told` ranks that the job has lost, and knows whether any speaks. */
+        bool ordered;
+        size_t n_told;
+        bool speaks_told;
+        /* Of a group, since when its job has ended, and what its ranks have said is awaited; of the head, since when the job has lost all
+         * ranks, and mpirun's end is; 0: it has not. */
+        uint64_t wait_usec;
+};
 
-        if (resident->ranks_ordered && resident->ranks_told == losses->n_lost && resident->speaks_told == losses->speaks)
+static struct rank_loss *loss_of(const struct resident *resident) {
+        return resident_part(resident, RESIDENT_RANK_LOSS, sizeof(struct rank_loss));
+}
+
+void rank_loss_order_again(struct resident *resident) {
+        loss_of(resident)->ordered = false;
+}
+
+static void pass_on(const struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
+        const Rm__RankLosses *losses = job->rank_losses;
+        struct rank_loss *loss = loss_of(resident);
+
+        if (loss->ordered && loss->n_told == losses->n_lost && loss->speaks_told == losses->speaks)
                 return;
-        resident->ranks_ordered = capsule_rank_order(resident->capsule, job_first_rank(job, capsule), capsule->ranks, losses->lost,
-                                                     losses->n_lost, losses->speaks) == 0;
-        resident->ranks_told = losses->n_lost;
-        resident->speaks_told = losses->speaks;
+        loss->ordered = capsule_rank_order(resident->capsule, job_first_rank(job, capsule), capsule->ranks, losses->lost,
+                                           losses->n_lost, losses->speaks) == 0;
+        loss->n_told = losses->n_lost;
+        loss->speaks_told = losses->speaks;
 }
 
 /* Does the state lack something of it? */
@@ -57,10 +77,12 @@ void rank_loss_apply(struct runner *runner, struct resident *resident, const Rm_
 }
 
 /* Since it was asked first. Until then it is to be asked again. */
-static bool has_waited(struct runner *runner, struct resident *resident, uint64_t usec) {
-        if (!resident->ranks_wait_usec)
-                resident->ranks_wait_usec = now_usec();
-        if (now_usec() - resident->ranks_wait_usec >= usec)
+static bool has_waited(struct runner *runner, const struct resident *resident, uint64_t usec) {
+        struct rank_loss *loss = loss_of(resident);
+
+        if (!loss->wait_usec)
+                loss->wait_usec = now_usec();
+        if (now_usec() - loss->wait_usec >= usec)
                 return true;
         runner_retry(runner);
         return false;

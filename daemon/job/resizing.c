@@ -8,6 +8,21 @@
 #include "daemon/job/runner_internal.h"
 #include "daemon/state/commands.h"
 
+/* What this file has done with each copy. */
+struct resizing {
+        bool ordered; /* its PID 1 has `order` */
+        Capsule__ResizeOrder order;
+        bool awake_told; /* that the group runs though it is parked */
+};
+
+static struct resizing *resizing_of(const struct resident *resident) {
+        return resident_part(resident, RESIDENT_RESIZING, sizeof(struct resizing));
+}
+
+void resizing_order_again(struct resident *resident) {
+        resizing_of(resident)->ordered = false;
+}
+
 static Capsule__ResizeOrder order_of(const Rm__Job *job, const Rm__Capsule *capsule) {
         const Rm__Resize *resize = job->resize;
         Capsule__ResizeOrder order = CAPSULE__RESIZE_ORDER__INIT;
@@ -59,15 +74,16 @@ static bool is_first_parked(const Rm__Job *job, const Rm__Capsule *capsule) {
 }
 
 /* A program that knows nothing of librmrt runs all its ranks: whoever shares cores with them is to find out why. */
-static void tell_awake(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
+static void tell_awake(struct runner *runner, const struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
+        struct resizing *resizing = resizing_of(resident);
         struct capsule_status status;
         cleanup_free char *text = NULL;
         struct command c;
 
         capsule_get_status(resident->capsule, &status);
-        if (!status.resize_said.awake || resident->awake_told || !is_first_parked(job, capsule))
+        if (!status.resize_said.awake || resizing->awake_told || !is_first_parked(job, capsule))
                 return;
-        resident->awake_told = true;
+        resizing->awake_told = true;
         text = xasprintf("job %" PRIu64 " of %s: group %" PRId32
                          " on %s is in reserve and runs, on cores that the job does not have: "
                          "its program does not wait in rmrt_resize_point(3)",
@@ -76,11 +92,12 @@ static void tell_awake(struct runner *runner, struct resident *resident, const R
 }
 
 void resizing_apply(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
+        struct resizing *resizing = resizing_of(resident);
         Capsule__ResizeOrder order = order_of(job, capsule);
 
-        if (!resident->resize_ordered || !same_order(&order, &resident->resize)) {
-                resident->resize_ordered = capsule_resize_order(resident->capsule, &order) == 0;
-                resident->resize = order;
+        if (!resizing->ordered || !same_order(&order, &resizing->order)) {
+                resizing->ordered = capsule_resize_order(resident->capsule, &order) == 0;
+                resizing->order = order;
         }
         tell_awake(runner, resident, job, capsule);
         if (capsule->index == 0 && job_running(job))

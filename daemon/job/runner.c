@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,11 +47,8 @@ struct resident *runner_current(struct runner *runner, uint64_t job, int32_t ind
 }
 
 static struct resident *add_resident(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation) {
-        struct resident *resident = xcalloc(1, sizeof(*resident));
+        struct resident *resident = resident_create(job, index, incarnation);
 
-        resident->job = job;
-        resident->index = index;
-        resident->incarnation = incarnation;
         resident->next = runner->residents;
         runner->residents = resident;
         return resident;
@@ -64,16 +60,13 @@ static void remove_resident(struct runner *runner, struct resident *resident) {
                         *p = resident->next;
                         break;
                 }
+        agents_forget(resident);
+        blocker_forget(resident);
+        cores_forget(resident);
+        ending_forget(resident);
+        rank_ends_forget(resident);
         traffic_forget(resident);
-        free(resident->making_again);
-        free(resident->lost_text);
-        free(resident->obstacle);
-        free(resident->agent);
-        free(resident->waiting_line);
-        free(resident->cores);
-        free(resident->ranks_ended);
-        free(resident->ends);
-        free(resident);
+        resident_destroy(resident);
 }
 
 static void on_destroyed(struct capsule *capsule, int error, const char *text, void *arg) {
@@ -86,6 +79,11 @@ void runner_drop(struct runner *runner, struct resident *resident, bool spool) {
         if (resident->capsule)
                 capsule_destroy(resident->capsule, spool, on_destroyed, runner);
         remove_resident(runner, resident);
+}
+
+void runner_order_again(struct resident *resident) {
+        resizing_order_again(resident);
+        rank_loss_order_again(resident);
 }
 
 /* ---- what capsules report ---- */
@@ -108,7 +106,7 @@ static void on_ready(struct capsule *capsule, int error, const char *text, void 
 
                 capsule_get_status(capsule, &status);
                 resident->ready = true;
-                resident->resize_ordered = resident->ranks_ordered = false;
+                runner_order_again(resident);
                 resident->launching = status.phase != CAPSULE_EMPTY;
                 if (resident->index == STATE_HEAD)
                         outputs_pump(runner->rmd->outputs, resident->job);
@@ -165,27 +163,11 @@ static void on_exited(struct capsule *capsule, int wait_status, void *userdata) 
         runner_wake(runner);
 }
 
-/* Once for each reason: a reader that is slower than the program makes it wait over and over. */
 static void on_stalled(struct capsule *capsule, enum capsule_stall why, void *userdata) {
-        struct runner *runner = userdata;
-        struct resident *resident = find_by_capsule(runner, capsule);
-        const Rm__Job *job = resident ? state_job(state_of(runner), resident->job) : NULL;
-        cleanup_free char *text = NULL;
-        struct command c;
+        const struct resident *resident = find_by_capsule(userdata, capsule);
 
-        if (!job || why == CAPSULE_STALL_NONE || (resident->stalled & 1U << why))
-                return;
-        resident->stalled |= 1U << why;
-        if (why == CAPSULE_STALL_QUOTA)
-                text = xasprintf("job %" PRIu64 ": the output of %s kept on %s has reached [job] spool_max: until some is fetched "
-                                 "mpirun keeps the rest in its memory",
-                                 job->id, job->spec->user, self_of(runner));
-        else
-                text = xasprintf("job %" PRIu64
-                                 ": the disk with [cluster] state_dir on %s is full%s: until there is room mpirun keeps "
-                                 "its output in its memory",
-                                 job->id, self_of(runner), why == CAPSULE_STALL_RESERVE ? " up to [job] spool_reserve" : "");
-        cluster_propose(runner->rmd->cluster, command_note(&c, text), NULL, NULL);
+        if (resident)
+                stalls_tell(userdata, resident, why);
 }
 
 static void on_lost(struct capsule *capsule, const char *text, void *userdata) {
@@ -209,9 +191,7 @@ static void on_obstacle(struct capsule *capsule, const char *text, uint64_t proc
 
         if (!resident)
                 return;
-        free(resident->obstacle);
-        resident->obstacle = xstrdup(text);
-        resident->processes = processes;
+        blocker_told(resident, text, processes);
         runner_wake(userdata);
 }
 
@@ -353,30 +333,6 @@ static void report_running(struct runner *runner, struct resident *resident) {
         struct command c;
 
         runner_propose(runner, resident, command_job_running(&c, resident->job));
-}
-
-/* Has it other processes than when it was refused? Then the reason may be gone, also if only a move
- * can tell. */
-static bool has_changed(struct resident *resident, const Rm__Refusal *refusal) {
-        uint64_t usec = refusal ? refusal->last_usec : 0;
-
-        if (usec != resident->refused_usec) {
-                resident->refused_usec = usec;
-                resident->refused_processes = resident->processes;
-        }
-        return refusal && refusal->times > 0 && resident->processes != resident->refused_processes;
-}
-
-/* What keeps it from being moved, when that is another thing than the state says. */
-static void report_obstacle(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule) {
-        bool changed = has_changed(resident, capsule->refusal);
-        struct command c;
-
-        if (!resident->ready || resident->exited || !resident->obstacle || capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED ||
-            (!changed && strcmp(resident->obstacle, capsule->obstacle) == 0))
-                return;
-        runner_propose(runner, resident,
-                       command_capsule_obstacle(&c, resident->job, resident->index, self_of(runner), resident->obstacle, changed));
 }
 
 /* As if this node had been lost under it. */
@@ -522,29 +478,6 @@ static bool all_ready(const Rm__Job *job) {
                 if (job->capsules[i]->state != RM__CAPSULE_STATE__CAPSULE_READY)
                         return false;
         return true;
-}
-
-/* Nothing that is frozen, for a move or a checkpoint, takes a signal: what would take it may go on elsewhere. */
-static void on_signalled(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct capsule_report *report = arg;
-        struct resident *resident;
-
-        (void) capsule;
-        (void) text;
-        resident = error == -EBUSY ? runner_reported(report) : NULL;
-        if (resident && resident->signalled != SIGKILL) {
-                resident->signalled = 0; /* it is sent again */
-                runner_retry(report->runner);
-        }
-        free(report);
-}
-
-void runner_signal(struct runner *runner, struct resident *resident, uint32_t signo) {
-        struct capsule_report *report = runner_report(runner, resident);
-
-        resident->signalled = signo;
-        if (capsule_signal(resident->capsule, (int) signo, false, on_signalled, report) < 0)
-                free(report);
 }
 
 static void reconcile_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
@@ -694,7 +627,7 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
         } else if (resident->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
                 report_placed(runner, resident, job);
         }
-        report_obstacle(runner, resident, capsule);
+        blocker_report(runner, resident, capsule);
 }
 
 static bool is_going(const struct runner *runner, uint64_t job, const Rm__Capsule *capsule) {

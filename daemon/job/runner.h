@@ -7,85 +7,11 @@
 #include <stdint.h>
 
 #include "common/error.h"
-#include "common/log_rate.h"
 #include "daemon/capsule/capsule.h"
 #include "daemon/context.h"
-#include "daemon/job/core_report.h"
+#include "daemon/job/resident.h"
 #include "daemon/state/state.h"
 #include "proto/peer.pb-c.h"
-
-/* The answer of a group to rank_ends.c. */
-struct group_ends {
-        bool told;
-        struct capsule_rank_ends ends;
-};
-
-/* One capsule on this node; one copy, when a move is under way. Belongs to the runner. */
-struct resident {
-        uint64_t job;
-        int32_t index;
-        uint64_t incarnation;
-        struct capsule *capsule;
-        bool ready;       /* answers */
-        bool adopted;     /* made by an rmd before this one */
-        char *making_again; /* what was left of it goes: its id; NULL: no */
-        bool lost;        /* not made, or its PID 1 died */
-        char *lost_text;
-        bool limited;     /* arrived or adopted, its limits were set anew */
-        bool unstarted;   /* lost since its command could not be started */
-        bool launching;   /* its command was sent */
-        bool exited;
-        int wait_status;
-        uint64_t end_real_usec; /* when it exited or was lost; 0: it has not */
-        char *waiting_line; /* of a group: what its rm-agent wants run, once there is a lease; NULL: nothing */
-        char *agent;      /* of a group: rm-agent in the head that asked for its daemon; NULL = not known (yet) */
-        struct log_rate refusals; /* lines about requests of rm-agent that came to nothing */
-        uint64_t orphan_usec; /* of a group: since when its rm-agent is gone, or its job's end is decided; 0: not yet */
-        uint32_t signalled; /* the last one that rmd sent to end it; 0: none */
-        uint64_t signal_usec;
-        unsigned stalled; /* why its output was not taken, as far as told: a bit for each enum capsule_stall */
-        bool reporting;   /* a proposal about it is under way */
-        uint32_t *cores;  /* cores.c: that were chosen for it when it was bound last, n_cores */
-        size_t n_cores;
-        bool bound;          /* cores.c: to `cpus`; else it never was */
-        cpu_set_t cpus;
-        bool confined;       /* cores.c: by a cpuset, to `confined_cpus` */
-        cpu_set_t confined_cpus; /* that were tried last; none: not yet */
-        uint64_t bound_usec; /* cores.c: when it was bound; 0: long ago, or never */
-        uint64_t lease_usec; /* leases.c: that its PID 1 was told last (now_boot_usec()); 0: none, by this rmd */
-        bool captured;     /* transfer/capture.c has frozen it, and opens it again */
-        bool rehearsal;    /* only to try a restore in it */
-        bool restored;     /* what was captured for a checkpoint is in it, frozen and cut off; its restart opens it */
-        bool untracked;    /* the last try to move it away could not track its memory */
-        /* Changes with the processes of the capsule, as its PID 1 has told; 0: it has not. */
-        uint64_t processes;
-        /* Of the refusal in the state that is known here; 0: there is none. */
-        uint64_t refused_usec;
-        uint64_t refused_processes; /* the processes at that time */
-        char *obstacle;    /* that its PID 1 knows of, "": none; NULL: it has not told */
-        struct core_report_last core_last; /* core_report.c */
-        uint64_t own_state_usec; /* own_state.c: when the log was told last; 0: never */
-        bool resize_ordered; /* resizing.c: its PID 1 has `resize` */
-        Capsule__ResizeOrder resize;
-        bool awake_told; /* that the group runs though it is parked */
-        /* rank_loss.c: its PID 1 has the first `ranks_told` ranks that the job has lost, and knows whether any speaks. */
-        bool ranks_ordered;
-        size_t ranks_told;
-        bool speaks_told;
-        /* rank_loss.c: of a group, since when its job has ended, and what its ranks have said is awaited; of the head, since when the job has lost all ranks, and mpirun's end is; 0: it has not */
-        uint64_t ranks_wait_usec;
-        /* ending.c: an order to end its ranks is under way to its PID 1, which is of an rmd that does not know it; of a group, the signal in it. */
-        bool ending_asked, ending_unknown;
-        uint32_t ending_signal;
-        /* ending.c: of the head, since when its ranks are to end; 0: they are not. By group: they have, or had the time for it. */
-        uint64_t ending_usec;
-        bool *ranks_ended;
-        /* rank_ends.c: of the head, since when its groups are asked how their ranks have ended; 0: they are not. By group. */
-        uint64_t ends_usec;
-        struct group_ends *ends;
-        struct sent *sent; /* traffic.c: what it had sent when it was last looked at; NULL = never */
-        struct resident *next;
-};
 
 /* What the runner tells, and asks, those who move capsules. */
 struct runner_ops {
@@ -125,6 +51,9 @@ int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *
 int runner_make_rehearsal(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation, struct rm_error *err);
 /* Kill and forget one copy. `spool`: its output too. */
 void runner_drop(struct runner *runner, struct resident *resident, bool spool);
+
+/* The capsule's PID 1 has got another state: what it was told of its ranks is to be told again. */
+void runner_order_again(struct resident *resident);
 
 /* rm-agent's traffic between nodes; `node` has sent it. */
 void runner_agent_run(struct runner *runner, const Rm__AgentRun *run);

@@ -7,6 +7,7 @@
 
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
+#include "daemon/job/core_report.h"
 #include "daemon/job/memory_report.h"
 #include "daemon/job/runner.h"
 
@@ -48,6 +49,7 @@ void agents_report_exit(struct runner *runner, struct resident *group);
 void agents_unfenced(struct runner *runner, struct resident *group);
 /* Send what is not confirmed; forget what belongs to no head of ours. */
 void agents_reconcile(struct runner *runner);
+void agents_forget(struct resident *resident);
 void agents_finish(struct runner *runner);
 
 /*
@@ -101,6 +103,11 @@ int ending_exit_code(const struct resident *head, const Rm__Job *job);
 void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Job *job);
 /* The same for all whose heads run here, also without a leader. */
 void ending_go_on(struct runner *runner);
+/* Sends the payload a signal that is to end it, again until it has taken it; SIGKILL only once. */
+void ending_signal(struct runner *runner, struct resident *resident, uint32_t signo);
+/* Has rmd sent such a signal? */
+bool ending_signalled(const struct resident *resident);
+void ending_forget(struct resident *resident);
 
 /*
  * rank_ends.c: how the ranks of a job whose mpirun has failed have ended.
@@ -109,9 +116,7 @@ void ending_go_on(struct runner *runner);
 bool rank_ends_known(struct runner *runner, struct resident *head, const Rm__Job *job);
 /* Then: puts the code of what ended the job in the place of mpirun's, if it is another. Returns why the job has failed, malloc'ed; NULL: as mpirun says. */
 char *rank_ends_take(const struct resident *head, const Rm__Job *job, int *ret_exit_code);
-
-/* Sends the payload a signal that is to end it, again until it has taken it; SIGKILL only once. */
-void runner_signal(struct runner *runner, struct resident *resident, uint32_t signo);
+void rank_ends_forget(struct resident *resident);
 
 /* At most one proposal about a capsule is under way; it is made again until the state shows it. */
 void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command);
@@ -129,14 +134,27 @@ void memory_report_stop(struct runner *runner);
 
 /* cores.c: a capsule that is here, and runs, gets the cores that were chosen for it, or else all of the node that may be used. */
 void cores_apply(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule);
+void cores_forget(struct resident *resident);
+
+/* blocker.c: what keeps the capsule from being moved. PID 1 has told it; the log is told of it when it is another thing than the state says. */
+void blocker_told(struct resident *resident, const char *text, uint64_t processes);
+void blocker_report(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule);
+void blocker_forget(struct resident *resident);
+
+/* stalls.c: PID 1 has told that it cannot keep the capsule's output. */
+void stalls_tell(struct runner *runner, const struct resident *resident, enum capsule_stall why);
 
 /* resizing.c: a group of a job with parked ranks is told what is wanted of them, and the log what its rank 0 has said. */
 void resizing_apply(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule);
+/* PID 1 does not have that any more. */
+void resizing_order_again(struct resident *resident);
 
 /*
  * rank_loss.c: a group of a job that goes on without lost ranks is told which those are, and the log which ones it has lost itself.
  */
 void rank_loss_apply(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule);
+/* PID 1 does not have that any more. */
+void rank_loss_order_again(struct resident *resident);
 /* Of a job that is COMPLETING: false while the capsule must stay, since not all that its ranks have said is in the log. */
 bool rank_loss_told(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule);
 /* All processes of the job have been lost for so long that mpirun, in `head`, will not end by itself. */

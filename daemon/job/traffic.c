@@ -11,9 +11,9 @@
 
 /* What a group had sent, by address, when it was last looked at. */
 struct sent {
-        uint64_t at_usec; /* monotonic */
+        uint64_t at_usec; /* monotonic; 0: never */
         size_t n;
-        struct capsule_flow flows[];
+        struct capsule_flow *flows;
 };
 
 /* Between asking a capsule and its answer. */
@@ -24,32 +24,32 @@ struct question {
         uint64_t incarnation;
 };
 
-void traffic_forget(struct resident *resident) {
-        free(resident->sent);
-        resident->sent = NULL;
+static struct sent *sent_of(const struct resident *resident) {
+        return resident_part(resident, RESIDENT_TRAFFIC, sizeof(struct sent));
 }
 
-static void remember(struct resident *resident, const struct capsule_flow *flows, size_t n) {
-        struct sent *sent = xcalloc(1, sizeof(*sent) + sizeof(*flows) * n);
+void traffic_forget(struct resident *resident) {
+        free(take_ptr(sent_of(resident)->flows));
+}
 
-        sent->at_usec = now_usec();
-        sent->n = n;
+static void remember(struct sent *sent, const struct capsule_flow *flows, size_t n) {
+        free(sent->flows);
+        *sent = (struct sent) { .at_usec = now_usec(), .n = n, .flows = xcalloc(n + 1, sizeof(*flows)) };
         if (n > 0)
                 memcpy(sent->flows, flows, sizeof(*flows) * n);
-        traffic_forget(resident);
-        resident->sent = sent;
 }
 
 static void report(struct runner *runner, const struct resident *resident, const struct capsule_flow *flows, size_t n) {
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident->job);
         const char *leader = cluster_leader(runner->rmd->cluster);
+        const struct sent *before = sent_of(resident);
         cleanup_free struct traffic_sent *sent = xcalloc(n + 1, sizeof(*sent));
         cleanup_free Rm__TrafficTo *to = xcalloc(n + 1, sizeof(*to));
         cleanup_free Rm__TrafficTo **pointers = xcalloc(n + 1, sizeof(*pointers));
         Rm__Traffic traffic = RM__TRAFFIC__INIT;
 
         if (job)
-                traffic.n_to = traffic_delta(runner->rmd->config, job, resident->sent->flows, resident->sent->n, flows, n, sent);
+                traffic.n_to = traffic_delta(runner->rmd->config, job, before->flows, before->n, flows, n, sent);
         for (size_t i = 0; i < traffic.n_to; i++) {
                 rm__traffic_to__init(&to[i]);
                 to[i].capsule = sent[i].to;
@@ -58,7 +58,7 @@ static void report(struct runner *runner, const struct resident *resident, const
         }
         traffic.job = resident->job;
         traffic.capsule = resident->index;
-        traffic.usec = now_usec() - resident->sent->at_usec;
+        traffic.usec = now_usec() - before->at_usec;
         traffic.to = pointers;
         if (leader && traffic.usec > 0)
                 (void) cluster_send(runner->rmd->cluster, leader,
@@ -71,10 +71,10 @@ static void on_flows(struct capsule *capsule, int error, const char *text, const
 
         if (error == 0) {
                 resident = runner_copy(question->runner, question->job, question->index, question->incarnation);
-                if (resident && resident->sent)
+                if (resident && sent_of(resident)->at_usec > 0)
                         report(question->runner, resident, flows, n);
                 if (resident)
-                        remember(resident, flows, n);
+                        remember(sent_of(resident), flows, n);
         } else if (error != -EBUSY && error != -ECANCELED) {
                 log_debug("capsule %s: %s", capsule_id(capsule), text);
         }

@@ -60,7 +60,7 @@ static void note_way(struct move *move, const Rm__MoverFigures *figures) {
                 (void) text_format(move->untracked, sizeof(move->untracked), "%s",
                                    figures && figures->untracked[0] ? figures->untracked : "rm-mover gives no reason");
         if (resident)
-                resident->untracked = wished && !move->pages;
+                memory_report_tracked(resident, !wished || move->pages);
 }
 
 /* In numbers, why it is post-copied. */

@@ -25,23 +25,25 @@ static bool is_told_of(struct world *w, Rm__JobState final_state, int wait_statu
                        const char *reason) {
         struct rmd rmd = { .base = w->base, .cluster = w->nodes[0].cluster };
         struct runner runner = { .rmd = &rmd };
-        struct resident group = {
-                .job = 7,
-                .index = 1,
-                .exited = !lost,
-                .wait_status = wait_status,
-                .signalled = signalled,
-                .lost = lost,
-                .end_real_usec = 5,
-                .reporting = true, /* another proposal is under way, so that none is made */
-        };
+        struct resident *group = resident_create(7, 1, 3);
         Rm__Job job = RM__JOB__INIT;
+        bool told;
 
         job.id = 7;
         job.state = RM__JOB_STATE__JOB_COMPLETING;
         job.final_state = final_state;
         job.reason = (char *) reason;
-        return !ends_told(&runner, &group, &job);
+        group->exited = !lost;
+        group->wait_status = wait_status;
+        group->lost = lost;
+        group->end_real_usec = 5;
+        if (signalled)
+                ending_signal(&runner, group, signalled);
+        group->reporting = true; /* another proposal is under way, so that none is made */
+        told = ends_told(&runner, group, &job);
+        ending_forget(group);
+        resident_destroy(group);
+        return !told;
 }
 
 /* The failure of a job that mpirun gives no reason for: what it is told of, the state may take for the loss of a node. */
