@@ -1,24 +1,18 @@
 #include "daemon/job/runner_internal.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
-#include "daemon/job/bodies.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/limits.h"
 #include "daemon/job/outputs.h"
-#include "daemon/state/commands.h"
 
 #define RETRY_USEC 300000
 #define LOOK_USEC 2000000
-#define PROGRAM_MAX_BYTES ((size_t) 4 << 20) /* of rm-agent, which has some 30 KiB, without debugging information */
 
 static const Rm__State *state_of(const struct runner *runner) {
         return cluster_state(runner->rmd->cluster);
@@ -274,243 +268,6 @@ int runner_make_rehearsal(struct runner *runner, const Rm__Job *job, int32_t ind
         return make_resident(runner, job, index, incarnation, &kept, true, NULL, err);
 }
 
-/* ---- proposals about one capsule ---- */
-
-struct capsule_report *runner_report(struct runner *runner, const struct resident *resident) {
-        struct capsule_report *report = xcalloc(1, sizeof(*report));
-
-        *report = (struct capsule_report) { runner, resident->job, resident->index, resident->incarnation };
-        return report;
-}
-
-struct resident *runner_reported(const struct capsule_report *report) {
-        return runner_copy(report->runner, report->job, report->index, report->incarnation);
-}
-
-static void on_reported(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
-        struct capsule_report *report = userdata;
-        struct resident *resident;
-
-        if (code == -ECANCELED) {
-                free(report);
-                return; /* rmd ends, and the runner is gone */
-        }
-        resident = runner_reported(report);
-        if (resident)
-                resident->reporting = false;
-        if (code < 0)
-                runner_retry(report->runner);
-        free(report);
-}
-
-void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command) {
-        if (resident->reporting)
-                return;
-        resident->reporting = true;
-        cluster_propose(runner->rmd->cluster, command, on_reported, runner_report(runner, resident));
-}
-
-static void report_ready(struct runner *runner, struct resident *resident) {
-        struct command c;
-
-        runner_propose(runner, resident, command_capsule_ready(&c, resident->job, resident->index, self_of(runner)));
-}
-
-/* It stands; one that goes on from a checkpoint is not ready before that is in it. */
-static void report_placed(struct runner *runner, struct resident *resident, const Rm__Job *job) {
-        if (job->restored_from == 0 || resident->restored)
-                report_ready(runner, resident);
-}
-
-void runner_report_exit(struct runner *runner, struct resident *resident, int exit_code, const char *reason,
-                        Rm__JobState final_state) {
-        struct command c;
-
-        runner_propose(runner, resident, command_job_exit(&c, resident->job, exit_code, reason, final_state));
-}
-
-static void report_running(struct runner *runner, struct resident *resident) {
-        struct command c;
-
-        runner_propose(runner, resident, command_job_running(&c, resident->job));
-}
-
-/* As if this node had been lost under it. */
-static void restart_or_end(struct runner *runner, struct resident *resident, const Rm__Job *job, bool again, const char *reason) {
-        struct command c;
-
-        if (again)
-                runner_propose(runner, resident,
-                               command_job_restart(&c, job->id, job->attempt + 1, self_of(runner), reason, false));
-        else
-                runner_report_exit(runner, resident, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
-}
-
-/* Of a job that runs. A node that was started anew has lost its capsules as one that is down has. */
-static void report_lost(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
-        bool had_one = !resident->capsule && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY;
-        bool again = (had_one || job->restored_from > 0) && job_may_restart(job);
-        cleanup_free char *reason = again ? xasprintf("node %s has lost its capsules (was it restarted?)", self_of(runner))
-                                          : xasprintf("a capsule of %s is lost: %s", self_of(runner), resident->lost_text);
-
-        restart_or_end(runner, resident, job, again, reason);
-}
-
-/* The memory that it lacked was on another node and is lost; PID 1 has cut it off and killed it. */
-static bool report_broken(struct runner *runner, struct resident *resident, const Rm__Job *job) {
-        struct capsule_status status = { 0 };
-        cleanup_free char *reason = NULL;
-
-        if (resident->capsule && resident->ready)
-                capsule_get_status(resident->capsule, &status);
-        if (!status.broken)
-                return false;
-        reason = ends_why_killed(runner, resident);
-        restart_or_end(runner, resident, job, job_may_restart(job), reason);
-        return true;
-}
-
-/* ---- the head ---- */
-
-/* The reason reaches the job's owner, for whom a directory of the node may well be there. */
-static const char *advice(const struct runner *runner, uint64_t id) {
-        const Rm__Job *job = state_job(state_of(runner), id);
-
-        for (const char *const *mount = capsule_tmpfs_mounts; job && *mount; mount++)
-                if (strncmp(job->spec->cwd, *mount, strlen(*mount)) == 0 && job->spec->cwd[strlen(*mount)] == '/')
-                        return " (/tmp, /run and /dev/shm are a job's own)";
-        return "";
-}
-
-static void on_head_launched(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct capsule_report *report = arg;
-        struct resident *head;
-
-        if (error == -ECANCELED) {
-                free(report);
-                return; /* rmd may be about to end, and the runner be gone */
-        }
-        head = runner_reported(report);
-        if (head && error == -ETIME) {
-                head->launching = false; /* again when the lease is renewed */
-        } else if (head && error < 0) {
-                free(head->lost_text);
-                head->lost_text = xasprintf("cannot start mpirun: %s%s", text, advice(report->runner, report->job));
-                head->lost = head->unstarted = true; /* told by the next look */
-                log_warn("job %" PRIu64 ": %s", head->job, head->lost_text);
-                runner_wake(report->runner);
-        } else if (head && error == 0) {
-                runner_wake(report->runner);
-        }
-        free(report);
-}
-
-static int write_hostfile(const struct resident *head, const Rm__Job *job) {
-        cleanup_free char *text = launch_hostfile(job);
-        cleanup_free char *path = xasprintf("%s%s", capsule_root(head->capsule), LAUNCH_HOSTFILE);
-
-        return write_file_atomic(path, text, strlen(text), 0644, false);
-}
-
-int runner_copy_program(const struct resident *resident, const char *program, const char *path) {
-        cleanup_free char *from = xasprintf("%s/%s", RM_LIBEXEC_DIR, program);
-        cleanup_free char *to = xasprintf("%s%s", capsule_root(resident->capsule), path);
-        cleanup_free char *data = NULL;
-        size_t size_bytes;
-        int r = read_file(from, PROGRAM_MAX_BYTES, &data, &size_bytes);
-
-        return r < 0 ? r : write_file_atomic(to, data, size_bytes, 0755, false);
-}
-
-unsigned runner_give_prrte(const struct resident *resident) {
-        int r = runner_copy_program(resident, "rm-prrte.so", LAUNCH_PRRTE);
-
-        if (r < 0)
-                log_warn("job %" PRIu64 ": cannot copy rm-prrte into %s: %s", resident->job, capsule_id(resident->capsule),
-                         strerror(-r));
-        return r < 0 ? 0 : LAUNCH_WITH_PRRTE;
-}
-
-/* Not before what it is launched with is here; a job that has lost that ends. */
-static Rm__JobSpec *head_spec(struct runner *runner, struct resident *head, const Rm__Job *job) {
-        struct rm_error err = { 0 };
-        Rm__JobSpec *spec = NULL;
-        int r = bodies_get(runner->rmd->bodies, job, &spec, &err);
-
-        if (r < 0 && r != -EAGAIN)
-                runner_report_exit(runner, head, 255, error_text(&err), RM__JOB_STATE__JOB_FAILED);
-        if (r == -EAGAIN)
-                runner_retry(runner);
-        return spec;
-}
-
-static void launch_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
-        Rm__JobSpec *spec = head_spec(runner, head, job);
-        struct launch_command command;
-        struct capsule_report *report;
-        unsigned preload;
-        int r;
-
-        if (!spec)
-                return;
-        r = write_hostfile(head, job);
-        if (r < 0)
-                log_warn("job %" PRIu64 ": cannot write the host file: %s", job->id, strerror(-r));
-        r = runner_copy_program(head, "rm-agent", LAUNCH_AGENT);
-        if (r < 0)
-                log_warn("job %" PRIu64 ": cannot copy rm-agent into the head: %s", job->id, strerror(-r));
-        preload = runner_give_prrte(head);
-        head->launching = true;
-        report = runner_report(runner, head);
-        launch_head_command(&command, job, spec, preload);
-        r = capsule_run(head->capsule, &command.command, on_head_launched, report);
-        launch_command_finish(&command);
-        rm__job_spec__free_unpacked(spec, NULL);
-        if (r < 0) {
-                free(report);
-                head->launching = false;
-                runner_retry(runner);
-        }
-}
-
-static bool all_ready(const Rm__Job *job) {
-        for (size_t i = 0; i < job->n_capsules; i++)
-                if (job->capsules[i]->state != RM__CAPSULE_STATE__CAPSULE_READY)
-                        return false;
-        return true;
-}
-
-static void reconcile_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
-        cleanup_free char *reason = NULL, *killed = NULL;
-        int exit_code;
-
-        if (head->lost && job->restored_from && job->state == RM__JOB_STATE__JOB_STARTING && job_may_restart(job)) {
-                restart_or_end(runner, head, job, true, head->lost_text ? head->lost_text : "its capsule died");
-        } else if (head->lost) {
-                reason = head->unstarted ? xstrdup(head->lost_text)
-                                         : xasprintf("mpirun is lost: %s", head->lost_text ? head->lost_text : "its capsule died");
-                runner_report_exit(runner, head, 255, reason, RM__JOB_STATE__JOB_FAILED);
-        } else if (job->state == RM__JOB_STATE__JOB_STARTING && !job->cancel && capsule_phase(head->capsule) > CAPSULE_EMPTY &&
-                   (!job->restored_from || all_ready(job))) {
-                report_running(runner, head); /* also when it has ended since */
-        } else if (head->exited) {
-                if (!rank_ends_known(runner, head, job))
-                        return;
-                exit_code = ending_exit_code(head, job);
-                killed = rank_ends_take(head, job, &exit_code);
-                reason = ends_why_killed(runner, head);
-                runner_report_exit(runner, head, exit_code, reason ? reason : killed, RM__JOB_STATE__JOB_PENDING);
-        } else if (ending_wanted(head, job)) {
-                ending_reconcile(runner, head, job);
-        } else if (rank_loss_is_total(runner, head, job)) {
-                runner_report_exit(runner, head, 1, "all of its ranks were lost, and mpirun did not end",
-                                   RM__JOB_STATE__JOB_FAILED);
-        } else if (job->state == RM__JOB_STATE__JOB_STARTING && head->ready && !head->launching && all_ready(job) &&
-                   !job->restored_from) {
-                launch_head(runner, head, job); /* without a lease it is refused, and tried again when there is one */
-        }
-}
-
 /* ---- matching state and capsules ---- */
 
 /* rmd was killed while it made the capsule: nothing has run in it, as the state has not heard of it yet. */
@@ -615,17 +372,17 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
                 rank_loss_apply(runner, resident, job, capsule);
         if (resident->ready && resident->capsule && capsule->index == 0)
                 own_state_report(runner, resident, job);
-        if (report_broken(runner, resident, job))
+        if (reports_broken(runner, resident, job))
                 return;
         if (resident->index == STATE_HEAD && resident->capsule) {
                 if (resident->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED && !resident->lost)
-                        report_placed(runner, resident, job);
+                        reports_placed(runner, resident, job);
                 else
-                        reconcile_head(runner, resident, job);
+                        head_reconcile(runner, resident, job);
         } else if (resident->lost) {
-                report_lost(runner, resident, job, capsule);
+                reports_lost(runner, resident, job, capsule);
         } else if (resident->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
-                report_placed(runner, resident, job);
+                reports_placed(runner, resident, job);
         }
         blocker_report(runner, resident, capsule);
 }

@@ -71,7 +71,7 @@ bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job
  */
 void gone_report(struct runner *runner, uint64_t job, const Rm__Capsule *capsule);
 
-/* Copies `program` (rm-agent) from rmd's own directory to `path` in a capsule in which nothing has run yet. 0 or negative errno. */
+/* programs.c: copies `program` (rm-agent) from rmd's own directory to `path` in a capsule in which nothing has run yet. 0 or negative errno. */
 int runner_copy_program(const struct resident *resident, const char *program, const char *path);
 
 /* Copies rm-prrte into such a capsule: LAUNCH_WITH_PRRTE; 0: it cannot, which does not keep the job from running. */
@@ -88,9 +88,24 @@ struct capsule_report *runner_report(struct runner *runner, const struct residen
 /* NULL: it is no more. Not after -ECANCELED, when the runner may be gone. */
 struct resident *runner_reported(const struct capsule_report *report);
 
+/* reports.c: what the log is told of one capsule. */
+/* At most one proposal about a capsule is under way; it is made again until the state shows it. */
+void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command);
+/* It stands; one that goes on from a checkpoint is not ready before that is in it. */
+void reports_placed(struct runner *runner, struct resident *resident, const Rm__Job *job);
+void reports_running(struct runner *runner, struct resident *head);
 /* The head's: how its job has ended. `reason` NULL: it needs none; `final_state` PENDING: as the exit code says. */
 void runner_report_exit(struct runner *runner, struct resident *resident, int exit_code, const char *reason,
                         Rm__JobState final_state);
+/* The job starts `again`, or ends, as if this node had been lost under the capsule. */
+void reports_restart_or_end(struct runner *runner, struct resident *resident, const Rm__Job *job, bool again, const char *reason);
+/* Of a job that runs: the capsule is lost. */
+void reports_lost(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule);
+/* The memory that a capsule lacked was on another node and is lost, so that PID 1 has cut it off and killed it. False: that is not so. */
+bool reports_broken(struct runner *runner, struct resident *resident, const Rm__Job *job);
+
+/* head.c: does what is to be done now for a job that runs, whose head is here. */
+void head_reconcile(struct runner *runner, struct resident *head, const Rm__Job *job);
 
 /*
  * ending.c: a job is ended: first its ranks, then mpirun.
@@ -117,9 +132,6 @@ bool rank_ends_known(struct runner *runner, struct resident *head, const Rm__Job
 /* Then: puts the code of what ended the job in the place of mpirun's, if it is another. Returns why the job has failed, malloc'ed; NULL: as mpirun says. */
 char *rank_ends_take(const struct resident *head, const Rm__Job *job, int *ret_exit_code);
 void rank_ends_forget(struct resident *resident);
-
-/* At most one proposal about a capsule is under way; it is made again until the state shows it. */
-void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command);
 
 /* traffic.c: asks this node's groups from time to time what they have sent to whom, and tells the leader. */
 void traffic_start(struct runner *runner);

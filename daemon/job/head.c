@@ -1,0 +1,131 @@
+/* The head of a job that runs here: it launches mpirun, and the log is told what becomes of it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/job/bodies.h"
+#include "daemon/job/launch.h"
+#include "daemon/job/runner_internal.h"
+
+/* The reason reaches the job's owner, for whom a directory of the node may well be there. */
+static const char *advice(const struct runner *runner, uint64_t id) {
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), id);
+
+        for (const char *const *mount = capsule_tmpfs_mounts; job && *mount; mount++)
+                if (strncmp(job->spec->cwd, *mount, strlen(*mount)) == 0 && job->spec->cwd[strlen(*mount)] == '/')
+                        return " (/tmp, /run and /dev/shm are a job's own)";
+        return "";
+}
+
+static void on_head_launched(struct capsule *capsule, int error, const char *text, void *arg) {
+        struct capsule_report *report = arg;
+        struct resident *head;
+
+        if (error == -ECANCELED) {
+                free(report);
+                return; /* rmd may be about to end, and the runner be gone */
+        }
+        head = runner_reported(report);
+        if (head && error == -ETIME) {
+                head->launching = false; /* again when the lease is renewed */
+        } else if (head && error < 0) {
+                free(head->lost_text);
+                head->lost_text = xasprintf("cannot start mpirun: %s%s", text, advice(report->runner, report->job));
+                head->lost = head->unstarted = true; /* told by the next look */
+                log_warn("job %" PRIu64 ": %s", head->job, head->lost_text);
+                runner_wake(report->runner);
+        } else if (head && error == 0) {
+                runner_wake(report->runner);
+        }
+        free(report);
+}
+
+static int write_hostfile(const struct resident *head, const Rm__Job *job) {
+        cleanup_free char *text = launch_hostfile(job);
+        cleanup_free char *path = xasprintf("%s%s", capsule_root(head->capsule), LAUNCH_HOSTFILE);
+
+        return write_file_atomic(path, text, strlen(text), 0644, false);
+}
+
+/* Not before what it is launched with is here; a job that has lost that ends. */
+static Rm__JobSpec *head_spec(struct runner *runner, struct resident *head, const Rm__Job *job) {
+        struct rm_error err = { 0 };
+        Rm__JobSpec *spec = NULL;
+        int r = bodies_get(runner->rmd->bodies, job, &spec, &err);
+
+        if (r < 0 && r != -EAGAIN)
+                runner_report_exit(runner, head, 255, error_text(&err), RM__JOB_STATE__JOB_FAILED);
+        if (r == -EAGAIN)
+                runner_retry(runner);
+        return spec;
+}
+
+static void launch_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
+        Rm__JobSpec *spec = head_spec(runner, head, job);
+        struct launch_command command;
+        struct capsule_report *report;
+        unsigned preload;
+        int r;
+
+        if (!spec)
+                return;
+        r = write_hostfile(head, job);
+        if (r < 0)
+                log_warn("job %" PRIu64 ": cannot write the host file: %s", job->id, strerror(-r));
+        r = runner_copy_program(head, "rm-agent", LAUNCH_AGENT);
+        if (r < 0)
+                log_warn("job %" PRIu64 ": cannot copy rm-agent into the head: %s", job->id, strerror(-r));
+        preload = runner_give_prrte(head);
+        head->launching = true;
+        report = runner_report(runner, head);
+        launch_head_command(&command, job, spec, preload);
+        r = capsule_run(head->capsule, &command.command, on_head_launched, report);
+        launch_command_finish(&command);
+        rm__job_spec__free_unpacked(spec, NULL);
+        if (r < 0) {
+                free(report);
+                head->launching = false;
+                runner_retry(runner);
+        }
+}
+
+static bool all_ready(const Rm__Job *job) {
+        for (size_t i = 0; i < job->n_capsules; i++)
+                if (job->capsules[i]->state != RM__CAPSULE_STATE__CAPSULE_READY)
+                        return false;
+        return true;
+}
+
+void head_reconcile(struct runner *runner, struct resident *head, const Rm__Job *job) {
+        cleanup_free char *reason = NULL, *killed = NULL;
+        int exit_code;
+
+        if (head->lost && job->restored_from && job->state == RM__JOB_STATE__JOB_STARTING && job_may_restart(job)) {
+                reports_restart_or_end(runner, head, job, true, head->lost_text ? head->lost_text : "its capsule died");
+        } else if (head->lost) {
+                reason = head->unstarted ? xstrdup(head->lost_text)
+                                         : xasprintf("mpirun is lost: %s", head->lost_text ? head->lost_text : "its capsule died");
+                runner_report_exit(runner, head, 255, reason, RM__JOB_STATE__JOB_FAILED);
+        } else if (job->state == RM__JOB_STATE__JOB_STARTING && !job->cancel && capsule_phase(head->capsule) > CAPSULE_EMPTY &&
+                   (!job->restored_from || all_ready(job))) {
+                reports_running(runner, head); /* also when it has ended since */
+        } else if (head->exited) {
+                if (!rank_ends_known(runner, head, job))
+                        return;
+                exit_code = ending_exit_code(head, job);
+                killed = rank_ends_take(head, job, &exit_code);
+                reason = ends_why_killed(runner, head);
+                runner_report_exit(runner, head, exit_code, reason ? reason : killed, RM__JOB_STATE__JOB_PENDING);
+        } else if (ending_wanted(head, job)) {
+                ending_reconcile(runner, head, job);
+        } else if (rank_loss_is_total(runner, head, job)) {
+                runner_report_exit(runner, head, 1, "all of its ranks were lost, and mpirun did not end",
+                                   RM__JOB_STATE__JOB_FAILED);
+        } else if (job->state == RM__JOB_STATE__JOB_STARTING && head->ready && !head->launching && all_ready(job) &&
+                   !job->restored_from) {
+                launch_head(runner, head, job); /* without a lease it is refused, and tried again when there is one */
+        }
+}

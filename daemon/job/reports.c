@@ -1,0 +1,102 @@
+/* Proposals to the log about one capsule. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/util.h"
+#include "daemon/job/runner_internal.h"
+#include "daemon/state/commands.h"
+
+struct capsule_report *runner_report(struct runner *runner, const struct resident *resident) {
+        struct capsule_report *report = xcalloc(1, sizeof(*report));
+
+        *report = (struct capsule_report) { runner, resident->job, resident->index, resident->incarnation };
+        return report;
+}
+
+struct resident *runner_reported(const struct capsule_report *report) {
+        return runner_copy(report->runner, report->job, report->index, report->incarnation);
+}
+
+static void on_reported(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
+        struct capsule_report *report = userdata;
+        struct resident *resident;
+
+        if (code == -ECANCELED) {
+                free(report);
+                return; /* rmd ends, and the runner is gone */
+        }
+        resident = runner_reported(report);
+        if (resident)
+                resident->reporting = false;
+        if (code < 0)
+                runner_retry(report->runner);
+        free(report);
+}
+
+void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command) {
+        if (resident->reporting)
+                return;
+        resident->reporting = true;
+        cluster_propose(runner->rmd->cluster, command, on_reported, runner_report(runner, resident));
+}
+
+static void report_ready(struct runner *runner, struct resident *resident) {
+        struct command c;
+
+        runner_propose(runner, resident,
+                       command_capsule_ready(&c, resident->job, resident->index, cluster_self(runner->rmd->cluster)));
+}
+
+void reports_placed(struct runner *runner, struct resident *resident, const Rm__Job *job) {
+        if (job->restored_from == 0 || resident->restored)
+                report_ready(runner, resident);
+}
+
+void runner_report_exit(struct runner *runner, struct resident *resident, int exit_code, const char *reason,
+                        Rm__JobState final_state) {
+        struct command c;
+
+        runner_propose(runner, resident, command_job_exit(&c, resident->job, exit_code, reason, final_state));
+}
+
+void reports_running(struct runner *runner, struct resident *resident) {
+        struct command c;
+
+        runner_propose(runner, resident, command_job_running(&c, resident->job));
+}
+
+void reports_restart_or_end(struct runner *runner, struct resident *resident, const Rm__Job *job, bool again, const char *reason) {
+        struct command c;
+
+        if (again)
+                runner_propose(runner, resident,
+                               command_job_restart(&c, job->id, job->attempt + 1, cluster_self(runner->rmd->cluster), reason,
+                                                   false));
+        else
+                runner_report_exit(runner, resident, 255, reason, job->cancel ? job->final_state : RM__JOB_STATE__JOB_NODE_FAIL);
+}
+
+/* A node that was started anew has lost its capsules as one that is down has. */
+void reports_lost(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
+        bool had_one = !resident->capsule && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY;
+        bool again = (had_one || job->restored_from > 0) && job_may_restart(job);
+        cleanup_free char *reason =
+                again ? xasprintf("node %s has lost its capsules (was it restarted?)", cluster_self(runner->rmd->cluster))
+                      : xasprintf("a capsule of %s is lost: %s", cluster_self(runner->rmd->cluster), resident->lost_text);
+
+        reports_restart_or_end(runner, resident, job, again, reason);
+}
+
+bool reports_broken(struct runner *runner, struct resident *resident, const Rm__Job *job) {
+        struct capsule_status status = { 0 };
+        cleanup_free char *reason = NULL;
+
+        if (resident->capsule && resident->ready)
+                capsule_get_status(resident->capsule, &status);
+        if (!status.broken)
+                return false;
+        reason = ends_why_killed(runner, resident);
+        reports_restart_or_end(runner, resident, job, job_may_restart(job), reason);
+        return true;
+}
