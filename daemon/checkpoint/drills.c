@@ -17,8 +17,8 @@ bool drills_own(const struct checkpoints *c, const struct resident *resident) {
         const struct restore *restore;
 
         LIST_FOREACH (restore, &c->restores, entry)
-                if (restore->drill && restore->job == resident->job && restore->index == resident->index &&
-                    restore->incarnation == resident->incarnation)
+                if (restore->drill && restore->job == resident_job(resident) && restore->index == resident_index(resident) &&
+                    restore->incarnation == resident_incarnation(resident))
                         return !restore->drilled;
         return false;
 }
@@ -31,7 +31,7 @@ static uint64_t needed_bytes(const struct checkpoints *c, uint64_t job, const Rm
         const struct resident *original = runner_copy(c->rmd->runner, job, part->capsule, part->incarnation);
         struct memory_report_use use = { 0 };
 
-        if (original && original->ready)
+        if (original && resident_answers(original))
                 memory_report_read(original, MEMORY_REPORT_PROCESSES_MAX, &use);
         if (use.memory_bytes + use.files_bytes < part->raw_bytes)
                 use.memory_bytes = part->raw_bytes;

@@ -203,7 +203,7 @@ static void on_opened(void *owner) {
         struct resident *resident = resident_of(owner);
 
         if (resident)
-                resident->restored = false;
+                resident_release(resident, RESIDENT_RESTORED);
         (void) restore_event(owner, RESTORE_EV_OPENED);
 }
 
@@ -267,7 +267,7 @@ static void enter_done(struct restore *restore, struct resident *resident) {
                 drills_tried(restore);
                 return;
         }
-        resident->restored = true;
+        resident_hold(resident, RESIDENT_RESTORED);
         /* The saved state has replaced what the capsule's PID 1 was told of the ranks until now. */
         runner_order_again(resident);
         if (arrival_is_complete(restore->arrival)) /* else an rmd before this one has restored it */
@@ -302,7 +302,7 @@ static void restore_enter(struct restore *restore) {
 
         if (r == -EINPROGRESS)
                 return;
-        if (restore->state <= RESTORE_DONE && r == 0 && (!resident || !resident->ready))
+        if (restore->state <= RESTORE_DONE && r == 0 && (!resident || !resident_answers(resident)))
                 r = error_set(&err, -ECHILD, "its capsule is gone");
         if (r < 0 && restore->state <= RESTORE_DONE) {
                 restore_fail(restore, "%s", error_text(&err));
@@ -374,17 +374,17 @@ void restores_end_drill(struct restore *restore) {
 
 /* It is to come back, and nothing is in it yet. */
 static bool is_wanted(const struct checkpoints *c, const struct resident *resident, const Rm__Job **ret_job) {
-        const Rm__Job *job = state_job(checkpoints_state(c), resident->job);
-        const Rm__Capsule *capsule = job ? job_capsule(job, resident->index) : NULL;
+        const Rm__Job *job = state_job(checkpoints_state(c), resident_job(resident));
+        const Rm__Capsule *capsule = job ? job_capsule(job, resident_index(resident)) : NULL;
 
         *ret_job = job;
         return capsule && job->restored_from && job->state == RM__JOB_STATE__JOB_STARTING &&
-               capsule->incarnation == resident->incarnation && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED &&
-               !resident->restored;
+               capsule->incarnation == resident_incarnation(resident) && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED &&
+               resident_holder(resident) != RESIDENT_RESTORED;
 }
 
 void restores_capsule_ready(struct checkpoints *c, struct resident *resident, int error, const char *text) {
-        struct restore *restore = find(c, resident->job, resident->index, resident->incarnation);
+        struct restore *restore = find(c, resident_job(resident), resident_index(resident), resident_incarnation(resident));
         const Rm__Job *job;
 
         if (error < 0) {
@@ -398,10 +398,12 @@ void restores_capsule_ready(struct checkpoints *c, struct resident *resident, in
         }
         if (restore || !is_wanted(c, resident, &job))
                 return;
-        if (capsule_phase(resident->capsule) != CAPSULE_EMPTY && capsule_phase(resident->capsule) != CAPSULE_RESTORED)
+        if (capsule_phase(resident_capsule(resident)) != CAPSULE_EMPTY &&
+            capsule_phase(resident_capsule(resident)) != CAPSULE_RESTORED)
                 return;
-        restore = restore_create(c, job->id, resident->index, resident->incarnation, job->restored_from);
-        (void) restore_event(restore, capsule_phase(resident->capsule) == CAPSULE_EMPTY ? RESTORE_EV_START : RESTORE_EV_ADOPTED);
+        restore = restore_create(c, job->id, resident_index(resident), resident_incarnation(resident), job->restored_from);
+        (void) restore_event(restore,
+                             capsule_phase(resident_capsule(resident)) == CAPSULE_EMPTY ? RESTORE_EV_START : RESTORE_EV_ADOPTED);
 }
 
 void restores_on_lost(struct checkpoints *c, const char *node) {
@@ -432,9 +434,9 @@ static void see_placed(struct checkpoints *c) {
                 struct resident *resident = runner_current(c->rmd->runner, placed[i].job->id, placed[i].capsule->index);
                 const Rm__Job *job;
 
-                if (!resident || !resident->ready || !is_wanted(c, resident, &job))
+                if (!resident || !resident_answers(resident) || !is_wanted(c, resident, &job))
                         continue;
-                if (capsule_phase(resident->capsule) == CAPSULE_RESTORING)
+                if (capsule_phase(resident_capsule(resident)) == CAPSULE_RESTORING)
                         checkpoints_retry(c);
                 else
                         restores_capsule_ready(c, resident, 0, "");

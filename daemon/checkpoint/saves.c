@@ -127,8 +127,8 @@ static uint32_t places_of(const struct save *save) {
         const struct resident *resident = resident_of(save);
         struct capsule_status status = { 0 };
 
-        if (resident && resident->ready && !resident->exited)
-                capsule_get_status(resident->capsule, &status);
+        if (resident && resident_is_live(resident))
+                capsule_get_status(resident_capsule(resident), &status);
         return status.progress.placing;
 }
 
@@ -187,7 +187,7 @@ static void seek_places(struct save *save, const Rm__CheckpointGo *go) {
         asked = xcalloc(1, sizeof(*asked));
         *asked = (struct place_call) { call_create(&save->caller), go->round };
         capture_announced(save->capture);
-        if (!call_begun(asked->call, capsule_announce(resident->capsule, CAPSULE_PLACE, wait_usec, on_in_place, asked)))
+        if (!call_begun(asked->call, capsule_announce(resident_capsule(resident), CAPSULE_PLACE, wait_usec, on_in_place, asked)))
                 free(asked);
 }
 
@@ -460,7 +460,7 @@ static const struct capture_ops capture_ops = { .kind = CAPSULE_CHECKPOINT,
 static void note_output(struct save *save, const struct resident *resident) {
         struct capsule_status status;
 
-        capsule_get_status(resident->capsule, &status);
+        capsule_get_status(resident_capsule(resident), &status);
         save->output_end[0] = status.output_end[CAPSULE_STDOUT];
         save->output_end[1] = status.output_end[CAPSULE_STDERR];
 }
@@ -528,7 +528,7 @@ static void save_enter(struct save *save) {
                 save_fail(save, "%s", error_text(&err));
                 return;
         }
-        if (needs_capsule(save->state) && (!resident || !resident->ready || resident->exited)) {
+        if (needs_capsule(save->state) && (!resident || !resident_is_live(resident))) {
                 save_fail(save, "the capsule has ended");
                 return;
         }

@@ -80,8 +80,8 @@ static void send_request(struct runner *runner, struct agent_request *request) {
 /* Any program of the job's can ask, as often as it likes. */
 static void refuse(struct resident *head, const char *id, const char *host) {
         log_limited(&agents_of(head)->refusals, LOG_WARNING,
-                    "job %" PRIu64 ": mpirun asks for host '%s', which is none of the job's capsules", head->job, host);
-        (void) capsule_agent_reply(head->capsule, id, 255, NULL, NULL);
+                    "job %" PRIu64 ": mpirun asks for host '%s', which is none of the job's capsules", resident_job(head), host);
+        (void) capsule_agent_reply(resident_capsule(head), id, 255, NULL, NULL);
 }
 
 /* False when it is certain that there is no such capsule. A daemon that has only just come back may not know the job yet. */
@@ -92,16 +92,16 @@ static bool may_exist(const struct runner *runner, uint64_t job, int32_t index) 
 }
 
 void agents_on_request(struct runner *runner, struct resident *resident, const char *id, const char *host, const char *command) {
-        struct agent_request *request = find_request(runner, resident->job, id);
+        struct agent_request *request = find_request(runner, resident_job(resident), id);
         int32_t to = 0;
 
-        if (!launch_parse_hostname(host, resident->job, &to) || !may_exist(runner, resident->job, to)) {
+        if (!launch_parse_hostname(host, resident_job(resident), &to) || !may_exist(runner, resident_job(resident), to)) {
                 refuse(resident, id, host);
                 return;
         }
         if (!request) {
                 request = xcalloc(1, sizeof(*request));
-                request->job = resident->job;
+                request->job = resident_job(resident);
                 request->to = to;
                 request->id = xstrdup(id);
                 request->command = xstrdup(command);
@@ -113,13 +113,13 @@ void agents_on_request(struct runner *runner, struct resident *resident, const c
 }
 
 void agents_on_gone(struct runner *runner, struct resident *resident, const char *id) {
-        struct agent_request *request = find_request(runner, resident->job, id);
-        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident->job);
+        struct agent_request *request = find_request(runner, resident_job(resident), id);
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident_job(resident));
         const Rm__Capsule *target = job && request ? job_capsule(job, request->to) : NULL;
         Rm__AgentKill kill = RM__AGENT_KILL__INIT;
 
-        if (target && runner_current(runner, resident->job, STATE_HEAD) == resident) {
-                kill.job = resident->job;
+        if (target && runner_current(runner, resident_job(resident), STATE_HEAD) == resident) {
+                kill.job = resident_job(resident);
                 kill.attempt = job->attempt;
                 kill.to_capsule = request->to;
                 (void) cluster_send(runner->rmd->cluster, target->node, &PEER_MESSAGE(&kill));
@@ -143,7 +143,7 @@ void agents_reconcile(struct runner *runner) {
                 struct resident *head = runner_current(runner, r->job, STATE_HEAD);
 
                 next = r->next;
-                if (!head || head->exited) {
+                if (!head || resident_phase(head) == RESIDENT_EXITED) {
                         forget_request(runner, r);
                 } else if (!may_exist(runner, r->job, r->to)) {
                         char host[64];
@@ -161,14 +161,14 @@ void agents_reconcile(struct runner *runner) {
 /* ---- the target's side ---- */
 
 static void tell_head(struct runner *runner, const struct resident *group, bool running, int status) {
-        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), group->job);
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident_job(group));
         const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
         char *agent = agents_of(group)->agent;
         Rm__AgentDone done = RM__AGENT_DONE__INIT;
 
         if (!head || !agent)
                 return;
-        done.job = group->job;
+        done.job = resident_job(group);
         done.from_capsule = STATE_HEAD;
         done.agent = agent;
         done.running = running;
@@ -178,7 +178,7 @@ static void tell_head(struct runner *runner, const struct resident *group, bool 
 }
 
 void agents_report_exit(struct runner *runner, struct resident *group) {
-        tell_head(runner, group, false, launch_exit_code(group->wait_status));
+        tell_head(runner, group, false, launch_exit_code(resident_wait_status(group)));
 }
 
 struct launched {
@@ -206,13 +206,13 @@ static void on_launched(struct capsule *capsule, int error, const char *text, vo
         if (error == -ETIME && group) {
                 struct resident_agents *agents = agents_of(group);
 
-                group->launching = false;
+                (void) resident_event(group, RESIDENT_EV_UNLAUNCHED);
                 free(agents->waiting_line);
                 agents->waiting_line = take_ptr(launched->line);
         } else if (error < 0 && group) {
                 log_limited(&agents_of(group)->refusals, LOG_WARNING,
                             "job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s", launched->job, launched->index, text);
-                group->launching = false; /* if the head does not hear of it, it asks again */
+                (void) resident_event(group, RESIDENT_EV_UNLAUNCHED); /* if the head does not hear of it, it asks again */
                 tell_head(launched->runner, group, false, 127);
         }
         if (error == 0)
@@ -228,8 +228,8 @@ static bool give_yield(const struct resident *group, const Rm__JobSpec *spec) {
                 return false;
         r = runner_copy_program(group, "rm-yield.so", LAUNCH_YIELD);
         if (r < 0)
-                log_warn("job %" PRIu64 ": cannot copy rm-yield into group %" PRId32 ": %s", group->job, group->index,
-                         strerror(-r));
+                log_warn("job %" PRIu64 ": cannot copy rm-yield into group %" PRId32 ": %s", resident_job(group),
+                         resident_index(group), strerror(-r));
         return r == 0;
 }
 
@@ -248,7 +248,7 @@ static unsigned preloads(const struct resident *group, const Rm__JobSpec *spec) 
                runner_give_prrte(group);
 }
 
-/* False: not yet, what it is launched with is on its way; the request is sent again. */
+/* Of a group that is READY. False: not yet, what it is launched with is on its way; the request is sent again. */
 static bool launch_group(struct runner *runner, struct resident *group, const Rm__Job *job, const char *line) {
         struct launch_command command;
         struct launched *launched;
@@ -258,20 +258,21 @@ static bool launch_group(struct runner *runner, struct resident *group, const Rm
 
         if (r == -EAGAIN)
                 return false;
-        group->launching = true;
+        if (resident_event(group, RESIDENT_EV_LAUNCH) != RESIDENT_SEND)
+                return false;
         launched = xcalloc(1, sizeof(*launched));
-        *launched = (struct launched) { runner, xstrdup(line), job->id, group->index, group->incarnation };
+        *launched = (struct launched) { runner, xstrdup(line), job->id, resident_index(group), resident_incarnation(group) };
         if (r == 0)
                 r = give_ft(group, spec, &err);
         if (r < 0) {
-                on_launched(group->capsule, r, error_text(&err), launched);
+                on_launched(resident_capsule(group), r, error_text(&err), launched);
                 if (spec)
                         rm__job_spec__free_unpacked(spec, NULL);
                 return true;
         }
         launch_group_command(&command, job, spec, line, preloads(group, spec));
         launch_set_loss_wait(&command, spec, runner->rmd->config->node_timeout_usec);
-        if (capsule_run(group->capsule, &command.command, on_launched, launched) < 0)
+        if (capsule_run(resident_capsule(group), &command.command, on_launched, launched) < 0)
                 launched_free(launched);
         launch_command_finish(&command);
         rm__job_spec__free_unpacked(spec, NULL);
@@ -284,10 +285,10 @@ static bool is_of_another(const Rm__Job *job, uint32_t attempt) {
 }
 
 void agents_unfenced(struct runner *runner, struct resident *group) {
-        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), group->job);
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident_job(group));
         cleanup_free char *line = take_ptr(agents_of(group)->waiting_line);
 
-        if (line && job && group->ready && !group->exited)
+        if (line && job && resident_phase(group) == RESIDENT_READY)
                 (void) launch_group(runner, group, job, line);
 }
 
@@ -296,16 +297,17 @@ void runner_agent_run(struct runner *runner, const Rm__AgentRun *run) {
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), run->job);
         struct resident_agents *agents;
 
-        if (!group || !group->ready || !job || run->to_capsule < 0 || is_of_another(job, run->attempt))
+        if (!group || !resident_answers(group) || !job || run->to_capsule < 0 || is_of_another(job, run->attempt))
                 return; /* not here, or not yet: it is sent again */
         agents = agents_of(group);
         free(agents->agent);
         agents->agent = xstrdup(run->agent);
-        if (group->exited) {
+        if (resident_phase(group) == RESIDENT_EXITED) {
                 agents_report_exit(runner, group);
                 return;
         }
-        if (!group->launching && capsule_phase(group->capsule) == CAPSULE_EMPTY && !launch_group(runner, group, job, run->command))
+        if (resident_phase(group) == RESIDENT_READY && capsule_phase(resident_capsule(group)) == CAPSULE_EMPTY &&
+            !launch_group(runner, group, job, run->command))
                 return;
         tell_head(runner, group, true, 0);
 }
@@ -314,7 +316,7 @@ void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill) {
         struct resident *group = runner_current(runner, kill->job, kill->to_capsule);
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), kill->job);
 
-        if (group && group->ready && !group->exited && !is_of_another(job, kill->attempt))
+        if (group && resident_is_live(group) && !is_of_another(job, kill->attempt))
                 ends_orphan(runner, group);
 }
 
@@ -340,8 +342,8 @@ void runner_agent_done(struct runner *runner, const char *node, const Rm__AgentD
                         request->confirmed = true;
                 return;
         }
-        if (head && head->ready)
-                (void) capsule_agent_reply(head->capsule, done->agent, done->status & 0xff, NULL, NULL);
+        if (head && resident_answers(head))
+                (void) capsule_agent_reply(resident_capsule(head), done->agent, done->status & 0xff, NULL, NULL);
         forget_request(runner, request);
 }
 

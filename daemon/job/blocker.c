@@ -46,10 +46,10 @@ void blocker_report(struct runner *runner, struct resident *resident, const Rm__
         bool changed = has_changed(blocker, capsule->refusal);
         struct command c;
 
-        if (!resident->ready || resident->exited || !blocker->text || capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED ||
+        if (!resident_is_live(resident) || !blocker->text || capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED ||
             (!changed && strcmp(blocker->text, capsule->obstacle) == 0))
                 return;
         runner_propose(runner, resident,
-                       command_capsule_obstacle(&c, resident->job, resident->index, cluster_self(runner->rmd->cluster),
-                                                blocker->text, changed));
+                       command_capsule_obstacle(&c, resident_job(resident), resident_index(resident),
+                                                cluster_self(runner->rmd->cluster), blocker->text, changed));
 }

@@ -38,8 +38,8 @@ static void send_report(const struct runner *runner, const struct resident *resi
         /* One of its processes has ended: what it used is in the sums no more. */
         if (!leader || now->ran_usec < last->time.ran_usec || now->waited_usec < last->time.waited_usec)
                 return;
-        share.job = resident->job;
-        share.capsule = resident->index;
+        share.job = resident_job(resident);
+        share.capsule = resident_index(resident);
         share.usec = now_usec() - last->at_usec;
         share.ran_usec = now->ran_usec - last->time.ran_usec;
         share.waited_usec = now->waited_usec - last->time.waited_usec;
@@ -47,7 +47,7 @@ static void send_report(const struct runner *runner, const struct resident *resi
 }
 
 static void report(const struct runner *runner, const struct resident *resident, size_t most) {
-        cleanup_free char *cgroup = capsule_payload_cgroup(resident->capsule);
+        cleanup_free char *cgroup = capsule_payload_cgroup(resident_capsule(resident));
         cleanup_free char *procs_file = xasprintf("%s/cgroup.procs", cgroup);
         struct last *last = last_of(resident);
         struct core_time now;
@@ -66,11 +66,12 @@ static void on_report(evutil_socket_t fd, short what, void *arg) {
         bool share = ranks_share_cores(runner);
         size_t n = 1;
 
-        for (const struct resident *l = runner->residents; l; l = l->next)
+        for (const struct resident *l = runner->residents; l; l = resident_next_of(l))
                 n++;
         timer_arm(runner->core_report, REPORT_USEC);
-        for (struct resident *l = runner->residents; l; l = l->next) {
-                if (share && l->index != STATE_HEAD && l->ready && !l->exited && capsule_phase(l->capsule) == CAPSULE_RUNNING)
+        for (struct resident *l = runner->residents; l; l = resident_next_of(l)) {
+                if (share && resident_index(l) != STATE_HEAD && resident_is_live(l) &&
+                    capsule_phase(resident_capsule(l)) == CAPSULE_RUNNING)
                         report(runner, l, PROCESSES_MAX / n + 1);
                 else
                         last_of(l)->at_usec = 0;

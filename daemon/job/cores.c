@@ -117,9 +117,9 @@ static void confine(const struct resident *resident, const cpu_set_t *usable) {
 
         if (CPU_EQUAL(&cores->confined_cpus, usable))
                 return; /* tried, whatever came of it */
-        r = capsule_confine(resident->capsule, usable);
+        r = capsule_confine(resident_capsule(resident), usable);
         if (r < 0 && r != -ENOTSUP)
-                log_warn("capsule %s cannot be kept on the usable cores: %s", capsule_id(resident->capsule), strerror(-r));
+                log_warn("capsule %s cannot be kept on the usable cores: %s", capsule_id(resident_capsule(resident)), strerror(-r));
         cores->confined = r == 0;
         cores->confined_cpus = *usable;
 }
@@ -143,7 +143,7 @@ static void look_after(struct runner *runner, const struct resident *resident, c
                 cores->bound_usec = 0;
         if (CPU_EQUAL(&place->cpus, &place->all) || (!new && cores->confined))
                 return;
-        if (capsule_bind(resident->capsule, &place->cpus, true, NULL) < 0)
+        if (capsule_bind(resident_capsule(resident), &place->cpus, true, NULL) < 0)
                 return; /* it ends */
         if (new)
                 runner_retry(runner);
@@ -155,10 +155,10 @@ static void bind_anew(struct runner *runner, const struct resident *resident, co
                       const struct place *place) {
         struct cores *cores = cores_of(resident);
         bool same = same_cores(cores, capsule);
-        int r = capsule_bind(resident->capsule, &place->cpus, same, cores->bound ? &cores->cpus : NULL);
+        int r = capsule_bind(resident_capsule(resident), &place->cpus, same, cores->bound ? &cores->cpus : NULL);
 
         if (r < 0)
-                log_warn("capsule %s cannot be bound to its cores: %s", capsule_id(resident->capsule), strerror(-r));
+                log_warn("capsule %s cannot be bound to its cores: %s", capsule_id(resident_capsule(resident)), strerror(-r));
         remember(cores, capsule);
         cores->bound = true;
         cores->cpus = place->cpus;
@@ -167,14 +167,14 @@ static void bind_anew(struct runner *runner, const struct resident *resident, co
 }
 
 void cores_apply(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule) {
-        enum capsule_phase phase = capsule_phase(resident->capsule);
+        enum capsule_phase phase = capsule_phase(resident_capsule(resident));
         const struct cores *cores = cores_of(resident);
         struct place place;
 
         /* A node that is to pass for a larger one has no cores to choose from; and what is about to move is left alone. */
         if (runner->rmd->config->cores > runner->rmd->topology->real_cores ||
             (phase != CAPSULE_RUNNING && phase != CAPSULE_EMPTY) ||
-            state_capsule_move(cluster_index(runner->rmd->cluster), resident->job, resident->index))
+            state_capsule_move(cluster_index(runner->rmd->cluster), resident_job(resident), resident_index(resident)))
                 return;
         find_place(runner, resident, capsule, &place);
         if (CPU_COUNT(&place.cpus) == 0)

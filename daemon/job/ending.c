@@ -61,7 +61,7 @@ void ending_signal(struct runner *runner, struct resident *resident, uint32_t si
         struct capsule_report *report = runner_report(runner, resident);
 
         ending_of(resident)->signalled = signo;
-        if (!resident->capsule || capsule_signal(resident->capsule, (int) signo, false, on_signalled, report) < 0)
+        if (capsule_signal(resident_capsule(resident), (int) signo, false, on_signalled, report) < 0)
                 free(report);
 }
 
@@ -76,8 +76,8 @@ uint32_t ending_wanted(const struct resident *head, const Rm__Job *job) {
 
         if (job->cancel)
                 return job->cancel_signal;
-        if (head->capsule && head->ready)
-                capsule_get_status(head->capsule, &status);
+        if (resident_answers(head))
+                capsule_get_status(resident_capsule(head), &status);
         return status.ending;
 }
 
@@ -100,14 +100,14 @@ static bool tell_head(struct runner *runner, struct resident *head, uint32_t sig
         struct capsule_status status;
         struct capsule_report *report;
 
-        capsule_get_status(head->capsule, &status);
+        capsule_get_status(resident_capsule(head), &status);
         if (status.ending || ending->unknown)
                 return true;
         if (ending->asked)
                 return false;
         report = runner_report(runner, head);
         ending->asked = true;
-        if (capsule_end_ranks(head->capsule, (int) signo, 0, on_head_told, report) < 0) {
+        if (capsule_end_ranks(resident_capsule(head), (int) signo, 0, on_head_told, report) < 0) {
                 ending->asked = false;
                 free(report);
         }
@@ -175,7 +175,8 @@ void runner_ranks_ended(struct runner *runner, const Rm__RanksEnded *answer) {
 
 /* An rmd to which the head came by a move has not sent its command itself. */
 static bool was_started(const struct resident *head, const Rm__Job *job) {
-        return head->launching || (job->state != RM__JOB_STATE__JOB_STARTING && capsule_phase(head->capsule) > CAPSULE_EMPTY);
+        return resident_phase(head) == RESIDENT_LAUNCHED ||
+               (job->state != RM__JOB_STATE__JOB_STARTING && capsule_phase(resident_capsule(head)) > CAPSULE_EMPTY);
 }
 
 void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Job *job) {
@@ -203,10 +204,12 @@ void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Jo
 void ending_go_on(struct runner *runner) {
         const Rm__State *state = cluster_state(runner->rmd->cluster);
 
-        for (struct resident *l = runner->residents; l; l = l->next) {
-                const Rm__Job *job = l->index == STATE_HEAD && l->ready && !l->exited && !l->lost ? state_job(state, l->job) : NULL;
+        for (struct resident *l = runner->residents; l; l = resident_next_of(l)) {
+                const Rm__Job *job = resident_index(l) == STATE_HEAD && resident_is_live(l) && !resident_is_lost(l)
+                                             ? state_job(state, resident_job(l))
+                                             : NULL;
 
-                if (job && job_running(job) && runner_current(runner, l->job, STATE_HEAD) == l && ending_wanted(l, job))
+                if (job && job_running(job) && runner_current(runner, resident_job(l), STATE_HEAD) == l && ending_wanted(l, job))
                         ending_reconcile(runner, l, job);
         }
 }
@@ -215,8 +218,8 @@ void ending_go_on(struct runner *runner) {
 int ending_exit_code(const struct resident *head, const Rm__Job *job) {
         struct capsule_status status;
 
-        capsule_get_status(head->capsule, &status);
-        return job->cancel && status.ending ? 128 + (int) job->cancel_signal : launch_exit_code(head->wait_status);
+        capsule_get_status(resident_capsule(head), &status);
+        return job->cancel && status.ending ? 128 + (int) job->cancel_signal : launch_exit_code(resident_wait_status(head));
 }
 
 struct signalling {
@@ -245,13 +248,13 @@ int runner_signal_head(struct runner *runner, uint64_t job, int signo, capsule_d
         struct signalling *signalling;
         int r;
 
-        if (!head || !head->ready || head->exited)
+        if (!head || !resident_is_live(head))
                 return -ESRCH;
-        if (!launch_signal_ends_job((uint32_t) signo) || capsule_phase(head->capsule) == CAPSULE_EMPTY)
-                return capsule_signal(head->capsule, signo, false, done, arg);
+        if (!launch_signal_ends_job((uint32_t) signo) || capsule_phase(resident_capsule(head)) == CAPSULE_EMPTY)
+                return capsule_signal(resident_capsule(head), signo, false, done, arg);
         signalling = xcalloc(1, sizeof(*signalling));
         *signalling = (struct signalling) { runner, signo, done, arg };
-        r = capsule_end_ranks(head->capsule, signo, 0, on_end_noted, signalling);
+        r = capsule_end_ranks(resident_capsule(head), signo, 0, on_end_noted, signalling);
         if (r < 0)
                 free(signalling);
         return r;
@@ -260,7 +263,7 @@ int runner_signal_head(struct runner *runner, uint64_t job, int signo, capsule_d
 /* ---- the node of a group ---- */
 
 static void answer(struct runner *runner, const struct resident *group) {
-        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), group->job);
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident_job(group));
         const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
         Rm__RanksEnded ended = RM__RANKS_ENDED__INIT;
 
@@ -268,7 +271,7 @@ static void answer(struct runner *runner, const struct resident *group) {
                 return;
         ended.job = job->id;
         ended.attempt = job->attempt;
-        ended.from_capsule = group->index;
+        ended.from_capsule = resident_index(group);
         (void) cluster_send(runner->rmd->cluster, head->node, &PEER_MESSAGE(&ended));
 }
 
@@ -292,9 +295,9 @@ void runner_ranks_end(struct runner *runner, const Rm__RanksEnd *order) {
         struct capsule_report *report;
         struct resident_ending *ending;
 
-        if (!group || !group->ready || !job || order->to_capsule < 0 || job->attempt != order->attempt)
+        if (!group || !resident_answers(group) || !job || order->to_capsule < 0 || job->attempt != order->attempt)
                 return; /* not here, or not yet: it is sent again */
-        if (group->exited || group->lost) {
+        if (resident_phase(group) == RESIDENT_EXITED) {
                 answer(runner, group);
                 return;
         }
@@ -304,8 +307,8 @@ void runner_ranks_end(struct runner *runner, const Rm__RanksEnd *order) {
         report = runner_report(runner, group);
         ending->asked = true;
         ending->asked_signal = order->signal;
-        if (capsule_end_ranks(group->capsule, (int) order->signal, runner->rmd->config->kill_wait_usec, on_ranks_ended, report) <
-            0) {
+        if (capsule_end_ranks(resident_capsule(group), (int) order->signal, runner->rmd->config->kill_wait_usec, on_ranks_ended,
+                              report) < 0) {
                 ending->asked = false;
                 free(report);
         }

@@ -38,29 +38,31 @@ enum end {
 static bool ranks_ended_well(const struct resident *group) {
         struct capsule_status status = { 0 };
 
-        if (group->capsule)
-                capsule_get_status(group->capsule, &status);
+        if (resident_capsule(group))
+                capsule_get_status(resident_capsule(group), &status);
         return status.rank_ends.all_well;
 }
 
 static enum end end_of(const struct resident *group) {
-        if (group->lost)
+        if (resident_is_lost(group))
                 return END_LOST;
-        if (group->exited && ranks_ended_well(group))
+        if (resident_phase(group) == RESIDENT_EXITED && ranks_ended_well(group))
                 return END_WELL;
-        if (group->exited && WIFSIGNALED(group->wait_status))
+        if (resident_phase(group) == RESIDENT_EXITED && WIFSIGNALED(resident_wait_status(group)))
                 return END_KILLED;
-        if (group->exited)
-                return WEXITSTATUS(group->wait_status) == 0 ? END_WELL : END_EXITED;
-        return group->ready && !group->launching && capsule_phase(group->capsule) == CAPSULE_EMPTY ? END_WELL : END_UNKNOWN;
+        if (resident_phase(group) == RESIDENT_EXITED)
+                return WEXITSTATUS(resident_wait_status(group)) == 0 ? END_WELL : END_EXITED;
+        return resident_phase(group) == RESIDENT_READY && capsule_phase(resident_capsule(group)) == CAPSULE_EMPTY ? END_WELL
+                                                                                                                  : END_UNKNOWN;
 }
 
 char *ends_why_killed(const struct runner *runner, const struct resident *resident) {
-        cleanup_free char *who = resident->index == STATE_HEAD ? xstrdup("mpirun") : xasprintf("group %" PRId32, resident->index);
+        cleanup_free char *who =
+                resident_index(resident) == STATE_HEAD ? xstrdup("mpirun") : xasprintf("group %" PRId32, resident_index(resident));
         struct capsule_status status = { 0 };
 
-        if (resident->capsule)
-                capsule_get_status(resident->capsule, &status);
+        if (resident_capsule(resident))
+                capsule_get_status(resident_capsule(resident), &status);
         return status.killed[0] ? xasprintf("%s on %s was killed: %s", who, cluster_self(runner->rmd->cluster), status.killed)
                                 : NULL;
 }
@@ -68,29 +70,30 @@ char *ends_why_killed(const struct runner *runner, const struct resident *reside
 /* malloc'ed. */
 static char *reason_of(const struct runner *runner, const struct resident *group, enum end end) {
         const char *self = cluster_self(runner->rmd->cluster);
-        int status = group->wait_status;
+        int status = resident_wait_status(group);
         char *killed = ends_why_killed(runner, group);
 
         if (killed)
                 return killed;
         switch (end) {
         case END_LOST:
-                return xasprintf("group %" PRId32 " on %s is lost: %s", group->index, self,
-                                 group->lost_text ? group->lost_text : "its capsule died");
+                return xasprintf("group %" PRId32 " on %s is lost: %s", resident_index(group), self,
+                                 resident_why_lost(group) ? resident_why_lost(group) : "its capsule died");
         case END_KILLED:
-                return xasprintf("the MPI daemon of group %" PRId32 " on %s was killed by signal %d (%s)", group->index, self,
-                                 WTERMSIG(status), strsignal(WTERMSIG(status)));
+                return xasprintf("the MPI daemon of group %" PRId32 " on %s was killed by signal %d (%s)", resident_index(group),
+                                 self, WTERMSIG(status), strsignal(WTERMSIG(status)));
         case END_EXITED:
-                return xasprintf("the MPI daemon of group %" PRId32 " on %s ended with exit code %d", group->index, self,
+                return xasprintf("the MPI daemon of group %" PRId32 " on %s ended with exit code %d", resident_index(group), self,
                                  WEXITSTATUS(status));
         default:
-                return xasprintf("mpirun ended while the MPI daemon of group %" PRId32 " on %s still ran", group->index, self);
+                return xasprintf("mpirun ended while the MPI daemon of group %" PRId32 " on %s still ran", resident_index(group),
+                                 self);
         }
 }
 
 /* Not by rmd. The shell that PRRTE runs a daemon in ends with 128 and the signal; who makes that up gets another attempt at his job, which is counted. */
 static bool was_killed(const struct resident *group, enum end end) {
-        int code = end == END_EXITED ? WEXITSTATUS(group->wait_status) : 0;
+        int code = end == END_EXITED ? WEXITSTATUS(resident_wait_status(group)) : 0;
 
         return !ending_signalled(group) && (end == END_KILLED || (code > 128 && code <= 128 + SIGRTMAX));
 }
@@ -101,15 +104,15 @@ static void tell(struct runner *runner, struct resident *group, enum end end) {
         Rm__CmdGroupEnd *body;
         struct command c;
 
-        if (group->reporting)
+        if (reports_under_way(group))
                 return;
-        log_warn("job %" PRIu64 ": %s", group->job, reason);
-        body = command_group_end(&c, group->job, group->index, cluster_self(runner->rmd->cluster));
-        body->exit_code = has_status ? launch_exit_code(group->wait_status) : 255;
+        log_warn("job %" PRIu64 ": %s", resident_job(group), reason);
+        body = command_group_end(&c, resident_job(group), resident_index(group), cluster_self(runner->rmd->cluster));
+        body->exit_code = has_status ? launch_exit_code(resident_wait_status(group)) : 255;
         body->reason = reason;
         body->lost = end == END_LOST;
         body->killed = was_killed(group, end);
-        body->end_usec = group->end_real_usec ? group->end_real_usec : now_real_usec();
+        body->end_usec = resident_end_real_usec(group) ? resident_end_real_usec(group) : now_real_usec();
         runner_propose(runner, group, &c.command);
 }
 
@@ -120,8 +123,8 @@ static bool worth_telling(const Rm__Job *job, const struct resident *group, enum
         if (job->final_state == RM__JOB_STATE__JOB_COMPLETED)
                 return end != END_WELL;
         if (job->group_end_usec > 0)
-                return end != END_WELL && end != END_UNKNOWN && group->end_real_usec > 0 &&
-                       group->end_real_usec < job->group_end_usec;
+                return end != END_WELL && end != END_UNKNOWN && resident_end_real_usec(group) > 0 &&
+                       resident_end_real_usec(group) < job->group_end_usec;
         return job->final_state == RM__JOB_STATE__JOB_FAILED && !job->reason[0] && cause;
 }
 
@@ -156,10 +159,10 @@ void ends_orphan(struct runner *runner, struct resident *group) {
 }
 
 void ends_reconcile(struct runner *runner) {
-        for (struct resident *l = runner->residents; l; l = l->next) {
+        for (struct resident *l = runner->residents; l; l = resident_next_of(l)) {
                 uint64_t since_usec = orphan_of(l)->since_usec;
 
-                if (!since_usec || l->exited || !l->ready || ending_signalled(l))
+                if (!since_usec || !resident_is_live(l) || ending_signalled(l))
                         continue;
                 if (now_usec() - since_usec < ORPHAN_USEC)
                         runner_retry(runner);

@@ -30,13 +30,13 @@ static void on_head_launched(struct capsule *capsule, int error, const char *tex
         }
         head = runner_reported(report);
         if (head && error == -ETIME) {
-                head->launching = false; /* again when the lease is renewed */
+                (void) resident_event(head, RESIDENT_EV_UNLAUNCHED); /* again when the lease is renewed */
         } else if (head && error < 0) {
-                free(head->lost_text);
-                head->lost_text = xasprintf("cannot start mpirun: %s%s", text, advice(report->runner, report->job));
-                head->lost = head->unstarted = true; /* told by the next look */
-                log_warn("job %" PRIu64 ": %s", head->job, head->lost_text);
-                runner_wake(report->runner);
+                cleanup_free char *why = xasprintf("cannot start mpirun: %s%s", text, advice(report->runner, report->job));
+
+                log_warn("job %" PRIu64 ": %s", resident_job(head), why);
+                if (resident_lost(head, RESIDENT_EV_UNSTARTABLE, why, 0) == RESIDENT_REPORT)
+                        runner_wake(report->runner);
         } else if (head && error == 0) {
                 runner_wake(report->runner);
         }
@@ -45,7 +45,7 @@ static void on_head_launched(struct capsule *capsule, int error, const char *tex
 
 static int write_hostfile(const struct resident *head, const Rm__Job *job) {
         cleanup_free char *text = launch_hostfile(job);
-        cleanup_free char *path = xasprintf("%s%s", capsule_root(head->capsule), LAUNCH_HOSTFILE);
+        cleanup_free char *path = xasprintf("%s%s", capsule_root(resident_capsule(head)), LAUNCH_HOSTFILE);
 
         return write_file_atomic(path, text, strlen(text), 0644, false);
 }
@@ -72,6 +72,7 @@ static void launch_head(struct runner *runner, struct resident *head, const Rm__
 
         if (!spec)
                 return;
+        (void) resident_event(head, RESIDENT_EV_LAUNCH);
         r = write_hostfile(head, job);
         if (r < 0)
                 log_warn("job %" PRIu64 ": cannot write the host file: %s", job->id, strerror(-r));
@@ -79,15 +80,14 @@ static void launch_head(struct runner *runner, struct resident *head, const Rm__
         if (r < 0)
                 log_warn("job %" PRIu64 ": cannot copy rm-agent into the head: %s", job->id, strerror(-r));
         preload = runner_give_prrte(head);
-        head->launching = true;
         report = runner_report(runner, head);
         launch_head_command(&command, job, spec, preload);
-        r = capsule_run(head->capsule, &command.command, on_head_launched, report);
+        r = capsule_run(resident_capsule(head), &command.command, on_head_launched, report);
         launch_command_finish(&command);
         rm__job_spec__free_unpacked(spec, NULL);
         if (r < 0) {
                 free(report);
-                head->launching = false;
+                (void) resident_event(head, RESIDENT_EV_UNLAUNCHED);
                 runner_retry(runner);
         }
 }
@@ -103,16 +103,19 @@ void head_reconcile(struct runner *runner, struct resident *head, const Rm__Job 
         cleanup_free char *reason = NULL, *killed = NULL;
         int exit_code;
 
-        if (head->lost && job->restored_from && job->state == RM__JOB_STATE__JOB_STARTING && job_may_restart(job)) {
-                reports_restart_or_end(runner, head, job, true, head->lost_text ? head->lost_text : "its capsule died");
-        } else if (head->lost) {
-                reason = head->unstarted ? xstrdup(head->lost_text)
-                                         : xasprintf("mpirun is lost: %s", head->lost_text ? head->lost_text : "its capsule died");
+        if (resident_is_lost(head) && job->restored_from && job->state == RM__JOB_STATE__JOB_STARTING && job_may_restart(job)) {
+                reports_restart_or_end(runner, head, job, true,
+                                       resident_why_lost(head) ? resident_why_lost(head) : "its capsule died");
+        } else if (resident_is_lost(head)) {
+                reason = resident_phase(head) == RESIDENT_UNSTARTED
+                                 ? xstrdup(resident_why_lost(head))
+                                 : xasprintf("mpirun is lost: %s",
+                                             resident_why_lost(head) ? resident_why_lost(head) : "its capsule died");
                 runner_report_exit(runner, head, 255, reason, RM__JOB_STATE__JOB_FAILED);
-        } else if (job->state == RM__JOB_STATE__JOB_STARTING && !job->cancel && capsule_phase(head->capsule) > CAPSULE_EMPTY &&
-                   (!job->restored_from || all_ready(job))) {
+        } else if (job->state == RM__JOB_STATE__JOB_STARTING && !job->cancel &&
+                   capsule_phase(resident_capsule(head)) > CAPSULE_EMPTY && (!job->restored_from || all_ready(job))) {
                 reports_running(runner, head); /* also when it has ended since */
-        } else if (head->exited) {
+        } else if (resident_phase(head) == RESIDENT_EXITED) {
                 if (!rank_ends_known(runner, head, job))
                         return;
                 exit_code = ending_exit_code(head, job);
@@ -124,7 +127,7 @@ void head_reconcile(struct runner *runner, struct resident *head, const Rm__Job 
         } else if (rank_loss_is_total(runner, head, job)) {
                 runner_report_exit(runner, head, 1, "all of its ranks were lost, and mpirun did not end",
                                    RM__JOB_STATE__JOB_FAILED);
-        } else if (job->state == RM__JOB_STATE__JOB_STARTING && head->ready && !head->launching && all_ready(job) &&
+        } else if (job->state == RM__JOB_STATE__JOB_STARTING && resident_phase(head) == RESIDENT_READY && all_ready(job) &&
                    !job->restored_from) {
                 launch_head(runner, head, job); /* without a lease it is refused, and tried again when there is one */
         }

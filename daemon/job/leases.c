@@ -12,10 +12,10 @@ struct lease {
 };
 
 static bool belongs(const struct runner *runner, const Rm__Job *job, const struct resident *resident) {
-        const Rm__Capsule *capsule = job_capsule(job, resident->index);
+        const Rm__Capsule *capsule = job_capsule(job, resident_index(resident));
         bool lives = job_running(job) || job->state == RM__JOB_STATE__JOB_COMPLETING;
 
-        if (lives && capsule && capsule->incarnation == resident->incarnation &&
+        if (lives && capsule && capsule->incarnation == resident_incarnation(resident) &&
             strcmp(capsule->node, cluster_self(runner->rmd->cluster)) == 0)
                 return true;
         return runner->ops->keeps_copy(runner->userdata, resident);
@@ -30,15 +30,15 @@ static void renew(struct runner *runner, const struct resident *resident, const 
                 .told_usec = lease->told_usec,
         };
 
-        if (fence_due(&view) && capsule_renew_lease(resident->capsule, view.lease_usec) == 0)
+        if (fence_due(&view) && capsule_renew_lease(resident_capsule(resident), view.lease_usec) == 0)
                 lease->told_usec = view.lease_usec;
 }
 
 void runner_renew_leases(struct runner *runner) {
-        for (const struct resident *l = runner->residents; l; l = l->next) {
-                const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), l->job);
+        for (const struct resident *l = runner->residents; l; l = resident_next_of(l)) {
+                const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident_job(l));
 
-                if (l->ready && l->capsule && job && fence_applies(job->spec))
+                if (resident_answers(l) && job && fence_applies(job->spec))
                         renew(runner, l, job);
         }
 }

@@ -20,12 +20,12 @@
 #define QUIET_STEP_BYTES (UINT64_C(16) << 20)
 
 void memory_report_read(const struct resident *resident, size_t most, struct memory_report_use *ret) {
-        cleanup_free char *cgroup = capsule_payload_cgroup(resident->capsule);
-        const char *charged = capsule_memory_cgroup(resident->capsule);
+        cleanup_free char *cgroup = capsule_payload_cgroup(resident_capsule(resident));
+        const char *charged = capsule_memory_cgroup(resident_capsule(resident));
 
         *ret = (struct memory_report_use) { .memory_bytes = memory_use_processes(cgroup, charged, most) };
         for (const char *const *mount = capsule_tmpfs_mounts; *mount; mount++) {
-                cleanup_free char *path = xasprintf("%s%s", capsule_root(resident->capsule), *mount);
+                cleanup_free char *path = xasprintf("%s%s", capsule_root(resident_capsule(resident)), *mount);
 
                 ret->files_bytes += memory_use_files(path);
         }
@@ -86,7 +86,7 @@ void memory_report_tracked(struct resident *resident, bool tracked) {
 static size_t count_residents(const struct runner *runner) {
         size_t n = 0;
 
-        for (const struct resident *l = runner->residents; l; l = l->next)
+        for (const struct resident *l = runner->residents; l; l = resident_next_of(l))
                 n++;
         return n;
 }
@@ -95,7 +95,7 @@ static Rm__GroupProgress *progress_of(const struct resident *resident) {
         Rm__GroupProgress *ret;
         struct capsule_status status;
 
-        capsule_get_status(resident->capsule, &status);
+        capsule_get_status(resident_capsule(resident), &status);
         if (status.progress.ranks == 0)
                 return NULL;
         ret = xcalloc(1, sizeof(*ret));
@@ -119,21 +119,21 @@ static void report(struct runner *runner) {
         const char *why;
 
         message.pages = pages_test_passed(runner->rmd->pages_test, &why);
-        for (const struct resident *l = runner->residents; l; l = l->next) {
+        for (const struct resident *l = runner->residents; l; l = resident_next_of(l)) {
                 struct memory_report_use use;
                 Rm__GroupMemory *group;
 
-                if (!l->ready || l->exited || l->rehearsal)
+                if (!resident_is_live(l) || resident_origin(l) == RESIDENT_REHEARSAL)
                         continue;
                 memory_report_read(l, MEMORY_REPORT_PROCESSES_MAX / most + 1, &use);
-                *(l->index == STATE_HEAD ? &node.heads : &node.groups) += use.memory_bytes + use.files_bytes;
-                if (l->index == STATE_HEAD)
+                *(resident_index(l) == STATE_HEAD ? &node.heads : &node.groups) += use.memory_bytes + use.files_bytes;
+                if (resident_index(l) == STATE_HEAD)
                         continue;
                 group = pointers[message.n_groups] = &groups[message.n_groups];
                 message.n_groups++;
                 rm__group_memory__init(group);
-                group->job = l->job;
-                group->capsule = l->index;
+                group->job = resident_job(l);
+                group->capsule = resident_index(l);
                 group->memory_bytes = use.memory_bytes;
                 group->files_bytes = use.files_bytes;
                 group->tracked = message.pages && !tracking_of(l)->failed;
@@ -153,13 +153,13 @@ uint64_t memory_report_room(const struct runner *runner) {
         uint64_t reserve = limits_reserve(node.total), capacity;
         size_t most = count_residents(runner);
 
-        for (const struct resident *l = runner->residents; l; l = l->next) {
+        for (const struct resident *l = runner->residents; l; l = resident_next_of(l)) {
                 struct memory_report_use use;
 
-                if (!l->ready || l->exited)
+                if (!resident_is_live(l))
                         continue;
                 memory_report_read(l, MEMORY_REPORT_PROCESSES_MAX / most + 1, &use);
-                *(l->index == STATE_HEAD ? &node.heads : &node.groups) += use.memory_bytes + use.files_bytes;
+                *(resident_index(l) == STATE_HEAD ? &node.heads : &node.groups) += use.memory_bytes + use.files_bytes;
         }
         capacity = memory_report_capacity(&node, runner->rmd->config->memory);
         capacity = capacity > node.groups ? capacity - node.groups : 0;

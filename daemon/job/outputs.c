@@ -77,7 +77,7 @@ static bool output_complete(struct outputs *outputs, const Rm__Job *job) {
 
         if (job->state >= RM__JOB_STATE__JOB_COMPLETING)
                 return true;
-        return head && head->exited;
+        return head && resident_phase(head) == RESIDENT_EXITED;
 }
 
 static void send_piece(struct reader *reader, int stream, const void *data, size_t size_bytes, bool eof) {
@@ -149,10 +149,10 @@ static void tell_input_offset(struct outputs *outputs, struct reader *reader) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         struct capsule_status status;
 
-        if (!reader->awaits_input_offset || !head || !head->ready)
+        if (!reader->awaits_input_offset || !head || !resident_answers(head))
                 return;
         reader->awaits_input_offset = false;
-        capsule_get_status(head->capsule, &status);
+        capsule_get_status(resident_capsule(head), &status);
         ack.job = reader->job;
         ack.offset = status.stdin_offset;
         reply.body_case = RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK;
@@ -240,9 +240,9 @@ void outputs_ack(struct outputs *outputs, struct client *client, const Rm__Outpu
                 if (ack->stderr_offset > reader->acked[CAPSULE_STDERR] && ack->stderr_offset <= reader->sent[CAPSULE_STDERR])
                         reader->acked[CAPSULE_STDERR] = ack->stderr_offset;
                 /* What is within a window of the end may have been lost with a daemon on the way: it is kept. */
-                for (int stream = CAPSULE_STDOUT; head && head->ready && stream <= CAPSULE_STDERR; stream++)
+                for (int stream = CAPSULE_STDOUT; head && resident_answers(head) && stream <= CAPSULE_STDERR; stream++)
                         if (reader->acked[stream] > 4 * WINDOW_BYTES)
-                                (void) capsule_output_ack(head->capsule, stream, reader->acked[stream] - 4 * WINDOW_BYTES);
+                                (void) capsule_output_ack(resident_capsule(head), stream, reader->acked[stream] - 4 * WINDOW_BYTES);
                 pump_reader(outputs, reader);
                 return;
         }
@@ -299,16 +299,17 @@ void outputs_input(struct outputs *outputs, struct client *client, uint32_t requ
 
         if (job && in->attempt && in->attempt < job->attempt)
                 return; /* sent before its front end heard of the next attempt */
-        if (!head_is_here(outputs, job, in->attempt) || !head || !head->ready) {
+        if (!head_is_here(outputs, job, in->attempt) || !head || !resident_answers(head)) {
                 ask_again(client, request_id, in->job);
                 return;
         }
         input = xcalloc(1, sizeof(*input));
         *input = (struct input) { outputs, client, request_id, in->job, in->offset + in->data.len };
         if (in->data.len > 0)
-                r = capsule_input(head->capsule, in->offset, in->data.data, in->data.len, in->eof ? NULL : on_input_taken, input);
+                r = capsule_input(resident_capsule(head), in->offset, in->data.data, in->data.len, in->eof ? NULL : on_input_taken,
+                                  input);
         if (r == 0 && in->eof)
-                r = capsule_input(head->capsule, in->offset + in->data.len, NULL, 0, on_input_taken, input);
+                r = capsule_input(resident_capsule(head), in->offset + in->data.len, NULL, 0, on_input_taken, input);
         if (r < 0) {
                 free(input);
                 ask_again(client, request_id, in->job);

@@ -14,7 +14,7 @@ void own_state_report(struct runner *runner, struct resident *resident, const Rm
         struct capsule_status status;
         struct command c;
 
-        capsule_get_status(resident->capsule, &status);
+        capsule_get_status(resident_capsule(resident), &status);
         if (!job_running(job) || !status.progress.own_state_said || status.progress.own_state == job->own_state)
                 return;
         if (own_state->told_usec > 0 && now_usec() < own_state->told_usec + AGAIN_USEC) {

@@ -95,7 +95,7 @@ bool rank_ends_known(struct runner *runner, struct resident *head, const Rm__Job
         uint64_t now = now_usec();
         bool all = true;
 
-        if (launch_exit_code(head->wait_status) == 0 || ending_wanted(head, job) || launch_goes_on(job->spec))
+        if (launch_exit_code(resident_wait_status(head)) == 0 || ending_wanted(head, job) || launch_goes_on(job->spec))
                 return true;
         if (!ends->asked_usec)
                 ends->asked_usec = now;
@@ -154,7 +154,7 @@ void runner_ends(struct runner *runner, const Rm__Ends *ends) {
 /* ---- the node of a group ---- */
 
 static void answer(struct runner *runner, const struct resident *group, const struct capsule_rank_ends *ends) {
-        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), group->job);
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident_job(group));
         const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
         Rm__Ends message = RM__ENDS__INIT;
 
@@ -162,7 +162,7 @@ static void answer(struct runner *runner, const struct resident *group, const st
                 return;
         message.job = job->id;
         message.attempt = job->attempt;
-        message.from_capsule = group->index;
+        message.from_capsule = resident_index(group);
         if (ends) {
                 message.signal = (uint32_t) ends->signal;
                 message.signal_usec = ends->signal_usec;
@@ -187,10 +187,10 @@ void runner_ends_get(struct runner *runner, const Rm__EndsGet *get) {
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), get->job);
         struct capsule_report *report;
 
-        if (!group || !group->ready || !job || get->to_capsule < 0 || job->attempt != get->attempt)
+        if (!group || !resident_answers(group) || !job || get->to_capsule < 0 || job->attempt != get->attempt)
                 return; /* not here, or not yet: it is asked again */
         report = runner_report(runner, group);
-        if (!group->lost && capsule_get_rank_ends(group->capsule, on_ends, report) == 0)
+        if (!resident_is_lost(group) && capsule_get_rank_ends(resident_capsule(group), on_ends, report) == 0)
                 return;
         free(report);
         answer(runner, group, NULL);

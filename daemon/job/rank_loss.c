@@ -36,7 +36,7 @@ static void pass_on(const struct resident *resident, const Rm__Job *job, const R
 
         if (loss->ordered && loss->n_told == losses->n_lost && loss->speaks_told == losses->speaks)
                 return;
-        loss->ordered = capsule_rank_order(resident->capsule, job_first_rank(job, capsule), capsule->ranks, losses->lost,
+        loss->ordered = capsule_rank_order(resident_capsule(resident), job_first_rank(job, capsule), capsule->ranks, losses->lost,
                                            losses->n_lost, losses->speaks) == 0;
         loss->n_told = losses->n_lost;
         loss->speaks_told = losses->speaks;
@@ -58,7 +58,7 @@ static bool report(struct runner *runner, struct resident *resident, const Rm__J
         Rm__CmdJobRanksTold *body;
         struct command c;
 
-        capsule_get_status(resident->capsule, &status);
+        capsule_get_status(resident_capsule(resident), &status);
         if (!is_news(job->rank_losses, capsule, &status.ranks_said))
                 return false;
         body = command_job_ranks_told(&c, job->id, job->attempt, capsule->index, capsule->node);
@@ -97,7 +97,7 @@ bool rank_loss_is_total(struct runner *runner, struct resident *head, const Rm__
 bool rank_loss_told(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule) {
         const Rm__RankLosses *losses = job->rank_losses;
 
-        if (!losses || job->cancel || !group->capsule || !group->ready)
+        if (!losses || job->cancel || !resident_capsule(group) || !resident_answers(group))
                 return true;
         if (report(runner, group, job, capsule))
                 return false;

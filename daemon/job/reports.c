@@ -7,10 +7,23 @@
 #include "daemon/job/runner_internal.h"
 #include "daemon/state/commands.h"
 
+struct reports {
+        bool under_way; /* a proposal about the capsule is */
+};
+
+static struct reports *reports_of(const struct resident *resident) {
+        return resident_part(resident, RESIDENT_REPORTS, sizeof(struct reports));
+}
+
+bool reports_under_way(const struct resident *resident) {
+        return reports_of(resident)->under_way;
+}
+
 struct capsule_report *runner_report(struct runner *runner, const struct resident *resident) {
         struct capsule_report *report = xcalloc(1, sizeof(*report));
 
-        *report = (struct capsule_report) { runner, resident->job, resident->index, resident->incarnation };
+        *report = (struct capsule_report) { runner, resident_job(resident), resident_index(resident),
+                                            resident_incarnation(resident) };
         return report;
 }
 
@@ -28,16 +41,18 @@ static void on_reported(void *userdata, int code, const char *text, uint64_t ind
         }
         resident = runner_reported(report);
         if (resident)
-                resident->reporting = false;
+                reports_of(resident)->under_way = false;
         if (code < 0)
                 runner_retry(report->runner);
         free(report);
 }
 
 void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command) {
-        if (resident->reporting)
+        struct reports *reports = reports_of(resident);
+
+        if (reports->under_way)
                 return;
-        resident->reporting = true;
+        reports->under_way = true;
         cluster_propose(runner->rmd->cluster, command, on_reported, runner_report(runner, resident));
 }
 
@@ -45,11 +60,12 @@ static void report_ready(struct runner *runner, struct resident *resident) {
         struct command c;
 
         runner_propose(runner, resident,
-                       command_capsule_ready(&c, resident->job, resident->index, cluster_self(runner->rmd->cluster)));
+                       command_capsule_ready(&c, resident_job(resident), resident_index(resident),
+                                             cluster_self(runner->rmd->cluster)));
 }
 
 void reports_placed(struct runner *runner, struct resident *resident, const Rm__Job *job) {
-        if (job->restored_from == 0 || resident->restored)
+        if (job->restored_from == 0 || resident_holder(resident) == RESIDENT_RESTORED)
                 report_ready(runner, resident);
 }
 
@@ -57,13 +73,13 @@ void runner_report_exit(struct runner *runner, struct resident *resident, int ex
                         Rm__JobState final_state) {
         struct command c;
 
-        runner_propose(runner, resident, command_job_exit(&c, resident->job, exit_code, reason, final_state));
+        runner_propose(runner, resident, command_job_exit(&c, resident_job(resident), exit_code, reason, final_state));
 }
 
 void reports_running(struct runner *runner, struct resident *resident) {
         struct command c;
 
-        runner_propose(runner, resident, command_job_running(&c, resident->job));
+        runner_propose(runner, resident, command_job_running(&c, resident_job(resident)));
 }
 
 void reports_restart_or_end(struct runner *runner, struct resident *resident, const Rm__Job *job, bool again, const char *reason) {
@@ -79,11 +95,11 @@ void reports_restart_or_end(struct runner *runner, struct resident *resident, co
 
 /* A node that was started anew has lost its capsules as one that is down has. */
 void reports_lost(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
-        bool had_one = !resident->capsule && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY;
+        bool had_one = !resident_capsule(resident) && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY;
         bool again = (had_one || job->restored_from > 0) && job_may_restart(job);
         cleanup_free char *reason =
                 again ? xasprintf("node %s has lost its capsules (was it restarted?)", cluster_self(runner->rmd->cluster))
-                      : xasprintf("a capsule of %s is lost: %s", cluster_self(runner->rmd->cluster), resident->lost_text);
+                      : xasprintf("a capsule of %s is lost: %s", cluster_self(runner->rmd->cluster), resident_why_lost(resident));
 
         reports_restart_or_end(runner, resident, job, again, reason);
 }
@@ -92,8 +108,8 @@ bool reports_broken(struct runner *runner, struct resident *resident, const Rm__
         struct capsule_status status = { 0 };
         cleanup_free char *reason = NULL;
 
-        if (resident->capsule && resident->ready)
-                capsule_get_status(resident->capsule, &status);
+        if (resident_answers(resident))
+                capsule_get_status(resident_capsule(resident), &status);
         if (!status.broken)
                 return false;
         reason = ends_why_killed(runner, resident);

@@ -1,4 +1,4 @@
-/* One capsule on this node; one copy, when a move is under way. Belongs to the runner. */
+/* One capsule on this node; one copy, when a move is under way. Belongs to the runner, which removes it. */
 #ifndef RM_JOB_RESIDENT_H
 #define RM_JOB_RESIDENT_H
 
@@ -7,34 +7,70 @@
 #include <stdint.h>
 
 #include "daemon/capsule/capsule.h"
+#include "daemon/job/resident_phase.h"
 
-struct resident {
-        uint64_t job;
-        int32_t index;
-        uint64_t incarnation;
-        struct capsule *capsule;
-        bool ready;       /* answers */
-        bool adopted;     /* made by an rmd before this one */
-        char *making_again; /* what was left of it goes: its id; NULL: no */
-        bool lost;        /* not made, or its PID 1 died */
-        char *lost_text;
-        bool limited;     /* arrived or adopted, its limits were set anew */
-        bool unstarted;   /* lost since its command could not be started */
-        bool launching;   /* its command was sent */
-        bool exited;
-        int wait_status;
-        uint64_t end_real_usec; /* when it exited or was lost; 0: it has not */
-        bool reporting;   /* a proposal about it is under way */
-        bool captured;     /* transfer/capture.c has frozen it, and opens it again */
-        bool rehearsal;    /* only to try a restore in it */
-        bool restored;     /* what was captured for a checkpoint is in it, frozen and cut off; its restart opens it */
-        void **parts;      /* by enum resident_part */
-        struct resident *next;
+struct resident;
+
+/* How it came. */
+enum resident_origin {
+        RESIDENT_CREATED,   /* by this rmd, or not at all (MISSING) */
+        RESIDENT_ADOPTED,   /* an rmd before this one had made it */
+        RESIDENT_REHEARSAL, /* by this rmd, only to try a restore in it */
 };
 
 struct resident *resident_create(uint64_t job, int32_t index, uint64_t incarnation);
-/* Frees what the files below keep of it, too, but not what that points at. NULL ok. */
+/* Frees its parts, too, but not what they point at, and not its capsule. NULL ok. */
 void resident_destroy(struct resident *resident);
+
+uint64_t resident_job(const struct resident *resident);
+int32_t resident_index(const struct resident *resident);
+uint64_t resident_incarnation(const struct resident *resident);
+bool resident_is(const struct resident *resident, uint64_t job, int32_t index, uint64_t incarnation);
+/* NULL in NEW, MISSING and REMAKING; the others have one. */
+struct capsule *resident_capsule(const struct resident *resident);
+enum resident_origin resident_origin(const struct resident *resident);
+
+/* ---- its life ---- */
+
+enum resident_phase resident_phase(const struct resident *resident);
+/* Its PID 1 answers, whatever has become of the payload. */
+bool resident_answers(const struct resident *resident);
+/* It answers, and its payload, if it has one, has not ended. */
+bool resident_is_live(const struct resident *resident);
+/* PID 1 is dead, or there is no capsule, or its command cannot be started; resident_why_lost() says why. */
+bool resident_is_lost(const struct resident *resident);
+
+/* These make an event happen, and return what is to be done. One that cannot be is logged and changes nothing. */
+enum resident_action resident_event(struct resident *resident, enum resident_event event);
+enum resident_action resident_made(struct resident *resident, struct capsule *capsule, enum resident_origin origin);
+enum resident_action resident_exited(struct resident *resident, int wait_status, uint64_t end_real_usec);
+/* `event` leads to a phase in which it is lost. `end_real_usec` 0: not known. */
+enum resident_action resident_lost(struct resident *resident, enum resident_event event, const char *why, uint64_t end_real_usec);
+/* Returns the capsule, which the caller destroys. */
+struct capsule *resident_remake(struct resident *resident);
+
+/* As of waitpid(2), once it has exited. */
+int resident_wait_status(const struct resident *resident);
+/* When it exited or was lost; 0: it has not, or nobody knows. */
+uint64_t resident_end_real_usec(const struct resident *resident);
+const char *resident_why_lost(const struct resident *resident); /* NULL: it is not lost */
+
+/* ---- who opens a frozen copy ---- */
+
+/* The runner opens a copy that is frozen and that nobody holds. Only a copy that answers is given to a holder; it may be lost in its
+ * hands. A copy that its restart holds may go on to a capture without being free between: without a lease the restart cannot open
+ * it yet when the next checkpoint begins. Never the other way round: what is captured runs, and nothing is restored into it. */
+enum resident_holder {
+        RESIDENT_FREE,
+        RESIDENT_CAPTURED, /* transfer/capture.c has frozen it, and opens it again */
+        RESIDENT_RESTORED, /* what was captured for a checkpoint is in it, frozen and cut off; its restart opens it */
+};
+enum resident_holder resident_holder(const struct resident *resident);
+void resident_hold(struct resident *resident, enum resident_holder holder);
+/* It does not hold the copy any more; nothing, if another one does. */
+void resident_release(struct resident *resident, enum resident_holder holder);
+
+/* ---- what others keep of it ---- */
 
 /* What one file keeps of each capsule. Its type is known in that file only, which also frees what it points at. */
 enum resident_part {
@@ -45,10 +81,12 @@ enum resident_part {
         RESIDENT_ENDING,      /* ending.c */
         RESIDENT_ENDS,        /* ends.c */
         RESIDENT_LEASES,      /* leases.c */
+        RESIDENT_LIMITS,      /* runner.c */
         RESIDENT_MEMORY,      /* memory_report.c */
         RESIDENT_OWN_STATE,   /* own_state.c */
         RESIDENT_RANK_ENDS,   /* rank_ends.c */
         RESIDENT_RANK_LOSS,   /* rank_loss.c */
+        RESIDENT_REPORTS,     /* reports.c */
         RESIDENT_RESIZING,    /* resizing.c */
         RESIDENT_STALLS,      /* stalls.c */
         RESIDENT_TRAFFIC,     /* traffic.c */
@@ -57,5 +95,11 @@ enum resident_part {
 
 /* The part of `size_bytes`, zeroed when it is first asked for: nothing is known then. Lives as long as the resident. */
 void *resident_part(const struct resident *resident, enum resident_part part, size_t size_bytes);
+
+/* ---- those of one runner ---- */
+
+void resident_list_add(struct resident **list, struct resident *resident);
+void resident_list_remove(struct resident **list, struct resident *resident);
+struct resident *resident_next_of(const struct resident *resident);
 
 #endif

@@ -55,7 +55,7 @@ static void report(struct runner *runner, struct resident *resident, const Rm__J
         Rm__CmdJobResizeTold *body;
         struct command c;
 
-        capsule_get_status(resident->capsule, &status);
+        capsule_get_status(resident_capsule(resident), &status);
         if (!is_news(job->resize, &status.resize_said))
                 return;
         body = command_job_resize_told(&c, job->id, job->attempt);
@@ -80,7 +80,7 @@ static void tell_awake(struct runner *runner, const struct resident *resident, c
         cleanup_free char *text = NULL;
         struct command c;
 
-        capsule_get_status(resident->capsule, &status);
+        capsule_get_status(resident_capsule(resident), &status);
         if (!status.resize_said.awake || resizing->awake_told || !is_first_parked(job, capsule))
                 return;
         resizing->awake_told = true;
@@ -96,7 +96,7 @@ void resizing_apply(struct runner *runner, struct resident *resident, const Rm__
         Capsule__ResizeOrder order = order_of(job, capsule);
 
         if (!resizing->ordered || !same_order(&order, &resizing->order)) {
-                resizing->ordered = capsule_resize_order(resident->capsule, &order) == 0;
+                resizing->ordered = capsule_resize_order(resident_capsule(resident), &order) == 0;
                 resizing->order = order;
         }
         tell_awake(runner, resident, job, capsule);

@@ -14,6 +14,10 @@
 #define RETRY_USEC 300000
 #define LOOK_USEC 2000000
 
+struct limiting {
+        bool done;
+};
+
 static const Rm__State *state_of(const struct runner *runner) {
         return cluster_state(runner->rmd->cluster);
 }
@@ -25,8 +29,8 @@ static const char *self_of(const struct runner *runner) {
 /* ---- the table of local capsules ---- */
 
 struct resident *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation) {
-        for (struct resident *l = runner->residents; l; l = l->next)
-                if (l->job == job && l->index == index && l->incarnation == incarnation)
+        for (struct resident *l = runner->residents; l; l = resident_next_of(l))
+                if (resident_is(l, job, index, incarnation))
                         return l;
         return NULL;
 }
@@ -43,17 +47,12 @@ struct resident *runner_current(struct runner *runner, uint64_t job, int32_t ind
 static struct resident *add_resident(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation) {
         struct resident *resident = resident_create(job, index, incarnation);
 
-        resident->next = runner->residents;
-        runner->residents = resident;
+        resident_list_add(&runner->residents, resident);
         return resident;
 }
 
 static void remove_resident(struct runner *runner, struct resident *resident) {
-        for (struct resident **p = &runner->residents; *p; p = &(*p)->next)
-                if (*p == resident) {
-                        *p = resident->next;
-                        break;
-                }
+        resident_list_remove(&runner->residents, resident);
         agents_forget(resident);
         blocker_forget(resident);
         cores_forget(resident);
@@ -70,8 +69,8 @@ static void on_destroyed(struct capsule *capsule, int error, const char *text, v
 }
 
 void runner_drop(struct runner *runner, struct resident *resident, bool spool) {
-        if (resident->capsule)
-                capsule_destroy(resident->capsule, spool, on_destroyed, runner);
+        if (resident_capsule(resident))
+                capsule_destroy(resident_capsule(resident), spool, on_destroyed, runner);
         remove_resident(runner, resident);
 }
 
@@ -82,46 +81,51 @@ void runner_order_again(struct resident *resident) {
 
 /* ---- what capsules report ---- */
 
-static void on_ready(struct capsule *capsule, int error, const char *text, void *userdata) {
-        struct runner *runner = userdata;
-        struct resident *resident = NULL;
+/* What an event of its capsule calls for. Afterwards the resident may be gone: a move that fails drops it. */
+static void act(struct runner *runner, struct resident *resident, enum resident_action action, int error, const char *text) {
+        bool is_head = resident_index(resident) == STATE_HEAD;
 
-        for (resident = runner->residents; resident && resident->capsule != capsule; resident = resident->next)
-                ;
-        if (!resident)
+        if (action == RESIDENT_REFUSED)
                 return;
-        if (error < 0) {
-                resident->lost = true;
-                free(resident->lost_text);
-                resident->lost_text = xstrdup(text);
-                log_warn("capsule %s: %s", capsule_id(capsule), text);
-        } else {
-                struct capsule_status status;
-
-                capsule_get_status(capsule, &status);
-                resident->ready = true;
+        if (action == RESIDENT_TELL_READY)
                 runner_order_again(resident);
-                resident->launching = status.phase != CAPSULE_EMPTY;
-                if (resident->index == STATE_HEAD)
-                        outputs_pump(runner->rmd->outputs, resident->job);
-        }
-        runner->ops->on_capsule(runner->userdata, resident, error, text);
+        if (is_head && (action == RESIDENT_TELL_READY || action == RESIDENT_TELL_EXITED))
+                outputs_pump(runner->rmd->outputs, resident_job(resident));
+        else if (action == RESIDENT_TELL_EXITED)
+                agents_report_exit(runner, resident);
+        if (action == RESIDENT_TELL_READY || action == RESIDENT_TELL_LOST)
+                runner->ops->on_capsule(runner->userdata, resident, error, text);
         runner_wake(runner);
 }
 
 static struct resident *find_by_capsule(struct runner *runner, const struct capsule *capsule) {
-        for (struct resident *l = runner->residents; l; l = l->next)
-                if (l->capsule == capsule)
+        for (struct resident *l = runner->residents; l; l = resident_next_of(l))
+                if (resident_capsule(l) == capsule)
                         return l;
         return NULL;
+}
+
+static void on_ready(struct capsule *capsule, int error, const char *text, void *userdata) {
+        struct runner *runner = userdata;
+        struct resident *resident = find_by_capsule(runner, capsule);
+        bool empty = capsule_phase(capsule) == CAPSULE_EMPTY;
+        enum resident_action action;
+
+        if (!resident)
+                return;
+        if (error < 0)
+                log_warn("capsule %s: %s", capsule_id(capsule), text);
+        action = error < 0 ? resident_lost(resident, RESIDENT_EV_LOST, text, 0)
+                           : resident_event(resident, empty ? RESIDENT_EV_ANSWERED : RESIDENT_EV_FOUND);
+        act(runner, resident, action, error, text);
 }
 
 static void on_output(struct capsule *capsule, int stream, uint64_t end, void *userdata) {
         struct runner *runner = userdata;
         struct resident *resident = find_by_capsule(runner, capsule);
 
-        if (resident && resident->index == STATE_HEAD)
-                outputs_pump(runner->rmd->outputs, resident->job);
+        if (resident && resident_index(resident) == STATE_HEAD)
+                outputs_pump(runner->rmd->outputs, resident_job(resident));
 }
 
 static void on_agent_request(struct capsule *capsule, const char *id, const char *host, const char *command, void *userdata) {
@@ -145,16 +149,9 @@ static void on_exited(struct capsule *capsule, int wait_status, void *userdata) 
 
         if (!resident)
                 return;
-        resident->exited = true;
-        resident->wait_status = wait_status;
         capsule_get_status(capsule, &status);
-        resident->end_real_usec = status.end_real_usec ? status.end_real_usec : now_real_usec();
-        if (resident->index == STATE_HEAD) {
-                outputs_pump(runner->rmd->outputs, resident->job);
-        } else {
-                agents_report_exit(runner, resident);
-        }
-        runner_wake(runner);
+        act(runner, resident, resident_exited(resident, wait_status, status.end_real_usec ? status.end_real_usec : now_real_usec()),
+            0, "");
 }
 
 static void on_stalled(struct capsule *capsule, enum capsule_stall why, void *userdata) {
@@ -171,13 +168,7 @@ static void on_lost(struct capsule *capsule, const char *text, void *userdata) {
         if (!resident)
                 return;
         log_warn("capsule %s is lost: %s", capsule_id(capsule), text);
-        resident->lost = true;
-        resident->end_real_usec = now_real_usec();
-        resident->ready = false;
-        free(resident->lost_text);
-        resident->lost_text = xstrdup(text);
-        runner->ops->on_capsule(runner->userdata, resident, -ECHILD, text);
-        runner_wake(runner);
+        act(runner, resident, resident_lost(resident, RESIDENT_EV_LOST, text, now_real_usec()), -ECHILD, text);
 }
 
 static void on_obstacle(struct capsule *capsule, const char *text, uint64_t processes, void *userdata) {
@@ -229,7 +220,8 @@ static const struct capsule_callbacks callbacks = {
 
 /* `kept`: what a copy that a move makes is allowed at least; such a copy is silent until its move is committed. NULL: none makes it. */
 static int make_resident(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation,
-                         const struct capsule_limits *kept, bool rehearsal, struct resident **ret, struct rm_error *err) {
+                         const struct capsule_limits *kept, enum resident_origin origin, struct resident **ret,
+                         struct rm_error *err) {
         struct launch_spec spec;
         struct capsule *capsule = NULL;
         struct resident *resident;
@@ -237,7 +229,7 @@ static int make_resident(struct runner *runner, const Rm__Job *job, int32_t inde
 
         if (r < 0)
                 return error_set(err, r, "no such capsule");
-        spec.spec.rehearsal = rehearsal;
+        spec.spec.rehearsal = origin == RESIDENT_REHEARSAL;
         limits_here(runner->rmd, job_capsule(job, index)->ranks, job_capsule(job, index)->ranks * job->spec->rank_memory_bytes,
                     kept, &spec.spec.limits);
         r = capsule_create(runner->rmd->capsules, &spec.spec, &callbacks, runner, &capsule, err);
@@ -247,8 +239,7 @@ static int make_resident(struct runner *runner, const Rm__Job *job, int32_t inde
         if (r < 0)
                 return r;
         resident = add_resident(runner, job->id, index, incarnation);
-        resident->capsule = capsule;
-        resident->rehearsal = rehearsal;
+        (void) resident_made(resident, capsule, origin);
         if (ret)
                 *ret = resident;
         return 0;
@@ -256,42 +247,42 @@ static int make_resident(struct runner *runner, const Rm__Job *job, int32_t inde
 
 int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, const struct capsule_limits *kept,
                      struct resident **ret, struct rm_error *err) {
-        return make_resident(runner, job, move->capsule, move->incarnation, kept, false, ret, err);
+        return make_resident(runner, job, move->capsule, move->incarnation, kept, RESIDENT_CREATED, ret, err);
 }
 
 int runner_make_rehearsal(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation, struct rm_error *err) {
         const struct resident *original = runner_current(runner, job->id, index);
         struct capsule_limits kept = { 0 };
 
-        if (original && original->capsule)
-                capsule_get_limits(original->capsule, &kept);
-        return make_resident(runner, job, index, incarnation, &kept, true, NULL, err);
+        if (original && resident_capsule(original))
+                capsule_get_limits(resident_capsule(original), &kept);
+        return make_resident(runner, job, index, incarnation, &kept, RESIDENT_REHEARSAL, NULL, err);
 }
 
 /* ---- matching state and capsules ---- */
 
 /* rmd was killed while it made the capsule: nothing has run in it, as the state has not heard of it yet. */
 static void make_again(struct runner *runner, struct resident *resident) {
-        struct capsule *capsule = resident->capsule;
+        struct capsule *capsule = resident_remake(resident);
 
+        if (!capsule)
+                return;
         log_info("capsule %s was only partly created; recreating", capsule_id(capsule));
-        resident->making_again = xstrdup(capsule_id(capsule));
-        resident->adopted = resident->lost = false;
-        resident->capsule = NULL;
         capsule_destroy(capsule, true, on_destroyed, runner);
 }
 
-/* Of what came by a move: during the restore it had none. */
-static void limit(struct runner *runner, struct resident *resident) {
+/* Sets the limits of a capsule that came by a move, since it had none during the restore, or was adopted. */
+static void limit(struct runner *runner, const struct resident *resident) {
+        struct limiting *limiting = resident_part(resident, RESIDENT_LIMITS, sizeof(*limiting));
         int r;
 
-        if (resident->limited || capsule_phase(resident->capsule) != CAPSULE_RUNNING ||
-            state_capsule_move(cluster_index(runner->rmd->cluster), resident->job, resident->index))
+        if (limiting->done || capsule_phase(resident_capsule(resident)) != CAPSULE_RUNNING ||
+            state_capsule_move(cluster_index(runner->rmd->cluster), resident_job(resident), resident_index(resident)))
                 return;
-        r = capsule_apply_limits(resident->capsule);
+        r = capsule_apply_limits(resident_capsule(resident));
         if (r < 0)
-                log_warn("capsule %s: its limits cannot be set: %s", capsule_id(resident->capsule), strerror(-r));
-        resident->limited = true;
+                log_warn("capsule %s: its limits cannot be set: %s", capsule_id(resident_capsule(resident)), strerror(-r));
+        limiting->done = true;
 }
 
 /* A node that was away while its job started again: what it had of an attempt before must be gone before it makes anything of this one.
@@ -302,8 +293,8 @@ static bool waits_for_older(struct runner *runner, const Rm__Job *job) {
         if (job->attempt < 2)
                 return false;
         launch_job_prefix(prefix, job->id);
-        for (const struct resident *l = runner->residents; l; l = l->next)
-                if (l->job == job->id && l->incarnation < job->capsules[0]->incarnation)
+        for (const struct resident *l = runner->residents; l; l = resident_next_of(l))
+                if (resident_job(l) == job->id && resident_incarnation(l) < job->capsules[0]->incarnation)
                         return true;
         return capsule_any_is_going(runner->rmd->capsules, prefix);
 }
@@ -321,24 +312,33 @@ static void on_opened(struct capsule *capsule, int error, const char *text, void
 /* A capsule that is frozen although neither a move nor a checkpoint has it: an rmd before this one had begun something with it, or it had no
  * lease when it was to be opened. One that came from a checkpoint is opened by its restart, which waits for the rest of the job. */
 static void open_leftover(struct runner *runner, const struct resident *resident, const Rm__Job *job) {
-        enum capsule_phase phase = capsule_phase(resident->capsule);
+        enum capsule_phase phase = capsule_phase(resident_capsule(resident));
 
-        if ((phase != CAPSULE_FROZEN && phase != CAPSULE_RESTORED) || resident->captured || resident->restored ||
+        if ((phase != CAPSULE_FROZEN && phase != CAPSULE_RESTORED) || resident_holder(resident) != RESIDENT_FREE ||
             (job->restored_from && job->state == RM__JOB_STATE__JOB_STARTING) || runner->ops->holds(runner->userdata, resident))
                 return;
-        log_info("job %" PRIu64 ": capsule %" PRId32 " resumes here", job->id, resident->index);
-        (void) capsule_open(resident->capsule, on_opened, runner);
+        log_info("job %" PRIu64 ": capsule %" PRId32 " resumes here", job->id, resident_index(resident));
+        (void) capsule_open(resident_capsule(resident), on_opened, runner);
+}
+
+static bool is_going(const struct runner *runner, uint64_t job, const Rm__Capsule *capsule) {
+        char id[64];
+
+        launch_capsule_id(id, job, capsule->index, capsule->incarnation);
+        return capsule_is_going(runner->rmd->capsules, id);
 }
 
 /* The state says this capsule is on this node. */
 static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct resident *resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
+        cleanup_free char *why = NULL;
         struct rm_error err = { 0 };
 
-        if (resident && resident->lost && resident->adopted && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
+        if (resident && resident_phase(resident) == RESIDENT_LOST && resident_origin(resident) == RESIDENT_ADOPTED &&
+            capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
                 make_again(runner, resident);
-        if (resident && resident->making_again) {
-                if (capsule_is_going(runner->rmd->capsules, resident->making_again))
+        if (resident && resident_phase(resident) == RESIDENT_REMAKING) {
+                if (is_going(runner, job->id, capsule))
                         return; /* on_destroyed() */
                 remove_resident(runner, resident);
                 resident = NULL;
@@ -349,56 +349,50 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
                                 runner_retry(runner);
                                 return;
                         }
-                        if (make_resident(runner, job, capsule->index, capsule->incarnation, NULL, false, &resident, &err) == 0)
+                        if (make_resident(runner, job, capsule->index, capsule->incarnation, NULL, RESIDENT_CREATED, &resident,
+                                          &err) == 0)
                                 return;
                         log_warn("job %" PRIu64 ": %s", job->id, error_text(&err));
-                        resident = add_resident(runner, job->id, capsule->index, capsule->incarnation);
-                        resident->lost_text = xstrdup(error_text(&err));
+                        why = xstrdup(error_text(&err));
                 } else {
-                        resident = add_resident(runner, job->id, capsule->index, capsule->incarnation);
-                        resident->lost_text = xasprintf("%s has lost it (was it restarted?)", self_of(runner));
+                        why = xasprintf("%s has lost it (was it restarted?)", self_of(runner));
                 }
-                resident->lost = true;
+                resident = add_resident(runner, job->id, capsule->index, capsule->incarnation);
+                (void) resident_lost(resident, RESIDENT_EV_ABSENT, why, 0);
         }
-        if (resident->ready && resident->capsule) {
+        if (resident_answers(resident)) {
                 open_leftover(runner, resident, job);
                 limit(runner, resident);
         }
-        if (resident->ready && resident->capsule && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY)
+        if (resident_answers(resident) && capsule->state == RM__CAPSULE_STATE__CAPSULE_READY)
                 cores_apply(runner, resident, capsule);
-        if (resident->ready && resident->capsule && job->resize && capsule->index != STATE_HEAD)
+        if (resident_answers(resident) && job->resize && capsule->index != STATE_HEAD)
                 resizing_apply(runner, resident, job, capsule);
-        if (resident->ready && resident->capsule && job->rank_losses && capsule->index != STATE_HEAD)
+        if (resident_answers(resident) && job->rank_losses && capsule->index != STATE_HEAD)
                 rank_loss_apply(runner, resident, job, capsule);
-        if (resident->ready && resident->capsule && capsule->index == 0)
+        if (resident_answers(resident) && capsule->index == 0)
                 own_state_report(runner, resident, job);
         if (reports_broken(runner, resident, job))
                 return;
-        if (resident->index == STATE_HEAD && resident->capsule) {
-                if (resident->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED && !resident->lost)
+        if (resident_index(resident) == STATE_HEAD && resident_capsule(resident)) {
+                if (resident_answers(resident) && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED &&
+                    !resident_is_lost(resident))
                         reports_placed(runner, resident, job);
                 else
                         head_reconcile(runner, resident, job);
-        } else if (resident->lost) {
+        } else if (resident_is_lost(resident)) {
                 reports_lost(runner, resident, job, capsule);
-        } else if (resident->ready && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
+        } else if (resident_answers(resident) && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
                 reports_placed(runner, resident, job);
         }
         blocker_report(runner, resident, capsule);
-}
-
-static bool is_going(const struct runner *runner, uint64_t job, const Rm__Capsule *capsule) {
-        char id[64];
-
-        launch_capsule_id(id, job, capsule->index, capsule->incarnation);
-        return capsule_is_going(runner->rmd->capsules, id);
 }
 
 /* Of a job that is COMPLETING. One that may start again for the loss of another node does not do so before nothing of this attempt runs. */
 static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct resident *resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
 
-        if (resident && resident->ready && resident->capsule && job->resize && capsule->index != STATE_HEAD)
+        if (resident && resident_answers(resident) && job->resize && capsule->index != STATE_HEAD)
                 resizing_apply(runner, resident, job, capsule); /* a daemon that stands still does not end */
         if (resident && capsule->index != STATE_HEAD &&
             (!rank_loss_told(runner, resident, job, capsule) || !ends_told(runner, resident, job)))
@@ -442,17 +436,19 @@ static void drop_strays(struct runner *runner) {
         struct resident *next;
 
         for (struct resident *l = runner->residents; l; l = next) {
-                const Rm__Job *job = state_job(state, l->job);
-                const Rm__Capsule *capsule = job ? job_capsule(job, l->index) : NULL;
-                bool current = capsule && job_running(job) && capsule->incarnation == l->incarnation &&
+                const Rm__Job *job = state_job(state, resident_job(l));
+                const Rm__Capsule *capsule = job ? job_capsule(job, resident_index(l)) : NULL;
+                bool current = capsule && job_running(job) && capsule->incarnation == resident_incarnation(l) &&
                                strcmp(capsule->node, self_of(runner)) == 0;
 
-                next = l->next;
+                next = resident_next_of(l);
                 if (current || (job && job->state == RM__JOB_STATE__JOB_COMPLETING) || runner->ops->keeps_copy(runner->userdata, l))
                         continue;
-                log_info("capsule of job %" PRIu64 " (%" PRId32 ") does not belong on this node: removed", l->job, l->index);
+                log_info("capsule of job %" PRIu64 " (%" PRId32 ") does not belong on this node: removed", resident_job(l),
+                         resident_index(l));
                 /* The output of a job's last head may still be read. */
-                runner_drop(runner, l, l->index != STATE_HEAD || !capsule || capsule->incarnation != l->incarnation);
+                runner_drop(runner, l,
+                            resident_index(l) != STATE_HEAD || !capsule || capsule->incarnation != resident_incarnation(l));
         }
 }
 
@@ -510,8 +506,7 @@ static void *adopt_one(struct capsule *capsule, const char *id, void *arg) {
                 return runner;
         }
         resident = add_resident(runner, job, index, incarnation);
-        resident->capsule = capsule;
-        resident->adopted = true;
+        (void) resident_made(resident, capsule, RESIDENT_ADOPTED);
         return runner;
 }
 

@@ -91,6 +91,7 @@ struct resident *runner_reported(const struct capsule_report *report);
 /* reports.c: what the log is told of one capsule. */
 /* At most one proposal about a capsule is under way; it is made again until the state shows it. */
 void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command);
+bool reports_under_way(const struct resident *resident);
 /* It stands; one that goes on from a checkpoint is not ready before that is in it. */
 void reports_placed(struct runner *runner, struct resident *resident, const Rm__Job *job);
 void reports_running(struct runner *runner, struct resident *head);

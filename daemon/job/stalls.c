@@ -11,7 +11,7 @@ struct stalls {
 
 /* Once for each reason: a reader that is slower than the program makes it wait over and over. */
 void stalls_tell(struct runner *runner, const struct resident *resident, enum capsule_stall why) {
-        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident->job);
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident_job(resident));
         struct stalls *stalls = resident_part(resident, RESIDENT_STALLS, sizeof(*stalls));
         const char *self = cluster_self(runner->rmd->cluster);
         cleanup_free char *text = NULL;

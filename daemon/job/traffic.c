@@ -40,7 +40,7 @@ static void remember(struct sent *sent, const struct capsule_flow *flows, size_t
 }
 
 static void report(struct runner *runner, const struct resident *resident, const struct capsule_flow *flows, size_t n) {
-        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident->job);
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident_job(resident));
         const char *leader = cluster_leader(runner->rmd->cluster);
         const struct sent *before = sent_of(resident);
         cleanup_free struct traffic_sent *sent = xcalloc(n + 1, sizeof(*sent));
@@ -56,8 +56,8 @@ static void report(struct runner *runner, const struct resident *resident, const
                 to[i].bytes = sent[i].bytes;
                 pointers[i] = &to[i];
         }
-        traffic.job = resident->job;
-        traffic.capsule = resident->index;
+        traffic.job = resident_job(resident);
+        traffic.capsule = resident_index(resident);
         traffic.usec = now_usec() - before->at_usec;
         traffic.to = pointers;
         if (leader && traffic.usec > 0)
@@ -83,9 +83,9 @@ static void on_flows(struct capsule *capsule, int error, const char *text, const
 
 /* A group that may talk to others of its job. */
 static bool of_interest(const struct runner *runner, const struct resident *resident) {
-        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident->job);
+        const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident_job(resident));
 
-        return resident->index != STATE_HEAD && resident->ready && !resident->exited && job &&
+        return resident_index(resident) != STATE_HEAD && resident_is_live(resident) && job &&
                job->state == RM__JOB_STATE__JOB_RUNNING && job->n_capsules > 2;
 }
 
@@ -93,17 +93,17 @@ static bool of_interest(const struct runner *runner, const struct resident *resi
 static void ask(struct runner *runner, struct resident *resident) {
         struct question *question;
 
-        if (capsule_phase(resident->capsule) != CAPSULE_RUNNING ||
-            state_capsule_move(cluster_index(runner->rmd->cluster), resident->job, resident->index))
+        if (capsule_phase(resident_capsule(resident)) != CAPSULE_RUNNING ||
+            state_capsule_move(cluster_index(runner->rmd->cluster), resident_job(resident), resident_index(resident)))
                 return;
         question = xcalloc(1, sizeof(*question));
-        *question = (struct question) { runner, resident->job, resident->index, resident->incarnation };
-        if (capsule_get_flows(resident->capsule, on_flows, question) < 0)
+        *question = (struct question) { runner, resident_job(resident), resident_index(resident), resident_incarnation(resident) };
+        if (capsule_get_flows(resident_capsule(resident), on_flows, question) < 0)
                 free(question);
 }
 
 static bool any_of_interest(const struct runner *runner) {
-        for (const struct resident *l = runner->residents; l; l = l->next)
+        for (const struct resident *l = runner->residents; l; l = resident_next_of(l))
                 if (of_interest(runner, l))
                         return true;
         return false;
@@ -112,7 +112,7 @@ static bool any_of_interest(const struct runner *runner) {
 static void on_sample(evutil_socket_t fd, short what, void *arg) {
         struct runner *runner = arg;
 
-        for (struct resident *l = runner->residents; l; l = l->next)
+        for (struct resident *l = runner->residents; l; l = resident_next_of(l))
                 if (of_interest(runner, l))
                         ask(runner, l);
         traffic_wake(runner);

@@ -129,7 +129,7 @@ static uint64_t granted(const struct move *move, const struct resident *resident
         struct capsule_limits limits;
         struct capacity_free free;
 
-        capsule_get_limits(resident->capsule, &limits);
+        capsule_get_limits(resident_capsule(resident), &limits);
         capacity_here(move->moves->dir, &free);
         return capacity_grant(&move->need, &free, limits.memory_bytes, reserve_bytes);
 }
@@ -308,12 +308,12 @@ static void see_filled(struct move *move) {
         struct resident *resident = move_resident(move);
         struct capsule_status status;
 
-        if (!resident || resident->lost || resident->exited) {
+        if (!resident || resident_is_lost(resident) || resident_phase(resident) == RESIDENT_EXITED) {
                 move_event(move, MOVE_EV_FAILED);
                 return;
         }
-        capsule_get_status(resident->capsule, &status);
-        if (!resident->ready || status.filling || status.killed[0])
+        capsule_get_status(resident_capsule(resident), &status);
+        if (!resident_answers(resident) || status.filling || status.killed[0])
                 return;
         if (propose_filled(move, &status))
                 move_event(move, MOVE_EV_FILLED);
@@ -333,8 +333,8 @@ static void propose_abort_of_killed(struct move *move) {
         struct capsule_status status = { 0 };
         struct command c;
 
-        if (resident && resident->ready)
-                capsule_get_status(resident->capsule, &status);
+        if (resident && resident_answers(resident))
+                capsule_get_status(resident_capsule(resident), &status);
         if (!status.killed[0])
                 return;
         (void) text_format(move->error, sizeof(move->error), "the restored group was killed: %s", status.killed);

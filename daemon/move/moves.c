@@ -267,11 +267,11 @@ static void adopt_filling(struct moves *moves, const struct resident *resident) 
         const Rm__State *state = cluster_state(moves->rmd->cluster);
         struct capsule_status status;
 
-        capsule_get_status(resident->capsule, &status);
+        capsule_get_status(resident_capsule(resident), &status);
         for (size_t i = status.filling ? state->n_moves : 0; i > 0; i--) {
                 const Rm__Move *record = state->moves[i - 1];
 
-                if (record->job != resident->job || record->incarnation != resident->incarnation)
+                if (record->job != resident_job(resident) || record->incarnation != resident_incarnation(resident))
                         continue;
                 if (!move_find(moves, record->id, MOVE_DESTINATION))
                         destination_adopt(moves, record);
@@ -284,7 +284,8 @@ static void adopt_copy(struct moves *moves, const struct state_placed *placed) {
         const struct resident *resident = runner_current(moves->rmd->runner, placed->job->id, placed->capsule->index);
         const Rm__Move *active = state_capsule_move(cluster_index(moves->rmd->cluster), placed->job->id, placed->capsule->index);
 
-        if (!resident || !resident->ready || resident->captured || (active && active->state == RM__MOVE_STATE__MOVE_RUNNING))
+        if (!resident || !resident_answers(resident) || resident_holder(resident) == RESIDENT_CAPTURED ||
+            (active && active->state == RM__MOVE_STATE__MOVE_RUNNING))
                 return;
         if (active && move_find(moves, active->id, MOVE_DESTINATION))
                 return;
@@ -409,7 +410,8 @@ void moves_retry(struct moves *moves) {
 
 void moves_capsule_ready(struct moves *moves, struct resident *resident, int error, const char *text) {
         for (struct move *m = moves ? moves->list : NULL; m; m = m->next) {
-                if (m->job != resident->job || m->index != resident->index || m->incarnation != resident->incarnation)
+                if (m->job != resident_job(resident) || m->index != resident_index(resident) ||
+                    m->incarnation != resident_incarnation(resident))
                         continue;
                 if (error < 0)
                         move_fail(m, "the capsule: %s", text);
@@ -423,7 +425,8 @@ void moves_capsule_ready(struct moves *moves, struct resident *resident, int err
 
 void moves_capsule_filling(struct moves *moves, const struct resident *resident) {
         for (struct move *m = moves ? moves->list : NULL; m; m = m->next)
-                if (m->job == resident->job && m->index == resident->index && m->incarnation == resident->incarnation) {
+                if (m->job == resident_job(resident) && m->index == resident_index(resident) &&
+                    m->incarnation == resident_incarnation(resident)) {
                         if (m->role == MOVE_SOURCE)
                                 source_capsule_filling(m);
                         else
@@ -433,19 +436,22 @@ void moves_capsule_filling(struct moves *moves, const struct resident *resident)
 
 /* What counts is the log: here a move may go on, for a moment, that has ended there, with the capsule running elsewhere by now. */
 bool moves_own(struct moves *moves, const struct resident *resident) {
-        const Rm__Move *active = state_capsule_move(cluster_index(moves->rmd->cluster), resident->job, resident->index);
+        const Rm__Move *active =
+                state_capsule_move(cluster_index(moves->rmd->cluster), resident_job(resident), resident_index(resident));
 
         for (const struct move *m = moves->list; m && active; m = m->next)
-                if (m->id == active->id && m->incarnation == resident->incarnation && m->state != MOVE_FILL && m->state != MOVE_END)
+                if (m->id == active->id && m->incarnation == resident_incarnation(resident) && m->state != MOVE_FILL &&
+                    m->state != MOVE_END)
                         return true;
         if (active && move_needs_source(cluster_state(moves->rmd->cluster), active) &&
             strcmp(active->from, cluster_self(moves->rmd->cluster)) == 0)
                 return true;
-        return active && active->state == RM__MOVE_STATE__MOVE_RUNNING && active->incarnation == resident->incarnation;
+        return active && active->state == RM__MOVE_STATE__MOVE_RUNNING && active->incarnation == resident_incarnation(resident);
 }
 
 bool moves_hold(struct moves *moves, const struct resident *resident) {
-        const Rm__Move *active = state_capsule_move(cluster_index(moves->rmd->cluster), resident->job, resident->index);
+        const Rm__Move *active =
+                state_capsule_move(cluster_index(moves->rmd->cluster), resident_job(resident), resident_index(resident));
         const struct move *arriving = active ? move_find(moves, active->id, MOVE_DESTINATION) : NULL;
 
         return active && (active->state == RM__MOVE_STATE__MOVE_RUNNING || (arriving && arriving->state != MOVE_FILL));

@@ -95,7 +95,7 @@ static void on_wants_slow(struct move *move, const Rm__MoverWantsSlow *wants) {
         const struct resident *resident = move_resident(move);
         const Rm__Job *job = state_job(cluster_state(move->moves->rmd->cluster), move->job);
         const Rm__Capsule *capsule = job ? job_capsule(job, move->index) : NULL;
-        cleanup_free char *group = resident && resident->ready ? capsule_slow_begin(resident->capsule) : NULL;
+        cleanup_free char *group = resident && resident_answers(resident) ? capsule_slow_begin(resident_capsule(resident)) : NULL;
         Rm__MoverSlow body = RM__MOVER_SLOW__INIT;
 
         move->slowed = group != NULL;
@@ -111,8 +111,8 @@ static void on_wants_slow(struct move *move, const Rm__MoverWantsSlow *wants) {
 static void slow_end(struct move *move) {
         const struct resident *resident = move_resident(move);
 
-        if (move->slowed && resident && resident->capsule)
-                capsule_slow_end(resident->capsule);
+        if (move->slowed && resident && resident_capsule(resident))
+                capsule_slow_end(resident_capsule(resident));
         move->slowed = false;
 }
 
@@ -227,7 +227,7 @@ static void measure_need(struct move *move, const struct resident *resident, Rm_
         capture_measure(move->capture, MEMORY_REPORT_PROCESSES_MAX, &use);
         prepare->memory_bytes = use.memory_bytes;
         prepare->files_bytes = use.files_bytes;
-        capsule_get_limits(resident->capsule, &limits);
+        capsule_get_limits(resident_capsule(resident), &limits);
         prepare->memory_max = limits.memory_bytes;
         prepare->pids_max = limits.pids;
 }
@@ -248,7 +248,7 @@ static void await_memory(struct move *move, const struct resident *resident) {
         if (now - move->begin_usec < WAITING_TELL_USEC ||
             (move->waiting_told_usec > 0 && now - move->waiting_told_usec < WAITING_AGAIN_USEC))
                 return;
-        capsule_get_status(resident->capsule, &status);
+        capsule_get_status(resident_capsule(resident), &status);
         text = xasprintf("%.0f MB of its memory have not yet arrived from its last move", (double) status.fill_bytes / 1e6);
         move->waiting_told_usec = now;
         tell_waiting(move, text);

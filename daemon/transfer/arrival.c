@@ -63,7 +63,7 @@ void arrival_begin(struct arrival *arrival, uint64_t job, int32_t index, uint64_
 static struct resident *ready_copy(const struct arrival *arrival) {
         struct resident *resident = runner_copy(arrival->rmd->runner, arrival->job, arrival->index, arrival->incarnation);
 
-        return resident && resident->ready ? resident : NULL;
+        return resident && resident_answers(resident) ? resident : NULL;
 }
 
 static void fail(struct arrival *arrival, int code, bool bad, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
@@ -129,7 +129,7 @@ void arrival_carry(struct arrival *arrival, const void *carry, size_t size_bytes
                 return;
         arrival->carried = true;
         call = call_create(&arrival->caller);
-        if (!call_begun(call, capsule_restore_prepare(resident->capsule, carry, size_bytes, on_filtered, call)))
+        if (!call_begun(call, capsule_restore_prepare(resident_capsule(resident), carry, size_bytes, on_filtered, call)))
                 fail(arrival, 0, false, "cannot prepare the link");
 }
 
@@ -238,10 +238,10 @@ void arrival_restore(struct arrival *arrival, bool back, bool other_files) {
         int r = -ECHILD;
 
         if (resident && back)
-                r = capsule_restore_back(resident->capsule, arrival->dir, arrival->pages, other_files, timeout_usec, on_restored,
-                                         call);
+                r = capsule_restore_back(resident_capsule(resident), arrival->dir, arrival->pages, other_files, timeout_usec,
+                                         on_restored, call);
         else if (resident)
-                r = capsule_restore(resident->capsule, arrival->dir, arrival->pages, timeout_usec, on_restored, call);
+                r = capsule_restore(resident_capsule(resident), arrival->dir, arrival->pages, timeout_usec, on_restored, call);
         if (!call_begun(call, r))
                 fail(arrival, 0, false, "cannot start the restore");
 }
@@ -271,7 +271,7 @@ void arrival_open(struct arrival *arrival) {
         if (arrival->opening)
                 return;
         call = call_create(&arrival->caller);
-        arrival->opening = call_begun(call, resident ? capsule_open(resident->capsule, on_opened, call) : -ECHILD);
+        arrival->opening = call_begun(call, resident ? capsule_open(resident_capsule(resident), on_opened, call) : -ECHILD);
         if (!arrival->opening)
                 arrival->ops->on_not_opened(arrival->owner);
 }

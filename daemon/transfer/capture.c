@@ -58,7 +58,7 @@ void capture_destroy(struct capture *capture) {
         if (!capture)
                 return;
         if (resident)
-                resident->captured = false;
+                resident_release(resident, RESIDENT_CAPTURED);
         caller_finish(&capture->caller);
         event_free(capture->reopen);
         free(capture);
@@ -78,7 +78,7 @@ void capture_begin(struct capture *capture, uint64_t job, int32_t index, uint64_
 struct resident *capture_running(const struct capture *capture) {
         struct resident *resident = resident_of(capture);
 
-        return resident && resident->ready && !resident->exited ? resident : NULL;
+        return resident && resident_is_live(resident) ? resident : NULL;
 }
 
 static void fail_for(struct capture *capture, enum capture_failure failure, const char *fmt, ...)
@@ -118,7 +118,7 @@ enum capture_wait capture_waits(const struct capture *capture, bool tracks) {
         if (tracks && pages_test_runs(capture->rmd->pages_test))
                 return CAPTURE_AWAITS_TEST;
         if (resident)
-                capsule_get_status(resident->capsule, &status);
+                capsule_get_status(resident_capsule(resident), &status);
         return status.filling ? CAPTURE_AWAITS_MEMORY : CAPTURE_READY;
 }
 
@@ -135,7 +135,7 @@ void capture_preload(struct capture *capture) {
         struct call *call = resident ? call_create(&capture->caller) : NULL;
 
         if (call)
-                (void) call_begun(call, capsule_criu_preload(resident->capsule, on_preloaded, call));
+                (void) call_begun(call, capsule_criu_preload(resident_capsule(resident), on_preloaded, call));
 }
 
 void capture_measure(struct capture *capture, size_t most, struct memory_report_use *ret) {
@@ -172,7 +172,7 @@ static uint64_t callback_wait(struct capture *capture) {
 static bool has_listeners(struct capture *capture, const struct resident *resident) {
         struct capsule_status status;
 
-        capsule_get_status(resident->capsule, &status);
+        capsule_get_status(resident_capsule(resident), &status);
         return status.progress.listening > 0 && callback_wait(capture) > 0;
 }
 
@@ -198,8 +198,8 @@ static void announce(struct capture *capture) {
         if (!resident) {
                 (void) call_begun(call, -ECHILD);
                 fail(capture, "the capsule has ended");
-        } else if (!call_begun(call, capsule_announce(resident->capsule, capture->ops->kind, callback_wait(capture), on_announced,
-                                                      call))) {
+        } else if (!call_begun(call, capsule_announce(resident_capsule(resident), capture->ops->kind, callback_wait(capture),
+                                                      on_announced, call))) {
                 fail(capture, "the ranks cannot be told");
         }
 }
@@ -212,16 +212,16 @@ static void announce_over(struct capture *capture) {
         const struct resident *resident = capture_running(capture);
 
         if (capture->announced && resident)
-                (void) capsule_announce_over(resident->capsule, capture->ops->kind);
+                (void) capsule_announce_over(resident_capsule(resident), capture->ops->kind);
         capture->announced = false;
 }
 
 /* ---- PRECOPY ---- */
 
 static void send_ahead(struct capture *capture, const struct resident *resident) {
-        cleanup_free char *cgroup = capsule_payload_cgroup(resident->capsule);
+        cleanup_free char *cgroup = capsule_payload_cgroup(resident_capsule(resident));
         cleanup_free char *procs_file = xasprintf("%s/cgroup.procs", cgroup);
-        cleanup_free char *look_dir = capsule_init_cgroup(resident->capsule);
+        cleanup_free char *look_dir = capsule_init_cgroup(resident_capsule(resident));
         Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
         struct transfer_trees trees;
 
@@ -259,11 +259,11 @@ static bool ask_to_drop(struct capture *capture, const struct resident *resident
         struct capsule_status status;
         struct call *call;
 
-        capsule_get_status(resident->capsule, &status);
+        capsule_get_status(resident_capsule(resident), &status);
         if (status.progress.excluding == 0 || wait_usec == 0)
                 return false;
         call = call_create(&capture->caller);
-        return call_begun(call, capsule_announce(resident->capsule, CAPSULE_DROP, wait_usec, on_dropped, call));
+        return call_begun(call, capsule_announce(resident_capsule(resident), CAPSULE_DROP, wait_usec, on_dropped, call));
 }
 
 void capture_precopy(struct capture *capture, bool ahead) {
@@ -342,9 +342,9 @@ void capture_freeze(struct capture *capture, uint64_t timeout_usec) {
                 return;
         }
         capture->frozen_usec = now_usec();
-        resident->captured = true;
+        resident_hold(resident, RESIDENT_CAPTURED);
         call = call_create(&capture->caller);
-        if (!call_begun(call, capsule_freeze(resident->capsule, on_frozen, call)))
+        if (!call_begun(call, capsule_freeze(resident_capsule(resident), on_frozen, call)))
                 fail(capture, "cannot freeze the capsule");
 }
 
@@ -375,7 +375,7 @@ static void on_cut(struct capsule *capsule, int error, const char *text, void *a
 static bool cut(struct capture *capture, const struct resident *resident) {
         struct call *call = call_create(&capture->caller);
 
-        return call_begun(call, capsule_cut(resident->capsule, on_cut, call));
+        return call_begun(call, capsule_cut(resident_capsule(resident), on_cut, call));
 }
 
 void capture_cut(struct capture *capture) {
@@ -395,7 +395,7 @@ static void on_reopen_over(evutil_socket_t fd, short what, void *arg) {
         if (capture->step != CAPTURE_CUT)
                 return;
         capture->frozen_usec = now_usec();
-        if (!resident || capsule_freeze(resident->capsule, NULL, NULL) < 0 || !cut(capture, resident))
+        if (!resident || capsule_freeze(resident_capsule(resident), NULL, NULL) < 0 || !cut(capture, resident))
                 fail(capture, "cannot freeze the capsule again");
 }
 
@@ -415,7 +415,7 @@ static void on_carry(struct capsule *capsule, int error, const char *text, const
 static bool get_carry(struct capture *capture, const struct resident *resident) {
         struct call *call = call_create(&capture->caller);
 
-        return call_begun(call, capture->ops->get_carry(capture->owner, resident->capsule, on_carry, call));
+        return call_begun(call, capture->ops->get_carry(capture->owner, resident_capsule(resident), on_carry, call));
 }
 
 /* CRIU is done: what it does not carry follows. */
@@ -461,7 +461,7 @@ void capture_dump(struct capture *capture, const char *dir, bool pages) {
         call = call_create(&capture->caller);
         if (!get_carry(capture, resident))
                 (void) call_begun(call, -ECHILD);
-        else if (call_begun(call, capsule_dump(resident->capsule, dir, true, pages, timeout_usec, on_dumped, call)))
+        else if (call_begun(call, capsule_dump(resident_capsule(resident), dir, true, pages, timeout_usec, on_dumped, call)))
                 return;
         fail(capture, "cannot start the dump");
 }
@@ -485,7 +485,7 @@ static void on_open_done(struct capsule *capsule, int error, const char *text, v
                 return; /* rmd ends, or the capsule goes */
         resident = runner_copy(opening.runner, opening.job, opening.index, opening.incarnation);
         if (resident)
-                resident->captured = false;
+                resident_release(resident, RESIDENT_CAPTURED);
         /* -ETIME: there is no lease; the runner opens it when there is one again. */
         if (error < 0 && error != -ETIME) {
                 log_error("capsule %s cannot resume after it was captured: %s; trying again", capsule_id(capsule), text);
@@ -498,7 +498,7 @@ static bool open_frozen(const struct capture *capture, const struct resident *re
         struct opening *opening = xcalloc(1, sizeof(*opening));
 
         *opening = (struct opening) { capture->rmd->runner, capture->job, capture->index, capture->incarnation };
-        if (capsule_open(resident->capsule, on_open_done, opening) == 0)
+        if (capsule_open(resident_capsule(resident), on_open_done, opening) == 0)
                 return true;
         free(opening);
         return false;
@@ -512,7 +512,7 @@ void capture_open(struct capture *capture) {
         (void) evtimer_del(capture->reopen);
         capture->step = CAPTURE_NONE;
         capture->frozen_usec = 0;
-        if (frozen && resident && !(running && running->capsule && open_frozen(capture, running)))
-                resident->captured = false;
+        if (frozen && resident && !(running && resident_capsule(running) && open_frozen(capture, running)))
+                resident_release(resident, RESIDENT_CAPTURED);
         announce_over(capture);
 }

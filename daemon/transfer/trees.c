@@ -10,7 +10,7 @@ void transfer_trees_init(struct transfer_trees *ret, const struct config *config
         /* What the capsule's own PID 1 makes anew. */
         static char *run_private[] = { (char *) "criu.kdat", (char *) "rm/criu", (char *) "rm/io", (char *) "rm/hosts",
                                        (char *) "rm/door" };
-        const char *root = capsule_root(resident->capsule);
+        const char *root = capsule_root(resident_capsule(resident));
 
         for (size_t i = 0; i < ARRAY_SIZE(ret->trees); i++) {
                 rm__mover_tree__init(&ret->trees[i]);
@@ -25,10 +25,10 @@ void transfer_trees_init(struct transfer_trees *ret, const struct config *config
         ret->trees[2].exclude = run_private;
         ret->trees[2].n_exclude = ARRAY_SIZE(run_private);
         ret->n = 3;
-        if (resident->index != STATE_HEAD)
+        if (resident_index(resident) != STATE_HEAD)
                 return;
         ret->trees[3].role = (char *) "spool";
-        ret->trees[3].path = launch_spool_dir(config, capsule_id(resident->capsule));
+        ret->trees[3].path = launch_spool_dir(config, capsule_id(resident_capsule(resident)));
         ret->n = 4;
 }
 

@@ -5,6 +5,10 @@
 
 #include "daemon/job/runner_internal.h"
 
+/* A capsule without a connection, which has told nothing and takes nothing: all of it is 0. */
+static uint64_t zeros[1 << 13];
+#define CAPSULE ((struct capsule *) (void *) zeros)
+
 static int set_up(void **state) {
         struct world *w = xcalloc(1, sizeof(*w));
 
@@ -24,7 +28,7 @@ static int tear_down(void **state) {
 static bool is_told_of(struct world *w, Rm__JobState final_state, int wait_status, uint32_t signalled, bool lost,
                        const char *reason) {
         struct rmd rmd = { .base = w->base, .cluster = w->nodes[0].cluster };
-        struct runner runner = { .rmd = &rmd };
+        struct runner runner = { .rmd = &rmd, .retry_wanted = true /* nothing is armed */ };
         struct resident *group = resident_create(7, 1, 3);
         Rm__Job job = RM__JOB__INIT;
         bool told;
@@ -33,14 +37,17 @@ static bool is_told_of(struct world *w, Rm__JobState final_state, int wait_statu
         job.state = RM__JOB_STATE__JOB_COMPLETING;
         job.final_state = final_state;
         job.reason = (char *) reason;
-        group->exited = !lost;
-        group->wait_status = wait_status;
-        group->lost = lost;
-        group->end_real_usec = 5;
+        (void) resident_made(group, CAPSULE, RESIDENT_CREATED);
+        (void) resident_event(group, RESIDENT_EV_FOUND);
         if (signalled)
                 ending_signal(&runner, group, signalled);
-        group->reporting = true; /* another proposal is under way, so that none is made */
+        if (lost)
+                (void) resident_lost(group, RESIDENT_EV_LOST, "its PID 1 is dead", 5);
+        else
+                (void) resident_exited(group, wait_status, 5);
+        resident_list_add(&runner.residents, group);
         told = ends_told(&runner, group, &job);
+        EXPECT(w, !reports_under_way(group), 1000);
         ending_forget(group);
         resident_destroy(group);
         return !told;

@@ -28,12 +28,15 @@ int fakes_set_up(void **state) {
         world.config.move_timeout_usec = 60 * UINT64_C(1000000);
         world.config.move_tracking = true;
         world.rmd = (struct rmd) { .base = world.base, .config = &world.config };
-        world.resident = (struct resident) { .job = 7, .index = 1, .incarnation = 9, .capsule = CAPSULE, .ready = true };
+        world.resident = resident_create(7, 1, 9);
+        (void) resident_made(world.resident, CAPSULE, RESIDENT_CREATED);
+        (void) resident_event(world.resident, RESIDENT_EV_FOUND);
         return world.base ? 0 : -1;
 }
 
 int fakes_tear_down(void **state) {
         (void) state;
+        resident_destroy(world.resident);
         event_base_free(world.base);
         return 0;
 }
@@ -174,9 +177,7 @@ char *capsule_init_cgroup(const struct capsule *capsule) {
 /* ---- the runner and the cluster ---- */
 
 struct resident *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation) {
-        bool same = world.resident.job == job && world.resident.index == index && world.resident.incarnation == incarnation;
-
-        return same && !world.gone ? &world.resident : NULL;
+        return resident_is(world.resident, job, index, incarnation) && !world.gone ? world.resident : NULL;
 }
 
 void runner_retry(struct runner *runner) {

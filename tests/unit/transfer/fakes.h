@@ -33,7 +33,7 @@ struct fakes {
         struct event_base *base;
         struct config config;
         struct rmd rmd;
-        struct resident resident;
+        struct resident *resident;
         bool gone; /* the copy is not here */
         struct capsule_status status;
         unsigned asked[FAKE_OPS]; /* how often */

@@ -191,7 +191,7 @@ static void test_what_cannot_be_asked_fails(void **state) {
         arrival_restore(owner.arrival, false, false);
         arrival_restore(owner.arrival, true, false);
         assert_int_equal(owner.failures, 3);
-        fakes->resident.ready = false;
+        (void) resident_lost(fakes->resident, RESIDENT_EV_LOST, "its PID 1 is dead", 0);
         error_clear(&err);
         assert_int_equal(arrival_listen(owner.arrival, &image, &err), -ECHILD);
         owner_finish(&owner);

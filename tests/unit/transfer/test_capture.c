@@ -104,7 +104,7 @@ static void test_goes_from_precopy_to_the_end_of_the_dump(void **state) {
         owner_init(&owner, CAPSULE_MOVE);
         go_to_dump(&owner);
         assert_int_equal(fake_last_order(), RM__MOVER_COMMAND__BODY_START);
-        assert_true(fakes->resident.captured && capture_frozen_usec(owner.capture) > 0);
+        assert_true(resident_holder(fakes->resident) == RESIDENT_CAPTURED && capture_frozen_usec(owner.capture) > 0);
         assert_in_range(owner.deadline_usec, 1, fakes->config.move_timeout_usec);
         fake_carry_ends(0, "");
         assert_string_equal(owner.carry, "counters");
@@ -115,7 +115,7 @@ static void test_goes_from_precopy_to_the_end_of_the_dump(void **state) {
         assert_int_equal(owner.failures, 0);
         capture_open(owner.capture);
         fake_ends(FAKE_OPEN, 0, "");
-        assert_false(fakes->resident.captured);
+        assert_int_equal(resident_holder(fakes->resident), RESIDENT_FREE);
         assert_int_equal(capture_frozen_usec(owner.capture), 0);
         owner_finish(&owner);
 }
@@ -277,8 +277,10 @@ static void test_ended_capsule_fails_each_step(void **state) {
         owner_init(&owner, CAPSULE_MOVE);
         for (unsigned how = 0; how < 3; how++) {
                 fakes->gone = how == 0;
-                fakes->resident.ready = how != 1;
-                fakes->resident.exited = how == 2;
+                if (how == 1)
+                        (void) resident_exited(fakes->resident, 0, 1);
+                if (how == 2)
+                        (void) resident_lost(fakes->resident, RESIDENT_EV_LOST, "its PID 1 is dead", 2);
                 assert_null(capture_running(owner.capture));
                 capture_precopy(owner.capture, true);
                 expect_failure(&owner, "has ended");
@@ -348,11 +350,11 @@ static void test_open_after_each_step(void **state) {
         capture_freeze(owner.capture, 1000);
         capture_open(owner.capture);
         assert_int_equal(fakes->asked[FAKE_OPEN], 1); /* though nobody knows yet whether it is frozen */
-        assert_true(fakes->resident.captured); /* until it runs */
+        assert_int_equal(resident_holder(fakes->resident), RESIDENT_CAPTURED); /* until it runs */
         fake_ends(FAKE_FREEZE, 0, "");
         assert_int_equal(owner.done[CAPTURE_FREEZE], 0);
         fake_ends(FAKE_OPEN, 0, "");
-        assert_false(fakes->resident.captured);
+        assert_int_equal(resident_holder(fakes->resident), RESIDENT_FREE);
         capture_open(owner.capture); /* once is enough */
         assert_int_equal(fakes->asked[FAKE_OPEN], 1);
         owner_finish(&owner);
@@ -372,13 +374,13 @@ static void test_capsule_that_cannot_be_opened_is_left_to_the_runner(void **stat
                 fake_ends(FAKE_FREEZE, 0, "");
                 capture_open(owner.capture);
                 fake_ends(FAKE_OPEN, cases[i].error, "no");
-                assert_false(fakes->resident.captured);
+                assert_int_equal(resident_holder(fakes->resident), RESIDENT_FREE);
                 assert_int_equal(fakes->retries, cases[i].retries);
         }
         fakes->refused[FAKE_OPEN] = -ENOTCONN;
         capture_freeze(owner.capture, 1000);
         capture_open(owner.capture);
-        assert_false(fakes->resident.captured);
+        assert_int_equal(resident_holder(fakes->resident), RESIDENT_FREE);
         fake_ends(FAKE_FREEZE, -ENOTCONN, "");
         owner_finish(&owner);
 }
@@ -389,7 +391,7 @@ static void test_destroyed_capture_leaves_the_capsule_to_the_runner(void **state
         owner_init(&owner, CAPSULE_MOVE);
         capture_freeze(owner.capture, 1000);
         owner_finish(&owner);
-        assert_false(fakes->resident.captured);
+        assert_int_equal(resident_holder(fakes->resident), RESIDENT_FREE);
         fake_ends(FAKE_FREEZE, 0, ""); /* nobody hears it */
         assert_int_equal(fakes->asked[FAKE_OPEN], 0);
 }
