@@ -77,8 +77,7 @@ static char *reason_of(const struct runner *runner, const struct resident *group
                 return killed;
         switch (end) {
         case END_LOST:
-                return xasprintf("group %" PRId32 " on %s is lost: %s", resident_index(group), self,
-                                 resident_why_lost(group) ? resident_why_lost(group) : "its capsule died");
+                return xasprintf("group %" PRId32 " on %s is lost: %s", resident_index(group), self, resident_why_lost(group));
         case END_KILLED:
                 return xasprintf("the MPI daemon of group %" PRId32 " on %s was killed by signal %d (%s)", resident_index(group),
                                  self, WTERMSIG(status), strsignal(WTERMSIG(status)));

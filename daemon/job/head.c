@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/job/bodies.h"
+#include "daemon/job/head_step.h"
 #include "daemon/job/launch.h"
 #include "daemon/job/runner_internal.h"
 
@@ -99,36 +100,65 @@ static bool all_ready(const Rm__Job *job) {
         return true;
 }
 
-void head_reconcile(struct runner *runner, struct resident *head, const Rm__Job *job) {
+static unsigned facts_of(const struct resident *head, const Rm__Job *job, const Rm__Capsule *capsule) {
+        return (capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED ? HEAD_PLACED : 0U) |
+               (job->state == RM__JOB_STATE__JOB_STARTING ? HEAD_STARTING : 0U) | (all_ready(job) ? HEAD_ALL_READY : 0U) |
+               (job->restored_from ? HEAD_FROM_CHECKPOINT : 0U) | (job_may_restart(job) ? HEAD_MAY_RESTART : 0U) |
+               (capsule_phase(resident_capsule(head)) > CAPSULE_EMPTY ? HEAD_OCCUPIED : 0U) | (job->cancel ? HEAD_CANCELLED : 0U) |
+               (ending_wanted(head, job) ? HEAD_ENDING : 0U) | (rank_loss_is_total(job) ? HEAD_NO_RANKS : 0U);
+}
+
+/* Once it is known how the ranks of a job that has failed have ended. */
+static void report_exit(struct runner *runner, struct resident *head, const Rm__Job *job) {
         cleanup_free char *reason = NULL, *killed = NULL;
         int exit_code;
 
-        if (resident_is_lost(head) && job->restored_from && job->state == RM__JOB_STATE__JOB_STARTING && job_may_restart(job)) {
-                reports_restart_or_end(runner, head, job, true,
-                                       resident_why_lost(head) ? resident_why_lost(head) : "its capsule died");
-        } else if (resident_is_lost(head)) {
-                reason = resident_phase(head) == RESIDENT_UNSTARTED
-                                 ? xstrdup(resident_why_lost(head))
-                                 : xasprintf("mpirun is lost: %s",
-                                             resident_why_lost(head) ? resident_why_lost(head) : "its capsule died");
-                runner_report_exit(runner, head, 255, reason, RM__JOB_STATE__JOB_FAILED);
-        } else if (job->state == RM__JOB_STATE__JOB_STARTING && !job->cancel &&
-                   capsule_phase(resident_capsule(head)) > CAPSULE_EMPTY && (!job->restored_from || all_ready(job))) {
-                reports_running(runner, head); /* also when it has ended since */
-        } else if (resident_phase(head) == RESIDENT_EXITED) {
-                if (!rank_ends_known(runner, head, job))
-                        return;
-                exit_code = ending_exit_code(head, job);
-                killed = rank_ends_take(head, job, &exit_code);
-                reason = ends_why_killed(runner, head);
-                runner_report_exit(runner, head, exit_code, reason ? reason : killed, RM__JOB_STATE__JOB_PENDING);
-        } else if (ending_wanted(head, job)) {
+        if (!rank_ends_known(runner, head, job))
+                return;
+        exit_code = ending_exit_code(head, job);
+        killed = rank_ends_take(head, job, &exit_code);
+        reason = ends_why_killed(runner, head);
+        runner_report_exit(runner, head, exit_code, reason ? reason : killed, RM__JOB_STATE__JOB_PENDING);
+}
+
+static void report_lost(struct runner *runner, struct resident *head) {
+        cleanup_free char *reason = xasprintf("mpirun is lost: %s", resident_why_lost(head));
+
+        runner_report_exit(runner, head, 255, reason, RM__JOB_STATE__JOB_FAILED);
+}
+
+void head_reconcile(struct runner *runner, struct resident *head, const Rm__Job *job, const Rm__Capsule *capsule) {
+        switch (head_step(resident_phase(head), facts_of(head, job, capsule))) {
+        case HEAD_REPORT_PLACED:
+                reports_placed(runner, head, job);
+                break;
+        case HEAD_LAUNCH:
+                launch_head(runner, head, job);
+                break;
+        case HEAD_REPORT_RUNNING:
+                reports_running(runner, head);
+                break;
+        case HEAD_END_JOB:
                 ending_reconcile(runner, head, job);
-        } else if (rank_loss_is_total(runner, head, job)) {
-                runner_report_exit(runner, head, 1, "all of its ranks were lost, and mpirun did not end",
-                                   RM__JOB_STATE__JOB_FAILED);
-        } else if (job->state == RM__JOB_STATE__JOB_STARTING && resident_phase(head) == RESIDENT_READY && all_ready(job) &&
-                   !job->restored_from) {
-                launch_head(runner, head, job); /* without a lease it is refused, and tried again when there is one */
+                break;
+        case HEAD_AWAIT_MPIRUN:
+                if (rank_loss_waited_for_mpirun(runner, head))
+                        runner_report_exit(runner, head, 1, "all of its ranks were lost, and mpirun did not end",
+                                           RM__JOB_STATE__JOB_FAILED);
+                break;
+        case HEAD_REPORT_EXIT:
+                report_exit(runner, head, job);
+                break;
+        case HEAD_REPORT_UNSTARTED:
+                runner_report_exit(runner, head, 255, resident_why_lost(head), RM__JOB_STATE__JOB_FAILED);
+                break;
+        case HEAD_REPORT_LOST:
+                report_lost(runner, head);
+                break;
+        case HEAD_RESTART_JOB:
+                reports_restart_or_end(runner, head, job, true, resident_why_lost(head));
+                break;
+        default: /* HEAD_WAIT */
+                break;
         }
 }

@@ -88,9 +88,11 @@ static bool has_waited(struct runner *runner, const struct resident *resident, u
         return false;
 }
 
-bool rank_loss_is_total(struct runner *runner, struct resident *head, const Rm__Job *job) {
-        if (!job->rank_losses || job->rank_losses->n_lost < job->spec->ranks)
-                return false;
+bool rank_loss_is_total(const Rm__Job *job) {
+        return job->rank_losses && job->rank_losses->n_lost >= job->spec->ranks;
+}
+
+bool rank_loss_waited_for_mpirun(struct runner *runner, const struct resident *head) {
         return has_waited(runner, head, MPIRUN_WAIT_USEC);
 }
 

@@ -374,17 +374,12 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
                 own_state_report(runner, resident, job);
         if (reports_broken(runner, resident, job))
                 return;
-        if (resident_index(resident) == STATE_HEAD && resident_capsule(resident)) {
-                if (resident_answers(resident) && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED &&
-                    !resident_is_lost(resident))
-                        reports_placed(runner, resident, job);
-                else
-                        head_reconcile(runner, resident, job);
-        } else if (resident_is_lost(resident)) {
+        if (resident_index(resident) == STATE_HEAD && resident_capsule(resident))
+                head_reconcile(runner, resident, job, capsule);
+        else if (resident_is_lost(resident))
                 reports_lost(runner, resident, job, capsule);
-        } else if (resident_answers(resident) && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED) {
+        else if (resident_answers(resident) && capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED)
                 reports_placed(runner, resident, job);
-        }
         blocker_report(runner, resident, capsule);
 }
 

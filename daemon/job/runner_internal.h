@@ -106,7 +106,7 @@ void reports_lost(struct runner *runner, struct resident *resident, const Rm__Jo
 bool reports_broken(struct runner *runner, struct resident *resident, const Rm__Job *job);
 
 /* head.c: does what is to be done now for a job that runs, whose head is here. */
-void head_reconcile(struct runner *runner, struct resident *head, const Rm__Job *job);
+void head_reconcile(struct runner *runner, struct resident *head, const Rm__Job *job, const Rm__Capsule *capsule);
 
 /*
  * ending.c: a job is ended: first its ranks, then mpirun.
@@ -170,8 +170,10 @@ void rank_loss_apply(struct runner *runner, struct resident *resident, const Rm_
 void rank_loss_order_again(struct resident *resident);
 /* Of a job that is COMPLETING: false while the capsule must stay, since not all that its ranks have said is in the log. */
 bool rank_loss_told(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule);
-/* All processes of the job have been lost for so long that mpirun, in `head`, will not end by itself. */
-bool rank_loss_is_total(struct runner *runner, struct resident *head, const Rm__Job *job);
+/* All ranks of the job were lost. */
+bool rank_loss_is_total(const Rm__Job *job);
+/* Of such a job: that has been so for so long that mpirun, in `head`, will not end by itself. */
+bool rank_loss_waited_for_mpirun(struct runner *runner, const struct resident *head);
 /* own_state.c: the log is told whether the program of a job, whose group of rank 0 this is, keeps its own state. */
 void own_state_report(struct runner *runner, struct resident *resident, const Rm__Job *job);
 
