@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "common/calls.h"
 #include "daemon/checkpoint/checkpoints.h"
 #include "daemon/checkpoint/machine.h"
 #include "daemon/checkpoint/rounds.h"
@@ -15,7 +16,6 @@
 #include "daemon/config/config.h"
 #include "daemon/job/file_writer.h"
 #include "daemon/transfer/arrival.h"
-#include "daemon/transfer/calls.h"
 #include "daemon/transfer/capture.h"
 #include "daemon/transfer/gate.h"
 #include "daemon/transfer/mover.h"

@@ -182,11 +182,8 @@ void agents_report_exit(struct runner *runner, struct resident *group) {
 }
 
 struct launched {
-        struct runner *runner;
+        struct call *call;
         char *line;
-        uint64_t job;
-        int32_t index;
-        uint64_t incarnation;
 };
 
 static void launched_free(struct launched *launched) {
@@ -196,13 +193,8 @@ static void launched_free(struct launched *launched) {
 
 static void on_launched(struct capsule *capsule, int error, const char *text, void *arg) {
         struct launched *launched = arg;
-        struct resident *group;
+        struct resident *group = call_done(launched->call, error);
 
-        if (error == -ECANCELED) {
-                launched_free(launched);
-                return; /* rmd may be about to end, and the runner be gone */
-        }
-        group = runner_copy(launched->runner, launched->job, launched->index, launched->incarnation);
         if (error == -ETIME && group) {
                 struct resident_agents *agents = agents_of(group);
 
@@ -211,12 +203,13 @@ static void on_launched(struct capsule *capsule, int error, const char *text, vo
                 agents->waiting_line = take_ptr(launched->line);
         } else if (error < 0 && group) {
                 log_limited(&agents_of(group)->refusals, LOG_WARNING,
-                            "job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s", launched->job, launched->index, text);
+                            "job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s", resident_job(group),
+                            resident_index(group), text);
                 (void) resident_event(group, RESIDENT_EV_UNLAUNCHED); /* if the head does not hear of it, it asks again */
-                tell_head(launched->runner, group, false, 127);
+                tell_head(resident_runner(group), group, false, 127);
+        } else if (group) {
+                runner_wake(resident_runner(group)); /* it may have cores to go to */
         }
-        if (error == 0)
-                runner_wake(launched->runner); /* it may have cores to go to */
         launched_free(launched);
 }
 
@@ -261,7 +254,7 @@ static bool launch_group(struct runner *runner, struct resident *group, const Rm
         if (resident_event(group, RESIDENT_EV_LAUNCH) != RESIDENT_SEND)
                 return false;
         launched = xcalloc(1, sizeof(*launched));
-        *launched = (struct launched) { runner, xstrdup(line), job->id, resident_index(group), resident_incarnation(group) };
+        *launched = (struct launched) { resident_call(group), xstrdup(line) };
         if (r == 0)
                 r = give_ft(group, spec, &err);
         if (r < 0) {
@@ -272,7 +265,7 @@ static bool launch_group(struct runner *runner, struct resident *group, const Rm
         }
         launch_group_command(&command, job, spec, line, preloads(group, spec));
         launch_set_loss_wait(&command, spec, runner->rmd->config->node_timeout_usec);
-        if (capsule_run(resident_capsule(group), &command.command, on_launched, launched) < 0)
+        if (!call_begun(launched->call, capsule_run(resident_capsule(group), &command.command, on_launched, launched)))
                 launched_free(launched);
         launch_command_finish(&command);
         rm__job_spec__free_unpacked(spec, NULL);

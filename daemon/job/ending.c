@@ -42,27 +42,22 @@ void ending_forget(struct resident *resident) {
 
 /* Nothing that is frozen, for a move or a checkpoint, takes a signal: what would take it may go on elsewhere. */
 static void on_signalled(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct capsule_report *report = arg;
-        const struct resident *resident;
-        struct resident_ending *ending;
+        const struct resident *resident = call_done(arg, error);
+        struct resident_ending *ending = resident ? ending_of(resident) : NULL;
 
         (void) capsule;
         (void) text;
-        resident = error == -EBUSY ? runner_reported(report) : NULL;
-        ending = resident ? ending_of(resident) : NULL;
-        if (ending && ending->signalled != SIGKILL) {
+        if (ending && error == -EBUSY && ending->signalled != SIGKILL) {
                 ending->signalled = 0; /* it is sent again */
-                runner_retry(report->runner);
+                runner_retry(resident_runner(resident));
         }
-        free(report);
 }
 
-void ending_signal(struct runner *runner, struct resident *resident, uint32_t signo) {
-        struct capsule_report *report = runner_report(runner, resident);
+void ending_signal(struct resident *resident, uint32_t signo) {
+        struct call *call = resident_call(resident);
 
         ending_of(resident)->signalled = signo;
-        if (capsule_signal(resident_capsule(resident), (int) signo, false, on_signalled, report) < 0)
-                free(report);
+        (void) call_begun(call, capsule_signal(resident_capsule(resident), (int) signo, false, on_signalled, call));
 }
 
 bool ending_signalled(const struct resident *resident) {
@@ -82,8 +77,7 @@ uint32_t ending_wanted(const struct resident *head, const Rm__Job *job) {
 }
 
 static void on_head_told(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct capsule_report *report = arg;
-        struct resident *head = error == -ECANCELED ? NULL : runner_reported(report);
+        const struct resident *head = call_done(arg, error);
 
         (void) capsule;
         (void) text;
@@ -91,26 +85,21 @@ static void on_head_told(struct capsule *capsule, int error, const char *text, v
                 ending_of(head)->asked = false;
                 ending_of(head)->unknown = error == -ENOSYS;
         }
-        free(report);
 }
 
 /* From then on it is not moved, and whatever rmd runs on this node knows that the job is being ended. False: not yet. */
-static bool tell_head(struct runner *runner, struct resident *head, uint32_t signo) {
+static bool tell_head(const struct resident *head, uint32_t signo) {
         struct resident_ending *ending = ending_of(head);
         struct capsule_status status;
-        struct capsule_report *report;
+        struct call *call;
 
         capsule_get_status(resident_capsule(head), &status);
         if (status.ending || ending->unknown)
                 return true;
         if (ending->asked)
                 return false;
-        report = runner_report(runner, head);
-        ending->asked = true;
-        if (capsule_end_ranks(resident_capsule(head), (int) signo, 0, on_head_told, report) < 0) {
-                ending->asked = false;
-                free(report);
-        }
+        call = resident_call(head);
+        ending->asked = call_begun(call, capsule_end_ranks(resident_capsule(head), (int) signo, 0, on_head_told, call));
         return false;
 }
 
@@ -142,7 +131,7 @@ static bool ranks_gone(struct runner *runner, struct resident *head, const Rm__J
         uint64_t now = now_usec();
         bool all = true;
 
-        if (!tell_head(runner, head, signo))
+        if (!tell_head(head, signo))
                 return false;
         if (!ending->begin_usec)
                 ending->begin_usec = now;
@@ -194,7 +183,7 @@ void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Jo
                 return;
         if (ending->signalled != last) {
                 ending->signal_usec = now;
-                ending_signal(runner, head, last);
+                ending_signal(head, last);
         } else if (signo == SIGKILL || now - ending->signal_usec > runner->rmd->config->kill_wait_usec) {
                 /* mpirun does not listen: the capsules go, and everything in them. */
                 runner_report_exit(runner, head, 128 + (int) signo, NULL, final_state);
@@ -277,23 +266,23 @@ static void answer(struct runner *runner, const struct resident *group) {
 
 /* A group that is frozen is asked again; one whose PID 1 is of an older rmd leaves its ranks to mpirun. */
 static void on_ranks_ended(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct capsule_report *report = arg;
-        struct resident *group = error == -ECANCELED ? NULL : runner_reported(report);
+        const struct resident *group = call_done(arg, error);
 
         (void) capsule;
         (void) text;
-        if (group)
-                ending_of(group)->asked = false;
-        if (group && (error == 0 || error == -ENOSYS || error == -ESRCH))
-                answer(report->runner, group);
-        free(report);
+        if (!group)
+                return;
+        ending_of(group)->asked = false;
+        if (error == 0 || error == -ENOSYS || error == -ESRCH)
+                answer(resident_runner(group), group);
 }
 
 void runner_ranks_end(struct runner *runner, const Rm__RanksEnd *order) {
         struct resident *group = runner_current(runner, order->job, order->to_capsule);
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), order->job);
-        struct capsule_report *report;
+        uint64_t wait_usec = runner->rmd->config->kill_wait_usec;
         struct resident_ending *ending;
+        struct call *call;
 
         if (!group || !resident_answers(group) || !job || order->to_capsule < 0 || job->attempt != order->attempt)
                 return; /* not here, or not yet: it is sent again */
@@ -304,12 +293,8 @@ void runner_ranks_end(struct runner *runner, const Rm__RanksEnd *order) {
         ending = ending_of(group);
         if (ending->asked && ending->asked_signal == order->signal)
                 return;
-        report = runner_report(runner, group);
-        ending->asked = true;
+        call = resident_call(group);
         ending->asked_signal = order->signal;
-        if (capsule_end_ranks(resident_capsule(group), (int) order->signal, runner->rmd->config->kill_wait_usec, on_ranks_ended,
-                              report) < 0) {
-                ending->asked = false;
-                free(report);
-        }
+        ending->asked =
+                call_begun(call, capsule_end_ranks(resident_capsule(group), (int) order->signal, wait_usec, on_ranks_ended, call));
 }

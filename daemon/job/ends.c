@@ -166,6 +166,6 @@ void ends_reconcile(struct runner *runner) {
                 if (now_usec() - since_usec < ORPHAN_USEC)
                         runner_retry(runner);
                 else
-                        ending_signal(runner, l, SIGTERM);
+                        ending_signal(l, SIGTERM);
         }
 }

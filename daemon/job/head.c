@@ -22,26 +22,22 @@ static const char *advice(const struct runner *runner, uint64_t id) {
 }
 
 static void on_head_launched(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct capsule_report *report = arg;
-        struct resident *head;
+        struct resident *head = call_done(arg, error);
 
-        if (error == -ECANCELED) {
-                free(report);
-                return; /* rmd may be about to end, and the runner be gone */
-        }
-        head = runner_reported(report);
-        if (head && error == -ETIME) {
+        if (!head)
+                return;
+        if (error == -ETIME) {
                 (void) resident_event(head, RESIDENT_EV_UNLAUNCHED); /* again when the lease is renewed */
-        } else if (head && error < 0) {
-                cleanup_free char *why = xasprintf("cannot start mpirun: %s%s", text, advice(report->runner, report->job));
+                return;
+        }
+        if (error < 0) {
+                cleanup_free char *why =
+                        xasprintf("cannot start mpirun: %s%s", text, advice(resident_runner(head), resident_job(head)));
 
                 log_warn("job %" PRIu64 ": %s", resident_job(head), why);
-                if (resident_lost(head, RESIDENT_EV_UNSTARTABLE, why, 0) == RESIDENT_REPORT)
-                        runner_wake(report->runner);
-        } else if (head && error == 0) {
-                runner_wake(report->runner);
+                (void) resident_lost(head, RESIDENT_EV_UNSTARTABLE, why, 0);
         }
-        free(report);
+        runner_wake(resident_runner(head));
 }
 
 static int write_hostfile(const struct resident *head, const Rm__Job *job) {
@@ -67,7 +63,7 @@ static Rm__JobSpec *head_spec(struct runner *runner, struct resident *head, cons
 static void launch_head(struct runner *runner, struct resident *head, const Rm__Job *job) {
         Rm__JobSpec *spec = head_spec(runner, head, job);
         struct launch_command command;
-        struct capsule_report *report;
+        struct call *call;
         unsigned preload;
         int r;
 
@@ -81,13 +77,12 @@ static void launch_head(struct runner *runner, struct resident *head, const Rm__
         if (r < 0)
                 log_warn("job %" PRIu64 ": cannot copy rm-agent into the head: %s", job->id, strerror(-r));
         preload = runner_give_prrte(head);
-        report = runner_report(runner, head);
+        call = resident_call(head);
         launch_head_command(&command, job, spec, preload);
-        r = capsule_run(resident_capsule(head), &command.command, on_head_launched, report);
+        r = capsule_run(resident_capsule(head), &command.command, on_head_launched, call);
         launch_command_finish(&command);
         rm__job_spec__free_unpacked(spec, NULL);
-        if (r < 0) {
-                free(report);
+        if (!call_begun(call, r)) {
                 (void) resident_event(head, RESIDENT_EV_UNLAUNCHED);
                 runner_retry(runner);
         }

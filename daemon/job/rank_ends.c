@@ -173,25 +173,21 @@ static void answer(struct runner *runner, const struct resident *group, const st
 }
 
 static void on_ends(struct capsule *capsule, int error, const struct capsule_rank_ends *ends, void *arg) {
-        struct capsule_report *report = arg;
-        const struct resident *group = error == -ECANCELED ? NULL : runner_reported(report);
+        const struct resident *group = call_done(arg, error);
 
         (void) capsule;
         if (group)
-                answer(report->runner, group, ends);
-        free(report);
+                answer(resident_runner(group), group, ends);
 }
 
 void runner_ends_get(struct runner *runner, const Rm__EndsGet *get) {
         struct resident *group = runner_current(runner, get->job, get->to_capsule);
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), get->job);
-        struct capsule_report *report;
+        struct call *call;
 
         if (!group || !resident_answers(group) || !job || get->to_capsule < 0 || job->attempt != get->attempt)
                 return; /* not here, or not yet: it is asked again */
-        report = runner_report(runner, group);
-        if (!resident_is_lost(group) && capsule_get_rank_ends(resident_capsule(group), on_ends, report) == 0)
-                return;
-        free(report);
-        answer(runner, group, NULL);
+        call = resident_call(group);
+        if (!call_begun(call, capsule_get_rank_ends(resident_capsule(group), on_ends, call)))
+                answer(runner, group, NULL);
 }

@@ -19,32 +19,14 @@ bool reports_under_way(const struct resident *resident) {
         return reports_of(resident)->under_way;
 }
 
-struct capsule_report *runner_report(struct runner *runner, const struct resident *resident) {
-        struct capsule_report *report = xcalloc(1, sizeof(*report));
-
-        *report = (struct capsule_report) { runner, resident_job(resident), resident_index(resident),
-                                            resident_incarnation(resident) };
-        return report;
-}
-
-struct resident *runner_reported(const struct capsule_report *report) {
-        return runner_copy(report->runner, report->job, report->index, report->incarnation);
-}
-
 static void on_reported(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
-        struct capsule_report *report = userdata;
-        struct resident *resident;
+        const struct resident *resident = call_done(userdata, code);
 
-        if (code == -ECANCELED) {
-                free(report);
-                return; /* rmd ends, and the runner is gone */
-        }
-        resident = runner_reported(report);
-        if (resident)
-                reports_of(resident)->under_way = false;
+        if (!resident)
+                return;
+        reports_of(resident)->under_way = false;
         if (code < 0)
-                runner_retry(report->runner);
-        free(report);
+                runner_retry(resident_runner(resident));
 }
 
 void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command) {
@@ -53,7 +35,7 @@ void runner_propose(struct runner *runner, struct resident *resident, const Rm__
         if (reports->under_way)
                 return;
         reports->under_way = true;
-        cluster_propose(runner->rmd->cluster, command, on_reported, runner_report(runner, resident));
+        cluster_propose(runner->rmd->cluster, command, on_reported, resident_call(resident));
 }
 
 static void report_ready(struct runner *runner, struct resident *resident) {

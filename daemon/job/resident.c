@@ -8,6 +8,8 @@
 #include "common/util.h"
 
 struct resident {
+        struct runner *runner;
+        struct caller caller;
         uint64_t job;
         int32_t index;
         uint64_t incarnation;
@@ -22,10 +24,11 @@ struct resident {
         struct resident *next;
 };
 
-struct resident *resident_create(uint64_t job, int32_t index, uint64_t incarnation) {
+struct resident *resident_create(struct runner *runner, struct calls *calls, uint64_t job, int32_t index, uint64_t incarnation) {
         struct resident *resident = xcalloc(1, sizeof(*resident));
 
-        *resident = (struct resident) { .job = job, .index = index, .incarnation = incarnation, .phase = RESIDENT_NEW };
+        *resident = (struct resident) { .runner = runner, .job = job, .index = index, .incarnation = incarnation };
+        caller_init(&resident->caller, calls, resident);
         resident->parts = xcalloc(RESIDENT_PARTS, sizeof(*resident->parts));
         return resident;
 }
@@ -33,6 +36,7 @@ struct resident *resident_create(uint64_t job, int32_t index, uint64_t incarnati
 void resident_destroy(struct resident *resident) {
         if (!resident)
                 return;
+        caller_finish(&resident->caller);
         for (size_t i = 0; i < RESIDENT_PARTS; i++)
                 free(resident->parts[i]);
         free(resident->parts);
@@ -54,6 +58,14 @@ uint64_t resident_incarnation(const struct resident *resident) {
 
 bool resident_is(const struct resident *resident, uint64_t job, int32_t index, uint64_t incarnation) {
         return resident->job == job && resident->index == index && resident->incarnation == incarnation;
+}
+
+struct runner *resident_runner(const struct resident *resident) {
+        return resident->runner;
+}
+
+struct call *resident_call(const struct resident *resident) {
+        return call_create(&resident->caller);
 }
 
 struct capsule *resident_capsule(const struct resident *resident) {

@@ -6,10 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/calls.h"
 #include "daemon/capsule/capsule.h"
 #include "daemon/job/resident_phase.h"
 
 struct resident;
+struct runner;
 
 /* How it came. */
 enum resident_origin {
@@ -18,7 +20,8 @@ enum resident_origin {
         RESIDENT_REHEARSAL, /* by this rmd, only to try a restore in it */
 };
 
-struct resident *resident_create(uint64_t job, int32_t index, uint64_t incarnation);
+/* `calls`: of all residents of `runner`. */
+struct resident *resident_create(struct runner *runner, struct calls *calls, uint64_t job, int32_t index, uint64_t incarnation);
 /* Frees its parts, too, but not what they point at, and not its capsule. NULL ok. */
 void resident_destroy(struct resident *resident);
 
@@ -26,6 +29,9 @@ uint64_t resident_job(const struct resident *resident);
 int32_t resident_index(const struct resident *resident);
 uint64_t resident_incarnation(const struct resident *resident);
 bool resident_is(const struct resident *resident, uint64_t job, int32_t index, uint64_t incarnation);
+struct runner *resident_runner(const struct resident *resident);
+/* An operation of its capsule, or a proposal, that may end after the resident: call_done() returns the resident, or NULL. */
+struct call *resident_call(const struct resident *resident);
 /* NULL in NEW, MISSING and REMAKING; the others have one. */
 struct capsule *resident_capsule(const struct resident *resident);
 enum resident_origin resident_origin(const struct resident *resident);
@@ -74,22 +80,22 @@ void resident_release(struct resident *resident, enum resident_holder holder);
 
 /* What one file keeps of each capsule. Its type is known in that file only, which also frees what it points at. */
 enum resident_part {
-        RESIDENT_AGENTS,      /* agents.c */
-        RESIDENT_BLOCKER,     /* blocker.c */
-        RESIDENT_CORES,       /* cores.c */
+        RESIDENT_AGENTS, /* agents.c */
+        RESIDENT_BLOCKER, /* blocker.c */
+        RESIDENT_CORES, /* cores.c */
         RESIDENT_CORE_REPORT, /* core_report.c */
-        RESIDENT_ENDING,      /* ending.c */
-        RESIDENT_ENDS,        /* ends.c */
-        RESIDENT_LEASES,      /* leases.c */
-        RESIDENT_LIMITS,      /* runner.c */
-        RESIDENT_MEMORY,      /* memory_report.c */
-        RESIDENT_OWN_STATE,   /* own_state.c */
-        RESIDENT_RANK_ENDS,   /* rank_ends.c */
-        RESIDENT_RANK_LOSS,   /* rank_loss.c */
-        RESIDENT_REPORTS,     /* reports.c */
-        RESIDENT_RESIZING,    /* resizing.c */
-        RESIDENT_STALLS,      /* stalls.c */
-        RESIDENT_TRAFFIC,     /* traffic.c */
+        RESIDENT_ENDING, /* ending.c */
+        RESIDENT_ENDS, /* ends.c */
+        RESIDENT_LEASES, /* leases.c */
+        RESIDENT_LIMITS, /* runner.c */
+        RESIDENT_MEMORY, /* memory_report.c */
+        RESIDENT_OWN_STATE, /* own_state.c */
+        RESIDENT_RANK_ENDS, /* rank_ends.c */
+        RESIDENT_RANK_LOSS, /* rank_loss.c */
+        RESIDENT_REPORTS, /* reports.c */
+        RESIDENT_RESIZING, /* resizing.c */
+        RESIDENT_STALLS, /* stalls.c */
+        RESIDENT_TRAFFIC, /* traffic.c */
         RESIDENT_PARTS
 };
 

@@ -45,7 +45,7 @@ struct resident *runner_current(struct runner *runner, uint64_t job, int32_t ind
 }
 
 static struct resident *add_resident(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation) {
-        struct resident *resident = resident_create(job, index, incarnation);
+        struct resident *resident = resident_create(runner, &runner->calls, job, index, incarnation);
 
         resident_list_add(&runner->residents, resident);
         return resident;

@@ -27,6 +27,7 @@ struct runner {
         const struct runner_ops *ops;
         void *userdata;
         struct resident *residents;
+        struct calls calls; /* of residents */
         struct agent_request *requests;
         LIST_HEAD(, gone_report) gone_reports; /* gone.c: under way */
         struct event *wake;
@@ -77,17 +78,6 @@ int runner_copy_program(const struct resident *resident, const char *program, co
 /* Copies rm-prrte into such a capsule: LAUNCH_WITH_PRRTE; 0: it cannot, which does not keep the job from running. */
 unsigned runner_give_prrte(const struct resident *resident);
 
-/* Names a resident in an answer that comes later; malloc'ed. */
-struct capsule_report {
-        struct runner *runner;
-        uint64_t job;
-        int32_t index;
-        uint64_t incarnation;
-};
-struct capsule_report *runner_report(struct runner *runner, const struct resident *resident);
-/* NULL: it is no more. Not after -ECANCELED, when the runner may be gone. */
-struct resident *runner_reported(const struct capsule_report *report);
-
 /* reports.c: what the log is told of one capsule. */
 /* At most one proposal about a capsule is under way; it is made again until the state shows it. */
 void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command);
@@ -120,7 +110,7 @@ void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Jo
 /* The same for all whose heads run here, also without a leader. */
 void ending_go_on(struct runner *runner);
 /* Sends the payload a signal that is to end it, again until it has taken it; SIGKILL only once. */
-void ending_signal(struct runner *runner, struct resident *resident, uint32_t signo);
+void ending_signal(struct resident *resident, uint32_t signo);
 /* Has rmd sent such a signal? */
 bool ending_signalled(const struct resident *resident);
 void ending_forget(struct resident *resident);

@@ -16,14 +16,6 @@ struct sent {
         struct capsule_flow *flows;
 };
 
-/* Between asking a capsule and its answer. */
-struct question {
-        struct runner *runner;
-        uint64_t job;
-        int32_t index;
-        uint64_t incarnation;
-};
-
 static struct sent *sent_of(const struct resident *resident) {
         return resident_part(resident, RESIDENT_TRAFFIC, sizeof(struct sent));
 }
@@ -66,19 +58,15 @@ static void report(struct runner *runner, const struct resident *resident, const
 }
 
 static void on_flows(struct capsule *capsule, int error, const char *text, const struct capsule_flow *flows, size_t n, void *arg) {
-        struct question *question = arg;
-        struct resident *resident;
+        const struct resident *resident = call_done(arg, error);
 
-        if (error == 0) {
-                resident = runner_copy(question->runner, question->job, question->index, question->incarnation);
-                if (resident && sent_of(resident)->at_usec > 0)
-                        report(question->runner, resident, flows, n);
-                if (resident)
-                        remember(sent_of(resident), flows, n);
-        } else if (error != -EBUSY && error != -ECANCELED) {
+        if (error == 0 && resident) {
+                if (sent_of(resident)->at_usec > 0)
+                        report(resident_runner(resident), resident, flows, n);
+                remember(sent_of(resident), flows, n);
+        } else if (error < 0 && error != -EBUSY && error != -ECANCELED) {
                 log_debug("capsule %s: %s", capsule_id(capsule), text);
         }
-        free(question);
 }
 
 /* A group that may talk to others of its job. */
@@ -91,15 +79,13 @@ static bool of_interest(const struct runner *runner, const struct resident *resi
 
 /* While it is moved it is not asked: nothing is to be in the way of the freeze. */
 static void ask(struct runner *runner, struct resident *resident) {
-        struct question *question;
+        struct call *call;
 
         if (capsule_phase(resident_capsule(resident)) != CAPSULE_RUNNING ||
             state_capsule_move(cluster_index(runner->rmd->cluster), resident_job(resident), resident_index(resident)))
                 return;
-        question = xcalloc(1, sizeof(*question));
-        *question = (struct question) { runner, resident_job(resident), resident_index(resident), resident_incarnation(resident) };
-        if (capsule_get_flows(resident_capsule(resident), on_flows, question) < 0)
-                free(question);
+        call = resident_call(resident);
+        (void) call_begun(call, capsule_get_flows(resident_capsule(resident), on_flows, call));
 }
 
 static bool any_of_interest(const struct runner *runner) {

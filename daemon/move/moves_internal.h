@@ -5,12 +5,12 @@
 #include <event2/event.h>
 #include <stdint.h>
 
+#include "common/calls.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
 #include "daemon/move/machine.h"
 #include "daemon/move/moves.h"
 #include "daemon/transfer/arrival.h"
-#include "daemon/transfer/calls.h"
 #include "daemon/transfer/capacity.h"
 #include "daemon/transfer/capture.h"
 #include "daemon/transfer/gate.h"

@@ -14,10 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/calls.h"
 #include "common/error.h"
 #include "daemon/context.h"
 #include "daemon/job/runner.h"
-#include "daemon/transfer/calls.h"
 #include "daemon/transfer/remover.h"
 #include "proto/mover.pb-c.h"
 

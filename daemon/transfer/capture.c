@@ -468,40 +468,25 @@ void capture_dump(struct capture *capture, const char *dir, bool pages) {
 
 /* ---- the end ---- */
 
-/* A capsule that is to run on, also after whoever has captured it has gone. */
-struct opening {
-        struct runner *runner;
-        uint64_t job;
-        int32_t index;
-        uint64_t incarnation;
-};
-
 static void on_open_done(struct capsule *capsule, int error, const char *text, void *arg) {
-        struct opening opening = *(struct opening *) arg;
-        struct resident *resident = NULL;
+        struct resident *resident = call_done(arg, error);
 
-        free(arg);
-        if (error == -ECANCELED)
-                return; /* rmd ends, or the capsule goes */
-        resident = runner_copy(opening.runner, opening.job, opening.index, opening.incarnation);
-        if (resident)
-                resident_release(resident, RESIDENT_CAPTURED);
+        if (!resident)
+                return;
+        resident_release(resident, RESIDENT_CAPTURED);
         /* -ETIME: there is no lease; the runner opens it when there is one again. */
         if (error < 0 && error != -ETIME) {
                 log_error("capsule %s cannot resume after it was captured: %s; trying again", capsule_id(capsule), text);
-                runner_retry(opening.runner);
+                runner_retry(resident_runner(resident));
         }
 }
 
-/* False: it was not even asked to, and PID 1 is not there any more. */
-static bool open_frozen(const struct capture *capture, const struct resident *resident) {
-        struct opening *opening = xcalloc(1, sizeof(*opening));
+/* A capsule that is to run on, also after whoever has captured it has gone: the call is the resident's. False: it was not even asked to, and
+ * PID 1 is not there any more. */
+static bool open_frozen(const struct resident *resident) {
+        struct call *call = resident_call(resident);
 
-        *opening = (struct opening) { capture->rmd->runner, capture->job, capture->index, capture->incarnation };
-        if (capsule_open(resident_capsule(resident), on_open_done, opening) == 0)
-                return true;
-        free(opening);
-        return false;
+        return call_begun(call, capsule_open(resident_capsule(resident), on_open_done, call));
 }
 
 void capture_open(struct capture *capture) {
@@ -512,7 +497,7 @@ void capture_open(struct capture *capture) {
         (void) evtimer_del(capture->reopen);
         capture->step = CAPTURE_NONE;
         capture->frozen_usec = 0;
-        if (frozen && resident && !(running && resident_capsule(running) && open_frozen(capture, running)))
+        if (frozen && resident && !(running && resident_capsule(running) && open_frozen(running)))
                 resident_release(resident, RESIDENT_CAPTURED);
         announce_over(capture);
 }

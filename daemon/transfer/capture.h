@@ -17,10 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/calls.h"
 #include "daemon/context.h"
 #include "daemon/job/memory_report.h"
 #include "daemon/job/runner.h"
-#include "daemon/transfer/calls.h"
 #include "daemon/transfer/mover.h"
 #include "daemon/transfer/trees.h"
 

@@ -29,7 +29,7 @@ static bool is_told_of(struct world *w, Rm__JobState final_state, int wait_statu
                        const char *reason) {
         struct rmd rmd = { .base = w->base, .cluster = w->nodes[0].cluster };
         struct runner runner = { .rmd = &rmd, .retry_wanted = true /* nothing is armed */ };
-        struct resident *group = resident_create(7, 1, 3);
+        struct resident *group = resident_create(&runner, &runner.calls, 7, 1, 3);
         Rm__Job job = RM__JOB__INIT;
         bool told;
 
@@ -40,7 +40,7 @@ static bool is_told_of(struct world *w, Rm__JobState final_state, int wait_statu
         (void) resident_made(group, CAPSULE, RESIDENT_CREATED);
         (void) resident_event(group, RESIDENT_EV_FOUND);
         if (signalled)
-                ending_signal(&runner, group, signalled);
+                ending_signal(group, signalled);
         if (lost)
                 (void) resident_lost(group, RESIDENT_EV_LOST, "its PID 1 is dead", 5);
         else

@@ -1,4 +1,5 @@
 /* Every pair of phase and event of a capsule on its node, and what must be so of the table as a whole. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,9 +111,10 @@ static void test_phases_are_what_their_names_say(void **state) {
 /* ---- the resident itself ---- */
 
 #define CAPSULE ((struct capsule *) (void *) &letters)
+static struct calls calls;
 
 static struct resident *make(enum resident_event answer) {
-        struct resident *resident = resident_create(7, 1, 9);
+        struct resident *resident = resident_create(NULL, &calls, 7, 1, 9);
 
         assert_null(resident_capsule(resident));
         (void) resident_made(resident, CAPSULE, RESIDENT_ADOPTED);
@@ -151,7 +153,7 @@ static void test_refused_events_change_nothing(void **state) {
 }
 
 static void test_lost_capsule_is_made_anew(void **state) {
-        struct resident *group = resident_create(7, 1, 9);
+        struct resident *group = resident_create(NULL, &calls, 7, 1, 9);
 
         (void) resident_made(group, CAPSULE, RESIDENT_ADOPTED);
         assert_int_equal(resident_lost(group, RESIDENT_EV_LOST, "no answer", 0), RESIDENT_TELL_LOST);
@@ -176,6 +178,19 @@ static void test_only_the_holder_releases(void **state) {
         resident_release(group, RESIDENT_CAPTURED);
         assert_int_equal(resident_holder(group), RESIDENT_FREE);
         resident_destroy(group);
+}
+
+/* A call that ends after its resident finds nobody, and nothing of another one of the same name. */
+static void test_calls_find_their_resident(void **state) {
+        struct resident *group = make(RESIDENT_EV_ANSWERED), *next = make(RESIDENT_EV_ANSWERED);
+        struct call *first = resident_call(group), *second = resident_call(group), *late = resident_call(group);
+
+        assert_ptr_equal(call_done(first, -EIO), group);
+        assert_null(call_done(second, -ECANCELED));
+        resident_destroy(group);
+        assert_null(call_done(late, 0));
+        assert_ptr_equal(call_done(resident_call(next), 0), next);
+        resident_destroy(next);
 }
 
 /* What one file keeps is its own, and is empty at first. */
@@ -203,6 +218,7 @@ int main(void) {
                 cmocka_unit_test(test_refused_events_change_nothing),
                 cmocka_unit_test(test_lost_capsule_is_made_anew),
                 cmocka_unit_test(test_only_the_holder_releases),
+                cmocka_unit_test(test_calls_find_their_resident),
                 cmocka_unit_test(test_parts_are_apart),
         };
 

@@ -28,7 +28,7 @@ int fakes_set_up(void **state) {
         world.config.move_timeout_usec = 60 * UINT64_C(1000000);
         world.config.move_tracking = true;
         world.rmd = (struct rmd) { .base = world.base, .config = &world.config };
-        world.resident = resident_create(7, 1, 9);
+        world.resident = resident_create(NULL, &world.calls, 7, 1, 9);
         (void) resident_made(world.resident, CAPSULE, RESIDENT_CREATED);
         (void) resident_event(world.resident, RESIDENT_EV_FOUND);
         return world.base ? 0 : -1;

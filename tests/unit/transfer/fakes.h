@@ -34,6 +34,7 @@ struct fakes {
         struct config config;
         struct rmd rmd;
         struct resident *resident;
+        struct calls calls; /* of it */
         bool gone; /* the copy is not here */
         struct capsule_status status;
         unsigned asked[FAKE_OPS]; /* how often */

@@ -2,8 +2,8 @@
  *
  * A caller has a number among those of its list. A call keeps the number and not the caller, and finds
  * the caller by it when it is done; once the caller has ended, or has taken another number, it finds none. */
-#ifndef RM_TRANSFER_CALLS_H
-#define RM_TRANSFER_CALLS_H
+#ifndef RM_COMMON_CALLS_H
+#define RM_COMMON_CALLS_H
 
 #include <stdbool.h>
 #include <stdint.h>

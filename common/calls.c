@@ -1,4 +1,4 @@
-#include "daemon/transfer/calls.h"
+#include "common/calls.h"
 
 #include <errno.h>
 #include <stdlib.h>
