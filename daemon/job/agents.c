@@ -9,7 +9,7 @@
 #include "daemon/job/runner_internal.h"
 #include "daemon/peers/peer_message.h"
 
-/* What this file knows of each copy. */
+/* The part of each copy that this file keeps. */
 struct resident_agents {
         char *agent;        /* of a group: the rm-agent in the head that asked for its daemon; NULL: not known (yet) */
         char *waiting_line; /* of a group: what its rm-agent wants run, once there is a lease; NULL: nothing */
@@ -241,7 +241,7 @@ static unsigned preloads(const struct resident *group, const Rm__JobSpec *spec) 
                runner_give_prrte(group);
 }
 
-/* Of a group that is READY. False: not yet, what it is launched with is on its way; the request is sent again. */
+/* Launches the daemon of a group that is READY. False: not yet, since its body is on its way; the request is sent again. */
 static bool launch_group(struct runner *runner, struct resident *group, const Rm__Job *job, const char *line) {
         struct launch_command command;
         struct launched *launched;

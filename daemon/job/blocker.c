@@ -1,4 +1,4 @@
-/* What keeps a capsule from being moved, as its PID 1 says: it goes to the log. */
+/* The log is told what keeps a capsule from being moved, as its PID 1 says. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 struct blocker {
         char *text; /* "": there is none; NULL: PID 1 has not told */
         uint64_t processes; /* changes with the processes of the capsule, as PID 1 has told; 0: it has not */
-        /* Of the refusal in the state that is known here; 0: there is none. */
+        /* The time of the refusal in the state that is known here; 0: there is none. */
         uint64_t refused_usec;
         uint64_t refused_processes; /* the processes at that time */
 };

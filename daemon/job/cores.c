@@ -14,7 +14,7 @@
 /* With no cores, what is here is about to leave, which is soonest done if it is not slowed down. What still is here then has nowhere to go. */
 #define LEAVE_USEC 30000000
 
-/* What this file has done with each copy. */
+/* The part of each copy that this file keeps. */
 struct cores {
         uint32_t *chosen; /* for it when it was bound last */
         size_t n_chosen;

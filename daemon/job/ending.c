@@ -19,7 +19,7 @@
 /* After kill_wait: that PID 1 and the rmd of a group's node say that it has passed. One that does not run says nothing. */
 #define ANSWER_USEC (UINT64_C(3) * 1000000U)
 
-/* What this file has done with each copy. */
+/* The part of each copy that this file keeps. */
 struct resident_ending {
         bool asked;       /* an order to end its ranks is under way to its PID 1 */
         bool unknown;     /* of the head: its PID 1 is of an rmd that does not know that order */

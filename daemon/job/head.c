@@ -103,7 +103,7 @@ static unsigned facts_of(const struct resident *head, const Rm__Job *job, const 
                (ending_wanted(head, job) ? HEAD_ENDING : 0U) | (rank_loss_is_total(job) ? HEAD_NO_RANKS : 0U);
 }
 
-/* Once it is known how the ranks of a job that has failed have ended. */
+/* Reports the end of mpirun, once it is known how the ranks of a job that has failed have ended. */
 static void report_exit(struct runner *runner, struct resident *head, const Rm__Job *job) {
         cleanup_free char *reason = NULL, *killed = NULL;
         int exit_code;

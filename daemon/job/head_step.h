@@ -1,4 +1,4 @@
-/* What the node of a head does next for its job, as a table. Pure.
+/* The next step of a head's node for its job, by a table. Pure.
  *
  * The head's phase and what is so of the job decide it, and not what was done before: a step is taken again until the state, or
  * the phase, shows that it has been taken. */
@@ -7,7 +7,7 @@
 
 #include "daemon/job/resident_phase.h"
 
-/* What may be so, in any combination. */
+/* Facts about the head and its job, which may be so in any combination. */
 enum head_fact {
         HEAD_PLACED = 1 << 0,          /* the log does not know yet that the head's capsule is made */
         HEAD_STARTING = 1 << 1,        /* the job is STARTING */

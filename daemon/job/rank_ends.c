@@ -29,7 +29,7 @@ struct group_ends {
         struct capsule_rank_ends ends;
 };
 
-/* What this file knows of a head. */
+/* The part of each head that this file keeps. */
 struct rank_ends {
         uint64_t asked_usec; /* since when its groups are asked how their ranks have ended; 0: they are not */
         struct group_ends *groups; /* NULL likewise */

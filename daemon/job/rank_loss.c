@@ -11,7 +11,7 @@
 /* No rank is left: mpirun ends within milliseconds. PRRTE's may miss the end of the last ones if several end at once, and then waits for ever. */
 #define MPIRUN_WAIT_USEC (UINT64_C(10) * 1000000U)
 
-/* What this file has done with each copy. */
+/* The part of each copy that this file keeps. */
 struct rank_loss {
         /* Its PID 1 has the first `n_told` ranks that the job has lost, and knows whether any speaks. */
         bool ordered;

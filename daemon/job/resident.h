@@ -1,4 +1,4 @@
-/* One capsule on this node; one copy, when a move is under way. Belongs to the runner, which removes it. */
+/* A resident is one capsule on this node, or one copy of it while a move is under way. The runner owns it, and removes it. */
 #ifndef RM_JOB_RESIDENT_H
 #define RM_JOB_RESIDENT_H
 
@@ -39,9 +39,9 @@ enum resident_origin resident_origin(const struct resident *resident);
 /* ---- its life ---- */
 
 enum resident_phase resident_phase(const struct resident *resident);
-/* Its PID 1 answers, whatever has become of the payload. */
+/* PID 1 answers, whatever has become of the payload. */
 bool resident_answers(const struct resident *resident);
-/* It answers, and its payload, if it has one, has not ended. */
+/* PID 1 answers, and the payload, if there is one, has not ended. */
 bool resident_is_live(const struct resident *resident);
 /* PID 1 is dead, or there is no capsule, or its command cannot be started; resident_why_lost() says why. */
 bool resident_is_lost(const struct resident *resident);
@@ -73,12 +73,12 @@ enum resident_holder {
 };
 enum resident_holder resident_holder(const struct resident *resident);
 void resident_hold(struct resident *resident, enum resident_holder holder);
-/* It does not hold the copy any more; nothing, if another one does. */
+/* The holder lets go of the copy. Nothing happens if another one holds it. */
 void resident_release(struct resident *resident, enum resident_holder holder);
 
 /* ---- what others keep of it ---- */
 
-/* What one file keeps of each capsule. Its type is known in that file only, which also frees what it points at. */
+/* A part is what one file keeps of each capsule. Its type is known in that file only, which also frees what it points at. */
 enum resident_part {
         RESIDENT_AGENTS, /* agents.c */
         RESIDENT_BLOCKER, /* blocker.c */

@@ -20,7 +20,7 @@ static const struct edge edges[] = {
         { RESIDENT_MAKING, RESIDENT_EV_LOST, RESIDENT_LOST, RESIDENT_TELL_LOST },
 
         { RESIDENT_READY, RESIDENT_EV_LAUNCH, RESIDENT_LAUNCHED, RESIDENT_SEND },
-        /* What ran in it has come by a move or from a checkpoint. */
+        /* The payload has come by a move or from a checkpoint: no command was sent from here. */
         { RESIDENT_READY, RESIDENT_EV_EXITED, RESIDENT_EXITED, RESIDENT_TELL_EXITED },
         { RESIDENT_READY, RESIDENT_EV_LOST, RESIDENT_LOST, RESIDENT_TELL_LOST },
 

@@ -42,7 +42,7 @@ enum resident_event {
         RESIDENT_EVENTS
 };
 
-/* What is done once the event has led to its next phase. */
+/* The action that an event calls for once it has led to its next phase. */
 enum resident_action {
         RESIDENT_REFUSED,     /* the event cannot be in that phase: nothing has changed, and nothing is done */
         RESIDENT_NOTHING,
@@ -57,7 +57,7 @@ enum resident_action {
 /* Returns what is to be done, and the next phase, which is written only if the event is not refused. */
 enum resident_action resident_next(enum resident_phase phase, enum resident_event event, enum resident_phase *ret_next);
 
-/* What is so in a phase. */
+/* Properties of a phase. */
 bool resident_phase_has_capsule(enum resident_phase phase);
 bool resident_phase_answers(enum resident_phase phase);
 /* Nothing runs in it, and nothing will, though it had to. */

@@ -8,7 +8,7 @@
 #include "daemon/job/runner_internal.h"
 #include "daemon/state/commands.h"
 
-/* What this file has done with each copy. */
+/* The part of each copy that this file keeps. */
 struct resizing {
         bool ordered; /* its PID 1 has `order` */
         Capsule__ResizeOrder order;

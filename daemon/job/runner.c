@@ -81,7 +81,7 @@ void runner_order_again(struct resident *resident) {
 
 /* ---- what capsules report ---- */
 
-/* What an event of its capsule calls for. Afterwards the resident may be gone: a move that fails drops it. */
+/* Does what an event of the capsule calls for. Afterwards the resident may be gone: a move that fails drops it. */
 static void act(struct runner *runner, struct resident *resident, enum resident_action action, int error, const char *text) {
         bool is_head = resident_index(resident) == STATE_HEAD;
 

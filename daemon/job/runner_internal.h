@@ -72,7 +72,7 @@ bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job
  */
 void gone_report(struct runner *runner, uint64_t job, const Rm__Capsule *capsule);
 
-/* programs.c: copies `program` (rm-agent) from rmd's own directory to `path` in a capsule in which nothing has run yet. 0 or negative errno. */
+/* own_programs.c: copies `program` (rm-agent) from rmd's own directory to `path` in a capsule in which nothing has run yet. 0 or negative errno. */
 int runner_copy_program(const struct resident *resident, const char *program, const char *path);
 
 /* Copies rm-prrte into such a capsule: LAUNCH_WITH_PRRTE; 0: it cannot, which does not keep the job from running. */
@@ -82,7 +82,7 @@ unsigned runner_give_prrte(const struct resident *resident);
 /* At most one proposal about a capsule is under way; it is made again until the state shows it. */
 void runner_propose(struct runner *runner, struct resident *resident, const Rm__Command *command);
 bool reports_under_way(const struct resident *resident);
-/* It stands; one that goes on from a checkpoint is not ready before that is in it. */
+/* The capsule is made; one that goes on from a checkpoint is not ready before that is in it. */
 void reports_placed(struct runner *runner, struct resident *resident, const Rm__Job *job);
 void reports_running(struct runner *runner, struct resident *head);
 /* The head's: how its job has ended. `reason` NULL: it needs none; `final_state` PENDING: as the exit code says. */
@@ -90,7 +90,7 @@ void runner_report_exit(struct runner *runner, struct resident *resident, int ex
                         Rm__JobState final_state);
 /* The job starts `again`, or ends, as if this node had been lost under the capsule. */
 void reports_restart_or_end(struct runner *runner, struct resident *resident, const Rm__Job *job, bool again, const char *reason);
-/* Of a job that runs: the capsule is lost. */
+/* The capsule of a job that runs is lost. */
 void reports_lost(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule);
 /* The memory that a capsule lacked was on another node and is lost, so that PID 1 has cut it off and killed it. False: that is not so. */
 bool reports_broken(struct runner *runner, struct resident *resident, const Rm__Job *job);
@@ -162,7 +162,7 @@ void rank_loss_order_again(struct resident *resident);
 bool rank_loss_told(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule);
 /* All ranks of the job were lost. */
 bool rank_loss_is_total(const Rm__Job *job);
-/* Of such a job: that has been so for so long that mpirun, in `head`, will not end by itself. */
+/* All ranks have been lost for so long that mpirun, in `head`, will not end by itself. */
 bool rank_loss_waited_for_mpirun(struct runner *runner, const struct resident *head);
 /* own_state.c: the log is told whether the program of a job, whose group of rank 0 this is, keeps its own state. */
 void own_state_report(struct runner *runner, struct resident *resident, const Rm__Job *job);

@@ -9,7 +9,7 @@ struct stalls {
         unsigned told; /* a bit for each enum capsule_stall */
 };
 
-/* Once for each reason: a reader that is slower than the program makes it wait over and over. */
+/* Each reason is told once: a reader that is slower than the program makes it wait over and over. */
 void stalls_tell(struct runner *runner, const struct resident *resident, enum capsule_stall why) {
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident_job(resident));
         struct stalls *stalls = resident_part(resident, RESIDENT_STALLS, sizeof(*stalls));

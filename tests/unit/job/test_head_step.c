@@ -1,4 +1,4 @@
-/* What the node of a head does next: each phase with each combination of facts, and what must be so of all of them. */
+/* The next step of a head's node: each phase with each combination of facts, and what must be so of all of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static void test_launches_only_what_is_ready(void **state) {
                         }
 }
 
-/* What is lost is told, also when the job is to end: nobody is left to be signalled. */
+/* The loss of a head is told, also when the job is to end: nobody is left to be signalled. */
 static void test_lost_head_is_always_told(void **state) {
         for (unsigned facts = 0; facts < HEAD_FACTS; facts++) {
                 enum head_step lost = head_step(RESIDENT_LOST, facts), unstarted = head_step(RESIDENT_UNSTARTED, facts);

@@ -11,9 +11,9 @@
 #include "common/util.h"
 #include "daemon/job/resident.h"
 
-/* In the order of enum resident_phase: one letter each, '.' = refused. */
+/* One letter for each phase, in the order of enum resident_phase; '.' = refused. */
 static const char letters[RESIDENT_PHASES + 1] = "NMRLUEXAG";
-/* In the order of enum resident_action, '.' = refused. */
+/* One letter for each action, in the order of enum resident_action; '.' = refused. */
 static const char actions[RESIDENT_ACTIONS + 1] = ".-rsexl";
 
 /* A row for each phase, a column for each event:
@@ -193,7 +193,7 @@ static void test_calls_find_their_resident(void **state) {
         resident_destroy(next);
 }
 
-/* What one file keeps is its own, and is empty at first. */
+/* The part of one file is its own, and is empty at first. */
 static void test_parts_are_apart(void **state) {
         struct resident *group = make(RESIDENT_EV_ANSWERED);
 
