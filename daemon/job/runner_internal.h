@@ -84,7 +84,7 @@ void runner_propose(struct runner *runner, struct resident *resident, const Rm__
 bool reports_under_way(const struct resident *resident);
 /* The capsule is made; one that goes on from a checkpoint is not ready before that is in it. */
 void reports_placed(struct runner *runner, struct resident *resident, const Rm__Job *job);
-void reports_running(struct runner *runner, struct resident *head);
+void reports_running(struct runner *runner, struct resident *resident);
 /* The head's: how its job has ended. `reason` NULL: it needs none; `final_state` PENDING: as the exit code says. */
 void runner_report_exit(struct runner *runner, struct resident *resident, int exit_code, const char *reason,
                         Rm__JobState final_state);
