@@ -30,7 +30,8 @@ static json_t *json_text(const char *text) {
         json_t *s = json_string(text);
 
         if (!s) {
-                /* Not UTF-8, as file names may be: better a question mark than no answer. */
+                /* The text is not UTF-8, as file names may be: better a question mark than no
+                 * answer. */
                 cleanup_free char *copy = xstrdup(text);
 
                 for (char *p = copy; *p; p++)
@@ -176,7 +177,8 @@ json_t *json_from_message(const ProtobufCMessage *message) {
                         set_field(outer, field, value);
                 }
         }
-        /* What the view says goes before what it wraps: its "state" is the one for people. */
+        /* The fields of the view replace those of the message that it wraps: its "state" is the one
+         * for people. */
         (void) json_object_update(object, outer);
         json_decref(outer);
         return object;

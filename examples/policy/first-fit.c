@@ -1,5 +1,6 @@
 /*
- * first-fit: a whole policy for rmd. What runs stays; a job that waits goes as a whole on the first node with room for it.
+ * first-fit: a whole policy for rmd. What runs stays; a job that waits goes as a whole on the first
+ * node with room for it.
  *
  *      cc -shared -fPIC -o first-fit.so first-fit.c $(pkg-config --cflags rm-policy)
  */

@@ -1,9 +1,11 @@
-/* A sum over all ranks and steps that misses nothing, whichever ranks are lost: each is replaced, and learns from the others how far they are.
+/* A sum over all ranks and steps that misses nothing, whichever ranks are lost: each is replaced,
+ * and learns from the others how far they are.
  *
  *      mpicc -O2 -o replaced replaced.c $(pkg-config --cflags --libs rmrt)
  *      rm-mpirun -n 4 --on-rank-loss continue:critical=0-3 --spare-ranks 2 ./replaced 10000
  *
- * Where a step begins, all say how far they are. A rank that has replaced another says that it does not know; then all do the same once more. */
+ * Where a step begins, all say how far they are. A rank that has replaced another says that it does
+ * not know; then all do the same once more. */
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,7 +20,7 @@ struct word {
         long step, value, total; /* the value is the rank's own, of this step; the total is of all, before it */
 };
 
-/* What takes its time. */
+/* The computation of a step takes a millisecond. */
 static long compute(int rank, long step) {
         usleep(1000);
         return (rank + 1) * (step % 7);

@@ -1,14 +1,17 @@
-/* Heat in a plate: each rank has some of its rows, and exchanges their edges with its neighbours in each step.
+/* Heat in a plate: each rank has some of its rows, and exchanges their edges with its neighbours in
+ * each step.
  *
  *      mpicc -O2 -o stencil stencil.c $(pkg-config --cflags --libs rmrt rmrt-checkpoint) -lm
  *      rm-mpirun -n 4 ./stencil 100000
  *      rm-mpirun -n 4 ./stencil 100000 10 1000
  *      rm-mpirun -n 4 --max-ranks 16 ./stencil 100000
  *
- * What it tells rmd are four calls: `rmctl list-jobs` shows how far it is, and `rmctl show-job` when it will end. Under a plain mpirun these do nothing.
- * With a third number it saves the plate after so many steps and at the end, and goes on from there when it is started again, on as many ranks as it then
- * has: under rmd, under a plain mpirun, and built with another MPI. With --max-ranks it grows and shrinks while it runs, as rmd wants. It ends early
- * once the file exists that a fourth argument names. */
+ * What it tells rmd are four calls: `rmctl list-jobs` shows how far it is, and `rmctl show-job`
+ * when it will end. Under a plain mpirun these do nothing. With a third number it saves the plate
+ * after so many steps and at the end, and goes on from there when it is started again, on as many
+ * ranks as it then has: under rmd, under a plain mpirun, and built with another MPI. With
+ * --max-ranks it grows and shrinks while it runs, as rmd wants. It ends early once the file exists
+ * that a fourth argument names. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -85,7 +88,7 @@ static void step(struct plate *p) {
         p->next = swap;
 }
 
-/* Of the rows in their order, so that it is the same for each number of ranks. */
+/* The sum is built row by row in their order, so that it is the same for each number of ranks. */
 static double heat(struct plate *p) {
         double sum = 0;
 
@@ -116,7 +119,8 @@ static void save(struct plate *p, int64_t *done, bool restore) {
                 printf("goes on after %ld steps\n", (long) *done);
 }
 
-/* To as many ranks as are wanted; at the beginning these are the first. False: the program has ended without this rank. */
+/* To as many ranks as are wanted; at the beginning these are the first. False: the program has
+ * ended without this rank. */
 static bool resize(struct plate *p, int64_t *done, bool restore) {
         struct rmrt_resize event;
         struct plate old;
