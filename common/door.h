@@ -1,4 +1,5 @@
-/* Of the door: where a program in a capsule can speak to PID 1, and hear it (proto/door.proto). */
+/* The door is the socket through which a program in a capsule speaks to PID 1, and hears it
+ * (proto/door.proto). */
 #ifndef RM_COMMON_DOOR_H
 #define RM_COMMON_DOOR_H
 
@@ -15,7 +16,8 @@ enum {
         DOOR_MESSAGE_BYTES = 256, /* at most, either way */
 };
 
-/* The address of kind and rank: an abstract name, which is the capsule's own as its network is. No pathname: root would look it up in mounts of the user's. */
+/* The address of kind and rank: an abstract name, which is the capsule's own as its network is. No
+ * pathname: root would look it up in mounts of the user's. */
 static inline socklen_t door_address(const char *kind, uint32_t rank, struct sockaddr_un *ret) {
         int n;
 

@@ -1,4 +1,5 @@
-/* Frames on every stream of ours: magic (4 bytes), payload length (4 bytes), both big endian, then one protobuf message. */
+/* Frames on every stream of ours: magic (4 bytes), payload length (4 bytes), both big endian, then
+ * one protobuf message. */
 #ifndef RM_COMMON_FRAME_H
 #define RM_COMMON_FRAME_H
 
@@ -33,8 +34,9 @@ int frame_header_read(const uint8_t in[static FRAME_HEADER_BYTES], uint32_t magi
 /* Blocking send of one message as one frame. 0 or negative errno. */
 int frame_send(int fd, uint32_t magic, const ProtobufCMessage *message);
 
-/* Blocking receive of one frame and decoding. The caller frees with protobuf_c_message_free_unpacked().
- * -ENODATA: the stream ended between frames; -EPIPE: inside one; -EBADMSG: not a message of `type`. */
+/* Blocking receive of one frame and decoding. The caller frees with
+ * protobuf_c_message_free_unpacked(). -ENODATA: the stream ended between frames; -EPIPE: inside
+ * one; -EBADMSG: not a message of `type`. */
 int frame_receive(int fd, uint32_t magic, uint32_t max_bytes, const ProtobufCMessageDescriptor *type,
                   ProtobufCMessage **ret_message);
 

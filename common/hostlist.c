@@ -71,7 +71,8 @@ static bool read_number(const char **at, uint32_t *ret_number, int *ret_digits) 
         return digits > 0;
 }
 
-/* What a text stands for, while it is read. Names that stand there again are counted too: they take time, not room. */
+/* The set of names that a text stands for, while it is read. A name that occurs again is counted
+ * too: it takes time, but no memory. */
 struct expansion {
         struct hostlist list;
         size_t n_named;
@@ -184,7 +185,8 @@ int hostlist_expand(struct hostlist *list, const char *text, struct rm_error *er
 
 /* ---- compressing ---- */
 
-/* A name as prefix and last number; digits 0: it has none. What follows the number is part of the key too. */
+/* A name as prefix and last number; digits 0: it has none. What follows the number is part of the
+ * key too. */
 struct piece {
         const char *name;
         size_t prefix;

@@ -15,8 +15,8 @@ struct hostlist {
         struct hostlist_name *index; /* the same names, to be found by */
 };
 
-/* Add what `text` stands for, in its order, each name once. Numbers keep their leading zeros: n[08-10] is n08 n09 n10.
- * -EINVAL with a text for people; the list is then as before. */
+/* Add what `text` stands for, in its order, each name once. Numbers keep their leading zeros:
+ * n[08-10] is n08 n09 n10. -EINVAL with a text for people; the list is then as before. */
 int hostlist_expand(struct hostlist *list, const char *text, struct rm_error *err);
 /* The short form, sorted, of any names; malloc'ed. */
 char *hostlist_compress(char *const *names, size_t n_names);

@@ -1,7 +1,8 @@
 /* Log lines of the daemons: to stderr, with the sd-daemon level prefix when it is not a terminal.
  *
- * Much of what is logged is caused by users and by strangers, often by ways that nobody has thought of. So each line of the source that
- * logs has a rate of its own (log_limit_work), unless it says another one by log_limited(). */
+ * Much of what is logged is caused by users and by strangers, often by ways that nobody has thought
+ * of. So each line of the source that logs has a rate of its own (log_limit_work), unless it says
+ * another one by log_limited(). */
 #ifndef RM_COMMON_LOG_H
 #define RM_COMMON_LOG_H
 
@@ -13,18 +14,20 @@
 
 #define LOG_TEXT_BYTES 2048U /* of a line; a longer one is cut, with a mark */
 
-/* The one piece of process-wide state we allow ourselves: how much is logged, how often, under which name, and how large a file may become.
- * `name` is not copied. */
+/* The one piece of process-wide state we allow ourselves: how much is logged, how often, under
+ * which name, and how large a file may become. `name` is not copied. */
 void log_setup(const char *name, int max_level);
-/* When standard error is a regular file of more than this, it is emptied before the next line: for a file that others may make
- * grow, on a file system that others need. 0: never. */
+/* When standard error is a regular file of more than this, it is emptied before the next line: for
+ * a file that others may make grow, on a file system that others need. 0: never. */
 void log_limit_file(uint64_t bytes);
-/* One line. Control characters in it come out as \n, \xHH (common/text.h), so that no text from outside can pass for a line of its own. */
+/* One line. Control characters in it come out as \n, \xHH (common/text.h), so that no text from
+ * outside can pass for a line of its own. */
 void log_write(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* At this level lines are written. */
 bool log_writes(int level);
-/* From now on no line is left out for its rate: for programs that write only for who has started them. */
+/* From now on no line is left out for its rate: for programs that write only for who has started
+ * them. */
 void log_write_all(void);
 bool log_writes_all(void);
 

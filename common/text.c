@@ -8,7 +8,8 @@
 
 #include "common/util.h"
 
-/* How many bytes the sequence of UTF-8 that begins here has; 0: none begins here. Overlong forms and surrogates are none. */
+/* How many bytes the sequence of UTF-8 that begins here has; 0: none begins here. Overlong forms
+ * and surrogates are none. */
 static size_t sequence_bytes(const unsigned char *at, uint32_t *ret_code) {
         static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
         size_t n = at[0] < 0x80 ? 1 : (at[0] & 0xe0) == 0xc0 ? 2 : (at[0] & 0xf0) == 0xe0 ? 3 : (at[0] & 0xf8) == 0xf0 ? 4 : 0;

@@ -7,8 +7,8 @@
 
 #include <event2/event.h>
 
-/* The event's timeout is `usec` from now, instead of what it was before; a timer is added by that. Aborts when memory is out, as the
- * x-functions of common/util.h do. */
+/* The event's timeout is `usec` from now, instead of what it was before; a timer is added by that.
+ * Aborts when memory is out, as the x-functions of common/util.h do. */
 static inline void timer_arm(struct event *event, uint64_t usec) {
         struct timeval wait = { .tv_sec = (time_t) (usec / 1000000U), .tv_usec = (suseconds_t) (usec % 1000000U) };
 

@@ -174,7 +174,8 @@ int mkdir_p(const char *path, mode_t mode) {
         return 0;
 }
 
-/* Not nftw(): on an overlay, the root of many a stateless node, its FTW_MOUNT leaves files, whose st_dev is not that of their directories. */
+/* The function does not use nftw(): on an overlay, the root of many a stateless node, FTW_MOUNT
+ * leaves files, whose st_dev is not that of their directories. */
 int remove_tree(const char *path) {
         cleanup_free char *root = xstrdup(path); /* fts_open() wants it writable */
         char *roots[] = { root, NULL };

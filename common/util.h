@@ -49,13 +49,16 @@ uint64_t thread_nsec(void);
 
 /* Write all of it, through EINTR and short writes. Blocking descriptors. 0 or negative errno. */
 int write_all(int fd, const void *data, size_t size_bytes);
-/* Read exactly `size_bytes`; -ENODATA when the stream ends before the first byte, -EPIPE when it ends inside. */
+/* Read exactly `size_bytes`; -ENODATA when the stream ends before the first byte, -EPIPE when it
+ * ends inside. */
 int read_all(int fd, void *data, size_t size_bytes);
-/* Whole file into a malloc'ed, NUL-terminated buffer owned by the caller. -EFBIG over `max_bytes`. */
+/* Whole file into a malloc'ed, NUL-terminated buffer owned by the caller. -EFBIG over
+ * `max_bytes`. */
 int read_file(const char *path, size_t max_bytes, char **ret_data, size_t *ret_size_bytes);
 /* Replace `path` at once: temporary file, of this thread alone, fsync when `durable`, rename. */
 int write_file_atomic(const char *path, const void *data, size_t size_bytes, mode_t mode, bool durable);
-/* Syncs the directory of a file, so that its name, or its removal, survives a loss of power. 0 or -errno. */
+/* Syncs the directory of a file, so that its name, or its removal, survives a loss of power. 0 or
+ * -errno. */
 int sync_name(const char *path);
 /* Write into an existing file (for /proc and /sys). */
 int write_text(const char *path, const char *text);
@@ -63,14 +66,15 @@ int mkdir_p(const char *path, mode_t mode);
 /* Remove a tree; stays on one file system. A path that is not there is fine. */
 int remove_tree(const char *path);
 
-/* The C library writes to a stream without a buffer, which stderr is, 128 bytes at a time, and what others write comes in between. From
- * here on each line is one write(2); what does not end a line needs fflush(). For the start of main. */
+/* The C library writes to a stream without a buffer, which stderr is, 128 bytes at a time, and what
+ * others write comes in between. From here on each line is one write(2); what does not end a line
+ * needs fflush(). For the start of main. */
 void stderr_by_lines(void);
 int set_nonblock(int fd, bool on);
 int set_cloexec(int fd, bool on);
 
-/* malloc'ed printf; aborts the process when memory is out, as every x-function here does: the kernel overcommits, and a
- * daemon that cannot get a few bytes cannot do anything useful. */
+/* malloc'ed printf; aborts the process when memory is out, as every x-function here does: the
+ * kernel overcommits, and a daemon that cannot get a few bytes cannot do anything useful. */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 char *xvasprintf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 void *xcalloc(size_t n, size_t size_bytes);
@@ -83,7 +87,8 @@ int parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret_value);
 int parse_duration_usec(const char *text, uint64_t *ret_usec);
 /* "4096", "500K", "50M", "1G", "1T" to bytes, by powers of 1024. */
 int parse_bytes(const char *text, uint64_t *ret_bytes);
-/* How many bytes of `data` are the mark that some editors write in front of a text in UTF-8: 3 or 0. */
+/* How many bytes of `data` are the mark that some editors write in front of a text in UTF-8: 3 or
+ * 0. */
 size_t byte_order_mark_bytes(const char *data, size_t size_bytes);
 /* Names of nodes, jobs, policies: 1..63 of [A-Za-z0-9._-], beginning with a letter or digit. */
 bool name_valid(const char *name);

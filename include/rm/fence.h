@@ -1,13 +1,15 @@
 /*
  * rm/fence.h: plugins that make sure that a lost node runs nothing any more.
  *
- * rmd asks the plugin of `[fence] plugin` before it starts a job again that has lost a node, when the node is DOWN and its lease has
- * ended. The plugin may switch the node off, or take it out of the network. Only when it succeeds does the job start again; after a
- * failure rmd asks once more, later each time.
+ * rmd asks the plugin of `[fence] plugin` before it starts a job again that has lost a node, when
+ * the node is DOWN and its lease has ended. The plugin may switch the node off, or take it out of
+ * the network. Only when it succeeds does the job start again; after a failure rmd asks once more,
+ * later each time.
  *
- * It runs as root in a process of its own, of which nothing is taken away, with a time limit: when that is over, rmd kills the process and all
- * of its process group, and takes it for a failure. It may be asked again for a node that it has already fenced, also while an
- * earlier call still runs on another node whose rmd was leader: so a call must be safe to repeat.
+ * It runs as root in a process of its own, of which nothing is taken away, with a time limit: when
+ * that is over, rmd kills the process and all of its process group, and takes it for a failure. It
+ * may be asked again for a node that it has already fenced, also while an earlier call still runs
+ * on another node whose rmd was leader: so a call must be safe to repeat.
  */
 #ifndef RM_FENCE_H
 #define RM_FENCE_H
@@ -40,8 +42,8 @@ struct rm_fence_request {
 struct rm_fence_plugin {
         struct rm_plugin plugin; /* kind = RM_FENCE_KIND, kind_abi = RM_FENCE_ABI */
 
-        /* 0: nothing runs on the node any more that has run there before, nor will. Or a negative errno: say why through the host's log, as
-         * RM_PLUGIN_ERROR, which people are shown. */
+        /* 0: nothing runs on the node any more that has run there before, nor will. Or a negative
+         * errno: say why through the host's log, as RM_PLUGIN_ERROR, which people are shown. */
         int (*fence)(void *self, const struct rm_fence_request *request);
 };
 

@@ -1,23 +1,30 @@
 /*
  * rm/policy.h: what a placement policy sees, and what it answers.
  *
- * A policy is a pure function: a snapshot of the cluster in, a plan out. It does no input or output, reads no clock (the host
- * tells it how much time is left) and keeps no state that changes its answers. So a policy can be tested, replayed
- * (`rmctl snapshot`, `rm-policy-run`) and simulated.
+ * A policy is a pure function: a snapshot of the cluster in, a plan out. It does no input or
+ * output, reads no clock (the host tells it how much time is left) and keeps no state that changes
+ * its answers. So a policy can be tested, replayed (`rmctl snapshot`, `rm-policy-run`) and
+ * simulated.
  *
- * It runs in a process of its own with limits on time and memory. If it crashes, exceeds its time or returns an invalid plan,
- * rmd logs a warning and uses `greedy` instead. Every plan is validated before anything is done.
+ * It runs in a process of its own with limits on time and memory. If it crashes, exceeds its time
+ * or returns an invalid plan, rmd logs a warning and uses `greedy` instead. Every plan is validated
+ * before anything is done.
  *
- * Units: cores and ranks are counts; times are microseconds; memory is in bytes; costs, penalties and weights are whole numbers without a unit,
- * compared only with each other. A snapshot whose costs could exceed 2^53 in sum is refused before a policy sees it, so
- * sums of costs neither overflow an int64_t nor lose a digit in a double.
+ * Units: cores and ranks are counts; times are microseconds; memory is in bytes; costs, penalties
+ * and weights are whole numbers without a unit, compared only with each other. A snapshot whose
+ * costs could exceed 2^53 in sum is refused before a policy sees it, so sums of costs neither
+ * overflow an int64_t nor lose a digit in a double.
  *
- * The objective that `distrib` minimises (Reghenzani 2016, section 5.3) and that a plan's `cost` is expressed in:
+ * The objective that `distrib` minimises (Reghenzani 2016, section 5.3) and that a plan's `cost` is
+ * expressed in:
  *
- *      sum over jobs a, nodes s that hold ranks of a:   priority(a) * (penalty(s) * ranks(a, s) + distribution_weight)
- *      + sum over groups that have a node and are planned elsewhere:   move_cost(group)
+ *      sum over jobs a, nodes s that hold ranks of a:
+ *              priority(a) * (penalty(s) * ranks(a, s) + distribution_weight)
+ *      + sum over groups that have a node and are planned elsewhere:
+ *              move_cost(group)
  *
- * over the jobs that are placed. Waiting jobs cost nothing: which jobs wait is decided first, by priority and age.
+ * over the jobs that are placed. Waiting jobs cost nothing: which jobs wait is decided first, by
+ * priority and age.
  */
 #ifndef RM_POLICY_H
 #define RM_POLICY_H
@@ -41,7 +48,8 @@ extern "C" {
 #define RM_METHOD_BYTES 64
 #define RM_REASON_BYTES 160
 
-/* As `rmctl list-nodes` shows them. Only `cores` says how much may be used. */
+/* The states of nodes as `rmctl list-nodes` shows them. Only `cores` says how much of a node may be
+ * used. */
 enum rm_node_state {
         RM_NODE_IDLE = 0,
         RM_NODE_MIXED,
@@ -54,8 +62,8 @@ enum rm_node_state {
 /* A node. Source of each value in brackets. */
 struct rm_node {
         const char *name;
-        /* That may be used now [the least of hardware, availability file; 0 when draining or down]. While jobs are folded it can
-         * exceed what the hardware has. */
+        /* The number of cores that may be used now [the least of hardware, availability file; 0
+         * when draining or down]. While jobs are folded it can exceed the hardware's number. */
         uint32_t cores;
         uint32_t state; /* enum rm_node_state */
         int64_t penalty; /* >= 0: the cost of running one rank here, for each unit of priority [health, configuration] */
@@ -63,8 +71,9 @@ struct rm_node {
         int32_t switch_index; /* the switch it is plugged into, in rm_snapshot.switches; RM_NO_NODE when not known */
         uint32_t reserved;
         int64_t memory; /* that groups may have on it in all, RM_NO_MEMORY_LIMIT when not known [what the node reports] */
-        /* Of it, what groups that come to the node may take together; at most `memory`. What groups take that are there has been
-         * subtracted, also for those that leave it: their room is free when they have left. */
+        /* The part of `memory` that groups which come to the node may take together. Memory of
+         * groups that are there has been subtracted, also that of groups that leave it: it is free
+         * when they have left. */
         int64_t memory_free;
 };
 
@@ -77,22 +86,24 @@ struct rm_switch {
 
 #define RM_GROUP_PINNED 1u /* must stay on its node (it is moving there, or its node cannot be reached) */
 
-/* The ranks of one capsule. Groups of a job are numbered from 0 and hold consecutive ranks; all have the job's group_size
- * but the last, which may be smaller. A group is never split. */
+/* The ranks of one capsule. Groups of a job are numbered from 0 and hold consecutive ranks; all
+ * have the job's group_size but the last, which may be smaller. A group is never split. */
 struct rm_group {
         uint32_t first_rank;
         uint32_t ranks; /* >= 1 */
         int32_t node; /* where it runs now, RM_NO_NODE when it has not been started */
         uint32_t flags; /* RM_GROUP_* */
         int64_t move_cost; /* >= 0: of moving it away from `node` [measured freeze times, scaled by configuration] */
-        /* >= 0: what it takes of the memory_free of a node that it comes to; where it is, it takes nothing more. [when it waits: what its job has
-         * asked for; when it runs: what it needs during a move] */
+        /* >= 0: what it takes of the memory_free of a node that it comes to; where it is, it takes
+         * nothing more. [when it waits: what its job has asked for; when it runs: what it needs
+         * during a move] */
         int64_t memory;
 };
 
-/* Bytes that pairs of ranks exchange, as measured and reckoned for rmd's [sched] horizon, or as declared. Symmetric, compressed sparse rows: the
- * partners of rank r are peer[offset[r]] .. peer[offset[r + 1] - 1], ascending, r itself not among them; every pair
- * stands in both rows with the sum of both directions. All three are NULL when nothing is known. */
+/* Bytes that pairs of ranks exchange, as measured and reckoned for rmd's [sched] horizon, or as
+ * declared. Symmetric, compressed sparse rows: the partners of rank r are peer[offset[r]] ..
+ * peer[offset[r + 1] - 1], ascending, r itself not among them; every pair stands in both rows with
+ * the sum of both directions. All three are NULL when nothing is known. */
 struct rm_traffic {
         const uint64_t *offset; /* ranks + 1 entries */
         const uint32_t *peer; /* offset[ranks] entries */
@@ -107,11 +118,11 @@ struct rm_job {
         uint32_t age; /* rounds it has lost since it was submitted or last placed */
         int64_t priority; /* >= 0, higher is served first and weighs more */
         const struct rm_group *groups;
-        /* The job's own availability, and what memory allows it: ranks it may have on each node, n_nodes entries, RM_NO_LIMIT where it
-         * has no limit. NULL when it has none. */
+        /* The job's own availability, and what memory allows it: ranks it may have on each node,
+         * n_nodes entries, RM_NO_LIMIT where it has no limit. NULL when it has none. */
         const uint32_t *node_limit;
-        /* The policy it asked for, NULL for the cluster's. A policy may ignore it: it gets only jobs that it is to place,
-         * and others with all groups pinned. */
+        /* The policy it asked for, NULL for the cluster's. A policy may ignore it: it gets only
+         * jobs that it is to place, and others with all groups pinned. */
         const char *policy;
         uint64_t time_limit_usec; /* 0 = none */
         struct rm_traffic traffic;
@@ -120,11 +131,12 @@ struct rm_job {
 struct rm_params {
         int64_t distribution_weight; /* K of the objective: the cost of each node a job uses. Default 10 */
         int64_t age_weight; /* priority gained for each round lost, when it is decided which jobs wait. Default 1 */
-        /* 0: no job starts before one that waits, unless that one would not fit on the empty cluster; 1: a job that fits
-         * may. Default 0. */
+        /* 0: no job starts before one that waits, unless that one would not fit on the empty
+         * cluster; 1: a job that fits may. Default 0. */
         uint32_t backfill;
-        /* Groups that treematch may move in one plan beyond those that must, to bring ranks nearer to each other; each saves more
-         * bytes times hops than its move_cost times bytes_per_cost. Default 0. */
+        /* Groups that treematch may move in one plan beyond those that must, to bring ranks nearer
+         * to each other; each saves more bytes times hops than its move_cost times bytes_per_cost.
+         * Default 0. */
         uint32_t move_budget;
         int64_t bytes_per_cost; /* so many bytes less over one hop are worth one unit of move_cost. 1 .. 2^32. Default 1 */
 };
@@ -137,8 +149,9 @@ struct rm_snapshot {
         uint32_t n_jobs;
         const struct rm_node *nodes;
         const struct rm_switch *switches;
-        /* Waiting ones that start again since they lost a node, then running ones and other waiting ones in the order of submission.
-         * Waiting ones that cannot be placed now, for want of cores or because one before them needs them, may be left out. */
+        /* Waiting ones that start again since they lost a node, then running ones and other waiting
+         * ones in the order of submission. Waiting ones that cannot be placed now, for want of
+         * cores or because one before them needs them, may be left out. */
         const struct rm_job *jobs;
         struct rm_params params;
 };
@@ -152,8 +165,8 @@ struct rm_plan_job {
         uint32_t decision; /* enum rm_decision; RM_WAIT when the policy is called */
         uint32_t reserved;
         int32_t *group_node; /* n_groups entries, the node of each group; valid with RM_PLACE */
-        /* `ranks` entries: the core on its node (0 .. cores-1 in the order of the topology), or all RM_NO_CORE when the policy has
-         * no opinion, as at the call. */
+        /* `ranks` entries: the core on its node (0 .. cores-1 in the order of the topology), or all
+         * RM_NO_CORE when the policy has no opinion, as at the call. */
         int32_t *rank_core;
         char reason[RM_REASON_BYTES]; /* shown to users: why it waits. Empty at the call; the scheduler appends the figures */
 };
@@ -173,7 +186,8 @@ struct rm_policy_run {
         uint32_t size;
         uint32_t reserved;
         void *context;
-        /* Time left to answer in, 0 when it is over. A policy that answers later is killed and its plan discarded. */
+        /* Time left to answer in, 0 when it is over. A policy that answers later is killed and its
+         * plan discarded. */
         uint64_t (*left_usec)(void *context);
 };
 
@@ -181,12 +195,13 @@ struct rm_policy_run {
 struct rm_policy_plugin {
         struct rm_plugin plugin; /* kind = RM_POLICY_KIND, kind_abi = RM_POLICY_ABI */
 
-        /* Fill `plan` for `snapshot`. For every job with a group that has a node: RM_PLACE. Ranks on a node never exceed its
-         * cores, ranks of a job on a node never its node_limit, pinned groups stay (where these alone exceed the one or the
-         * other, nothing else may be put). The memory of all groups that come to a node never exceeds its memory_free; the host
-         * has lowered each job's node_limit to what that allows the job alone, so a policy that looks at cores only seldom breaks this
-         * rule. 0, or a negative errno with the plan ignored (-ENOSPC: running jobs do not fit; anything else: say why through the
-         * host's log). */
+        /* Fill `plan` for `snapshot`. For every job with a group that has a node: RM_PLACE. Ranks
+         * on a node never exceed its cores, ranks of a job on a node never its node_limit, pinned
+         * groups stay (where these alone exceed the one or the other, nothing else may be put). The
+         * memory of all groups that come to a node never exceeds its memory_free; the host has
+         * lowered each job's node_limit to what that allows the job alone, so a policy that looks
+         * at cores only seldom breaks this rule. 0, or a negative errno with the plan ignored
+         * (-ENOSPC: running jobs do not fit; anything else: say why through the host's log). */
         int (*place)(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan);
 };
 

@@ -1,11 +1,14 @@
-/* librmrt-checkpoint: portable checkpoints, which a program makes of its arrays. They can be restored on another number of ranks, by another MPI, and by
- * processors of the other byte order. Nothing of rmd is needed for it.
+/* librmrt-checkpoint: portable checkpoints, which a program makes of its arrays. They can be
+ * restored on another number of ranks, by another MPI, and by processors of the other byte order.
+ * Nothing of rmd is needed for it.
  *
- * The library knows no MPI, since each MPI has its own ABI and one library is to serve them all. What it needs of one is in `struct rmrt_ranks`. Programs in C
- * include rm/rmrt_mpi.h instead, which fills that in and is compiled by their own mpicc. Link with -lrmrt-checkpoint (pkg-config rmrt-checkpoint).
+ * The library knows no MPI, since each MPI has its own ABI and one library is to serve them all.
+ * What it needs of one is in `struct rmrt_ranks`. Programs in C include rm/rmrt_mpi.h instead,
+ * which fills that in and is compiled by their own mpicc. Link with -lrmrt-checkpoint (pkg-config
+ * rmrt-checkpoint).
  *
- * All calls of a process are made by one thread at a time. Errors are negative errno values; the library prints nothing, rmrt_checkpoint_error() has the
- * text. */
+ * All calls of a process are made by one thread at a time. Errors are negative errno values; the
+ * library prints nothing, rmrt_checkpoint_error() has the text. */
 #ifndef RM_RMRT_CHECKPOINT_H
 #define RM_RMRT_CHECKPOINT_H
 
@@ -23,7 +26,7 @@ enum rmrt_distribution {
         RMRT_PRIVATE, /* each has its own, of no use to another; restored on the same number of ranks only */
 };
 
-/* What elements are made of. */
+/* The kinds of elements that arrays are made of. */
 enum rmrt_kind {
         RMRT_BYTES, /* no number: never converted */
         RMRT_INTEGER,
@@ -39,7 +42,8 @@ struct rmrt_type {
         uint32_t units; /* numbers in an element: 2 for a complex one */
 };
 
-/* The ranks that save and restore, and how they speak. The functions return 0 or a negative errno, on all ranks alike. */
+/* The ranks that save and restore, and how they speak. The functions return 0 or a negative errno,
+ * on all ranks alike. */
 struct rmrt_ranks {
         int rank, size;
         void *ctx;
@@ -49,33 +53,37 @@ struct rmrt_ranks {
         int (*gather)(void *ctx, const void *mine, void *all, size_t bytes);
 };
 
-/* What rmrt_restore_by() returns. */
+/* The results of rmrt_restore_by(). */
 enum rmrt_restored {
         RMRT_RESTORED_NOTHING, /* there is no checkpoint: begin */
         RMRT_RESTORED_ALL,
         RMRT_RESTORED_SHARED, /* all but the private arrays, which stay as they are: another number of ranks had them */
 };
 
-/* `count` elements from `ptr` on, on this rank, will be saved and restored as `name` (1..200 printable characters). The memory stays the program's, who
- * registers it again when its address or its count changes. -EINVAL; -ENOTSUP: no such type. */
+/* `count` elements from `ptr` on, on this rank, will be saved and restored as `name` (1..200
+ * printable characters). The memory stays the program's, who registers it again when its address or
+ * its count changes. -EINVAL; -ENOTSUP: no such type. */
 int rmrt_register_typed(const char *name, void *ptr, size_t count, const struct rmrt_type *type,
                         enum rmrt_distribution distribution);
 
-/* It will not be any more. -ENOENT. */
+/* The array of this name is no longer saved. -ENOENT: there is none. */
 int rmrt_unregister(const char *name);
 
-/* Where checkpoints are; instead of the environment's RMRT_DIR. On rank 0, which tells the others. NULL: as at the beginning. */
+/* Sets the directory of the checkpoints, instead of the environment's RMRT_DIR. The path of rank 0
+ * counts, which tells the others. NULL: as at the beginning. */
 int rmrt_set_directory(const char *path);
 
-/* By all ranks, with the same arrays registered. When it has returned 0, the checkpoint is on the disk; else there is none, and those before are as they
- * were. */
+/* By all ranks, with the same arrays registered. When it has returned 0, the checkpoint is on the
+ * disk; else there is none, and those before are as they were. */
 int rmrt_save_by(const struct rmrt_ranks *ranks);
 
-/* By all ranks: the newest checkpoint that is whole everywhere. enum rmrt_restored, or an error: -EBADMSG: there are checkpoints, and none is whole; -EINVAL: it
- * has other arrays than are registered. After these two the memory is as it was. */
+/* Restores the newest checkpoint that is whole everywhere; to be called by all ranks. Returns enum
+ * rmrt_restored, or an error: -EBADMSG: there are checkpoints, and none is whole; -EINVAL: it has
+ * other arrays than are registered. After these two the memory is as it was. */
 int rmrt_restore_by(const struct rmrt_ranks *ranks);
 
-/* What went wrong at the last call, and what was not restored because it is damaged; the same text on all ranks. "": nothing. Good until the next call. */
+/* The text of the error of the last call, and which checkpoints were passed over because they are
+ * damaged; the same on all ranks. "": no error. Valid until the next call. */
 const char *rmrt_checkpoint_error(void);
 
 #ifdef __cplusplus

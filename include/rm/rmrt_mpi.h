@@ -1,5 +1,5 @@
-/* Portable checkpoints for programs of MPI (see rm/rmrt_checkpoint.h). All of this is compiled into the program, by its own MPI: so there is one library for
- * all MPIs. */
+/* Portable checkpoints for programs of MPI (see rm/rmrt_checkpoint.h). All of this is compiled into
+ * the program, by its own MPI: so there is one library for all MPIs. */
 #ifndef RM_RMRT_MPI_H
 #define RM_RMRT_MPI_H
 
@@ -124,7 +124,8 @@ static inline int rmrt_mpi_ranks(MPI_Comm *comm, struct rmrt_ranks *ret) {
         return 0;
 }
 
-/* As rmrt_register_typed(). -ENOTSUP: the type is neither one that MPI names, nor a row of these (MPI_Type_contiguous()). */
+/* As rmrt_register_typed(). -ENOTSUP: the type is neither one that MPI names, nor a row of these
+ * (MPI_Type_contiguous()). */
 static inline int rmrt_register(const char *name, void *ptr, size_t count, MPI_Datatype type, enum rmrt_distribution distribution) {
         struct rmrt_type known = { RMRT_BYTES, 0, 0 }; /* is refused, with a text */
 

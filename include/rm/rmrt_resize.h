@@ -1,6 +1,8 @@
-/* Growing and shrinking, for programs of MPI. A job of `rm-mpirun -n 4 --max-ranks 16` has 16 ranks: 4 are active and compute, the others are parked. rmd asks for
- * more active ones, or fewer, and the program changes at a place of its own. All of this is compiled into the program, by its own MPI; link with -lrmrt
- * (pkg-config rmrt). Errors are negative errno values: after one the ranks have no communicator in common, and the program ends. */
+/* Growing and shrinking, for programs of MPI. A job of `rm-mpirun -n 4 --max-ranks 16` has 16
+ * ranks: 4 are active and compute, the others are parked. rmd asks for more active ones, or fewer,
+ * and the program changes at a place of its own. All of this is compiled into the program, by its
+ * own MPI; link with -lrmrt (pkg-config rmrt). Errors are negative errno values: after one the
+ * ranks have no communicator in common, and the program ends. */
 #ifndef RM_RMRT_RESIZE_H
 #define RM_RMRT_RESIZE_H
 
@@ -27,7 +29,8 @@ struct rmrt_resize {
         MPI_Comm both; /* RMRT_RESIZED: the old communicator or the new one, whichever has more ranks. Nobody's to free. */
 };
 
-/* Of messages from rank 0 to those that were woken, on MPI_COMM_WORLD. Not for the program's own. */
+/* The tag of messages from rank 0 to ranks that were woken, on MPI_COMM_WORLD. The program must not
+ * use it. */
 #define RMRT_MPI_TAG 32767
 
 /* Rank 0 calls for those that were woken: it makes the change now. */
@@ -71,7 +74,7 @@ static inline int rmrt_mpi_first(int ranks, uint64_t epoch, MPI_Comm *ret) {
         return r == MPI_SUCCESS ? 0 : -EIO;
 }
 
-/* Of a rank that has no communicator: at the beginning, and after it was parked. */
+/* Called by a rank that has no communicator: at the beginning, and after it was parked. */
 static inline int rmrt_mpi_join(MPI_Comm *newcomm, struct rmrt_resize *event) {
         struct rmrt_change change;
         int r = rmrt_resize_wait(&change);
@@ -122,11 +125,15 @@ static inline int rmrt_mpi_change(MPI_Comm comm, const struct rmrt_change *chang
         return 0;
 }
 
-/* A place where the program can change to another number of ranks: collective over `comm`, which is MPI_COMM_NULL on all ranks at the beginning, and on one
- * that is no longer active; parked ranks return when they are needed, or when the program ends. When it answers RMRT_RESIZED the program
- *  - brings its data to where it belongs now, on `both`: arrays by rmrt_redistribute(), what all ranks have alike by MPI_Bcast() from rank 0;
- *  - frees `comm`, unless it is MPI_COMM_NULL, and goes on with `newcomm`. A rank whose `newcomm` is MPI_COMM_NULL calls this again, with that.
- * Outside of rmd, and in jobs without --max-ranks, `newcomm` is a copy of MPI_COMM_WORLD at the beginning, and nothing changes. -EIO: a call of MPI failed. */
+/* A place where the program can change to another number of ranks: collective over `comm`, which is
+ * MPI_COMM_NULL on all ranks at the beginning, and on one that is no longer active; parked ranks
+ * return when they are needed, or when the program ends. When it answers RMRT_RESIZED the program
+ *  - brings its data to where it belongs now, on `both`: arrays by rmrt_redistribute(), what all
+ *    ranks have alike by MPI_Bcast() from rank 0;
+ *  - frees `comm`, unless it is MPI_COMM_NULL, and goes on with `newcomm`. A rank whose `newcomm`
+ *    is MPI_COMM_NULL calls this again, with that.
+ * Outside of rmd, and in jobs without --max-ranks, `newcomm` is a copy of MPI_COMM_WORLD at the
+ * beginning, and nothing changes. -EIO: a call of MPI failed. */
 static inline int rmrt_resize_point(MPI_Comm comm, MPI_Comm *newcomm, struct rmrt_resize *event) {
         struct rmrt_change change = { 0, 0, 0 };
         uint64_t words[3];
@@ -156,7 +163,8 @@ static inline int rmrt_resize_point(MPI_Comm comm, MPI_Comm *newcomm, struct rmr
         return rmrt_mpi_change(comm, &change, newcomm, event);
 }
 
-/* How many of the elements `begin` .. `end` - 1 lie in `from` .. `to` - 1; *at: the first of them. */
+/* How many of the elements `begin` .. `end` - 1 lie in `from` .. `to` - 1; *at: the first of
+ * them. */
 static inline int rmrt_mpi_overlap(uint64_t begin, uint64_t end, uint64_t from, uint64_t to, uint64_t *at) {
         *at = begin > from ? begin : from;
         if (end > to)
@@ -164,7 +172,8 @@ static inline int rmrt_mpi_overlap(uint64_t begin, uint64_t end, uint64_t from, 
         return end > *at ? (int) (end - *at) : 0;
 }
 
-/* `all` has of each rank how many elements it had, and how many it gets. `counts` gets, for `rank`: sent, where, received, where; of each rank. */
+/* `all` has of each rank how many elements it had, and how many it gets. `counts` gets, for `rank`:
+ * sent, where, received, where; of each rank. */
 static inline int rmrt_mpi_shares(const uint64_t *all, int rank, int size, int *counts) {
         uint64_t had = 0, gets = 0, mine[2] = { 0, 0 }, at;
 
@@ -192,9 +201,11 @@ static inline int rmrt_mpi_shares(const uint64_t *all, int rank, int size, int *
         return 0;
 }
 
-/* An array that is distributed over the ranks in their order: this rank had `old_count` elements of it at `from`, and gets `new_count` at `to`, which is other
- * memory. Collective over `event->both`; a rank that was not active had 0, one that is no longer active gets 0. -EINVAL: it is not the same number in all;
- * -EFBIG: more than INT_MAX on one rank (MPI_Type_contiguous() makes fewer); -ENOMEM; -EIO: a call of MPI failed. */
+/* An array that is distributed over the ranks in their order: this rank had `old_count` elements of
+ * it at `from`, and gets `new_count` at `to`, which is other memory. Collective over `event->both`;
+ * a rank that was not active had 0, one that is no longer active gets 0. -EINVAL: it is not the
+ * same number in all; -EFBIG: more than INT_MAX on one rank (MPI_Type_contiguous() makes fewer);
+ * -ENOMEM; -EIO: a call of MPI failed. */
 static inline int rmrt_redistribute(const struct rmrt_resize *event, const void *from, size_t old_count, void *to, size_t new_count,
                                     MPI_Datatype type) {
         uint64_t mine[2] = { old_count, new_count }, *all;
