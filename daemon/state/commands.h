@@ -1,10 +1,12 @@
-/* Commands for the log, made in one line: room for a command and its body, and a function for each kind that fills it in.
+/* Commands for the log, made in one line: room for a command and its body, and a function for each
+ * kind that fills it in.
  *
  *   struct command c;
  *   cluster_propose(cluster, command_job_running(&c, job), NULL, NULL);
  *
- * Nothing is copied: what a function is given must last as long as the command is used, which is until cluster_propose() returns. Texts
- * that may be NULL say so. Kinds with many fields return their body, with its defaults, to be filled in; the command is `&c.command`. */
+ * Nothing is copied: what a function is given must last as long as the command is used, which is
+ * until cluster_propose() returns. Texts that may be NULL say so. Kinds with many fields return
+ * their body, with its defaults, to be filled in; the command is `&c.command`. */
 #ifndef RM_STATE_COMMANDS_H
 #define RM_STATE_COMMANDS_H
 
@@ -77,7 +79,8 @@ struct command {
 /* ---- nodes ---- */
 Rm__Command *command_node_join(struct command *c, const Rm__Node *node);
 Rm__Command *command_node_health(struct command *c, const char *node, Rm__NodeHealth health, const char *why);
-/* `deadline_usec`: by the log's clock; 0: none. `update`: a node that is drained already gets the new reason and deadline; else that is refused. */
+/* `deadline_usec`: by the log's clock; 0: none. `update`: a node that is drained already gets the
+ * new reason and deadline; else that is refused. */
 Rm__Command *command_node_drain(struct command *c, const char *node, const char *reason, const char *by, uint64_t deadline_usec,
                                 bool update);
 Rm__Command *command_node_overdue(struct command *c, const Rm__Node *node);
@@ -105,7 +108,7 @@ Rm__CmdJobCores *command_job_cores(struct command *c, uint64_t job);
 Rm__Command *command_job_running(struct command *c, uint64_t job);
 /* Asked for by this user. */
 Rm__Command *command_job_resize(struct command *c, uint64_t job, uint32_t ranks, const char *by);
-/* By rmd itself. */
+/* rmd itself wants the resize. */
 Rm__Command *command_job_resize_auto(struct command *c, uint64_t job, uint32_t ranks, const char *reason);
 Rm__CmdJobResizeTold *command_job_resize_told(struct command *c, uint64_t job, uint32_t attempt);
 Rm__CmdJobRanksTold *command_job_ranks_told(struct command *c, uint64_t job, uint32_t attempt, int32_t group, const char *node);
@@ -114,7 +117,7 @@ Rm__CmdJobRates *command_job_rates(struct command *c, uint64_t job, uint32_t att
 Rm__Command *command_job_requeue(struct command *c, uint64_t job, uint32_t attempt, const char *reason);
 /* Asked for by this user. */
 Rm__Command *command_job_cancel(struct command *c, uint64_t job, uint32_t signal, const char *by);
-/* Its time is over. */
+/* The time limit of the job is over. */
 Rm__Command *command_job_timeout(struct command *c, uint64_t job, uint32_t signal);
 /* `final_state` 0: by the exit code. `reason` NULL ok. */
 Rm__Command *command_job_exit(struct command *c, uint64_t job, int exit_code, const char *reason, Rm__JobState final_state);
@@ -135,7 +138,7 @@ Rm__CmdGroupEnd *command_group_end(struct command *c, uint64_t job, int32_t grou
 Rm__CmdMoveStart *command_move_start(struct command *c, uint64_t job, int32_t capsule, const char *to);
 Rm__Command *command_move_commit(struct command *c, uint64_t move, uint64_t later_bytes);
 Rm__Command *command_move_abort(struct command *c, uint64_t move, const char *error, Rm__MoveFailure failure);
-/* Of `figures` the id and what was measured count. */
+/* The command takes the id and the measured figures from `figures`, and nothing else. */
 Rm__Command *command_move_done(struct command *c, const Rm__Move *figures);
 /* `text` "": it does not wait any more. */
 Rm__Command *command_move_waiting(struct command *c, uint64_t move, const char *text);
@@ -172,7 +175,7 @@ Rm__Command *command_job_release(struct command *c, uint64_t job, uint64_t check
 Rm__Command *command_level(struct command *c, uint32_t level);
 
 /* ---- texts ---- */
-/* What was wrong with the policy in the last round; "": nothing. */
+/* `warning`: the fault of the policy in the last round; "": none. */
 Rm__Command *command_scheduling(struct command *c, const char *warning);
 /* An event that changes nothing. */
 Rm__Command *command_note(struct command *c, const char *text);

@@ -72,7 +72,8 @@ static bool scalar_is_set(const ProtobufCFieldDescriptor *field, const void *val
         }
 }
 
-/* What is not set is not sent either: an older version does not see that the field is there. */
+/* Returns whether the field is sent. A field that is not set is not sent, so that an older version
+ * cannot miss it. */
 static bool is_set(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
         const void *quantifier = member(message, field->quantifier_offset);
 
@@ -83,7 +84,7 @@ static bool is_set(const ProtobufCMessage *message, const ProtobufCFieldDescript
         return scalar_is_set(field, member(message, field->offset));
 }
 
-/* What is looked for: a field above this level. */
+/* A search for a field that needs a level above `level`. */
 struct search {
         const struct feature_field *later;
         uint32_t level;

@@ -1,5 +1,5 @@
-/* Which feature level of the log (STATE_LEVEL in state.h) an entry needs, so that none gets into the log that an older rmd of the
- * cluster does not understand: that one would end. Pure. */
+/* Which feature level of the log (STATE_LEVEL in state.h) an entry needs, so that none gets into
+ * the log that an older rmd of the cluster does not understand: that one would end. Pure. */
 #ifndef RM_STATE_FEATURE_LEVEL_H
 #define RM_STATE_FEATURE_LEVEL_H
 
@@ -16,15 +16,18 @@ struct feature_field {
         uint32_t level;
 };
 
-/* Every field of proto/state.proto that came after level 1, and behind the last one an entry without a message. Whoever adds a field adds it
- * here too, with its level (tests/data/feature-levels lists all fields). */
+/* Every field of proto/state.proto that came after level 1, and behind the last one an entry
+ * without a message. Whoever adds a field adds it here too, with its level
+ * (tests/data/feature-levels lists all fields). */
 const struct feature_field *feature_levels(void);
 
-/* The feature level that a field of a message of proto/state.proto is from: as in `later`, or else 1. */
+/* The feature level that a field of a message of proto/state.proto is from: as in `later`, or else
+ * 1. */
 uint32_t feature_level_of(const struct feature_field *later, const ProtobufCMessageDescriptor *message, uint32_t number);
 
-/* -EAGAIN, and which nodes are behind, if the command has a field that is of a higher feature level than the state's. Of what is new in
- * the value of an older field (of an enum, say) only those know who propose it. `later`: feature_levels(), but in tests. */
+/* -EAGAIN, and which nodes are behind, if the command has a field that is of a higher feature level
+ * than the state's. Of what is new in the value of an older field (of an enum, say) only those know
+ * who propose it. `later`: feature_levels(), but in tests. */
 int feature_level_check(const struct feature_field *later, const Rm__State *state, const Rm__Command *command,
                         struct rm_error *err);
 

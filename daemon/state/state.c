@@ -88,8 +88,9 @@ static int apply_scheduling(struct apply *a) {
         return 0;
 }
 
-/* Such a node may be gone for good. If it comes back, its rmd ends at the first entry that it does not understand, or is sent a state that it
- * does not. A voter's rmd would as well, and others may need its vote. */
+/* Such a node may be gone for good. If it comes back, its rmd ends at the first entry that it does
+ * not understand, or is sent a state that it does not. A voter's rmd would as well, and others may
+ * need its vote. */
 static bool may_be_left_behind(const Rm__State *state, const Rm__Node *node) {
         return node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN && !state_is_voter(state, node->name);
 }
@@ -218,14 +219,16 @@ int state_understands_state(const Rm__State *state, struct rm_error *err) {
         return 0;
 }
 
-/* Leaders take care that a command is not stamped with an earlier time than the one before it; here it is made sure of. */
+/* Leaders take care that a command is not stamped with an earlier time than the one before it; here
+ * it is made sure of. */
 static uint64_t advance_time(Rm__State *state, uint64_t time_usec) {
         if (time_usec > state->time_usec)
                 state->time_usec = time_usec;
         return state->time_usec;
 }
 
-/* Whatever the command was: what made ranks share cores is told by what follows from it. */
+/* Tells of ranks that share cores since the command. Its kind does not matter: the events of its
+ * consequences tell why they share them. */
 static void note_folds(struct apply *a) {
         size_t n;
         cleanup_free Rm__Job **jobs = state_index_take_changed(a->index, &n);
@@ -261,7 +264,7 @@ void state_apply(Rm__State *state, struct state_index *index, uint64_t entry, co
 
 enum state_effect state_effect(const Rm__State *state, const struct state_index *index, const Rm__Command *command,
                                uint64_t time_usec, struct state_result *ret_result) {
-        /* What is asked for keeps both as they are. */
+        /* With `only_asked` nothing is changed in the state or the index. */
         struct apply a = { .state = (Rm__State *) state,
                            .index = (struct state_index *) index,
                            .command = command,

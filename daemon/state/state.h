@@ -1,6 +1,6 @@
-/* The cluster's state and the one function that changes it. Pure: no I/O, no clock; the same commands give the same state
- * and the same events on every node. The state is the protobuf message itself (proto/state.proto), so that it can be
- * packed as it is for snapshots and followers. */
+/* The cluster's state and the one function that changes it. Pure: no I/O, no clock; the same
+ * commands give the same state and the same events on every node. The state is the protobuf message
+ * itself (proto/state.proto), so that it can be packed as it is for snapshots and followers. */
 #ifndef RM_STATE_STATE_H
 #define RM_STATE_STATE_H
 
@@ -40,12 +40,14 @@
 #define STATE_PARTNERS_MAX 16U     /* of one part of a checkpoint */
 #define STATE_STORED_SHARED "*"    /* CheckpointPart.stored: on a file system of all nodes */
 
-/* Whose job the command is about, if it is in the log because its owner, an administrator in his place, its program or its file wants it;
- * `state`: once it is applied. False: rmd wants it, or it is about no job. */
+/* The user whose job the command is about, if it is in the log because its owner, an administrator
+ * in his place, its program or its file wants it; `state`: once it is applied. False: rmd wants it,
+ * or it is about no job. */
 bool state_command_user(const Rm__State *state, const Rm__Command *command, uint32_t *ret_uid);
 
-/* What applying one command did. `error.code` 0: applied. Otherwise the command was refused and the state is unchanged
- * but for its index. Owns the events; free with state_result_finish(). */
+/* The result of applying one command. `error.code` 0: applied. Otherwise the command was refused
+ * and the state is unchanged but for its index. Owns the events; free with
+ * state_result_finish(). */
 struct state_result {
         struct rm_error error;
         bool repeated; /* it was applied before: nothing has changed, and this is what came of it then */
@@ -60,15 +62,18 @@ struct state_index; /* state_index.h */
 /* An empty state, owned by the caller; free with rm__state__free_unpacked(state, NULL). */
 Rm__State *state_create(const char *cluster);
 
-/* Does this version know all that is in the command? -ENOTSUP: no. Such a command must not go into the log. */
+/* Does this version know all that is in the command? -ENOTSUP: no. Such a command must not go into
+ * the log. */
 int state_understands(const Rm__Command *command, struct rm_error *err);
 /* The same of a whole state, with its feature level. */
 int state_understands_state(const Rm__State *state, struct rm_error *err);
-/* The feature level that all nodes of the cluster know; 0: there are none. Nodes that have been DOWN since before `down_usec` (real time; 0:
- * there are none) do not count, unless they are voters. */
+/* The feature level that all nodes of the cluster know; 0: there are none. Nodes that have been
+ * DOWN since before `down_usec` (real time; 0: there are none) do not count, unless they are
+ * voters. */
 uint32_t state_known_level(const Rm__State *state, uint64_t down_usec);
 
-/* Apply one command as entry `entry` of the log. `state` is changed in place, and `index`, which is of this state, with it. */
+/* Apply one command as entry `entry` of the log. `state` is changed in place, and `index`, which is
+ * of this state, with it. */
 void state_apply(Rm__State *state, struct state_index *index, uint64_t entry, const Rm__Command *command,
                  struct state_result *ret_result);
 void state_result_finish(struct state_result *result);
@@ -78,8 +83,9 @@ enum state_effect {
         STATE_EFFECT_NONE, /* all is as the command wants it */
         STATE_EFFECT_REFUSED,
 };
-/* What the command would do to the state now, without doing it; sets also `error` and `created` of the result, as state_apply() would. Of the
- * commands that users and administrators ask for; others always change something. A command that changes nothing need not be logged. */
+/* Returns what the command would do to the state now, without doing it; sets also `error` and
+ * `created` of the result, as state_apply() would. Of the commands that users and administrators
+ * ask for; others always change something. A command that changes nothing need not be logged. */
 enum state_effect state_effect(const Rm__State *state, const struct state_index *index, const Rm__Command *command,
                                uint64_t time_usec, struct state_result *ret_result);
 
@@ -88,13 +94,14 @@ ProtobufCMessage *message_copy(const ProtobufCMessage *message);
 /* Replace a string field of a message that lives in allocated memory. `value` NULL is empty. */
 void message_set_string(char **field, const char *value);
 
-/* Is there room for the LaunchBody of one more job? -EINVAL: its digest is none; -EDQUOT: the user, or all users together, have too many
- * that wait or run. */
+/* Is there room for the LaunchBody of one more job? -EINVAL: its digest is none; -EDQUOT: the user,
+ * or all users together, have too many that wait or run. */
 int state_check_body(const Rm__State *state, const Rm__JobSpec *spec, struct rm_error *err);
 /* The job has a LaunchBody, and may still need it. */
 bool job_has_body(const Rm__Job *job);
 
-/* ---- reading, by the order of the lists; all return NULL when there is no such thing; what they return belongs to the state ---- */
+/* ---- reading, by the order of the lists; all return NULL when there is no such thing; what they
+ * return belongs to the state ---- */
 Rm__Node *state_node(const Rm__State *state, const char *name);
 Rm__Job *state_job(const Rm__State *state, uint64_t id);
 Rm__Move *state_move(const Rm__State *state, uint64_t id);
@@ -102,7 +109,8 @@ bool state_is_voter(const Rm__State *state, const char *node);
 Rm__Capsule *job_capsule(const Rm__Job *job, int32_t index);
 
 /* ---- what follows from the state; more is in state_index.h ---- */
-/* Cores of the node that work may use now: 0 unless it is UP, and neither drained nor failing; the availability file's number at most. */
+/* Cores of the node that work may use now: 0 unless it is UP, and neither drained nor failing; the
+ * availability file's number at most. */
 uint32_t node_usable_cores(const Rm__Node *node);
 /* The worst that a source says, and which one: the first of several; NULL: all is well. */
 const Rm__NodeCondition *node_worst(const Rm__Node *node);
@@ -129,21 +137,23 @@ bool job_running(
 bool job_may_restart(const Rm__Job *job);
 /* Does it start again, or go on from a checkpoint, when a node is lost, as its owner wants? */
 bool job_wants_restart(const Rm__JobSpec *spec);
-/* The first of its attempts that is not for the loss of a node counts as well: attempts so far, for JobSpec.restarts. */
+/* The first of its attempts that is not for the loss of a node counts as well: attempts so far, for
+ * JobSpec.restarts. */
 uint32_t job_counted_attempts(const Rm__Job *job);
 /* ---- jobs that grow and shrink (state_resize.c); others have all ranks active ---- */
 /* So many of its ranks compute, the first ones; of one that waits: would, if it were placed now. */
 uint32_t job_active_ranks(const Rm__State *state, const Rm__Job *job);
 /* All ranks of the group are to be parked: it asks for no cores. False of the head. */
 bool job_group_parked(const Rm__Job *job, const Rm__Capsule *capsule);
-/* And it may stand still as soon as they are: the job neither ends nor was told to. */
+/* All ranks of the group are parked and it may be frozen: the job neither ends nor was told to. */
 bool job_group_may_freeze(const Rm__Job *job, const Rm__Capsule *capsule);
-/* Cores that the capsule asks for: one for each of its ranks, also where only some of them compute; 0: it is the head, or parked. */
+/* Cores that the capsule asks for: one for each of its ranks, also where only some of them compute;
+ * 0: it is the head, or parked. */
 uint32_t job_capsule_cores(const Rm__Job *job, const Rm__Capsule *capsule);
 /* The first rank of the group. */
 uint32_t job_first_rank(const Rm__Job *job, const Rm__Capsule *capsule);
 /* ---- jobs that go on without ranks that are lost (state_rank_loss.c) ---- */
-/* Without its spare ones. */
+/* The number of ranks of the program: those of the job without the spare ones. */
 uint32_t job_program_ranks(const Rm__JobSpec *spec);
 /* NULL ok. */
 bool rank_losses_has(const Rm__RankLosses *losses, uint32_t rank);
@@ -151,34 +161,37 @@ bool rank_losses_has(const Rm__RankLosses *losses, uint32_t rank);
 bool rank_losses_finished(const Rm__RankLosses *losses, int32_t group);
 /* NULL: there is none of that number. */
 Rm__Checkpoint *job_checkpoint(const Rm__Job *job, uint64_t id);
-/* That is being captured or stored; NULL: none. */
+/* The checkpoint of the job that is being captured or stored; NULL: none. */
 Rm__Checkpoint *job_checkpoint_under_way(const Rm__Job *job);
 bool checkpoint_is_drill(const Rm__Checkpoint *checkpoint);
 Rm__CheckpointPart *checkpoint_part(const Rm__Checkpoint *checkpoint, int32_t capsule);
 /* A node that is UP and has the part: `prefer` if it is one of these (NULL ok); NULL: none. */
 const Rm__Node *checkpoint_part_holder(const Rm__State *state, const Rm__CheckpointPart *part, const char *prefer);
-/* The newest one that is done, and all parts of which are on nodes that are UP; NULL: none, or its program restores itself. */
+/* The newest one that is done, and all parts of which are on nodes that are UP; NULL: none, or its
+ * program restores itself. */
 Rm__Checkpoint *job_newest_checkpoint(const Rm__State *state, const Rm__Job *job);
-/* Of a job that waits: the newest one that is done, if none is whole on nodes that are up, but all parts of it are on nodes of the cluster, which may be back; NULL: it
- * need not wait for any. `ret_node`: a node that it waits for; the state's. */
+/* The newest checkpoint of a waiting job that is done, if none is whole on nodes that are up, but
+ * all parts of it are on nodes of the cluster, which may be back; NULL: it need not wait for any.
+ * `ret_node`: a node that it waits for; the state's. */
 const Rm__Checkpoint *job_awaited_checkpoint(const Rm__State *state, const Rm__Job *job, const char **ret_node);
 /* "7.3": how people call it; `buf` of at least 48 bytes; returns buf. */
 const char *checkpoint_name(uint64_t job, uint64_t checkpoint, char *buf);
-/* At its source there is memory without which the group cannot go on: the move is committed, and not all has come. */
+/* At its source there is memory without which the group cannot go on: the move is committed, and
+ * not all has come. */
 bool move_needs_source(const Rm__State *state, const Rm__Move *move);
-/*
- * Its mpirun has ended while this capsule, of a group, is on a node that has not said how its MPI daemon ended: if that node is lost, its
- * loss may be why, and the job starts again.
- */
+/* The job's mpirun has ended while this capsule, of a group, is on a node that has not said how its
+ * MPI daemon ended: if that node is lost, its loss may be why, and the job starts again. */
 bool job_end_may_be_loss(const Rm__Job *job, const Rm__Capsule *capsule);
-/* The first node that the job was on, and has lost, that must be fenced before the job starts again; NULL: it does not wait for that. */
+/* The first node that the job was on, and has lost, that must be fenced before the job starts
+ * again; NULL: it does not wait for that. */
 const Rm__Node *job_fence_node(const Rm__State *state, const Rm__Job *job);
-/* "attempt 2 of 4 (node n3 is down): waits for cores": why it waits, with what else there is to say of one that starts again; malloc'ed. */
+/* "attempt 2 of 4 (node n3 is down): waits for cores": why it waits, with what else there is to say
+ * of one that starts again; malloc'ed. */
 char *job_wait_text(const Rm__Job *job, const char *why);
 /* For each node the index of the switch it is plugged into, -1 when not known; malloc'ed. */
 int32_t *state_node_switches(const Rm__State *state);
-/* What does not fit together: nodes of the topology file that are not in the cluster, and nodes that are not in the file. One line each,
- * NULL when there are none; malloc'ed. */
+/* Mismatches of the topology file and the cluster: nodes of the file that are not in the cluster,
+ * and nodes that are not in the file. One line each, NULL when there are none; malloc'ed. */
 void state_topology_doubts(const Rm__State *state, char **ret_unknown, char **ret_loose);
 /* "n1 n2 n4" of all nodes, for messages; malloc'ed. */
 char *state_known_nodes(const Rm__State *state);

@@ -10,7 +10,8 @@ bool job_has_body(const Rm__Job *job) {
         return job->spec->body_digest.len == STATE_DIGEST_BYTES && !job_ended(job);
 }
 
-/* Bodies that were counted, by their digests, which are as good as drawn by chance: open addressing, at most half full. */
+/* Bodies that were counted, by their digests, which are as good as drawn by chance: open
+ * addressing, at most half full. */
 struct counted {
         const Rm__JobSpec **slots;
         size_t mask;
@@ -28,7 +29,8 @@ static bool count_once(struct counted *counted, const Rm__JobSpec *spec) {
         return true;
 }
 
-/* What the jobs hold together with this one: those of its user, or all; each body once. */
+/* Sums up the bytes of environments that jobs hold together with this one: jobs of its user, or all
+ * jobs; each body counts once. */
 static uint64_t add_up(const Rm__State *state, const Rm__JobSpec *spec, bool all) {
         struct counted counted = { .mask = 15 };
         uint64_t bytes = spec->body_bytes;

@@ -1,4 +1,5 @@
-/* Commands about checkpoints. A job's checkpoints are kept with it; what they consist of lies in the stores of nodes, which remove what no job names any more. */
+/* Commands about checkpoints. A job's checkpoints are kept with it; what they consist of lies in
+ * the stores of nodes, which remove what no job names any more. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ bool checkpoint_is_drill(const Rm__Checkpoint *checkpoint) {
 Rm__CheckpointPart *checkpoint_part(const Rm__Checkpoint *checkpoint, int32_t capsule) {
         size_t at = (size_t) capsule + 1; /* 0 of the head, which is -1 */
 
-        /* They stand in the order of capsules, whose first is the head. */
+        /* The parts stand in the order of capsules, whose first is the head. */
         if (at < checkpoint->n_parts && checkpoint->parts[at]->capsule == capsule)
                 return checkpoint->parts[at];
         for (size_t i = 0; i < checkpoint->n_parts; i++)
@@ -98,7 +99,8 @@ Rm__Checkpoint *job_newest_checkpoint(const Rm__State *state, const Rm__Job *job
         return job->own_state ? NULL : newest_whole(state, job, false);
 }
 
-/* False: all nodes that had it have left the cluster. `ret_node`: one that is away, if that is why it cannot be had now. */
+/* False: all nodes that had it have left the cluster. `ret_node`: one that is away, if that is why
+ * it cannot be had now. */
 static bool may_come_back(const Rm__State *state, const Rm__CheckpointPart *part, const char **ret_node) {
         bool known = false;
 
@@ -179,7 +181,8 @@ static void drop_names(char ***names, size_t *n) {
         free(take_ptr(*names));
 }
 
-/* It is no checkpoint any more, so that nodes remove what they have of it; what it has shown is kept, until the next. `why` NULL: it came to its end. */
+/* Takes the drill out of the job's checkpoints, so that nodes remove their parts of it, and keeps
+ * its result until the next drill. `why` NULL: the drill came to its end. */
 static void keep_drill(Rm__Job *job, const Rm__Checkpoint *drill, uint64_t time_usec, const char *why) {
         for (size_t i = 0; i < job->n_checkpoints; i++) {
                 if (job->checkpoints[i] != drill)
@@ -329,7 +332,8 @@ static int check_start(struct apply *a, const Rm__CmdCheckpointStart *in, const 
         return admit_drill(a, in, job);
 }
 
-/* Of the words of `text` those that are nodes of the cluster, and not the one that captures it. */
+/* Makes partners of those words of `text` that are nodes of the cluster, but not of the node that
+ * captures the part. */
 static void set_partners(struct apply *a, Rm__CheckpointPart *part, const char *text) {
         cleanup_free char *copy = xstrdup(text);
         char *save = NULL;
@@ -405,7 +409,7 @@ int apply_checkpoint_captured(struct apply *a) {
         checkpoint->state = RM__CHECKPOINT_STATE__CHECKPOINT_STORING;
         checkpoint->captured_usec = a->time_usec;
         checkpoint->pause_usec = in->pause_usec;
-        /* Nobody goes back to a drill, so a front end must not count with it. */
+        /* A drill is never gone back to, so a front end must not count with its output. */
         for (size_t i = 0; i < in->n_output_end && i < 2 && !checkpoint_is_drill(checkpoint); i++)
                 REPEATED_PUSH(checkpoint->output_end, checkpoint->n_output_end, in->output_end[i]);
         apply_event(a, "checkpoint-captured", NULL, job->id, 0, 0,
@@ -514,7 +518,7 @@ int apply_checkpoint_uncopied(struct apply *a) {
 
         if (!part)
                 return a->result->error.code;
-        /* Who sends it hears nothing more of one that has told the log of its copy before it told him. */
+        /* The sender of the copies may have missed that a partner told the log of its copy. */
         if (names_have(part->stored, part->n_stored, in->node))
                 return apply_refuse(a, -EALREADY, "checkpoint-uncopied: '%s' has its copy", in->node);
         if (!take_name(part->partners, &part->n_partners, in->node))
@@ -526,7 +530,8 @@ int apply_checkpoint_uncopied(struct apply *a) {
         return 0;
 }
 
-/* It does not begin anew by itself, which would be the end of those that no node could send. */
+/* Holds a job whose checkpoints no node could send. If the job began again by itself, those
+ * checkpoints would be lost. */
 static void hold_if_unreadable(struct apply *a, Rm__Job *job) {
         cleanup_free char *reason = NULL;
 
@@ -660,7 +665,8 @@ int apply_checkpoint_remove(struct apply *a) {
         return 0;
 }
 
-/* One that has not ended has counted all the time. */
+/* A job that has not ended has counted against the limits all the time, so only an ended one is
+ * checked. */
 static int admit_release(struct apply *a, const Rm__CmdJobRelease *in, const Rm__Job *job) {
         const Rm__Checkpoint *checkpoint = in->checkpoint ? job_checkpoint(job, in->checkpoint) : newest_whole(a->state, job, true);
         const struct limits_demand more = { .jobs = 1, .ranks = job->spec->ranks, .groups = checkpoint->n_parts - 1 };
@@ -668,7 +674,7 @@ static int admit_release(struct apply *a, const Rm__CmdJobRelease *in, const Rm_
         struct rm_error err = { 0 };
         int r = job_ended(job) ? limits_admit(a, "restart-job: ", in->limits, job->spec, &more) : 0;
 
-        /* It needs its environment again, for an attempt that begins anew. */
+        /* An ended job needs its environment again, for an attempt from its beginning. */
         if (r == 0 && job_ended(job) && in->limits && state_check_body(a->state, job->spec, &err) < 0)
                 r = apply_refuse(a, err.code, "restart-job: %s", err.text);
         return r;
@@ -694,7 +700,8 @@ static void remove_newer(Rm__Job *job, uint64_t checkpoint) {
                         remove_at(job, i - 1);
 }
 
-/* Its capsules are gone, as is the spool; its output begins with what the checkpoint had not delivered. */
+/* Returns an ended job to the queue. Its capsules and its spool are gone; its output begins with
+ * the part that the checkpoint had not delivered. */
 static void revive(struct apply *a, Rm__Job *job) {
         state_index_forget(a->index, job->id);
         job_drop_capsules(job);

@@ -1,11 +1,13 @@
-/* How often nodes are lost, and how many of these losses were predicted and thus avoided (Wang et al. 2012, section 5.7). */
+/* How often nodes are lost, and how many of these losses were predicted and thus avoided (Wang et
+ * al. 2012, section 5.7). */
 #include <stdlib.h>
 
 #include "common/util.h"
 #include "daemon/state/state_internal.h"
 
-/* A node that was unwell at some time in this long before its loss announced it. A sensor may have fallen silent with what broke, or have found
- * everything well once the node had nothing to do any more. */
+/* A node that was unwell at some time in this long before its loss announced it. A sensor may have
+ * fallen silent with what broke, or have found everything well once the node had nothing to do any
+ * more. */
 #define FORESIGHT_USEC (24 * UINT64_C(3600) * 1000000)
 
 static uint64_t nodes_up(const Rm__State *state) {
@@ -34,7 +36,8 @@ void failures_advance(struct apply *a) {
         state->failures->counted_usec = a->time_usec;
 }
 
-/* A head counts as a group does: its job is lost with it. Parked groups and spare ranks do, too: what they were kept for is gone. */
+/* A head counts as a group does: its job is lost with it. Parked groups and spare ranks do, too:
+ * what they were kept for is gone. */
 static bool is_occupied(const struct apply *a, const Rm__Node *node) {
         uint32_t capsules = 0;
 
@@ -42,16 +45,18 @@ static bool is_occupied(const struct apply *a, const Rm__Node *node) {
         return capsules > 0;
 }
 
-/* Nothing is on a drained node, or one that leaves: who switches it off or starts it anew repairs it, or has done with it. One that is not
- * heard of may be cut off from a leader that has just begun; if nothing is on it, it does not matter which. */
+/* Nothing is on a drained node, or one that leaves: who switches it off or starts it anew repairs
+ * it, or has done with it. One that is not heard of may be cut off from a leader that has just
+ * begun; if nothing is on it, it does not matter which. */
 static bool is_loss(const struct apply *a, const Rm__Node *node) {
         if (node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN)
                 return false; /* it was counted when it became so */
         return is_occupied(a, node) || (node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && !node->drain && !node->leaving[0]);
 }
 
-/* A warning moves nothing, and a node that fails may be lost before all has left it: then the loss has cost what any other costs, so the interval of
- * checkpoints must not grow by it. The interval counts on this share of losses to cost nothing. */
+/* A warning moves nothing, and a node that fails may be lost before all has left it: then the loss
+ * has cost what any other costs, so the interval of checkpoints must not grow by it. The interval
+ * counts on this share of losses to cost nothing. */
 static bool is_foreseen(const struct apply *a, const Rm__Node *node) {
         if (a->state->level >= STATE_LEVEL_AVOIDED && is_occupied(a, node))
                 return false;

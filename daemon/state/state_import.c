@@ -1,5 +1,6 @@
-/* A checkpoint comes back that was exported: to its job if that is known, or with it. What it says was
- * written with the cluster's key, or one that root has named; here it is compared with what there is now. */
+/* A checkpoint comes back that was exported: to its job if that is known, or with it. What it says
+ * was written with the cluster's key, or one that root has named; here it is compared with what
+ * there is now. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +140,8 @@ int state_check_import(const struct state_index *index, const Rm__Job *in, struc
 
 /* ---- it comes ---- */
 
-/* As if it had been cancelled just now: it is kept for as long as any job that has ended. */
+/* Makes an imported job as if it had been cancelled just now: it is kept for as long as any job
+ * that has ended. */
 static Rm__Job *bring_job_back(struct apply *a, const Rm__Job *in) {
         Rm__State *state = a->state;
         Rm__Job *job = xcalloc(1, sizeof(*job));

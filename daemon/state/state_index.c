@@ -21,7 +21,8 @@ struct node_entry {
         UT_hash_handle hh;
 };
 
-/* What one capsule counts for; taken back before it is counted anew. */
+/* The share of one capsule in the sums of the index; it is taken back before the capsule is counted
+ * again. */
 struct capsule_entry {
         struct job_entry *job;
         Rm__Capsule *capsule;
@@ -90,7 +91,7 @@ void state_index_cores(struct state_index *index, const char *node) {
         mark_changed(index, get_node(index, node));
 }
 
-/* Those behind the one that came have moved up. */
+/* The nodes behind the new one have moved up by one. */
 void state_index_node(struct state_index *index, size_t at) {
         for (size_t i = at; i < index->state->n_nodes; i++)
                 get_node(index, index->state->nodes[i]->name)->position = (int32_t) i;

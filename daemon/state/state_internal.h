@@ -15,14 +15,16 @@ struct apply {
         bool changes;    /* it would change something */
 };
 
-/* Called by commands that somebody asks for, after all that may refuse them, and before anything is changed. False: it was only asked what
- * the command would do; `changes`: would the state then be another one than before, in what matters to anybody? */
+/* Called by commands that somebody asks for, after all that may refuse them, and before anything is
+ * changed. False: it was only asked what the command would do; `changes`: would the state then be
+ * another one than before, in what matters to anybody? */
 static inline bool apply_goes_on(struct apply *a, bool changes) {
         a->changes = changes;
         return !a->only_asked;
 }
 
-/* Append an event; text is for people, one line: control characters in it are escaped. `node` NULL ok. */
+/* Append an event; text is for people, one line: control characters in it are escaped. `node` NULL
+ * ok. */
 void apply_event(struct apply *a, const char *kind, const char *node, uint64_t job, uint64_t move, int32_t capsule, const char *fmt,
                  ...) __attribute__((format(printf, 7, 8)));
 int apply_refuse(struct apply *a, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -93,24 +95,26 @@ int apply_job_ranks_told(struct apply *a);
 int apply_job_own_state(struct apply *a);
 int apply_job_rates(struct apply *a);
 int apply_job_requeue(struct apply *a);
-/* It is being placed, to go on from the checkpoint (NULL: from its beginning). */
+/* The job is being placed, to go on from the checkpoint (NULL: from its beginning). */
 void job_resize_begin(Rm__Job *job, const Rm__Checkpoint *checkpoint);
 /* The same of the ranks that it has lost. */
 void job_rank_losses_begin(Rm__Job *job, const Rm__Checkpoint *checkpoint);
-/* It ends: that mpirun says all went well is not enough. */
+/* The job ends: a successful end of mpirun does not suffice when ranks were lost. */
 void job_rank_losses_judge(Rm__Job *job);
-/* Before it changes which nodes there are or are UP, and once the level allows it: count the time until now. */
+/* Before it changes which nodes there are or are UP, and once the level allows it: count the time
+ * until now. */
 void failures_advance(struct apply *a);
-/* Before its health changes: it is lost now, be it that it is DOWN, or that it was started anew. */
+/* To be called before the node's health changes: the node is lost now, because it is DOWN or was
+ * restarted. */
 void failures_lose(struct apply *a, const Rm__Node *node);
 
 /* Is the command, which has an origin, to be applied now? Otherwise the result is set. */
 bool session_admits(struct apply *a);
-/* It was applied or refused: keep the result. */
+/* Keeps the result of the command, which was applied or refused. */
 void session_record(struct apply *a);
 
 /* ---- what a user may have (state_limits.c, whose head tells who asks) ---- */
-/* What is to come to what this user has. */
+/* The increase that a command asks for, beyond what the user has already. */
 struct limits_demand {
         uint32_t jobs; /* that have not ended */
         uint32_t ranks; /* of these, or of a copy */
@@ -125,12 +129,14 @@ size_t limits_ended_over(const Rm__State *state, const Rm__UserLimits *limits, u
 /* So many are forgotten, those that ended first. */
 void limits_forget_ended(struct apply *a, const Rm__UserLimits *limits, uint32_t uid, size_t more);
 /* Job `but` has ended, or got a checkpoint. Of others of its owner that have ended, the first ones
- * lose their checkpoints, while those of all of them hold more than STATE_USER_HELD_MAX addresses. */
+ * lose their checkpoints, while those of all of them hold more than STATE_USER_HELD_MAX
+ * addresses. */
 void limits_forget_checkpoints(struct apply *a, const Rm__Job *but);
 /* Forget the job, which has ended. */
 void job_remove(struct apply *a, const Rm__Job *job);
 
-/* Jobs in COMPLETING whose capsules are all gone reach their final state: all such jobs, or this one. */
+/* Jobs in COMPLETING whose capsules are all gone reach their final state: all such jobs, or this
+ * one. */
 void jobs_finish(struct apply *a);
 /* Checkpoints of the job that are not done will not be. */
 void job_checkpoints_interrupt(struct apply *a, Rm__Job *job, const char *why);
@@ -138,40 +144,46 @@ void job_checkpoints_interrupt(struct apply *a, Rm__Job *job, const char *why);
 void job_checkpoints_drop(Rm__Job *job);
 /* Restores that have failed do not count any more, nor does what was said for them. */
 void job_restores_forget(Rm__Job *job);
-/* Nobody will go on from any of them. */
+/* Forgets all checkpoints of the job, since the job will not go on from any of them. */
 void job_checkpoints_forget(Rm__Job *job);
-/* It has none any more, nor a size of groups; not while an index points at them. */
+/* Forgets the capsules of the job and its size of groups; not while an index points at them. */
 void job_drop_capsules(Rm__Job *job);
-/* Its next attempt begins, which counts for JobSpec.restarts; only if job_may_restart(). */
+/* The next attempt of the job begins, which counts for JobSpec.restarts; only if
+ * job_may_restart(). */
 void job_restart(struct apply *a, Rm__Job *job, const char *reason);
-/* It runs, and cannot go on: it has FAILED. */
+/* The running job cannot go on: it has FAILED. */
 void job_fail(struct apply *a, Rm__Job *job, const char *reason);
-/* It leaves its nodes, and is PENDING, to go on from its newest checkpoint; `held`: when somebody says so. */
+/* The job leaves its nodes, and is PENDING, to go on from its newest checkpoint; `held`: only when
+ * a user releases it. */
 void job_requeue(struct apply *a, Rm__Job *job, bool held, const char *reason);
-/* A job that waits goes on from a checkpoint, now or when a node is back, or begins anew without losing one that no node could send. */
+/* A job that waits goes on from a checkpoint, now or when a node is back, or begins anew without
+ * losing one that no node could send. */
 bool job_goes_on_by_itself(const Rm__State *state, const Rm__Job *job);
-/* Its capsules are placed to go on from a checkpoint, and nothing runs in them yet. */
+/* The job's capsules are placed to go on from a checkpoint, and nothing runs in them yet. */
 bool job_is_restored(const Rm__Job *job);
 struct unrestored {
         const char *text;
         bool passing; /* it may succeed another time */
         bool unread; /* no node could send the checkpoint */
 };
-/* Of such a job: it leaves its nodes, and nothing that was saved goes. It is tried STATE_RESTORES_MAX times where that may help, then from the checkpoint before if this one cannot
- * be read; else it is held. */
+/* A job of which job_is_restored() holds leaves its nodes, and none of its checkpoints goes. The
+ * same checkpoint is tried STATE_RESTORES_MAX times where that may help, then the one before if
+ * this one cannot be read; else the job is held. */
 void job_unrestored(struct apply *a, Rm__Job *job, const struct unrestored *why);
 /* For each address, whether a checkpoint of some job needs it: an array of STATE_CAPSULES_MAX + 1,
  * malloc'ed. `but`: those of this job do not count; NULL ok. */
 bool *checkpoint_addresses(const Rm__State *state, const Rm__Job *but);
-/* Its final state. */
+/* The job comes to its final state. */
 void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state);
 /* These nodes are kept free for it, and no others. */
 void job_set_spares(Rm__Job *job, char *const *nodes, size_t n);
-/* It is RECOVERING: it waits for its next attempt once all its capsules are gone. */
+/* The job is RECOVERING: it waits for its next attempt once all its capsules are gone. */
 void job_recover(struct apply *a, Rm__Job *job);
-/* The node was started anew, so that nothing of before runs on it: what that means for jobs whose mpirun has ended meanwhile. */
+/* The node was started anew, so that nothing of before runs on it: what that means for jobs whose
+ * mpirun has ended meanwhile. */
 void jobs_lose_boot(struct apply *a, const char *node);
-/* How this group ended can no longer be told: mpirun's exit code 0 does not say that it ended well. */
+/* How this group ended can no longer be told: mpirun's exit code 0 does not say that it ended
+ * well. */
 void job_fail_unheard(Rm__Job *job, const Rm__Capsule *capsule);
 /* All moves of a job that are not committed end. */
 void job_moves_end(struct apply *a, uint64_t job, const char *why);

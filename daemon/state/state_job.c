@@ -121,7 +121,7 @@ int apply_job_wait(struct apply *a) {
 
         if (!job)
                 return -ENOENT;
-        /* Its reason tells from here on why it ended. */
+        /* From here on the job's reason tells why the job ended. */
         if (job_ended(job) || job->state == RM__JOB_STATE__JOB_COMPLETING)
                 return apply_refuse(a, -ESRCH, "job-wait: job %" PRIu64 " has ended", job->id);
         if (job->state == RM__JOB_STATE__JOB_RECOVERING)
@@ -136,8 +136,9 @@ int apply_job_wait(struct apply *a) {
         return 0;
 }
 
-/* Addresses of capsules that exist, and those that checkpoints need, are not given out again. check_place() has seen that there are enough left, so that
- * those given to this job do not come round either. */
+/* Addresses of capsules that exist, and those that checkpoints need, are not given out again.
+ * check_place() has seen that there are enough left, so that those given to this job do not come
+ * round either. */
 static uint32_t new_address(struct apply *a, const bool *held) {
         uint32_t address;
 
@@ -164,7 +165,8 @@ static void add_capsule(struct apply *a, Rm__Job *job, int32_t index, uint32_t r
         REPEATED_PUSH(job->capsules, job->n_capsules, capsule);
 }
 
-/* What was planned may have been overtaken by a drain or a condition; a node told to be drained stays empty. */
+/* Checks the node again, since a drain or a condition may have come after the plan was made; a node
+ * that was told to be drained stays empty. */
 static int check_node(struct apply *a, const char *name) {
         const Rm__Node *node = state_node(a->state, name);
 
@@ -180,7 +182,8 @@ static int check_node(struct apply *a, const char *name) {
         return 0;
 }
 
-/* It has the same groups as when it was saved, and there are nodes that have them. */
+/* Checks that the job has the same groups as when the checkpoint was made, and that nodes have all
+ * parts of it. */
 static int check_checkpoint(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job *job) {
         const Rm__Checkpoint *checkpoint = in->checkpoint ? job_checkpoint(job, in->checkpoint) : NULL;
 
@@ -203,7 +206,8 @@ static int check_checkpoint(struct apply *a, const Rm__CmdJobPlace *in, const Rm
         return 0;
 }
 
-/* Those that it comes back with need no new ones. An address of a capsule may be held as well. */
+/* Returns whether there are addresses for all capsules. Restored capsules keep theirs and need no
+ * new ones. An address that no capsule uses may be held by a checkpoint. */
 static bool has_addresses(const struct apply *a, const Rm__CmdJobPlace *in, const bool *held) {
         size_t n_free = 0;
 
@@ -325,7 +329,8 @@ int apply_job_place(struct apply *a) {
         Rm__Job *job = find_job(a, "place", in->job);
         const Rm__Checkpoint *checkpoint = job && in->checkpoint ? job_checkpoint(job, in->checkpoint) : NULL;
         char name[48];
-        /* Its own checkpoints are forgotten if it does not go on from one of them. */
+        /* The job's own checkpoints are forgotten if it does not go on from one of them, so they
+         * hold no addresses. */
         cleanup_free bool *held = checkpoint_addresses(a->state, in->checkpoint ? NULL : job);
         int r = job ? check_place(a, in, job, held) : -ENOENT;
 
@@ -381,7 +386,8 @@ int apply_capsule_obstacle(struct apply *a) {
                 return apply_refuse(a, -ESRCH, "capsule-obstacle: the capsule is not on that node");
         if (strlen(in->text) > STATE_OBSTACLE_MAX)
                 return apply_refuse(a, -EMSGSIZE, "capsule-obstacle: more than %d bytes", STATE_OBSTACLE_MAX);
-        /* What was the matter may be over: if nothing is left of it, it is no longer told. */
+        /* The obstacle of the last refusal may be gone: if the capsule has none any more, the
+         * refusal is no longer shown. */
         if (in->changed || strcmp(capsule->obstacle, in->text) != 0)
                 refusal_begin_anew(capsule);
         if (capsule->obstacle[0] && !in->text[0])
@@ -446,7 +452,8 @@ static bool is_on_lost_node(const Rm__State *state, const Rm__Capsule *capsule) 
         return !node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
 }
 
-/* Nothing more is to come of it: not even the leader's word that the job starts again, which waits until the node has surely fenced. */
+/* Nothing more is to come of it: not even the leader's word that the job starts again, which waits
+ * until the node has surely fenced. */
 static bool capsule_is_done(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule) {
         if (capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE)
                 return true;
@@ -505,7 +512,7 @@ int apply_job_cancel(struct apply *a) {
         return 0;
 }
 
-/* Its end is decided, its capsules are to go. */
+/* Begins to remove the capsules of a job whose end is decided. */
 static void complete(struct apply *a, Rm__Job *job) {
         job->state = RM__JOB_STATE__JOB_COMPLETING;
         state_index_job_state(a->index, job->id);
@@ -553,13 +560,15 @@ int apply_job_exit(struct apply *a) {
         return 0;
 }
 
-/* A job that goes on without ranks that are lost does not do so without an MPI daemon, with which mpirun ends: as with a node that is lost. */
+/* A job that goes on without ranks that are lost does not do so without an MPI daemon, with which
+ * mpirun ends: as with a node that is lost. */
 static bool restarts_without_daemon(const Rm__Job *job, const Rm__Capsule *capsule, const Rm__CmdGroupEnd *in) {
         return job->spec->on_rank_loss == RM__RANK_LOSS__RANK_LOSS_CONTINUE && (in->lost || in->killed) &&
                job_end_may_be_loss(job, capsule);
 }
 
-/* mpirun's word counts, unless it is that all went well: it also says so when it has lost a daemon. */
+/* mpirun's word counts, unless it is that all went well: it also says so when it has lost a
+ * daemon. */
 int apply_group_end(struct apply *a) {
         const Rm__CmdGroupEnd *in = a->command->group_end;
         Rm__Job *job = find_job(a, "group-end", in->job);

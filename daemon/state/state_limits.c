@@ -1,19 +1,20 @@
 /*
- * What one user may have in the state. limits_admit() is asked on every way by which he may come to
- * have another job that has not ended, or more of one:
+ * The limits of what one user may have in the state. limits_admit() is asked on every way by which
+ * he may come to have another job that has not ended, or more of one:
  *
  *   submission           one job more, and all its ranks
  *   restart-job          the same, if the job had ended. One that was stopped at a checkpoint has
  *                        not ended, and has counted all the time.
- *   import-checkpoint    nothing runs before restart-job lets it, but the number of groups is looked
- *                        at, and the job is one ended job more
+ *   import-checkpoint    nothing runs before restart-job lets it, but the number of groups is
+ *                        looked at, and the job is one ended job more
  *   drill                the ranks of its copy, as long as the drill is under way
  *
  * Other ways do not ask, since a limit must not end what it has let in:
  *
  *   growth               parked ranks count from the submission on
- *   restart by rmd       after the loss of a node, or when the job was saved to leave one: it has not
- *                        ended in between (RECOVERING, PENDING), so that it has counted all the time
+ *   restart by rmd       after the loss of a node, or when the job was saved to leave one: it has
+ *                        not ended in between (RECOVERING, PENDING), so that it has counted all the
+ *                        time
  *   checkpoint           nothing runs that did not run before
  *
  * Spare ranks are among the ranks of a job (JobSpec.ranks). The limits are in the command, by who

@@ -6,7 +6,8 @@
 #include "common/util.h"
 #include "daemon/state/state_internal.h"
 
-/* The oldest moves that have ended are forgotten; one that never ends, its source being lost, does not keep the others. */
+/* The oldest moves that have ended are forgotten; one that never ends, its source being lost, does
+ * not keep the others. */
 static void prune_moves(Rm__State *state) {
         for (size_t i = 0; state->n_moves > STATE_MOVES_KEPT && i < state->n_moves;) {
                 Rm__Move *move = state->moves[i];
@@ -21,7 +22,7 @@ static void prune_moves(Rm__State *state) {
         }
 }
 
-/* One that this user asked for and that is under way; NULL: none. */
+/* The move that this user asked for and that is under way; NULL: none. */
 static const Rm__Move *asked_by(const struct state_index *index, uint32_t uid) {
         size_t n;
         Rm__Move *const *moves = state_open_moves(index, &n);
@@ -44,7 +45,8 @@ static int check_asked(struct apply *a, const Rm__CmdMoveStart *in) {
                             open->id, open->job);
 }
 
-/* What runs may go to a node with a warning, where nothing begins: that is better than to share cores, or to stay on one that fails. */
+/* A running group may go to a node with a warning, where no job starts: that is better than to
+ * share cores, or to stay on a node that fails. */
 static int check_condition(struct apply *a, const Rm__Node *to) {
         const Rm__NodeCondition *worst = node_worst(to);
 
@@ -108,7 +110,9 @@ static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule 
         return r < 0 ? r : check_asked(a, in);
 }
 
-/* Of a job that is being saved nothing moves until all of it is captured, unless it must: then the checkpoint is given up. */
+/* Lets the move begin only if it may interrupt a checkpoint. While a job is being saved none of its
+ * groups moves until all of it is captured, unless the move is needed: then the checkpoint is given
+ * up. */
 static int make_way(struct apply *a, const Rm__CmdMoveStart *in) {
         Rm__Job *job = state_job(a->state, in->job);
         const Rm__Checkpoint *checkpoint = job_checkpoint_under_way(job);
@@ -292,7 +296,8 @@ void job_moves_forget(struct apply *a, uint64_t job, const char *why) {
         }
 }
 
-/* What its rounds did not send was sent in the freeze. */
+/* Tells why the rounds of pre-copy ended early. Bytes that they did not send were sent in the
+ * freeze. */
 static void tell_hurry(struct apply *a, const Rm__Move *move) {
         const Rm__Node *from = state_node(a->state, move->from);
         uint64_t other_bytes = move->ahead_bytes + move->later_bytes;

@@ -26,7 +26,7 @@ static Rm__Node *add_node(struct apply *a, const char *name) {
         return node;
 }
 
-/* Whatever was made sure of, it is back. */
+/* Forgets the fence of a node that is back, whether the node was fenced or not. */
 static void forget_fence(Rm__Node *node) {
         node->fenced = false;
         message_set_string(&node->fence, NULL);

@@ -1,4 +1,5 @@
-/* Programs that restore themselves when they begin anew: no checkpoints are made of them, and they go on from none. */
+/* Programs that restore themselves when they begin anew: no checkpoints are made of them, and they
+ * go on from none. */
 #include <inttypes.h>
 
 #include "daemon/state/state_internal.h"

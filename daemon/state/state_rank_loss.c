@@ -1,4 +1,5 @@
-/* Jobs that go on without ranks that are lost. Which ranks those are, in which order, is agreed on here, since MPI does not: all groups hear the same list, which only grows. */
+/* Jobs that go on without ranks that are lost. Which ranks those are, in which order, is agreed on
+ * here, since MPI does not: all groups hear the same list, which only grows. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ void job_rank_losses_begin(Rm__Job *job, const Rm__Checkpoint *checkpoint) {
         rm__rank_losses__init(job->rank_losses);
 }
 
-/* Who its ranks are now. */
+/* Returns the map of the processes that are the job's ranks now; the caller frees it. */
 static struct rank_map *map_ranks(const Rm__Job *job) {
         uint32_t ranks = job_program_ranks(job->spec);
         struct rank_map *map = NULL;
@@ -75,7 +76,8 @@ static char *name_ranks(const uint32_t *ranks, size_t n) {
         return text;
 }
 
-/* What is captured has all ranks that the list has, and no others: it is of a time before or after. */
+/* A checkpoint has exactly the ranks of the job's list, so one that is being captured when a rank
+ * is lost is given up. */
 static void interrupt_capture(struct apply *a, Rm__Job *job) {
         const Rm__Checkpoint *checkpoint = job_checkpoint_under_way(job);
 
@@ -117,7 +119,8 @@ static void tell(struct apply *a, const Rm__Job *job, const struct rank_map *map
                     rank_map_living(map), job_program_ranks(job->spec), replaced);
 }
 
-/* As with a node that is lost: from its newest checkpoint, if its owner wants that, else it has failed. */
+/* A job that lost a rank it needs starts again like one whose node is lost: from its newest
+ * checkpoint, if its owner wants that, else it has failed. */
 static void end_without(struct apply *a, Rm__Job *job, uint32_t rank) {
         cleanup_free char *reason = name_missing(rank);
 
@@ -202,7 +205,8 @@ static char *lacks_ranks(const Rm__Job *job) {
         return missing != RANK_MAP_NONE ? name_missing(missing) : NULL;
 }
 
-/* mpirun cannot know it: it says 0 also if ranks were killed. One none of whose ranks speaks is no MPI program, and mpirun's word counts. */
+/* mpirun cannot know it: it says 0 also if ranks were killed. One none of whose ranks speaks is no
+ * MPI program, and mpirun's word counts. */
 void job_rank_losses_judge(Rm__Job *job) {
         const Rm__RankLosses *losses = job->rank_losses;
         char *why;

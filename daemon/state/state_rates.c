@@ -1,4 +1,5 @@
-/* How many steps a second a job has done on each of the last sets of nodes that it ran on, so that the next leader knows, too: often the leader's node is the one that a job has to leave. */
+/* How many steps a second a job has done on each of the last sets of nodes that it ran on, so that
+ * the next leader knows, too: often the leader's node is the one that a job has to leave. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
-/* Jobs that grow and shrink. All ranks are started, and those that do not compute are parked: they wait in librmrt, and a group of nothing but parked ranks stands
- * still and asks for no cores. A change is asked for, begun by the program (from then on groups are unparked), and done. */
+/* Jobs that grow and shrink. All ranks are started, and those that do not compute are parked: they
+ * wait in librmrt, and a group of nothing but parked ranks stands still and asks for no cores. A
+ * change is asked for, begun by the program (from then on groups are unparked), and done. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -55,7 +56,8 @@ void job_resize_begin(Rm__Job *job, const Rm__Checkpoint *checkpoint) {
         job->resize->by_hand = by_hand;
 }
 
-/* By rmd itself: one that has not begun to grow need not. Whoever has asked for a number by hand gets it. */
+/* rmd itself takes a resize back if the job has not begun to grow. A number that was asked for by
+ * hand is kept. */
 static bool is_taken_back(const Rm__CmdJobResize *in, const Rm__Resize *resize) {
         return resize->wanted != 0 && !resize->begun && in->ranks == resize->active;
 }
@@ -90,7 +92,7 @@ static int check_resize(struct apply *a, const Rm__CmdJobResize *in, const Rm__J
         return 0;
 }
 
-/* Who asks, or why rmd does; caller frees. */
+/* The user who asks, or rmd's reason; the caller frees the text. */
 static char *asked_for(const Rm__CmdJobResize *in) {
         return in->by[0] ? xasprintf("asked for by %s", in->by) : xstrdup(in->reason);
 }
@@ -116,7 +118,8 @@ static void ask(struct apply *a, const Rm__CmdJobResize *in, Rm__Job *job) {
                     in->ranks, job->resize->active, why);
 }
 
-/* It has that number, or is asked for it already, and goes on to be under whose hand it is. */
+/* The job has that number of active ranks, or is asked for it already, and remains under the
+ * control of the one who asked last. */
 static bool is_resized_so(const Rm__CmdJobResize *in, const Rm__Resize *resize) {
         uint32_t goal = resize->wanted ? resize->wanted : resize->active;
 
@@ -131,7 +134,7 @@ int apply_job_resize(struct apply *a) {
         if (r < 0)
                 return r;
         if (!apply_goes_on(a, !is_resized_so(in, job->resize))) {
-                /* Who asks again waits for the same change. */
+                /* A caller who asks again waits for the same change. */
                 a->result->created = in->ranks > 0 && job->resize->wanted > 0 ? job->resize->epoch : 0;
                 return 0;
         }
@@ -152,7 +155,7 @@ static void set_active(struct apply *a, Rm__Job *job, uint32_t ranks) {
         for (size_t i = 0; i < job->n_capsules; i++) {
                 Rm__Capsule *capsule = job->capsules[i];
 
-                /* Its ranks are bound to cores that others may have by now. */
+                /* A parked rank gives up its cores, which other jobs may have by now. */
                 if (job_group_parked(job, capsule)) {
                         free(take_ptr(capsule->cores));
                         capsule->n_cores = 0;
@@ -161,7 +164,8 @@ static void set_active(struct apply *a, Rm__Job *job, uint32_t ranks) {
         }
 }
 
-/* What is captured is all of the time before a change, or of the time after. */
+/* A resize waits until a capture is over: all of a checkpoint is of the time before a change, or of
+ * the time after. */
 static int check_begin(struct apply *a, const Rm__Job *job) {
         const Rm__Checkpoint *checkpoint = job_checkpoint_under_way(job);
 

@@ -67,7 +67,7 @@ static int check_restart(struct apply *a, const Rm__CmdJobRestart *in, const Rm_
         return 0;
 }
 
-/* What is left of this attempt goes. */
+/* Removes the rest of the current attempt from its nodes. */
 static void leave_nodes(struct apply *a, Rm__Job *job, uint32_t attempt) {
         cleanup_free char *reason = NULL;
 

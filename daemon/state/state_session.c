@@ -8,7 +8,7 @@
 #include "daemon/state/state.h"
 #include "daemon/state/state_internal.h"
 
-/* Of the first session of this node, or of where it would be. */
+/* The position of the first session of this node, or where it would be. */
 static size_t first_of(const Rm__State *state, const char *node) {
         size_t low = 0, high = state->n_sessions;
 
@@ -49,7 +49,7 @@ static void session_remove(Rm__State *state, size_t i) {
         memmove(state->sessions + i, state->sessions + i + 1, (state->n_sessions - i) * sizeof(state->sessions[0]));
 }
 
-/* Those of nodes that have left, and the oldest ones of this node. */
+/* Removes the sessions of nodes that have left, and the oldest ones of this node. */
 static void make_room(Rm__State *state, const char *node) {
         size_t i = 0, n = 0;
 

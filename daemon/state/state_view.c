@@ -104,7 +104,7 @@ uint32_t job_counted_attempts(const Rm__Job *job) {
         return job->attempt > job->free_attempts ? job->attempt - job->free_attempts : 0;
 }
 
-/* Its owner wants it, and it has not been as often as it may. */
+/* The owner wants the job restarted, and it has had fewer attempts than it may have. */
 static bool is_restartable(const Rm__Job *job) {
         return !job->cancel && job_wants_restart(job->spec) && job_counted_attempts(job) <= job->spec->restarts;
 }

@@ -1,4 +1,4 @@
-/* Who keeps the log, how long leases are, and nodes that leave for good. */
+/* Commands about the voters, the length of leases, and nodes that leave for good. */
 #include <stdlib.h>
 #include <string.h>
 
