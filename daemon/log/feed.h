@@ -1,4 +1,5 @@
-/* The last commands of the log, on a node that keeps it: to bring those up to date who follow it and have missed a few. Pure. */
+/* The last commands of the log, on a node that keeps it: to bring those up to date who follow it
+ * and have missed a few. Pure. */
 #ifndef RM_LOG_FEED_H
 #define RM_LOG_FEED_H
 

@@ -17,20 +17,24 @@
 #include "daemon/log/raftlog_internal.h"
 #include "daemon/state/state.h"
 
-/* Two segments are made ahead at every start, so that small ones make for a quick start; a full log's snapshot comes first. */
+/* Two segments are made ahead at every start, so that small ones make for a quick start; a full
+ * log's snapshot comes first. */
 #define SEGMENT_BYTES (256U << 10)
-/* With less than this left of what is made ahead, on a full disk, proposals are refused (-ENOSPC) instead of hanging. */
+/* With less than this left of what is made ahead, on a full disk, proposals are refused (-ENOSPC)
+ * instead of hanging. */
 #define DISK_RESERVE_KIB 64U
-/* So much must be free besides for a large entry: others may be under way, and segments and snapshots are made beside it. */
+/* So much must be free besides for a large entry: others may be under way, and segments and
+ * snapshots are made beside it. */
 #define ROOM_BYTES (8U << 20)
-/* Of a snapshot that was lost on its way: it is sent again. */
+/* A snapshot that was lost on its way is sent again after this time. */
 #define INSTALL_MSEC 5000U
-/* After the word of damage. */
+/* Each message about damage in the log ends with this advice. */
 #define ADVICE                                                                                                                     \
         "; restore the folder 'log' and the file 'voter' beside it from a copy, or remove both: a node gets "                      \
         "the log from the "                                                                                                        \
         "other voters then, and one that keeps it alone begins with an empty one, and jobs that run are ended"
-/* Entries kept behind a snapshot, in memory too; those who follow without a log catch up from elsewhere (feed.h). */
+/* Entries kept behind a snapshot, in memory too; those who follow without a log catch up from
+ * elsewhere (feed.h). */
 #define TRAILING_ENTRIES 64U
 
 struct request {
@@ -69,7 +73,8 @@ static int apply_entry(struct raftlog *log, uint64_t index, const struct raft_bu
         return r;
 }
 
-/* After an error raft applies nothing more, and makes no snapshot of a state that lacks the entry. */
+/* After an error raft applies nothing more, and makes no snapshot of a state that lacks the
+ * entry. */
 static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void **result) {
         struct raftlog *log = fsm->data;
         uint64_t index = raft_last_applied(&log->raft) + 1;
@@ -84,7 +89,8 @@ static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void *
         if (apply_entry(log, index, buf, &outcome) < 0)
                 return raftlog_fail(log, &outcome.error);
         outcome.index = index;
-        /* Those that were applied in the same go are still there: raft tells of them afterwards. */
+        /* Requests that were applied in the same call are still in the list: raft reports them
+         * afterwards. */
         TAILQ_FOREACH (request, &log->pending, entry)
                 if (request->raft.index == index) {
                         request->outcome = outcome;
@@ -124,7 +130,8 @@ static int fsm_restore(struct raft_fsm *fsm, struct raft_buffer *buf) {
 
 /* ---- who leads ---- */
 
-/* A new leader does not know which of its entries are committed until one of its own term is, which raft puts into the log at once. */
+/* A new leader does not know which of its entries are committed until one of its own term is, which
+ * raft puts into the log at once. */
 static void note_won(struct raftlog *log) {
         if (raft_state(&log->raft) != RAFT_LEADER || log->won_term == raft_current_term(&log->raft))
                 return;
@@ -200,7 +207,8 @@ static void free_loaded(struct raftlog *log) {
         }
 }
 
-/* With other voters raft knows what is committed only when one leads. What this node has applied before was. */
+/* With other voters raft knows what is committed only when one leads. What this node has applied
+ * before was. */
 static int apply_known(struct raftlog *log, struct rm_error *err) {
         struct raftlog_outcome outcome = { 0 };
         struct loaded *loaded;
@@ -255,7 +263,8 @@ static int raft_open(struct raftlog *log, struct event_base *base, const struct 
         if (r != 0)
                 return error_set(err, -EIO, "%s: %s", raft_strerror(r), log->io.errmsg);
         raft_uv_set_segment_size(&log->io, SEGMENT_BYTES);
-        /* It would rename segments that it cannot read, and begin with what is left: a state without what was promised. */
+        /* With automatic recovery raft would rename segments that it cannot read, and begin with
+         * the rest: a state that lacks commands that were acknowledged. */
         raft_uv_set_auto_recovery(&log->io, false);
         log->fsm = (struct raft_fsm) {
                 .version = 1, .data = log, .apply = fsm_apply, .snapshot = fsm_snapshot, .restore = fsm_restore
@@ -270,7 +279,8 @@ static int raft_open(struct raftlog *log, struct event_base *base, const struct 
         log->raft.data = log;
         log->raft.legacy.step_cb = on_step;
         log->raft_up = true;
-        /* Or voters that start together would always want to lead at the same moment: raft_uv's numbers are the same in each process. */
+        /* Or voters that start together would always want to lead at the same moment: raft_uv's
+         * numbers are the same in each process. */
         raft_seed(&log->raft, (unsigned) raftlog_draw_id());
         raft_set_pre_vote(&log->raft, true);
         raft_set_heartbeat_timeout(&log->raft, log->heartbeat_msec);
@@ -382,8 +392,9 @@ static void on_raft_applied(struct raft_apply *raft, int status, void *result) {
         free(request);
 }
 
-/* Small entries fit into what is made ahead, or raft refuses them. A large one goes beyond it, and raft does not survive that there is no
- * room: it would die, and leave a log that cannot be read. */
+/* Small entries fit into what is made ahead, or raft refuses them. A large one goes beyond it, and
+ * raft does not survive that there is no room: it would die, and leave a log that cannot be
+ * read. */
 static bool has_room(const struct raftlog *log, size_t bytes) {
         struct statvfs disk;
 
@@ -436,7 +447,8 @@ int raftlog_propose(struct raftlog *log, const Rm__Command *command, raftlog_don
                 if (r != RAFT_NOSPACE)
                         log_error("the log rejects an entry: %s (%s)", raft_strerror(r), raft_errmsg(&log->raft));
                 free(request);
-                /* An entry that was counted may be in the log's memory already: rather lose it than free it twice. */
+                /* An entry that was counted may be in the log's memory already: rather lose it than
+                 * free it twice. */
                 if (raft_last_index(&log->raft) == last)
                         raft_free(buf.base);
                 return r == RAFT_NOTLEADER ? -EHOSTUNREACH : r == RAFT_NOSPACE ? -ENOSPC : -EIO;

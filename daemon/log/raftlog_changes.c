@@ -1,16 +1,18 @@
-/* What libraft 0.22.1 forgets of changes of the configuration.
+/* Makes up for what libraft 0.22.1 forgets of changes of the configuration.
  *
- * Entries that come together count as if each had the index of the first of them. So of two changes that a voter gets at once, after it was away, it
- * notes that the first is committed, and never that the second is: its snapshots would go on with the voters of before, also on those who are sent
- * one. Besides, a change that was in the log when a voter started, above all one that is alone, is applied and not noted as committed, so that no
- * other change could ever follow. */
+ * Entries that come together count as if each had the index of the first of them. So of two changes
+ * that a voter gets at once, after it was away, it notes that the first is committed, and never
+ * that the second is: its snapshots would go on with the voters of before, also on those who are
+ * sent one. Besides, a change that was in the log when a voter started, above all one that is
+ * alone, is applied and not noted as committed, so that no other change could ever follow. */
 #include "daemon/log/raftlog_internal.h"
 
 #include <stdlib.h>
 
 #include "common/util.h"
 
-/* One that came from another voter, and of which raft has not noted that it is committed. */
+/* A change of the configuration that came from another voter, and of which raft has not noted that
+ * it is committed. */
 struct change {
         uint64_t index, term;
         struct raft_configuration configuration;
@@ -109,7 +111,8 @@ static void committed(struct raft *raft, const struct raft_configuration *config
         raft->configuration_committed_index = index;
 }
 
-/* What raft has noted, or has not in its log: it may have cut off what it had, or have refused it at once. What is applied stays. */
+/* Forgets changes that raft has noted by now, or that its log does not have: raft may have cut them
+ * off, or have refused them at once. A change that is applied is kept. */
 static void drop(struct raftlog *log) {
         raft_index applied = raft_last_applied(&log->raft);
         struct change *change, *next;

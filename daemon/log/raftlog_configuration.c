@@ -80,7 +80,8 @@ static void on_transferred(struct raft_transfer *transfer) {
         change_ended(transfer->data, 0);
 }
 
-/* libraft 0.22.1 loses the entry of a change that it has refused for want of room, some hundred bytes. */
+/* libraft 0.22.1 loses the entry of a change that it has refused for want of room, some hundred
+ * bytes. */
 #ifdef __SANITIZE_ADDRESS__
 #define IGNORE_LEAKS(call)                                                                                                         \
         ({                                                                                                                         \
@@ -115,7 +116,8 @@ static int change_begun(struct raftlog *log, int code) {
         uvloop_kick(log->loop);
         if (code == 0)
                 return 0;
-        /* libraft 0.22.1 keeps one that it has refused for want of room, and would call back when it loses the leadership, or ends. */
+        /* libraft 0.22.1 keeps one that it has refused for want of room, and would call back when
+         * it loses the leadership, or ends. */
         log->raft.legacy.change = NULL;
         log_warn("the voters cannot be changed: %s (%s)", raft_strerror(code), raft_errmsg(&log->raft));
         return code == RAFT_CANTCHANGE ? -EBUSY : code == RAFT_NOTLEADER ? -EHOSTUNREACH : -EIO;

@@ -12,7 +12,8 @@
 #include "common/util.h"
 #include "daemon/log/raftlog_internal.h"
 
-/* Of all that is in the directory, as the file "voter" says. Versions 0.1 wrote 1 (without a word in that file), 2 and 3. */
+/* The version of the format of all files in the directory, as the file "voter" says. Versions 0.1
+ * wrote 1 (which that file does not name), 2 and 3. */
 #define FORMAT 4U
 
 uint64_t raftlog_draw_id(void) {
@@ -67,8 +68,8 @@ int raftlog_identity_write(const struct raftlog *log, struct rm_error *err) {
         return 0;
 }
 
-/* A directory of logs without the file that says whose they are is what an interrupted beginning leaves, or somebody's mistake;
- * nothing was ever promised on it, but it is not ours to remove. */
+/* A directory of logs without the file that says whose they are is what an interrupted beginning
+ * leaves, or somebody's mistake; nothing was ever promised on it, but it is not ours to remove. */
 int raftlog_set_aside(const struct raftlog *log, struct rm_error *err) {
         cleanup_free char *aside = xasprintf("%s.unused.%" PRIu64, log->log_dir, now_real_usec() / 1000000U);
 
@@ -110,8 +111,8 @@ int raftlog_discard(const char *dir, struct rm_error *err) {
         cleanup_free char *log = xasprintf("%s/log", dir), *known = xasprintf("%s/applied", dir);
         int r;
 
-        /* Without this file the rest is nobody's log. If it came back after a loss of power, this voter would go on from where it was, and lead if it
-         * was alone then. */
+        /* Without this file the rest is nobody's log. If it came back after a loss of power, this
+         * voter would go on from where it was, and lead if it was alone then. */
         if (unlink(identity) < 0 && errno != ENOENT)
                 return error_sys(err, -errno, "cannot remove %s", identity);
         r = sync_name(identity);

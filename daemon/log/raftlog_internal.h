@@ -1,4 +1,5 @@
-/* Between raftlog.c (the log and its state machine), raftlog_identity.c (who this voter is) and raftlog_members.c (the other voters). */
+/* Between raftlog.c (the log and its state machine), raftlog_identity.c (who this voter is) and
+ * raftlog_members.c (the other voters). */
 #ifndef RM_LOG_RAFTLOG_INTERNAL_H
 #define RM_LOG_RAFTLOG_INTERNAL_H
 
@@ -14,7 +15,7 @@
 struct change;
 struct request;
 
-/* What comes from one voter in several parts. */
+/* A message of one voter that comes in several parts. */
 struct inbound {
         uint64_t from;
         struct parts parts;
@@ -108,7 +109,8 @@ char *raftlog_identity_path(const char *dir);
 uint64_t raftlog_draw_id(void);
 int raftlog_identity_read(struct raftlog *log, struct rm_error *err);
 int raftlog_identity_write(const struct raftlog *log, struct rm_error *err);
-/* How far the log was applied, in the file "applied": to be read before it is opened, and noted now and then; it needs not be on the disk. */
+/* How far the log was applied, in the file "applied": to be read before it is opened, and noted now
+ * and then; it needs not be on the disk. */
 void raftlog_known_read(struct raftlog *log);
 void raftlog_known_note(struct raftlog *log);
 /* A directory of logs without the file that says whose they are. */
@@ -116,22 +118,27 @@ int raftlog_set_aside(const struct raftlog *log, struct rm_error *err);
 
 /* ---- raftlog_members.c ---- */
 void raftlog_transport_init(struct raft_uv_transport *transport);
-/* Between raft_uv_init() and raft_init(). */
+/* To be called between raft_uv_init() and raft_init(). */
 void raftlog_members_init(struct raftlog *log, struct event_base *base, unsigned election_msec);
 void raftlog_members_finish(struct raftlog *log);
-/* The disk has failed, or an entry is not understood: this node must not go on. Returns what raft is to be told. */
+/* The disk has failed, or an entry is not understood: this node must not go on. Returns what raft
+ * is to be told. */
 int raftlog_fail(struct raftlog *log, const struct rm_error *why);
-/* Within raft, after each of its steps: the pace of its clock, and what the others are to be told. */
+/* Within raft, after each of its steps: the pace of its clock, and what the others are to be
+ * told. */
 void raftlog_members_step(struct raftlog *log);
-/* What raft does while this is set it sends at once, to all; to be reset before anything else. */
+/* While `urgent` is set, raft sends all its messages at once, to all voters; to be reset before
+ * anything else is called. */
 void raftlog_members_urge(struct raftlog *log, bool urgent);
 
 /* ---- raftlog_changes.c ---- */
 /* Raft is about to get these entries. */
 void raftlog_changes_come(struct raftlog *log, const struct raft_append_entries *append);
-/* What is applied of the configuration is committed. After raft got entries, and before anything else comes to it. */
+/* Notes that the configuration that is applied is committed. To be called after raft got entries,
+ * and before it gets anything else. */
 void raftlog_changes_note(struct raftlog *log);
-/* The configuration at that index, if it is one of which raft has not noted that it is committed; else NULL. */
+/* The configuration at that index, if it is one of which raft has not noted that it is committed;
+ * else NULL. */
 const struct raft_configuration *raftlog_changes_at(const struct raftlog *log, uint64_t index, uint64_t *ret_index);
 void raftlog_changes_finish(struct raftlog *log);
 /* `to` is empty. False: no memory. */

@@ -1,5 +1,5 @@
-/* The other voters of a log: raft's messages to and from them, and the pace of its clock. raft_uv keeps the log on the disk; its own network and
- * its own clock are not used. */
+/* The other voters of a log: raft's messages to and from them, and the pace of its clock. raft_uv
+ * keeps the log on the disk; its own network and its own clock are not used. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,13 +61,15 @@ static int send_part(struct raftlog *log, const char *node, Rm__RaftPart *part) 
         return log->ops.send(log->userdata, node, &PEER_MESSAGE(part));
 }
 
-/* libraft 0.22.1 may have chosen an older snapshot than the one that it then reads: it corrects the index in the message, but not the term. */
+/* libraft 0.22.1 may have chosen an older snapshot than the one that it then reads: it corrects the
+ * index in the message, but not the term. */
 static void correct_snapshot(const struct raftlog *log, struct raft_message *message) {
         if (message->type == RAFT_INSTALL_SNAPSHOT && message->install_snapshot.last_index == log->got_index)
                 message->install_snapshot.last_term = log->got_term;
 }
 
-/* libraft 0.22.1 does not set the last index when it refuses what a leader of an earlier term sends. That one sees the term, and no more. */
+/* libraft 0.22.1 does not set the last index when it refuses what a leader of an earlier term
+ * sends. That one sees the term, and no more. */
 static void correct_refusal(struct raft_message *message) {
         struct raft_append_entries_result *result = &message->append_entries_result;
 
@@ -75,8 +77,10 @@ static void correct_refusal(struct raft_message *message) {
                 result->last_log_index = result->rejected - 1;
 }
 
-/* libraft 0.22.1 refuses a pre-vote of an earlier term with the term that it was asked for, so that who asks never learns of the later one. Where he alone has all that was
- * committed, and too few others are of his term, nobody is ever elected. He takes the later term when he is told of it, and is heard the next time. */
+/* libraft 0.22.1 refuses a pre-vote of an earlier term with the term that it was asked for, so that
+ * who asks never learns of the later one. Where he alone has all that was committed, and too few
+ * others are of his term, nobody is ever elected. He takes the later term when he is told of it,
+ * and is heard the next time. */
 static void correct_pre_vote(const struct raftlog *log, struct raft_message *message) {
         struct raft_request_vote_result *result = &message->request_vote_result;
 
@@ -85,8 +89,8 @@ static void correct_pre_vote(const struct raftlog *log, struct raft_message *mes
                 result->term = raft_current_term(&log->raft);
 }
 
-/* The node that `message` is for, or NULL if it is no member any more. While libraft 0.22.1 reads the snapshot for a message, its address goes
- * when the configuration changes. */
+/* The node that `message` is for, or NULL if it is no member any more. While libraft 0.22.1 reads
+ * the snapshot for a message, its address goes when the configuration changes. */
 static const char *receiver_of(struct raftlog *log, const struct raft_message *message) {
         const struct raft_server *server;
 
@@ -106,7 +110,8 @@ static struct told *find_told(const struct raftlog *log, uint64_t id) {
         return NULL;
 }
 
-/* Whoever gets the message takes for committed what it has by then. If it is lost, a heartbeat will tell. */
+/* A voter that gets the message takes for committed all that it has by then. If the message is
+ * lost, a heartbeat does the same. */
 static void note_told(struct raftlog *log, const struct raft_message *message) {
         const struct raft_append_entries *append = &message->append_entries;
         struct told *told = find_told(log, message->server_id);
@@ -123,7 +128,7 @@ static void note_told(struct raftlog *log, const struct raft_message *message) {
         told->index = append->leader_commit < last ? append->leader_commit : last;
 }
 
-/* What raft cannot send is lost: it sends again what matters. */
+/* A message that cannot be sent is lost: raft sends again those that matter. */
 static int send_message(struct raft_io *io, struct raft_io_send *req, const struct raft_message *in, raft_io_send_cb cb) {
         struct raftlog *log = log_of(io);
         struct raft_message corrected = *in, *message = &corrected;
@@ -153,8 +158,9 @@ static int send_message(struct raft_io *io, struct raft_io_send *req, const stru
         return 0;
 }
 
-/* libraft 0.22.1 tells the others of a commit with their next entries or heartbeat, and so long would those wait who have proposed over there. This
- * is a heartbeat as Raft knows it: it says that the entry at `index`, of this term, is committed. */
+/* libraft 0.22.1 tells the others of a commit with their next entries or heartbeat, and so long
+ * would those wait who have proposed over there. This is a heartbeat as Raft knows it: it says that
+ * the entry at `index`, of this term, is committed. */
 static void tell_committed(struct raftlog *log, const struct raft_server *server, uint64_t index) {
         struct raft_message message = { .type = RAFT_APPEND_ENTRIES, .server_id = server->id, .server_address = server->address };
 
@@ -165,7 +171,8 @@ static void tell_committed(struct raftlog *log, const struct raft_server *server
         (void) send_message(&log->io, NULL, &message, NULL);
 }
 
-/* Those that have it; the others when they say that they have. */
+/* Tells the voters that have the entry that it is committed; the others are told when they report
+ * that they have it. */
 static void on_commit_event(evutil_socket_t fd, short what, void *userdata) {
         struct raftlog *log = userdata;
         const struct raft_configuration *configuration = &log->raft.configuration;
@@ -223,9 +230,10 @@ void raftlog_leader_gone(struct raftlog *log) {
                 raft->election_timer_start = begun;
 }
 
-/* libraft gives no vote of a standby. But its leader, if that kept the log alone, may have made it a voter, and have ended before this came here:
- * then it cannot be elected again without this vote. By Raft whoever is asked votes, whatever its own configuration says; who asks counts it
- * only by his. */
+/* libraft gives no vote of a standby. But its leader, if that kept the log alone, may have made it
+ * a voter, and have ended before this came here: then it cannot be elected again without this vote.
+ * By Raft whoever is asked votes, whatever its own configuration says; who asks counts it only by
+ * his. */
 static void give_vote_request(struct raftlog *log, struct raft_message *message) {
         struct raft_server *self = find_server(log, log->voter_id);
         bool standby = self && self->role == RAFT_STANDBY && raft_state(&log->raft) == RAFT_FOLLOWER && has_no_leader(log);
@@ -247,8 +255,10 @@ static void give_entries(struct raftlog *log, struct raft_message *message) {
         raftlog_changes_note(log);
 }
 
-/* libraft 0.22.1 tells the one that is to lead so with its next answer, though entries may still be on their way to it, and ignores that where they are not on the disk
- * yet. Then nothing could be changed until the leader gave it up, an election's time later. So the word is kept until they are there. */
+/* libraft 0.22.1 tells the one that is to lead so with its next answer, though entries may still be
+ * on their way to it, and ignores that where they are not on the disk yet. Then nothing could be
+ * changed until the leader gave it up, an election's time later. So the word is kept until they are
+ * there. */
 static bool keep_early_lead(struct raftlog *log, const struct raft_message *message) {
         if (message->type != RAFT_TIMEOUT_NOW || log->raft.last_stored >= message->timeout_now.last_log_index)
                 return false;
@@ -273,8 +283,8 @@ static void on_early_lead(evutil_socket_t fd, short what, void *userdata) {
         }
 }
 
-/* libraft 0.22.1 means to put off the installation of a snapshot while it makes one, and then uses the pointer that it has just cleared. So
- * such a message is lost; the leader sends it again. */
+/* libraft 0.22.1 means to put off the installation of a snapshot while it makes one, and then uses
+ * the pointer that it has just cleared. So such a message is lost; the leader sends it again. */
 static void give_to_raft(struct raftlog *log, const char *node, uint64_t from, const void *data, size_t size_bytes) {
         struct raft_message message;
 
@@ -333,8 +343,9 @@ void raftlog_members_step(struct raftlog *log) {
         timer_arm(log->tick_event, tick_usec);
 }
 
-/* libraft 0.22.1 wants an answer of each of the others between two ticks, but sends no heartbeat to those who got entries since the last one. So they
- * would count as lost after each entry, and those who are, get entries with heartbeats only, that is up to two ticks late. */
+/* libraft 0.22.1 wants an answer of each of the others between two ticks, but sends no heartbeat to
+ * those who got entries since the last one. So they would count as lost after each entry, and those
+ * who are, get entries with heartbeats only, that is up to two ticks late. */
 void raftlog_members_urge(struct raftlog *log, bool urgent) {
         raft_set_heartbeat_timeout(&log->raft, urgent ? 0 : log->heartbeat_msec);
 }
@@ -346,8 +357,8 @@ static void on_barred(struct raft_barrier *barrier, int status) {
         log->barring = false;
 }
 
-/* A leader that could not put an entry of its own term into the log when it was elected, for want of room, commits nothing, and does not try
- * again by itself. */
+/* A leader that could not put an entry of its own term into the log when it was elected, for want
+ * of room, commits nothing, and does not try again by itself. */
 static void bar_again(struct raftlog *log) {
         if (raft_state(&log->raft) != RAFT_LEADER || raftlog_leading(log) || log->barring)
                 return;
@@ -445,8 +456,9 @@ static bool loaded_alone(const struct raftlog *log, const struct raft_snapshot *
         return self && voters == 1;
 }
 
-/* A voter that is alone elects itself, and libraft 0.22.1 has it lead in the term in which it led before. But entries of that term, which it had
- * sent to standbys and not yet written, would be taken for those that it makes now. */
+/* A voter that is alone elects itself, and libraft 0.22.1 has it lead in the term in which it led
+ * before. But entries of that term, which it had sent to standbys and not yet written, would be
+ * taken for those that it makes now. */
 static int begin_term(struct raftlog *log, raft_term *term, raft_id *voted_for) {
         int r = log->uv.set_term(&log->io, *term + 1);
 
@@ -529,7 +541,8 @@ static void put_free(struct put *put) {
         free(put);
 }
 
-/* Where raft has not noted that the last change is committed its own snapshot would have an older configuration than there is at its index. */
+/* Where raft has not noted that the last change is committed its own snapshot would have an older
+ * configuration than there is at its index. */
 static void correct_configuration(struct put *put) {
         uint64_t index;
         const struct raft_configuration *configuration = raftlog_changes_at(put->log, put->snapshot.index, &index);
@@ -579,7 +592,8 @@ struct get {
         struct raftlog *log;
 };
 
-/* When a snapshot cannot be had, libraft frees what it has not set: so it is not told, and tries again in its time. */
+/* When a snapshot cannot be had, libraft frees what it has not set: so it is not told, and tries
+ * again in its time. */
 static void on_got(struct raft_io_snapshot_get *req, struct raft_snapshot *snapshot, int status) {
         struct get *get = req->data;
         struct raft_io_snapshot_get *raft = get->raft;

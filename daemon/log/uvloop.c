@@ -17,7 +17,8 @@ static void on_event(evutil_socket_t fd, short what, void *userdata) {
         int timeout_msec;
 
         (void) uv_run(&loop->uv, UV_RUN_NOWAIT);
-        /* libuv tells its descriptor of new watchers only while it runs; 0 says that it wants to run again for that. */
+        /* libuv tells its descriptor of new watchers only while it runs; 0 says that it wants to
+         * run again for that. */
         timeout_msec = uv_backend_timeout(&loop->uv);
         if (timeout_msec < 0) {
                 (void) evtimer_del(loop->timer);
