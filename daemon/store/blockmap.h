@@ -1,4 +1,5 @@
-/* Which block lies where in an object: numbers of the index by place (offset / IMAGE_BLOCK_BYTES). Sparse. */
+/* Which block lies where in an object: numbers of the index by place (offset / IMAGE_BLOCK_BYTES).
+ * Sparse. */
 #ifndef RM_STORE_BLOCKMAP_H
 #define RM_STORE_BLOCKMAP_H
 
@@ -20,7 +21,7 @@ uint32_t blockmap_get(struct blockmap *m, uint64_t place);
 /* Nothing is in [from, to) any more. */
 void blockmap_cut(struct blockmap *m, uint64_t from, uint64_t to);
 
-/* By place. The map must not be changed meanwhile. */
+/* A walk over the blocks in the order of their places. The map must not be changed meanwhile. */
 struct blockmap_walk {
         const void *extent;
         size_t at;

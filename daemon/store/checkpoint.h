@@ -1,4 +1,4 @@
-/* What a checkpoint consists of, in memory: objects, and the numbers of their blocks. */
+/* A checkpoint in memory: its objects, and the numbers of their blocks. */
 #ifndef RM_STORE_CHECKPOINT_H
 #define RM_STORE_CHECKPOINT_H
 
@@ -53,7 +53,7 @@ void checkpoint_object_destroy(struct checkpoint_object *object); /* NULL ok */
 int checkpoint_add(struct checkpoint *c, struct checkpoint_object *object, struct rm_error *err);
 /* Copies. -EINVAL, -EFBIG. */
 int checkpoint_add_meta(struct checkpoint *c, const char *name, const void *data, size_t size_bytes, struct rm_error *err);
-/* Those that are dropped go. */
+/* Removes the objects that were dropped. */
 void checkpoint_close_up(struct checkpoint *c);
 void checkpoint_add_pack(struct checkpoint *c, uint64_t number, uint64_t size_bytes);
 

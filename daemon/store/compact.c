@@ -53,7 +53,8 @@ static struct use *uses_count(const struct packs *p, const uint8_t *used, size_t
         return uses;
 }
 
-/* As far as `*left_bytes` goes: what remains is taken the next time. A damaged block stays where it is, and is found when it is read. */
+/* Takes over blocks of the pack as far as `*left_bytes` goes; the rest is taken the next time. A
+ * damaged block stays where it is, and is found when it is read. */
 static int pack_take_over(struct packs *p, const struct pack *pack, const uint8_t *used, uint64_t *left_bytes, uint64_t *moved,
                           struct rm_error *err) {
         uint32_t n_frames = p->index.n_frames;

@@ -90,7 +90,7 @@ int contents_write(struct contents *c, uint64_t offset, const void *data, size_t
         return r;
 }
 
-/* Within one block. */
+/* Writes zeros within one block. */
 static int zero_in_block(struct contents *c, uint64_t offset, size_t size_bytes, struct rm_error *err) {
         static const uint8_t zeros[IMAGE_BLOCK_BYTES];
 

@@ -5,7 +5,7 @@
 #include "daemon/store/checkpoint.h"
 #include "daemon/store/pack.h"
 
-/* Of an object that is open. */
+/* The contents of an object that is open. */
 struct contents {
         struct packs *packs;
         struct store_figures *figures;
@@ -21,7 +21,7 @@ void contents_finish(struct contents *c);
 /* Where something is already, it is replaced. */
 int contents_write(struct contents *c, uint64_t offset, const void *data, size_t size_bytes, struct rm_error *err);
 int contents_zero(struct contents *c, uint64_t offset, uint64_t size_bytes, struct rm_error *err);
-/* It ends there, whatever was written. */
+/* The object ends at this size, whatever was written behind it. */
 int contents_end(struct contents *c, uint64_t size_bytes, struct rm_error *err);
 
 #endif

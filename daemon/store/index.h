@@ -1,6 +1,8 @@
-/* Where each block lies: by its hash, a number; by that, the frame of a pack. In memory only, from the heads of all frames. Pure.
+/* The index tells where each block lies: by its hash, a number; by that, the frame of a pack. In
+ * memory only, from the heads of all frames. Pure.
  *
- * A block may lie in several frames; the one that was told last counts. It goes with the last of them, and its number may be another's then. */
+ * A block may lie in several frames; the one that was told last counts. It goes with the last of
+ * them, and its number may be another's then. */
 #ifndef RM_STORE_INDEX_H
 #define RM_STORE_INDEX_H
 
@@ -51,9 +53,11 @@ void index_finish(struct index *ix);
 /* INDEX_NONE: it is not here. */
 uint32_t index_find(const struct index *ix, const uint8_t hash[static INDEX_HASH_BYTES]);
 
-/* A frame without blocks, up to STORE_FRAME_BLOCKS of which follow. INDEX_NONE: there are as many as can be. */
+/* A frame without blocks, up to STORE_FRAME_BLOCKS of which follow. INDEX_NONE: there are as many
+ * as can be. */
 uint32_t index_frame_add(struct index *ix, struct pack *pack);
-/* One more block in it, which counts from now on. Its number; INDEX_NONE: there are as many as can be. */
+/* Adds a block to the frame; of equal blocks this one counts from now on. Returns its number;
+ * INDEX_NONE: there are as many as can be. */
 uint32_t index_block_add(struct index *ix, uint32_t frame, const uint8_t hash[static INDEX_HASH_BYTES], uint16_t size_bytes);
 
 /* All frames of a pack go. */

@@ -1,7 +1,8 @@
 /* One open store: what the parts of this folder share.
  *
- * Several processes may have it open. Who saves or loads holds a shared lock of the directory, and so should who copies files into it; packs and what is
- * unfinished are removed only under an exclusive one, and stay for later when that cannot be had at once. */
+ * Several processes may have it open. Who saves or loads holds a shared lock of the directory, and
+ * so should who copies files into it; packs and what is unfinished are removed only under an
+ * exclusive one, and stay for later when that cannot be had at once. */
 #ifndef RM_STORE_INTERNAL_H
 #define RM_STORE_INTERNAL_H
 
@@ -30,13 +31,15 @@ void store_unuse(struct store *s);
 /* Removes what no manifest needs, unless somebody uses the directory. */
 void store_sweep(struct store *s);
 
-/* Opens a manifest that was made with one of the keys; `f` is at its begin. -ENOENT with a text; -EBADMSG. */
+/* Opens a manifest that was made with one of the keys; `f` is at its begin. -ENOENT with a text;
+ * -EBADMSG. */
 int store_manifest_open(struct store *s, uint64_t number, FILE **ret_f, uint64_t *ret_size_bytes, struct rm_error *err);
 /* Is it what its name and its directory say? -EBADMSG, with the name of the file. */
 int store_head_check(const struct store *s, const struct checkpoint *head, uint64_t number, struct rm_error *err);
 
-/* Has blocks that the last checkpoint needs in the packs become few, they go into the one that is made: of packs that are less than half in use, at most
- * as much as is new, or a quarter of all. `used`: a bit for each block. */
+/* Has blocks that the last checkpoint needs in the packs become few, they go into the one that is
+ * made: of packs that are less than half in use, at most as much as is new, or a quarter of all.
+ * `used`: a bit for each block. */
 int compact(struct packs *p, const uint8_t *used, uint64_t *ret_moved_blocks, struct rm_error *err);
 
 static inline bool compact_bit(const uint8_t *used, uint32_t block) {

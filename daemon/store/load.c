@@ -142,7 +142,7 @@ static int run_write(struct emission *e, struct run *run, uint64_t size_bytes) {
                 return 0;
         if (bytes > size_bytes - offset)
                 bytes = (size_t) (size_bytes - offset);
-        /* Also room for the end of a last block that is longer than the object. */
+        /* The buffer also has room for the end of a last block that is longer than the object. */
         to = image_writer_buffer(e->w, run->n * IMAGE_BLOCK_BYTES, e->err);
         if (!to)
                 return -EIO;
@@ -184,7 +184,8 @@ static int contents_emit(struct emission *e, const struct checkpoint_object *obj
         return r == 0 ? image_writer_close(e->w, e->slot, object->size_bytes, e->err) : r;
 }
 
-/* Pages from `start` on that are zero: the receiver must know that they have come. Up to where there is something, or to `end`. */
+/* Pages from `start` on that are zero: the receiver must know that they have come. Up to where
+ * there is something, or to `end`. */
 static int zero_pages_emit(struct emission *e, const struct checkpoint_object *object, uint64_t start, uint64_t end,
                            uint64_t *ret_end) {
         uint64_t at = start;
@@ -305,7 +306,8 @@ static int object_verify(struct store *s, const struct checkpoint_object *object
         return r;
 }
 
-/* Also what no object of this checkpoint needs: a copy of the pack on another node is to be whole. */
+/* Reads also blocks that no object of this checkpoint needs: a copy of the pack on another node
+ * must be whole. */
 static int packs_verify(struct store *s, const struct checkpoint *c, struct emission *e) {
         int r = 0;
 

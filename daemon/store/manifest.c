@@ -10,7 +10,7 @@
 #include "common/util.h"
 #include "proto/store.pb-c.h"
 
-/* In one record; more make no difference to its size. */
+/* The number of entries in one record; larger records make the file hardly smaller. */
 #define BLOCKS_IN_RECORD 4096U
 #define RUNS_IN_RECORD 8192U
 #define READ_BYTES (256U << 10)
@@ -314,7 +314,7 @@ int manifest_authenticate(FILE *f, uint64_t size_bytes, const struct store_keys 
         return r;
 }
 
-/* What has been read so far. */
+/* A manifest while it is read. */
 struct input {
         FILE *f;
         uint64_t left_bytes; /* before the MAC */
@@ -388,7 +388,8 @@ static const char *string_or_empty(const char *s) {
         return s ? s : "";
 }
 
-/* What a manifest can hold: objects that the stream knows, but for those that are not left when all of it has come. */
+/* Refuses objects that a manifest cannot hold: it has those that the stream knows, but for those
+ * that are not left when all of it has come. */
 static int object_check(const struct image_object *o, uint64_t size_bytes, struct rm_error *err) {
         if (image_object_check(o, err) < 0)
                 return bad(err, "an object that cannot be");
@@ -466,7 +467,8 @@ static int present_take(struct input *in, const Rm__StorePresent *m) {
         for (size_t i = 0; i < m->n_runs; i += 2) {
                 uint64_t gap = m->runs[i], n = m->runs[i + 1], start;
 
-                /* As pageset_next() tells them: a wider run would take up memory out of proportion to the file. */
+                /* As pageset_next() tells them: a wider run would take up memory out of proportion
+                 * to the file. */
                 if (gap > pages - in->next_page || n > (32U << 20) / IMAGE_BLOCK_BYTES)
                         return bad(in->err, "pages out of place");
                 start = (in->next_page + gap) * IMAGE_BLOCK_BYTES;

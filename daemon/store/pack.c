@@ -140,7 +140,8 @@ void packs_drop(struct packs *p, struct pack *pack) {
 
 /* ---- reading ---- */
 
-/* As many as there are, or negative errno. */
+/* Reads as many bytes as there are, at most `size_bytes`; returns their number or negative
+ * errno. */
 static ssize_t read_at(int fd, void *data, size_t size_bytes, uint64_t offset) {
         size_t done = 0;
 
@@ -168,7 +169,7 @@ static uint64_t head_checksum(const uint8_t *head, size_t n, uint64_t offset) {
         return XXH3_64bits_withSeed(copy, size_bytes, offset);
 }
 
-/* Of a head with `have_bytes` of the file. The frame's size, 0: it is not one. */
+/* Checks a head with `have_bytes` of the file. Returns the frame's size, 0: it is not one. */
 static uint64_t head_check(const uint8_t *head, size_t have_bytes, uint64_t offset, uint64_t file_bytes) {
         size_t n = have_bytes >= PACK_HEAD_BYTES ? head[4] : 0, head_bytes = PACK_HEAD_BYTES + n * PACK_ENTRY_BYTES;
         uint32_t payload_bytes, raw_bytes, sum = 0;
@@ -397,7 +398,7 @@ static void head_make(const struct packs *p, const struct index_frame *f, uint8_
         put_u64(out + 24, head_checksum(out, f->n, offset));
 }
 
-/* Others write to the same disk, too. */
+/* Checks the free space before each frame, since other programs write to the same disk, too. */
 static int room_check(const struct pack_build *b, size_t more_bytes, struct rm_error *err) {
         struct statvfs fs;
 

@@ -9,11 +9,12 @@
  *   payload     4 bytes    size
  *   raw         4 bytes    size before the codec
  *   checksum    8 bytes    XXH3 over the payload
- *   checksum    8 bytes    XXH3, seeded with the frame's offset in the file, over the rest of the head, without this
+ *   checksum    8 bytes    XXH3, seeded with the frame's offset in the file, over the rest of the
+ *               head, without this
  *   n times     34 bytes   SHA-256 of a block, and its size in 2 bytes, at most IMAGE_BLOCK_BYTES
  *
- * and its payload: the blocks, one after another. The checksums find what a disk has damaged before it is decoded; the hashes, which a manifest
- * authenticates, are what a block is believed by. */
+ * and its payload: the blocks, one after another. The checksums find what a disk has damaged before
+ * it is decoded; the hashes, which a manifest authenticates, are what a block is believed by. */
 #ifndef RM_STORE_PACK_H
 #define RM_STORE_PACK_H
 
@@ -26,7 +27,8 @@
 #define PACK_ENTRY_BYTES (INDEX_HASH_BYTES + 2U)
 #define PACK_HEAD_MAX_BYTES (PACK_HEAD_BYTES + STORE_FRAME_BLOCKS * PACK_ENTRY_BYTES)
 #define PACK_FRAME_MAX_BYTES (STORE_FRAME_BLOCKS * IMAGE_BLOCK_BYTES)
-/* Contents of so many frames are kept decompressed: several objects and packs may be read in turns. */
+/* Contents of so many frames are kept decompressed: several objects and packs may be read in
+ * turns. */
 #define PACK_CACHE_FRAMES 32U
 
 struct pack {
@@ -60,12 +62,14 @@ void packs_finish(struct packs *p);
 void packs_hash(struct packs *p, const void *data, size_t size_bytes, uint8_t ret[static INDEX_HASH_BYTES]);
 struct pack *packs_find(const struct packs *p, uint64_t number); /* or NULL */
 
-/* Reads the heads of the frames in the open file into the index, unless one is damaged. Takes `fd`. Numbers ascend. */
+/* Reads the heads of the frames in the open file into the index, unless one is damaged. Takes `fd`.
+ * Numbers ascend. */
 int packs_add(struct packs *p, uint64_t number, int fd, struct rm_error *err);
 /* Forgets it, and what only it has. */
 void packs_drop(struct packs *p, struct pack *pack);
 
-/* Contents of a block into `ret`, of its size. Checked against its hash. -EBADMSG: damaged; names the pack. */
+/* Contents of a block into `ret`, of its size. Checked against its hash. -EBADMSG: damaged; names
+ * the pack. */
 int packs_read(struct packs *p, uint32_t block, uint8_t *ret, struct rm_error *err);
 
 /* Is all of a frame as it was written? -EBADMSG. */
@@ -73,17 +77,18 @@ int packs_read_frame(struct packs *p, uint32_t frame, struct rm_error *err);
 
 /* Makes the pack `number` in the open, empty file; takes `fd`. `level` as of store_save_begin(). */
 void packs_build_begin(struct packs *p, uint64_t number, int fd, int level);
-/* The number of a block with these contents: of one that is here, or of a new one in the pack that is made. */
+/* The number of a block with these contents: of one that is here, or of a new one in the pack that
+ * is made. */
 int packs_put(struct packs *p, const void *data, size_t size_bytes, uint32_t *ret_block, bool *ret_is_new, struct rm_error *err);
 /* The pack that is made may take so much: then -EDQUOT. 0: no limit, as it begins. */
 void packs_limit(struct packs *p, uint64_t bytes);
 /* A block that is here also goes into the pack that is made, and counts there from then on. */
 int packs_take_over(struct packs *p, uint32_t block, struct rm_error *err);
-/* All of it is written and on the disk. */
+/* All blocks of the pack are written and on the disk. */
 int packs_build_end(struct packs *p, struct rm_error *err);
 /* Forgets it. The file is the caller's. */
 void packs_build_abort(struct packs *p);
-/* What is made; NULL: nothing is. */
+/* The pack that is being made; NULL: none is. */
 struct pack *packs_built(const struct packs *p);
 
 #endif

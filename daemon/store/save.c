@@ -10,7 +10,8 @@
 #include "daemon/store/manifest.h"
 #include "daemon/store/store.h"
 
-/* Zeros of all processes: 32 MiB of them take up 1 KiB of memory (pageset.h), however few bytes of the stream tell of them. */
+/* Zeros of all processes: 32 MiB of them take up 1 KiB of memory (pageset.h), however few bytes of
+ * the stream tell of them. */
 #define ZERO_PAGES_MAX_BYTES (UINT64_C(1) << 44)
 
 enum stage {
@@ -26,12 +27,12 @@ struct handle {
         struct contents contents;
         uint32_t ahead; /* its number, of AHEAD */
 
-        /* Of PAGES. */
+        /* The fields of a PAGES object. */
         enum stage stage;
         uint32_t pid;
         struct handle *next;
 
-        /* Of PRESENT. */
+        /* The fields of a PRESENT object. */
         struct handle *pages;
         struct pageset *present;
         uint64_t list_bytes;
@@ -59,7 +60,7 @@ static int bad(struct rm_error *err, const char *what, const char *of) {
         return error_set(err, -EBADMSG, "the image stream is damaged: %s of %.300s", what, of);
 }
 
-/* Whatever has failed, the checkpoint cannot be whole any more. */
+/* Keeps the first error of any call: the checkpoint cannot be whole any more. */
 static int failing(struct store_save *save, int r, struct rm_error *err) {
         if (r < 0 && save->failed.code == 0) {
                 save->failed.code = r;
@@ -89,7 +90,7 @@ static const struct checkpoint_object *last_find(const struct store *s, const ch
         return NULL;
 }
 
-/* Once only: another process may get the pid. */
+/* Each pid is taken once only, since another process may get it. */
 static bool continued_take(struct store_save *save, uint32_t pid) {
         for (size_t i = 0; i < save->n_continued; i++)
                 if (save->continued[i] == pid) {
@@ -219,7 +220,8 @@ static int save_open(void *ctx, const struct image_object *o, void **ret_handle,
 
 /* ---- contents ---- */
 
-/* The reader has looked at this, too: what would be kept wrongly here is believed at the next restart. */
+/* The reader has looked at this, too: what would be kept wrongly here is believed at the next
+ * restart. */
 static int pages_check(const struct handle *h, uint64_t offset, uint64_t size_bytes, struct rm_error *err) {
         if (h->stage != STAGE_PAGES)
                 return bad(err, "pages after the present ones were told,", h->object->o.path);
@@ -260,7 +262,7 @@ static int present_run(struct handle *h, uint64_t start, uint64_t end, struct rm
         if (r < 0)
                 return r;
         (void) pageset_add(h->present, start, end);
-        /* What is between the runs is dropped. */
+        /* Pages between the runs are not present, so their blocks are dropped. */
         blockmap_cut(pages->object->map, h->list_end / IMAGE_BLOCK_BYTES, start / IMAGE_BLOCK_BYTES);
         h->list_end = end;
         return 0;
@@ -448,7 +450,8 @@ const struct image_target *store_save_target(struct store_save *save) {
         return &save->target;
 }
 
-/* What is not sent again would be lost with it. */
+/* A damaged pack of the last checkpoint means that all pages must be sent again: blocks that are
+ * not sent would be lost with it. */
 static bool last_is_damaged(const struct store *s) {
         for (size_t i = 0; i < s->last->n_packs; i++) {
                 const struct pack *pack = packs_find(&s->packs, s->last->packs[i].number);
@@ -577,7 +580,8 @@ static int manifest_file_write(struct store_save *save, const char *name, struct
         return 0;
 }
 
-/* The name of the pack must be there before that of the manifest: a disk may keep the one and lose the other. */
+/* The name of the pack must be there before that of the manifest: a disk may keep the one and lose
+ * the other. */
 static int manifest_finish(struct store_save *save, struct rm_error *err) {
         int dir_fd = save->store->dir_fd;
         char new_name[DIRECTORY_NAME_BYTES], name[DIRECTORY_NAME_BYTES];
@@ -618,7 +622,8 @@ static int save_finish(struct store_save *save, struct rm_error *err) {
         return r;
 }
 
-/* A pack without anything is in no list, and goes with the others. What may be continued stays in memory. */
+/* A pack without anything is in no list, and goes with the others. What may be continued stays in
+ * memory. */
 static void last_keep(struct store_save *save) {
         struct store *s = save->store;
 

@@ -11,7 +11,7 @@
 #include "daemon/store/internal.h"
 #include "daemon/store/manifest.h"
 
-/* What is known of a manifest, so that it is read once only. */
+/* The head of a manifest, which is cached so that it is read once only. */
 struct store_head {
         struct store_head *next;
         struct stat st; /* when it was read */
@@ -212,7 +212,8 @@ static bool pack_needed(struct store *s, const struct directory_names *names, ui
         return false;
 }
 
-/* Under the lock. What cannot be removed now can be later. */
+/* Removes files that no manifest needs; the caller holds the lock. A file that cannot be removed
+ * now can be later. */
 static void sweep(struct store *s) {
         __attribute__((cleanup(cleanup_names))) struct directory_names names = { 0 };
 

@@ -1,9 +1,11 @@
-/* Brings a capsule to this node, into a copy that was made for it and is cut off; a move, a restart from a checkpoint and a drill
- * do it alike:
+/* Brings a capsule to this node, into a copy that was made for it and is cut off; a move, a restart
+ * from a checkpoint and a drill do it alike:
  *
  *   listen   rm-mover waits for the image, with a key and a token.
- *   receive  The image comes, and what travels beside it, by which the copy's link is prepared meanwhile.
- *   restore  CRIU restores the processes, and PID 1 compares them with what they were. They stay frozen and cut off.
+ *   receive  The image comes, and what travels beside it, by which the copy's link is prepared
+ *            meanwhile.
+ *   restore  CRIU restores the processes, and PID 1 compares them with what they were. They stay
+ *            frozen and cut off.
  *   open     The log has decided: the copy runs.
  *
  * The owner decides who sends, and when the log has decided. */
@@ -35,13 +37,16 @@ struct arrival_ops {
         void (*on_progress)(void *owner);
         /* The image is here, verified, and the link is prepared. */
         void (*on_received)(void *owner);
-        /* The processes are restored. `text` names files that may differ from what they were, "" if none do. */
+        /* The processes are restored. `text` names files that may differ from what they were, "" if
+         * none do. */
         void (*on_restored)(void *owner, const char *text);
         /* The copy runs. */
         void (*on_opened)(void *owner);
-        /* The copy could not be opened, for another reason than the want of a lease: the owner is to call arrival_open() again in a moment. */
+        /* The copy could not be opened, for another reason than the want of a lease: the owner is
+         * to call arrival_open() again in a moment. */
         void (*on_not_opened)(void *owner);
-        /* The arrival has failed. `code`: the error of the capsule, else 0. `bad`: what was sent is no good, or who sends it has said that it cannot. */
+        /* The arrival has failed. `code`: the error of the capsule, else 0. `bad`: what was sent is
+         * no good, or who sends it has said that it cannot. */
         void (*on_failed)(void *owner, int code, bool bad, const char *text);
 };
 
@@ -52,7 +57,8 @@ struct arrival_image {
         bool files; /* copies of files that are written in place come with it */
 };
 
-/* `calls` is the list of all arrivals of this kind; `dir`, copied, is made for the image. `ops` and `remover` are borrowed. */
+/* `calls` is the list of all arrivals of this kind; `dir`, copied, is made for the image. `ops` and
+ * `remover` are borrowed. */
 struct arrival *arrival_create(struct rmd *rmd, struct calls *calls, struct remover *remover, const char *dir,
                                const struct arrival_ops *ops, void *owner);
 void arrival_destroy(struct arrival *arrival); /* NULL ok; ends rm-mover, and removes the directory */
@@ -66,16 +72,18 @@ const uint8_t *arrival_token(const struct arrival *arrival);
 /* Takes what travels beside the image, while the image still comes; the first time only. */
 void arrival_carry(struct arrival *arrival, const void *carry, size_t size_bytes);
 
-/* Once on_received() was called. `back`: from a checkpoint, after which the processes had gone on; `other_files`: as of capsule_restore_back(). */
+/* Restores the capsule, once on_received() was called. `back`: from a checkpoint, after which the
+ * processes had gone on; `other_files`: as of capsule_restore_back(). */
 void arrival_restore(struct arrival *arrival, bool back, bool other_files);
 
-/* Lets the restored copy run; nothing happens if it is being opened. Without a lease nothing is called: arrival_open() is to be called
- * again when there is one. */
+/* Lets the restored copy run; nothing happens if it is being opened. Without a lease nothing is
+ * called: arrival_open() is to be called again when there is one. */
 void arrival_open(struct arrival *arrival);
 
 /* Everything of the image has been received; nobody needs to send any more. */
 bool arrival_is_complete(const struct arrival *arrival);
-/* rm-mover tells these of an image that is complete: whether private memory is apart from it, and how much of the memory comes later. */
+/* rm-mover tells these of an image that is complete: whether private memory is apart from it, and
+ * how much of the memory comes later. */
 bool arrival_has_pages(const struct arrival *arrival);
 uint64_t arrival_later_bytes(const struct arrival *arrival);
 

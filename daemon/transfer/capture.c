@@ -176,7 +176,8 @@ static bool has_listeners(struct capture *capture, const struct resident *reside
         return status.progress.listening > 0 && callback_wait(capture) > 0;
 }
 
-/* The ranks have done what they wanted to do before the freeze, or their time is over: rm-mover sends the last of what goes ahead. */
+/* The ranks have done what they wanted to do before the freeze, or their time is over: rm-mover
+ * sends the last of what goes ahead. */
 static void on_announced(struct capsule *capsule, int error, const char *text, void *arg) {
         struct capture *capture = call_done(arg, error);
         Rm__MoverGoOn body = RM__MOVER_GO_ON__INIT;
@@ -348,7 +349,8 @@ void capture_freeze(struct capture *capture, uint64_t timeout_usec) {
                 fail(capture, "cannot freeze the capsule");
 }
 
-/* Lets the capsule run for a moment; then it is frozen and cut off again. Nothing of it, or of its job, has been dumped yet. */
+/* Lets the capsule run for a moment; then it is frozen and cut off again. Nothing of it, or of its
+ * job, has been dumped yet. */
 static void reopen_briefly(struct capture *capture, struct capsule *capsule, unsigned usec) {
         if (capsule_open(capsule, NULL, NULL) < 0)
                 fail(capture, "cannot reopen the capsule to drain its accept queue");

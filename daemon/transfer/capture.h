@@ -1,15 +1,19 @@
 /* Captures a capsule of this node; a move and a checkpoint do it alike:
  *
- *   PRECOPY  Its memory goes ahead while it runs, and programs that asked for it hear that the freeze is near.
+ *   PRECOPY  Its memory goes ahead while it runs, and programs that asked for it hear that the
+ *            freeze is near.
  *   FREEZE   All of its processes are stopped.
- *   CUT      Nothing gets in or out of it. A connection that no program has accepted yet is let in first.
+ *   CUT      Nothing gets in or out of it. A connection that no program has accepted yet is let in
+ *            first.
  *   DUMP     CRIU dumps it, and rm-mover takes what CRIU does not carry.
  *
- * The owner decides what happens before, between and after these steps: which rm-mover takes the capsule, whether
- * other capsules are waited for, and what a failure means. Until the dump is done, and after it as far as the
- * owner lets it, capture_open() undoes all of it: the capsule runs on as if nothing had happened.
+ * The owner decides what happens before, between and after these steps: which rm-mover takes the
+ * capsule, whether other capsules are waited for, and what a failure means. Until the dump is done,
+ * and after it as far as the owner lets it, capture_open() undoes all of it: the capsule runs on as
+ * if nothing had happened.
  *
- * Of two owners of one capsule at most one captures it at a time; the state of the cluster sees to that. */
+ * Of two owners of one capsule at most one captures it at a time; the state of the cluster sees to
+ * that. */
 #ifndef RM_TRANSFER_CAPTURE_H
 #define RM_TRANSFER_CAPTURE_H
 
@@ -35,26 +39,32 @@ enum capture_failure {
         CAPTURE_FAILURE_PASSING, /* likewise, and it will pass */
 };
 
-/* The owner adds these operations. All are called from the loop, with the owner that capture_create() was given. */
+/* The owner adds these operations. All are called from the loop, with the owner that
+ * capture_create() was given. */
 struct capture_ops {
         enum capsule_capture kind; /* what programs are told: CAPSULE_MOVE or CAPSULE_CHECKPOINT */
         uint64_t silence_usec;     /* in PRECOPY, from one sign of life of rm-mover or of the ranks to the next */
         /* The rm-mover that takes the capsule, or NULL if it has gone. */
         struct mover *(*get_mover)(void *owner);
-        /* By when the capsule is to have been captured, in the log's clock; 0 or UINT64_MAX: there is no hurry. */
+        /* By when the capsule is to have been captured, in the log's clock; 0 or UINT64_MAX: there
+         * is no hurry. */
         uint64_t (*get_leave_by_usec)(void *owner);
-        /* Sets the owner's deadline, which ends the capture by capture_open() if it passes; 0: there is none. */
+        /* Sets the owner's deadline, which ends the capture by capture_open() if it passes; 0:
+         * there is none. */
         void (*set_deadline)(void *owner, uint64_t usec);
-        /* Fills in what is the owner's of the order to send memory ahead: all but the capsule's own directories,
-         * its trees and whether ranks are to be told. What it points at lasts as long as the owner. */
+        /* Fills in what is the owner's of the order to send memory ahead: all but the capsule's own
+         * directories, its trees and whether ranks are to be told. What it points at lasts as long
+         * as the owner. */
         void (*fill_precopy)(void *owner, Rm__MoverPrecopy *body);
-        /* Asks the capsule for what travels beside the images, with capsule_get_carry() or its like; returns its result. */
+        /* Asks the capsule for what travels beside the images, with capsule_get_carry() or its
+         * like; returns its result. */
         int (*get_carry)(void *owner, struct capsule *capsule, capsule_carry_fn done, void *arg);
         /* Takes that; it is valid during the call. */
         void (*on_carry)(void *owner, const void *carry, size_t size_bytes);
         /* CRIU is done: fills in what is the owner's of the order to take the rest. */
         void (*fill_dump_done)(void *owner, Rm__MoverDumpDone *body, struct transfer_trees *trees);
-        /* The step is done. PRECOPY: only if nothing was to go ahead; otherwise rm-mover tells the owner itself. */
+        /* The step is done. PRECOPY: only if nothing was to go ahead; otherwise rm-mover tells the
+         * owner itself. */
         void (*on_done)(void *owner, enum capture_step step);
         /* The capture has failed; the owner ends it, mostly by capture_open(). `text` says why. */
         void (*on_failed)(void *owner, enum capture_failure failure, const char *text);
@@ -62,7 +72,8 @@ struct capture_ops {
 
 /* `calls` is the list of all captures of this kind. `ops` is borrowed. */
 struct capture *capture_create(struct rmd *rmd, struct calls *calls, const struct capture_ops *ops, void *owner);
-/* Leaves the capsule as it is; the runner opens it if it is frozen and nobody else holds it. NULL ok. */
+/* Leaves the capsule as it is; the runner opens it if it is frozen and nobody else holds it. NULL
+ * ok. */
 void capture_destroy(struct capture *capture);
 
 /* Begins with this copy of a capsule: forgets what was asked of one before. */
@@ -75,21 +86,24 @@ enum capture_wait {
         CAPTURE_AWAITS_TEST, /* whether memory can be tracked here is not known yet */
         CAPTURE_AWAITS_MEMORY, /* not all memory has arrived from its last move, without which it cannot be dumped */
 };
-/* Returns what a capsule that runs here is to wait for first. `tracks`: its memory is to be tracked. */
+/* Returns what a capsule that runs here is to wait for first. `tracks`: its memory is to be
+ * tracked. */
 enum capture_wait capture_waits(const struct capture *capture, bool tracks);
 
-/* Before PRECOPY: starts CRIU, so that this does not take time of the freeze, and fails if the capsule cannot be
- * captured for a reason that its PID 1 sees while it runs. */
+/* Starts CRIU before PRECOPY, so that this does not take time of the freeze, and fails if the
+ * capsule cannot be captured for a reason that its PID 1 sees while it runs. */
 void capture_preload(struct capture *capture);
-/* Before PRECOPY: measures how much memory and files are to go ahead, from which follows how long that may take. Looks at `most` processes, which takes
- * the loop 20 us each; for more it is estimated. */
+/* Measures before PRECOPY how much memory and files are to go ahead, from which follows how long
+ * that may take. Looks at `most` processes, which takes the loop 20 us each; for more it is
+ * estimated. */
 void capture_measure(struct capture *capture, size_t most, struct memory_report_use *ret);
 /* May its memory be tracked, and travel apart from CRIU's images? If not, `text` says why. */
 bool capture_may_track(const struct capture *capture, char *text, size_t text_bytes);
 
-/* The steps. Each is begun when the one before is done, and the capsule runs here; on_done() or on_failed() follows.
- * capture_precopy(): `ahead` false: nothing is sent, programs are told. capture_dump(): `dir` is where rm-mover listens for CRIU;
- * `pages`: private memory travels apart. */
+/* The steps. Each is begun when the one before is done, and the capsule runs here; on_done() or
+ * on_failed() follows. capture_precopy(): `ahead` false: nothing is sent, programs are told.
+ * capture_dump(): `dir` is where rm-mover listens for CRIU; `pages`: private memory travels
+ * apart. */
 void capture_precopy(struct capture *capture, bool ahead);
 void capture_freeze(struct capture *capture, uint64_t timeout_usec);
 void capture_cut(struct capture *capture);
@@ -98,12 +112,14 @@ void capture_dump(struct capture *capture, const char *dir, bool pages);
 /* An event of rm-mover that belongs to PRECOPY; false if it is another. */
 bool capture_on_mover_event(struct capture *capture, const Rm__MoverEvent *event);
 
-/* The owner has told the programs something of it itself: capture_open() tells them that it is over. */
+/* The owner has told the programs something of it itself: capture_open() tells them that it is
+ * over. */
 void capture_announced(struct capture *capture);
 
 /* When the capsule was frozen last (now_usec()), 0: it runs. */
 uint64_t capture_frozen_usec(const struct capture *capture);
-/* Sets the owner's deadline to what is left of [sched] move_timeout, the one limit for all that is done while the capsule is frozen. */
+/* Sets the owner's deadline to what is left of [sched] move_timeout, the one limit for all that is
+ * done while the capsule is frozen. */
 void capture_limit_freeze(struct capture *capture);
 
 /* The capsule runs on, if it was frozen, and its programs are told that it is over. */

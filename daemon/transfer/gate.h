@@ -1,4 +1,5 @@
-/* The entry of a state of a transfer, with its fault point (common/fault.h): a test can make the state fail, or hold it. */
+/* The entry of a state of a transfer, with its fault point (common/fault.h): a test can make the
+ * state fail, or hold it. */
 #ifndef RM_TRANSFER_GATE_H
 #define RM_TRANSFER_GATE_H
 
@@ -19,8 +20,8 @@ void gate_finish(struct gate *gate);
 
 /* Another state is entered: nothing holds the last one any more. */
 void gate_leave(struct gate *gate);
-/* 0: the state is entered. -EINPROGRESS: it is not, for ever or until `enter` is called; nothing is to be done. Otherwise it
- * fails with `err`. */
+/* 0: the state is entered. -EINPROGRESS: it is not, for ever or until `enter` is called; nothing is
+ * to be done. Otherwise it fails with `err`. */
 int gate_pass(struct gate *gate, const char *point, struct rm_error *err);
 /* The state was not entered yet. */
 bool gate_holds(const struct gate *gate);

@@ -5,10 +5,11 @@
 #include "common/error.h"
 #include "daemon/transfer/remover.h"
 
-/* A new tmpfs on `dir`. /run is small on many machines. Small pages, also where the machine's default is others: with large ones each page of the sparse files of processes'
- * memory would take up 2 MiB. What an earlier life of this daemon left goes. Blocks for some milliseconds. */
+/* A new tmpfs on `dir`. /run is small on many machines. Small pages, also where the machine's
+ * default is others: with large ones each page of the sparse files of processes' memory would take
+ * up 2 MiB. What an earlier life of this daemon left goes. Blocks for some milliseconds. */
 int images_mount(const char *dir, struct rm_error *err);
-/* It goes, with all that is in it. */
+/* Unmounts the directory of images, with all that is in it. */
 void images_unmount(const char *dir);
 
 /* An empty directory (0700) of that name; what has it is removed. */

@@ -5,13 +5,14 @@
 
 #include "common/util.h"
 
-/* 28,000 connections. A program may have any number, those that have ended among them, and the kernel writes a line for each while rmd waits. */
+/* 28,000 connections. A program may have any number, those that have ended among them, and the
+ * kernel writes a line for each while rmd waits. */
 #define TEXT_MAX_BYTES (4U << 20)
 #define STATE_SYN_RECV 0x03U
 #define STATE_LISTEN 0x0aU
 
-/* Of the text of /proc/net/tcp or tcp6: a listening socket with something in its queue, or a
- * connection half made. */
+/* Searches the text of /proc/net/tcp or tcp6 for a listening socket with something in its queue, or
+ * a connection half made. */
 static bool inflight_in(const char *text) {
         for (const char *line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
                 unsigned state = 0;

@@ -1,4 +1,5 @@
-/* Connections that a capsule's kernel has accepted and its programs have not: CRIU cannot dump them. */
+/* Connections that a capsule's kernel has accepted and its programs have not: CRIU cannot dump
+ * them. */
 #ifndef RM_TRANSFER_INFLIGHT_H
 #define RM_TRANSFER_INFLIGHT_H
 

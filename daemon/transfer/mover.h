@@ -19,15 +19,16 @@ struct mover_ops {
         void (*on_gone)(void *userdata);
 };
 
-/* Starts the process in one of its roles ("send", "receive", "save", "load"). It dies with rmd, but not while it carries pages that a group waits for. */
+/* Starts the process in one of its roles ("send", "receive", "save", "load"). It dies with rmd, but
+ * not while it carries pages that a group waits for. */
 int mover_start(struct rmd *rmd, const char *role, const struct mover_ops *ops, void *userdata, struct mover **ret,
                 struct rm_error *err);
 /* The pipe takes a copy of the command. 0 or -errno. */
 int mover_command(struct mover *mover, const Rm__MoverCommand *command);
 
-/* MOVER_COMMAND(&body) is the command that has this body, which is borrowed; it lasts until the end of the
- * block, as compound literals do. Two kinds have bodies of one type: a MoverExchange is an export, unless the
- * caller says otherwise. */
+/* MOVER_COMMAND(&body) is the command that has this body, which is borrowed; it lasts until the end
+ * of the block, as compound literals do. Two kinds have bodies of one type: a MoverExchange is an
+ * export, unless the caller says otherwise. */
 #define MOVER_COMMAND(body_)                                                                                                       \
         ((Rm__MoverCommand) { .base = PROTOBUF_C_MESSAGE_INIT(&rm__mover_command__descriptor),                                     \
                               .body_case = MOVER_COMMAND_CASE(body_),                                                              \
@@ -51,8 +52,9 @@ int mover_command(struct mover *mover, const Rm__MoverCommand *command);
                 Rm__MoverProceed: RM__MOVER_COMMAND__BODY_PROCEED,                                                                 \
                 Rm__MoverGoOn: RM__MOVER_COMMAND__BODY_GO_ON)
 
-/* Ends the process, without callbacks, and does not wait until it has gone: the kernel may have to lift the protection of much memory that it
- * tracks. `dir` has another name at once, and is removed when the process has gone, or at once if `mover` is NULL. */
+/* Ends the process, without callbacks, and does not wait until it has gone: the kernel may have to
+ * lift the protection of much memory that it tracks. `dir` has another name at once, and is removed
+ * when the process has gone, or at once if `mover` is NULL. */
 void mover_stop(struct mover *mover, struct remover *remover, const char *dir);
 /* Lets it go on. */
 void mover_leave(struct mover *mover); /* NULL ok */

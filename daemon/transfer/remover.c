@@ -16,7 +16,8 @@
 #include "common/log.h"
 #include "common/util.h"
 
-/* The kernel frees memory at the speed of one processor each, which the groups of this node miss meanwhile. */
+/* The kernel frees memory at the speed of one processor each, which the groups of this node miss
+ * meanwhile. */
 #define RUNNING_MAX 2U
 
 struct removal {
@@ -82,7 +83,7 @@ static void on_exit_event(evutil_socket_t fd, short what, void *arg) {
         struct remover *remover = removal->remover;
         siginfo_t info = { 0 };
 
-        /* It has said itself why it failed. */
+        /* The program has written itself why it failed. */
         if (waitid(P_PIDFD, (id_t) removal->pidfd, &info, WEXITED) < 0 || info.si_code != CLD_EXITED || info.si_status != 0)
                 log_warn("%s was not removed; what memory it holds is freed when rmd is restarted", removal->dir);
         removal_free(removal);
@@ -146,7 +147,8 @@ void remover_add(struct remover *remover, char *aside) {
 
 /* ---- a whole file system ---- */
 
-/* It ends as soon as nothing is mounted there any more; a child of it has what was, and frees that. */
+/* Starts a program that unmounts the directory and ends as soon as nothing is mounted there any
+ * more; a child of it holds the old mount, and frees its memory. */
 void remover_unmount(const char *program, const char *dir) {
         cleanup_close int pidfd = -1;
         siginfo_t info = { 0 };

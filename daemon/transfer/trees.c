@@ -7,7 +7,7 @@
 #include "daemon/state/state.h"
 
 void transfer_trees_init(struct transfer_trees *ret, const struct config *config, const struct resident *resident) {
-        /* What the capsule's own PID 1 makes anew. */
+        /* These files are made again by the PID 1 of the restored capsule. */
         static char *run_private[] = { (char *) "criu.kdat", (char *) "rm/criu", (char *) "rm/io", (char *) "rm/hosts",
                                        (char *) "rm/door" };
         const char *root = capsule_root(resident_capsule(resident));
