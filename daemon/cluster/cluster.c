@@ -16,7 +16,8 @@
 #define LEASE_USEC UINT64_C(5000000)
 #define VOTERS 3U
 #define VOTER_TIMEOUT_USEC UINT64_C(120000000)
-/* Longer than anything that is asked may wait for its answer; and than the time between two calls of on_beat, several times. */
+/* Longer than anything that is asked may wait for its answer; and than the time between two calls
+ * of on_beat, several times. */
 #define IDLE_USEC UINT64_C(30000000)
 #define IDLE_HEARTBEATS 10U
 
@@ -401,7 +402,7 @@ static int open_peers(struct cluster *c, const struct cluster_config *config, st
         return 0;
 }
 
-/* What create() must not tell from within. */
+/* Calls the callbacks that cluster_create() must not call itself. */
 static void on_started(evutil_socket_t fd, short what, void *userdata) {
         struct cluster *c = userdata;
 

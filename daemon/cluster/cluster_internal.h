@@ -1,5 +1,5 @@
-/* Between cluster.c (the state, messages, and what others ask), cluster_role.c (who leads, and its leases) and cluster_log.c (the log on this
- * node, if there is one). */
+/* Between cluster.c (the state, messages, and what others ask), cluster_role.c (who leads, and its
+ * leases) and cluster_log.c (the log on this node, if there is one). */
 #ifndef RM_CLUSTER_CLUSTER_INTERNAL_H
 #define RM_CLUSTER_CLUSTER_INTERNAL_H
 
@@ -50,7 +50,8 @@ struct cluster {
 /* ---- cluster.c ---- */
 bool cluster_is_self(const struct cluster *c, const char *node);
 bool cluster_is_led_by(const struct cluster *c, const char *node);
-/* The log has what is not understood, or its disk has failed. `userdata` here and below: the cluster. */
+/* The log has what is not understood, or its disk has failed. `userdata` here and below: the
+ * cluster. */
 void cluster_fail(void *userdata, const struct rm_error *why);
 const Rm__State *cluster_get_state(void *userdata);
 void cluster_apply(struct cluster *c, uint64_t index, const Rm__Command *command, struct state_result *ret);
@@ -59,21 +60,22 @@ void cluster_tell_installed(void *userdata);
 void cluster_tell_applied(struct cluster *c, const Rm__Command *command, const struct state_result *result);
 
 /* ---- cluster_role.c ---- */
-/* Of the log's configuration: all but this node; with `voters`, only those with a vote. */
+/* The members of the log's configuration but this node; with `voters`, only those with a vote. */
 size_t role_other_members(const struct cluster *c, bool voters, const char **names, size_t max);
-/* While this node leads: when the leases that it gives, and its own, end. */
+/* Returns, while this node leads, when the leases end that it gives, and its own. */
 uint64_t role_given_end_usec(const struct cluster *c);
 void role_tell_lease(struct cluster *c);
 /* The state has changed: a lease that was given for this index may begin. */
 void role_reach_lease(struct cluster *c);
-/* Of peers_ops. */
+/* These are functions of peers_ops. */
 uint64_t role_get_lease_end(void *userdata, uint64_t *ret_index);
 bool role_may_hold_lease(void *userdata, const char *node);
 bool role_confirms(void *userdata, const char *node, uint64_t term);
 void role_on_confirmed(void *userdata, const char *node, uint64_t sent_boot_usec);
 void role_on_lease(void *userdata, const char *node, uint64_t sent_usec, uint64_t lease_usec, uint64_t index);
 void role_begin_leading(struct cluster *c);
-/* `state_log_id`: of the log that the state is of, where this node has kept it until now; 0: it is what the copy on the disk says. */
+/* `state_log_id`: of the log that the state is of, where this node has kept it until now; 0: it is
+ * what the copy on the disk says. */
 void role_begin_following(struct cluster *c, uint64_t state_log_id);
 int role_send_to_leader(void *userdata, const Rm__PeerMessage *message);
 void role_set_leader(struct cluster *c, const char *leader);
@@ -86,14 +88,15 @@ void role_changed(void *userdata);
 /* ---- cluster_log.c ---- */
 /* Open the log, if there is one. */
 int log_open(struct cluster *c, struct rm_error *err);
-/* This node is in a cluster, and never begins one again, whatever is lost of the state: said by the file `joined` in state_dir. A voter's log says
- * it too, as long as it is there. */
+/* This node is in a cluster, and never begins one again, whatever is lost of the state: said by the
+ * file `joined` in state_dir. A voter's log says it too, as long as it is there. */
 int log_note_joined(struct cluster *c, struct rm_error *err);
 /* Begin a cluster, now or when others have been asked, if the configuration says so. */
 int log_begin_cluster(struct cluster *c, const struct cluster_config *config, struct rm_error *err);
 /* Is the log on this node what it goes by from now on? */
 void log_see_member(evutil_socket_t fd, short what, void *userdata);
-/* This node keeps the log, and has not elected the node that says that it leads: does that one count on this log? */
+/* This node keeps the log, and has not elected the node that says that it leads: does that one
+ * count on this log? */
 void log_ask_membership(struct cluster *c, const char *node);
 void log_take_invite(struct cluster *c, const char *node, const Rm__VoterInvite *invite);
 void log_take_retire(struct cluster *c, const char *node, const Rm__VoterRetire *retire);

@@ -1,4 +1,5 @@
-/* The log on this node: what comes through it, how it comes to be and goes, and how a node becomes a voter and ceases to be one. */
+/* The log on this node: what comes through it, how it comes to be and goes, and how a node becomes
+ * a voter and ceases to be one. */
 #include "daemon/cluster/cluster_internal.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ static int on_log_apply(void *userdata, uint64_t index, const Rm__Command *comma
 
         if (!c->member)
                 event_active(c->member_event, EV_TIMEOUT, 0);
-        /* It was sent by the leader before it came through the log. */
+        /* The leader sent the command directly before it came through the log. */
         if (index <= before)
                 return 0;
         cluster_apply(c, index, command, &result);
@@ -92,8 +93,9 @@ static int open_voter(struct cluster *c, uint64_t join_log, struct rm_error *err
         return voter_open(c->base, &voter, &ops, c, &c->voter, err);
 }
 
-/* It was to become a voter. Raft need not send it anything yet, so it goes by what the leader sends, as before; but its log stays: the leader
- * may count on it already. What is cached of the state may be older than what the log has brought, and would miss what comes after that. */
+/* The node was to become a voter. Raft need not send it anything yet, so it goes by what the leader
+ * sends, as before; but its log is kept: the leader may count on it already. The cached state may
+ * be older than the log, and would miss the commands in between, so it is removed. */
 static int await_vote(struct cluster *c, struct rm_error *err) {
         if (unlink(c->cache_path) < 0 && errno != ENOENT)
                 return error_sys(err, -errno, "cannot remove %s", c->cache_path);
@@ -127,7 +129,8 @@ static int discard(struct cluster *c, struct rm_error *err) {
         return r < 0 ? r : voter_discard(c->state_dir, err);
 }
 
-/* A log whose node was never made a voter, or is one no more, is of no use: its leader begins again. */
+/* A log whose node was never made a voter, or is one no more, is of no use: its leader begins
+ * again. */
 int log_open(struct cluster *c, struct rm_error *err) {
         int r;
 
@@ -154,7 +157,8 @@ static void follow_again(struct cluster *c, uint64_t state_log_id) {
                 following_set_leader(c->following, c->leader);
 }
 
-/* A log that was prepared becomes what this node goes by once it has a vote and all that this node knows. */
+/* A log that was prepared becomes what this node goes by once it has a vote and all that this node
+ * knows. */
 void log_see_member(evutil_socket_t fd, short what, void *userdata) {
         struct cluster *c = userdata;
 
@@ -188,7 +192,8 @@ void log_take_invite(struct cluster *c, const char *node, const Rm__VoterInvite 
         send_ready(c, node);
 }
 
-/* One who was a leader once may not know that this node was asked to keep the log after that. */
+/* A former leader may not know that this node was asked to keep the log after that, so its order is
+ * checked. */
 void log_take_retire(struct cluster *c, const char *node, const Rm__VoterRetire *retire) {
         struct rm_error err = { 0 };
         uint64_t log_id;
@@ -206,8 +211,9 @@ void log_take_retire(struct cluster *c, const char *node, const Rm__VoterRetire 
         }
 }
 
-/* Of those who were removed while they were away no voter takes notice, and they would wait for a leader of their own for ever. The leader
- * answers with VoterRetire, or with what is passed over. */
+/* Asks the leader whether this node is still a member. Voters ignore a voter that was removed while
+ * it was away, which would wait indefinitely for a leader of its own. The leader answers with
+ * VoterRetire, or with an answer that is passed over. */
 void log_ask_membership(struct cluster *c, const char *node) {
         Rm__Follow follow = RM__FOLLOW__INIT;
 
@@ -244,7 +250,8 @@ static void on_bootstrap(evutil_socket_t fd, short what, void *userdata) {
                 role_changed(c);
 }
 
-/* The key only begins a cluster. A node that was in one, or can ask others, is not to begin a second one. */
+/* The key only begins a cluster. A node that was in one, or can ask others, is not to begin a
+ * second one. */
 int log_begin_cluster(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {
         cleanup_free char *joined = joined_path(c);
 

@@ -1,4 +1,5 @@
-/* Who leads, what this node is to it, and the leases that this node gives and has. */
+/* The role of this node: which node leads, whether this one follows it, and the leases that it
+ * gives and holds. */
 #include "daemon/cluster/cluster_internal.h"
 
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 
 /* ---- leases ---- */
 
-/* Of the log's configuration: all but this node; with `voters`, only those with a vote. */
+/* The members of the log's configuration but this node; with `voters`, only those with a vote. */
 size_t role_other_members(const struct cluster *c, bool voters, const char **names, size_t max) {
         struct raftlog_member members[RAFTLOG_MEMBERS_MAX];
         const struct raftlog *log = voter_log(c->voter);
@@ -24,7 +25,8 @@ size_t role_other_members(const struct cluster *c, bool voters, const char **nam
         return n_others;
 }
 
-/* While this node leads: when the leases that it gives, and its own, end. None is given before the log says how long they are. */
+/* Returns, while this node leads, when the leases end that it gives, and its own. None is given
+ * before the log says how long they are. */
 uint64_t role_given_end_usec(const struct cluster *c) {
         const char *others[RAFTLOG_MEMBERS_MAX];
         size_t n = role_other_members(c, true, others, ARRAY_SIZE(others));
@@ -46,7 +48,8 @@ uint64_t role_get_lease_end(void *userdata, uint64_t *ret_index) {
         return c->leading ? role_given_end_usec(c) : 0;
 }
 
-/* While it is DOWN in the log its jobs may start again elsewhere. From when it is UP they do not, and whoever has that entry has those before. */
+/* While it is DOWN in the log its jobs may start again elsewhere. From when it is UP they do not,
+ * and whoever has that entry has those before. */
 bool role_may_hold_lease(void *userdata, const char *name) {
         const struct cluster *c = userdata;
         const Rm__Node *node = state_node(c->state, name);
@@ -61,7 +64,8 @@ bool role_confirms(void *userdata, const char *node, uint64_t term) {
         return elected && strcmp(elected, node) == 0;
 }
 
-/* The first ones do not wait for the next heartbeat: capsules may stand still for want of a lease. */
+/* The first ones do not wait for the next heartbeat: capsules may stand still for want of a
+ * lease. */
 void role_on_confirmed(void *userdata, const char *node, uint64_t sent_boot_usec) {
         struct cluster *c = userdata;
         bool had = role_given_end_usec(c) > now_boot_usec();
@@ -100,7 +104,8 @@ static int leading_log(void *userdata, const Rm__Command *command, raftlog_done_
         return voter_propose(c->voter, command, done, context);
 }
 
-/* Who was elected in it, or before, in this log: nobody of an earlier term is followed any more. */
+/* Notes that a node was elected in this term of this log: no leader of an earlier term is followed
+ * any more. */
 static void remember(struct cluster *c, uint64_t log_id, uint64_t term) {
         if (log_id != 0 && log_id != c->seen_log)
                 c->seen_term = 0;
@@ -168,7 +173,8 @@ static void on_installed(void *userdata) {
         cluster_tell_installed(c);
 }
 
-/* `state_log_id`: of the log that the state is of, where this node has kept it until now; 0: it is what the copy on the disk says. */
+/* `state_log_id`: of the log that the state is of, where this node has kept it until now; 0: it is
+ * what the copy on the disk says. */
 void role_begin_following(struct cluster *c, uint64_t state_log_id) {
         static const struct following_ops ops = { .get_state = cluster_get_state,
                                                   .replace = cluster_replace_state,
@@ -188,12 +194,12 @@ void role_begin_following(struct cluster *c, uint64_t state_log_id) {
 
 /* ---- who leads ---- */
 
-/* It leads, and is followed. */
+/* Notes the term of the leader that is followed. */
 static void remember_leader(struct cluster *c, const char *leader) {
         remember(c, peers_log_id(c->peers, leader), peers_leading_term(c->peers, leader));
 }
 
-/* It was replaced, and does not know. */
+/* The node was replaced as the leader, and does not know. */
 static bool is_overtaken(struct cluster *c, const char *node) {
         uint64_t log_id = peers_log_id(c->peers, node), term = peers_leading_term(c->peers, node);
         bool other_log = log_id != 0 && c->seen_log != 0 && log_id != c->seen_log;
@@ -229,8 +235,8 @@ void role_set_leader(struct cluster *c, const char *leader) {
         proposals_leader_changed(c->proposals);
 }
 
-/* One that was elected again does not know whom it led before. It tells its peers when it leads no more, but not those with which a
- * connection is just being made. */
+/* A leader that was elected again does not know which nodes it led before. It tells its peers when
+ * it leads no more, but not those with which a connection is just being made. */
 void role_leads_still(struct cluster *c, const char *leader) {
         bool again = peers_leading_term(c->peers, leader) != c->leader_term;
 
@@ -250,7 +256,7 @@ static void win(struct cluster *c) {
         leading_beat(c->leading);
 }
 
-/* Those whom it tells see a node that does not lead. */
+/* This node loses the leadership; peers that it tells see a node that does not lead. */
 static void lose(struct cluster *c) {
         struct leading *leading;
 
@@ -262,8 +268,9 @@ static void lose(struct cluster *c) {
         leading_destroy(leading, -EHOSTUNREACH);
 }
 
-/* Of those who say that they lead, a node with the log believes the one whom the voters have elected, and any other node the one who was
- * elected last, also of those that it has known before. */
+/* Among several nodes that claim to lead, a node with the log believes the one that the voters have
+ * elected, and any other node the one that was elected last, also of those that it has known
+ * before. */
 bool role_is_elected(struct cluster *c, const char *node) {
         const char *elected = c->member ? voter_leader(c->voter) : NULL;
 
@@ -271,7 +278,8 @@ bool role_is_elected(struct cluster *c, const char *node) {
                 return elected && strcmp(elected, node) == 0;
         if (is_overtaken(c, node))
                 return false;
-        /* One who does not know yet that it was replaced would send an older state, to which the log here does not belong. */
+        /* A leader that does not know yet that it was replaced would send an older state, to which
+         * the log here does not belong. */
         if (c->voter && peers_leading_term(c->peers, node) < voter_term(c->voter))
                 return false;
         return !c->leader || peers_leading_term(c->peers, node) > peers_leading_term(c->peers, c->leader);

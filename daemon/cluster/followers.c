@@ -1,5 +1,6 @@
-/* At the leader: those who follow. Each has a place in the log. What comes after it, or the whole state where the last commands do not reach
- * back that far, is sent as fast as the connection takes it, never much ahead of that. */
+/* The leader's followers. Each has a place in the log. Commands after it, or the whole state where
+ * the last commands do not reach back that far, are sent as fast as the connection takes them,
+ * never much ahead of that. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,10 +16,12 @@
 #include "daemon/peers/parts.h"
 #include "daemon/peers/peer_message.h"
 
-/* Queued to one follower at most, and one part or command beyond it: what a slow link of 100 Mbit/s carries in a tenth of a second, so that a
- * heartbeat behind it is in time. More goes when this has drained. */
+/* Queued to one follower at most, and one part or command beyond it: what a slow link of 100 Mbit/s
+ * carries in a tenth of a second, so that a heartbeat behind it is in time. More goes when this has
+ * drained. */
 #define WINDOW_BYTES ((size_t) 1 << 20)
-/* A follower for whom even a whole state was too old when it had come gets the next one later each time. */
+/* A follower for whom even a whole state was too old when it had come gets the next one later each
+ * time. */
 #define AGAIN_USEC UINT64_C(1000000)
 #define AGAIN_MAX_USEC UINT64_C(60000000)
 
@@ -197,7 +200,8 @@ static int send_followed(struct followers *fs, const char *node) {
 
 /* ---- as fast as it goes ---- */
 
-/* One message, or the beginning of an install. 0: done; -EALREADY: there is nothing to send; -EAGAIN: later; others: it cannot be sent. */
+/* One message, or the beginning of an install. 0: done; -EALREADY: there is nothing to send;
+ * -EAGAIN: later; others: it cannot be sent. */
 static int send_one(struct followers *fs, struct follower *follower) {
         if (follower->image)
                 return send_part(fs, follower);
@@ -212,7 +216,8 @@ static int send_one(struct followers *fs, struct follower *follower) {
         return send_followed(fs, follower->name);
 }
 
-/* A follower that misses one command must begin anew: it goes without until it asks again over its next connection. */
+/* A follower that misses one command must begin anew: it goes without until it asks again over its
+ * next connection. */
 static void follower_failed(struct followers *fs, struct follower *follower, int code) {
         cleanup_free char *name = xstrdup(follower->name);
 
@@ -239,7 +244,7 @@ void followers_serve(struct followers *fs, const char *node, const Rm__Follow *f
         if (follow->voter) {
                 if (follower)
                         follower_free(fs, follower);
-                /* That it has no connection is told otherwise. */
+                /* A lost connection is reported by another callback, so the result is not used. */
                 (void) send_followed(fs, node);
                 return;
         }

@@ -13,7 +13,8 @@
 #include "daemon/peers/peer_message.h"
 #include "daemon/state/state.h"
 
-/* A follower to whom nothing of what it lacks came for so long asks again; one to whom it came broken, later each time. */
+/* A follower to whom nothing of what it lacks came for so long asks again; one to whom it came
+ * broken, later each time. */
 #define STALLED_USEC UINT64_C(30000000)
 #define ASK_AGAIN_USEC UINT64_C(1000000)
 #define ASK_AGAIN_MAX_USEC UINT64_C(60000000)
@@ -64,7 +65,8 @@ static void ask(struct following *f) {
         (void) f->ops.send(f->userdata, &PEER_MESSAGE(&follow));
 }
 
-/* What comes is not what was asked for: following_beat() asks again, so that neither side is busy with a fault that stays. */
+/* The data that came is not the data that was requested: following_beat() asks again, so that
+ * neither side is busy with a fault that stays. */
 static void ask_later(struct following *f, const char *why) {
         uint64_t wait = ASK_AGAIN_USEC << (f->ask_failures < 6 ? f->ask_failures : 6);
 
@@ -89,7 +91,7 @@ void following_beat(struct following *f) {
                 ask(f);
 }
 
-/* What is on its way when it has been asked for anew is passed over. */
+/* Data that was on its way when the state was requested again is passed over. */
 static bool asked(const struct following *f) {
         return f->ask_usec == 0 && !f->failed;
 }

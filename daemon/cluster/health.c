@@ -1,6 +1,6 @@
-/* What the leader proposes about nodes: that they joined, are up, are down. A leader that has only just begun, or that hears
- * fewer than half of the nodes and so is rather cut off itself, must not bury the living: to such a leader a silent node is
- * unknown at first, and down only after long. */
+/* The leader's proposals about nodes: that they joined, are up, are down. A leader that has only
+ * just begun, or that hears fewer than half of the nodes and so is rather cut off itself, must not
+ * bury the living: to such a leader a silent node is unknown at first, and down only after long. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,8 @@ static void on_done(void *userdata, const struct raftlog_outcome *outcome) {
         if (outcome->error.code < 0 && outcome->error.code != -ECANCELED && outcome->error.code != -EHOSTUNREACH)
                 log_warn("node %s: %s", *node ? node : "*", error_text(&outcome->error));
         pending_free(pending);
-        /* Things may have changed again meanwhile; a refusal is tried again with the next beat only. */
+        /* Things may have changed again meanwhile; a refusal is tried again with the next beat
+         * only. */
         if (outcome->error.code == 0)
                 health_check(h, node);
 }
@@ -99,15 +100,16 @@ static bool same_description(const Rm__Node *a, const Rm__Node *b) {
 static void check_present(struct health *h, const Rm__Node *now) {
         const Rm__Node *known = state_node(leading_state(h->leading), now->name);
 
-        /* One that was DOWN when the level was raised is refused as if it joined, with a word; its rmd ends. */
+        /* A node that was DOWN when the level was raised is refused as if it joined, with a reason;
+         * its rmd ends. */
         if (!known || !same_description(known, now) || now->level < leading_state(h->leading)->level)
                 propose_join(h, now);
         else if (known->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
                 propose_health(h, now->name, RM__NODE_HEALTH__NODE_HEALTH_UP, "");
 }
 
-/* As soon as all nodes know a higher feature level than the log's, entries may make use of it. A node that is DOWN for as long as costs a voter
- * its vote is not waited for. */
+/* As soon as all nodes know a higher feature level than the log's, entries may make use of it. A
+ * node that is DOWN for as long as costs a voter its vote is not waited for. */
 static void check_level(struct health *h) {
         const Rm__State *state = leading_state(h->leading);
         uint32_t level = state_known_level(state, leading_long_down_usec(h->leading));
@@ -141,7 +143,8 @@ static bool cut_off(const struct health *h) {
         return 2 * connected < all;
 }
 
-/* Not everybody is back at once when a network is: nobody is buried before all have had as long as ever to be heard of. */
+/* Nodes are not all back at once when a network is: no node is declared DOWN before all have had
+ * the whole time to be heard of. */
 static bool is_whole(const struct health *h) {
         return !cut_off(h) && now_usec() - h->cut_off_usec > h->leading->node_timeout_usec;
 }

@@ -37,7 +37,8 @@ static void on_done(void *userdata, const struct raftlog_outcome *outcome) {
         free(asked);
 }
 
-/* Leaders before us may have had a clock that was ahead: the log's times never go back. Of commands before a snapshot only the state tells. */
+/* Leaders before us may have had a clock that was ahead: the log's times never go back. Of commands
+ * before a snapshot only the state tells. */
 static uint64_t log_usec(struct leading *l) {
         uint64_t now = now_real_usec(), least = leading_state(l)->time_usec;
 
@@ -51,7 +52,8 @@ static uint64_t log_usec(struct leading *l) {
 uint64_t leading_long_down_usec(struct leading *l) {
         uint64_t now = log_usec(l);
 
-        /* Our clock may be ahead of that of the leader that has seen it go down. How long we lead needs no other clock. */
+        /* Our clock may be ahead of that of the leader that has seen it go down. How long we lead
+         * needs no other clock. */
         if (now_usec() - l->since_usec < l->voter_timeout_usec)
                 return 0;
         return now > l->voter_timeout_usec ? now - l->voter_timeout_usec : 0;
@@ -104,7 +106,8 @@ static void send_reply(struct leading *l, const char *node, uint32_t id, const s
         (void) l->mesh_ops->send(l->mesh, node, &PEER_MESSAGE(&reply));
 }
 
-/* It is this node that stops, not the one that asked: that one will see the connection end. */
+/* An entry that is cancelled since this node stops is not answered: the node that asked will see
+ * the connection end. */
 static void on_served(void *userdata, const struct raftlog_outcome *outcome) {
         struct served *served = userdata;
 

@@ -1,6 +1,7 @@
-/* What only the leader has: those who follow it, the health of nodes and the feature level as it proposes them, who keeps the log, the log's clock, and
- * what it was asked to put into the log. Made when this node has won the leadership, destroyed when it has lost it: whoever wins it
- * again begins anew. It has no timers: leading_beat() is its clock. */
+/* The role of the leader: its followers, the health of nodes and the feature level as it proposes
+ * them, who keeps the log, the log's clock, and what it was asked to put into the log. Made when
+ * this node has won the leadership, destroyed when it has lost it: whoever wins it again begins
+ * anew. It has no timers: leading_beat() is its clock. */
 #ifndef RM_CLUSTER_LEADING_H
 #define RM_CLUSTER_LEADING_H
 
@@ -38,12 +39,14 @@ struct leading_ops {
 };
 
 struct leading *leading_create(const struct leading_config *config, const struct leading_ops *ops, void *userdata);
-/* What the log has not answered yet is answered with `code`: -EHOSTUNREACH when the leadership is lost (it may be done or not), -ECANCELED
- * when this node stops. These callbacks must not use the object; what the log answers later is dropped. NULL ok. */
+/* Answers all proposals that the log has not answered yet with `code`: -EHOSTUNREACH when the
+ * leadership is lost (the command may be applied or not), -ECANCELED when this node stops. These
+ * callbacks must not use the object; later results of the log are dropped. NULL ok. */
 void leading_destroy(struct leading *leading, int code);
 
-/* Stamp the command and put it into the log; as raftlog_propose(). -ENOTSUP: this version does not understand it; -EAGAIN: the log's feature level
- * is too low for it; of these `err` (NULL ok) names what, and which nodes are to be updated. */
+/* Stamp the command and put it into the log; as raftlog_propose(). -ENOTSUP: this version does not
+ * understand it; -EAGAIN: the log's feature level is too low for it; of these `err` (NULL ok) names
+ * what, and which nodes are to be updated. */
 int leading_propose(struct leading *leading, Rm__Command *command, raftlog_done_fn done, void *context, struct rm_error *err);
 /* Another node's proposal: it is answered with a ProposeReply. */
 void leading_serve(struct leading *leading, const char *node, const Rm__Propose *propose);
@@ -57,9 +60,9 @@ void leading_voter_ready(struct leading *leading, const char *node, const Rm__Vo
 void leading_applied(struct leading *leading, uint64_t before, uint64_t index, const Rm__Command *command);
 /* A node is connected, or describes itself anew (this one too). */
 void leading_look(struct leading *leading, const char *node);
-/* Its connection is lost. */
+/* The node's connection is lost. */
 void leading_lost(struct leading *leading, const char *node);
-/* What was sent to the node has left. */
+/* The messages to the node have left its queue. */
 void leading_drained(struct leading *leading, const char *node);
 /* From time to time, and at the beginning. */
 void leading_beat(struct leading *leading);

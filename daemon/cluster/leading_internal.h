@@ -1,5 +1,5 @@
-/* Between leading.c (proposals, the log's clock), followers.c (those who follow), health.c (what the leader says about nodes) and
- * members_run.c (who keeps the log). */
+/* Between leading.c (proposals, the log's clock), followers.c (those who follow), health.c (what
+ * the leader says about nodes) and members_run.c (who keeps the log). */
 #ifndef RM_CLUSTER_LEADING_INTERNAL_H
 #define RM_CLUSTER_LEADING_INTERNAL_H
 
@@ -39,7 +39,8 @@ static inline const Rm__State *leading_state(const struct leading *l) {
         return l->ops.get_state(l->userdata);
 }
 
-/* A node that is DOWN since before this time of the log has been so for voter_timeout. 0: this leader has not led for so long. */
+/* A node that is DOWN since before this time of the log has been so for voter_timeout. 0: this
+ * leader has not led for so long. */
 uint64_t leading_long_down_usec(struct leading *l);
 
 /* ---- followers.c ---- */

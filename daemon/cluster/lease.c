@@ -22,7 +22,7 @@ uint64_t lease_safe_usec(uint64_t heard_usec, uint64_t lease_usec) {
         return add(heard_usec, add(lease_usec, add(drift_usec, LEASE_FENCE_USEC)));
 }
 
-/* What one voter has confirmed last. */
+/* The last confirmation of one voter. */
 struct confirmed {
         char *voter;
         uint64_t sent_usec;
@@ -143,7 +143,7 @@ uint64_t leases_quorum_usec(const struct leases *leases, const char *const *othe
         return sent[needed - 1];
 }
 
-/* One that is longer than the log says could end after the next leader believes that it has. */
+/* A lease that is longer than the log says could end after the next leader believes that it has. */
 uint64_t leases_given_end_usec(const struct leases *leases, uint64_t quorum_usec, uint64_t longest_usec) {
         bool known = longest_usec > 0 && longest_usec < leases->lease_usec;
 

@@ -29,7 +29,7 @@ static void on_event(evutil_socket_t fd, short what, void *userdata) {
         struct items now = STAILQ_HEAD_INITIALIZER(now);
         struct item *item;
 
-        /* What these bring forth waits for the next round. */
+        /* Messages that these deliveries send wait for the next round. */
         STAILQ_CONCAT(&now, &loopback->items);
         while ((item = STAILQ_FIRST(&now))) {
                 STAILQ_REMOVE_HEAD(&now, entry);
@@ -43,7 +43,8 @@ void loopback_send(struct loopback *loopback, const Rm__PeerMessage *message) {
 
         item->message = (Rm__PeerMessage *) message_copy(&message->base);
         STAILQ_INSERT_TAIL(&loopback->items, item, entry);
-        /* A timer and not event_active(): who answers himself without end must not keep the loop from its descriptors. */
+        /* A timer and not event_active(): who answers himself without end must not keep the loop
+         * from its descriptors. */
         timer_arm(loopback->event, 0);
 }
 

@@ -10,7 +10,7 @@ struct count {
         unsigned fresh;    /* outside, and could get one */
 };
 
-/* It may keep the log for long. */
+/* The node may keep the log for long. */
 static bool is_good(const struct members_node *node) {
         return !node->lost && !node->drained && !node->leaving;
 }
@@ -103,7 +103,7 @@ static struct members_step grow(const struct members_node *nodes, size_t n, cons
 
 /* ---- fewer ---- */
 
-/* One that is in the configuration and is not to get a vote any more. */
+/* Finds a member of the configuration that is not to get a vote any more. */
 static const struct members_node *stray(const struct members_node *nodes, size_t n, const struct count *count, unsigned need) {
         for (size_t i = 0; i < n; i++)
                 if ((nodes[i].role == RAFTLOG_SPARE || nodes[i].role == RAFTLOG_STANDBY) &&
@@ -160,7 +160,7 @@ struct members_step members_next(const struct members_node *nodes, size_t n, uns
         unsigned to_be = target(&count, wanted);
         unsigned need = to_be > count.good ? to_be - count.good : 0;
 
-        /* Others take the place of lost and drained ones only as far as there are others. */
+        /* Lost and drained voters are replaced only as far as there are other nodes. */
         if (need > count.pending + count.fresh)
                 need = count.pending + count.fresh;
         odd_one = stray(nodes, n, &count, need);

@@ -1,4 +1,5 @@
-/* Who is to keep the log: which step, of those that raft allows, comes next. Pure; members_run.c takes the steps. */
+/* The members of the log: computes which step, of those that raft allows, comes next. Pure;
+ * members_run.c takes the steps. */
 #ifndef RM_CLUSTER_MEMBERS_H
 #define RM_CLUSTER_MEMBERS_H
 
@@ -8,7 +9,7 @@
 
 #include "daemon/log/raftlog.h"
 
-/* At most so many voters: raft asks each of them about every entry. */
+/* The number of voters is limited, since raft asks each of them about every entry. */
 #define MEMBERS_VOTERS_MAX 5U
 
 /* A node of the cluster, or one that is in the log's configuration only. */
@@ -40,10 +41,12 @@ struct members_step {
         const struct members_node *node; /* NULL with MEMBERS_NOTHING */
 };
 
-/* `wanted`: voters, 1, 3 or 5. As many of them as there are nodes for, but always an odd number: one more would make a majority larger, and
- * bear no loss more. A voter that is lost, drained or leaves is replaced if there is another node, by one on the switch with the fewest voters; without
- * another node a lost or drained one stays, one that leaves does not. Those that are to get a vote get all entries first, so that no moment is
- * longer than it must be in which there is an even number. The leader goes last: another one leads before. */
+/* `wanted`: voters, 1, 3 or 5. As many of them as there are nodes for, but always an odd number:
+ * one more would make a majority larger, and bear no loss more. A voter that is lost, drained or
+ * leaves is replaced if there is another node, by one on the switch with the fewest voters; without
+ * another node a lost or drained one stays, one that leaves does not. Those that are to get a vote
+ * get all entries first, so that no moment is longer than it must be in which there is an even
+ * number. The leader goes last: another one leads before. */
 struct members_step members_next(const struct members_node *nodes, size_t n, unsigned wanted);
 
 #endif

@@ -1,4 +1,5 @@
-/* At the leader: takes the steps of members.h, tells in the log who keeps it, and removes nodes from the state that are to leave it. */
+/* The leader takes the steps of members.h, records in the log which nodes keep it, and removes
+ * nodes from the state that are to leave it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +12,18 @@
 #include "daemon/state/commands.h"
 #include "daemon/state/state_index.h"
 
-/* What did not work, or has no answer yet, is tried again after this. */
+/* A step that failed, or has no answer yet, is tried again after this time. */
 #define AGAIN_USEC UINT64_C(1000000)
 /* A transfer that came to nothing. */
 #define TRANSFER_AGAIN_USEC UINT64_C(10000000)
-/* A voter that is not the only one any more has to do with a lease that ends; its capsules have heard of that after this. */
+/* A voter that is not the only one any more has to do with a lease that ends; its capsules have
+ * heard of that after this. */
 #define COMPANY_USEC UINT64_C(1500000)
-/* A standby that answered raft's heartbeats so long ago at most is there: one that was lost and not missed yet would take the majority with it. */
+/* A standby that answered raft's heartbeats so long ago at most is there: one that was lost and not
+ * missed yet would take the majority with it. */
 #define RECENT_USEC UINT64_C(250000)
-/* A change that has not come to its end for so long is left to another leader: raft may have lost it. */
+/* A change that has not come to its end for so long is left to another leader: raft may have lost
+ * it. */
 #define STUCK_USEC UINT64_C(10000000)
 
 /* A node and raft's number of a log on it. */
@@ -144,7 +148,7 @@ static struct members_node view_node(const struct members *m, const struct view 
         return node;
 }
 
-/* Those of the configuration that the state does not know have left the cluster. */
+/* Members of the configuration that the state does not know have left the cluster. */
 static void view_fill(struct members *m, struct view *view) {
         const Rm__State *state = leading_state(m->leading);
         cleanup_free int32_t *switches = state_node_switches(state);

@@ -15,9 +15,10 @@
 #define NO_LEADER "no leader can be reached now; running jobs go on, changes have to wait"
 #define NOT_LEADING "this node does not lead any more"
 
-/* Proposals have numbers (state_session.h), so that one may be sent again, to the next leader, when the one before was lost before it
- * answered: it is applied once. What came of it is then in the state, however that comes here. Decisions of this node's leadership have
- * no number: they go into this node's own log, or nowhere. */
+/* Proposals have numbers (state_session.h), so that one may be sent again, to the next leader, when
+ * the one before was lost before it answered: it is applied once. What came of it is then in the
+ * state, however that comes here. Decisions of this node's leadership have no number: they go into
+ * this node's own log, or nowhere. */
 enum proposal_stage {
         PROPOSAL_QUEUED,
         PROPOSAL_HELD, /* the leader did not take it: to be sent again with the next beat, and nothing goes past it */
@@ -164,14 +165,15 @@ static void send_again(struct proposal *proposal, bool held) {
                 wake(proposal->proposals);
 }
 
-/* It was sent: `command` is needed again only if it has a number. */
+/* The command was sent: it is needed again only if it has a number. */
 static void release_command(struct proposal *proposal) {
         proposal->command->origin = NULL;
         if (proposal->sequence == 0)
                 rm__command__free_unpacked(take_ptr(proposal->command), NULL);
 }
 
-/* A leader, or this node's own log, did not put it there. Is it to be sent again? If it was sent before, it may be in the log nevertheless. */
+/* A leader, or this node's own log, did not put it there. Is it to be sent again? If it was sent
+ * before, it may be in the log nevertheless. */
 static bool try_again(struct proposal *proposal, int code, bool sent_before) {
         if (proposal->sequence == 0 || (code != -EHOSTUNREACH && code != -EILSEQ && !(code == -ENOSPC && sent_before)))
                 return false;
@@ -181,7 +183,8 @@ static bool try_again(struct proposal *proposal, int code, bool sent_before) {
 
 /* ---- our own log ---- */
 
-/* The proposal itself may have been answered by its deadline: only its number goes into the log's hands. */
+/* The proposal itself may have been answered by its deadline: only its number goes into the log's
+ * hands. */
 struct logged {
         struct proposals *proposals;
         uint32_t id;
@@ -289,7 +292,8 @@ static void on_flush(evutil_socket_t fd, short what, void *userdata) {
                 flush_one(proposal, route);
 }
 
-/* A decision of this node's leadership, which has ended. One that has just begun may have made some already. */
+/* A decision of this node's leadership, which has ended. One that has just begun may have made some
+ * already. */
 static struct proposal *next_lost(const struct proposals *p) {
         bool leads = p->ops.route(p->userdata) == PROPOSE_HERE;
         struct proposal *proposal;
@@ -348,7 +352,8 @@ static void conclude(struct proposal *proposal, const Rm__ProposeReply *reply) {
         answer(proposal, reply->code, reply->text, reply->index, reply->created);
 }
 
-/* A voter gets the command through raft, others behind all that they lack: the answer may be here first. */
+/* A voter gets the command through raft, others behind all that they lack: the answer may be here
+ * first. */
 void proposals_reply(struct proposals *p, const Rm__ProposeReply *reply) {
         struct proposal *proposal = find(p, reply->id, PROPOSAL_SENT);
 

@@ -1,5 +1,6 @@
-/* This node's proposals on their way: kept until there is a leader, put into the own log or sent to the leader's, and to the next one's when
- * that leader is lost; answered exactly once, and applied at most once. */
+/* This node's proposals on their way: kept until there is a leader, put into the own log or sent to
+ * the leader's, and to the next one's when that leader is lost; answered exactly once, and applied
+ * at most once. */
 #ifndef RM_CLUSTER_PROPOSE_H
 #define RM_CLUSTER_PROPOSE_H
 
@@ -24,7 +25,8 @@ enum propose_route {
 
 struct proposals_ops {
         enum propose_route (*route)(void *userdata);
-        /* HERE: as leading_propose(). The command may be stamped. `done` comes before proposals_destroy(), or not at all. */
+        /* HERE: as leading_propose(). The command may be stamped. `done` comes before
+         * proposals_destroy(), or not at all. */
         int (*log)(void *userdata, Rm__Command *command, raftlog_done_fn done, void *context, struct rm_error *err);
         /* THERE: as peers_send(). */
         int (*send)(void *userdata, const Rm__PeerMessage *message);
@@ -41,14 +43,14 @@ void proposals_destroy(struct proposals *p); /* answers all with -ECANCELED; NUL
 void proposals_add(struct proposals *p, const Rm__Command *command, propose_fn callback, void *userdata);
 /* As cluster_decide(). */
 void proposals_add_decision(struct proposals *p, const Rm__Command *command);
-/* Another node leads than before, or this one, or none: what was sent to the one before is sent again, and decisions of a leadership that has
- * ended are dropped. */
+/* Another node leads than before, or this one, or none: what was sent to the one before is sent
+ * again, and decisions of a leadership that has ended are dropped. */
 void proposals_leader_changed(struct proposals *p);
 /* The leader answers. Passed on when the local state holds the command. */
 void proposals_reply(struct proposals *p, const Rm__ProposeReply *reply);
 /* The local state holds more than before. */
 void proposals_applied(struct proposals *p);
-/* From time to time. */
+/* Ends proposals whose time is over; to be called from time to time. */
 void proposals_expire(struct proposals *p, uint64_t now);
 
 #endif

@@ -35,7 +35,8 @@ static void cache_write(struct state_cache *cache) {
         if (install.log == 0)
                 return;
         data = frame_pack(CACHE_MAGIC, &install.base, &size_bytes);
-        /* Not forced to the disk: after a power failure an old copy, or none, does as well. */
+        /* The copy is not forced to the disk: after a power failure an old copy, or none, does as
+         * well. */
         r = write_file_atomic(cache->path, data, size_bytes, 0600, false);
         if (r < 0 && !cache->failed)
                 log_warn("%s: cannot keep a copy of the state: %s", cache->path, strerror(-r));

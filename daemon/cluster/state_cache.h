@@ -1,4 +1,5 @@
-/* The copy of the state on the disk of a node that keeps no log, so that it knows the last state before the leader answers. */
+/* The copy of the state on the disk of a node that keeps no log, so that it knows the last state
+ * before the leader answers. */
 #ifndef RM_CLUSTER_STATE_CACHE_H
 #define RM_CLUSTER_STATE_CACHE_H
 

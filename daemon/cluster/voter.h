@@ -1,5 +1,6 @@
-/* What a node has that keeps the log, or is about to: the log itself, and the last commands of it for those who will follow this node if it
- * leads. It is there for as long as the log is, whoever leads. */
+/* The role of a node that keeps the log, or is about to: the log itself, and the last commands of
+ * it for those who will follow this node if it leads. It is there for as long as the log is,
+ * whoever leads. */
 #ifndef RM_CLUSTER_VOTER_H
 #define RM_CLUSTER_VOTER_H
 
@@ -43,7 +44,7 @@ void voter_receive(struct voter *voter, const char *node, const Rm__RaftPart *pa
 uint64_t voter_id(const struct voter *voter);
 enum raftlog_role voter_role(const struct voter *voter);
 uint64_t voter_applied(const struct voter *voter);
-/* For changes of the voters; NULL: there is no voter. */
+/* The log, for changes of the voters; NULL: there is no voter. */
 struct raftlog *voter_log(struct voter *voter);
 /* The last commands that were applied. */
 const struct feed *voter_feed(const struct voter *voter);
