@@ -1,8 +1,10 @@
-/* Which connections are needed. The leader needs one to every node, and every node one to the leader: over these go the log and the
- * heartbeats. Any other two nodes are connected when one has something to say to the other, until neither has for idle_usec.
+/* Which connections are needed. The leader needs one to every node, and every node one to the
+ * leader: over these go the log and the heartbeats. Any other two nodes are connected when one has
+ * something to say to the other, until neither has for idle_usec.
  *
- * No message may be lost when an idle connection ends. So who finds it idle says so, and sends nothing more until the other end has
- * closed it, after its own last message, or has answered that it needs it:
+ * No message may be lost when an idle connection ends. So who finds it idle says so, and sends
+ * nothing more until the other end has closed it, after its own last message, or has answered that
+ * it needs it:
  *   finds it idle    IDLE --------->   needs it:  IDLE (keep)
  *                    <-------------    else:      the end of the connection */
 #include <errno.h>
@@ -16,11 +18,14 @@
 #include "daemon/peers/peers_internal.h"
 #include "daemon/state/state.h"
 
-/* For one node that is not connected, unless one message alone has more: what users' requests may queue up to a connected one. */
+/* For one node that is not connected, unless one message alone has more: what users' requests may
+ * queue up to a connected one. */
 #define POSTED_MAX_BYTES ((size_t) 16 << 20)
-/* An attempt takes PEERS_DIAL_USEC at most; a second one is made when the first has met one of the other side. */
+/* An attempt takes PEERS_DIAL_USEC at most; a second one is made when the first has met one of the
+ * other side. */
 #define POSTED_USEC (2 * PEERS_DIAL_USEC)
-/* Without a leader: how often another node is asked for it. The nodes of the configuration come first. */
+/* The intervals at which a node without a leader asks another node for it. The nodes of the
+ * configuration come first. */
 #define ASK_USEC UINT64_C(1000000)
 #define ASK_FIRST_USEC UINT64_C(2000000)
 #define ASK_MAX_DOUBLINGS 4U
@@ -78,7 +83,7 @@ int peers_post(struct peers *peers, const char *name, const Rm__PeerMessage *mes
         if (is_up(peer))
                 return link_send(peer->link, message);
         if (!peer->link && !peer->accepted && (peer->port == 0 || has_just_failed(peer))) {
-                /* It is tried again, for the next message. */
+                /* The connection is tried again, for the next message. */
                 peers_wake(peers);
                 return -ENOTCONN;
         }
@@ -154,7 +159,7 @@ void demand_idle(struct link *link, const Rm__PeerIdle *idle) {
         struct peer *peer = link->peer;
 
         if (idle->keep) {
-                /* Not asked again before another idle_usec. */
+                /* The link is not asked again before another idle_usec. */
                 link->closing = false;
                 demand_use(peers, peer);
                 demand_flush(peer);

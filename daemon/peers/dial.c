@@ -11,10 +11,11 @@
 #define BACKOFF_FIRST_USEC UINT64_C(100000)
 #define BACKOFF_MAX_USEC UINT64_C(2000000)
 #define BACKOFF_REFUSED_USEC UINT64_C(5000000) /* another key, another cluster: that takes a person */
-/* Where leader and follower seek each other, the node with the lower name dials; the other one only when that does not happen, for it may
- * not know of us. */
+/* Where leader and follower seek each other, the node with the lower name dials; the other one only
+ * when that does not happen, for it may not know of us. */
 #define HIGHER_WAITS_USEC UINT64_C(300000)
-/* A connection that is lost sooner than this is made again with a delay that grows: what ended it may still be there. */
+/* A connection that is lost sooner than this is made again with a delay that grows: what ended it
+ * may still be there. */
 #define FLAP_USEC UINT64_C(5000000)
 #define FAILURES_TOLD 5U /* then one line, and then silence until it works */
 
@@ -52,7 +53,7 @@ void dial_anew(struct peer *peer) {
 void dial_lost(struct peers *peers, struct peer *peer, uint64_t stood_usec) {
         dial_soon(peers, peer);
         peer->flaps = stood_usec < FLAP_USEC ? peer->flaps + 1 : 0;
-        /* Once is nothing: the other end was started again. */
+        /* A single short connection has no consequence: the other end was started again. */
         if (peer->flaps > 1)
                 peer->next_dial_usec += backoff(peer->flaps - 1, 0);
 }
@@ -199,7 +200,7 @@ static void dial_seed(struct seed *seed) {
         seed->resolving = evdns_getaddrinfo(peers->dns, seed->host, NULL, &hints, on_resolved, seed);
 }
 
-/* Who leads seeks them, others through them the leader. */
+/* The leader seeks the seeds, and other nodes seek the leader through them. */
 static bool seed_wanted(const struct seed *seed) {
         const struct peer *peer = seed->name ? peer_find(seed->peers, seed->name) : NULL;
 
@@ -207,7 +208,7 @@ static bool seed_wanted(const struct seed *seed) {
                (seed->peers->leading || !demand_leader(seed->peers));
 }
 
-/* Who was lost is not sought at once by another way. */
+/* A node that was lost is not sought at once under the address of a seed. */
 static uint64_t seed_due_usec(const struct seed *seed) {
         const struct peer *peer = seed->name ? peer_find(seed->peers, seed->name) : NULL;
 

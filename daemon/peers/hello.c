@@ -2,8 +2,9 @@
  *   the one that dialled      HELLO ------------->   checks; refuses, or
  *   checks; closes, or        <------------ HELLO    (reply)
  *                             HEARTBEAT --------->   the connection stands
- * The last step is the dialling side's word that it holds no other connection to this node: so a connection that the accepting
- * side still holds has ended over there, unless both are dialling at this moment; then the lower name's attempt wins. */
+ * The last step is the dialling side's word that it holds no other connection to this node: so a
+ * connection that the accepting side still holds has ended over there, unless both are dialling at
+ * this moment; then the lower name's attempt wins. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -68,7 +69,8 @@ static int check_self(const struct link *link, const Rm__PeerHello *hello, struc
                          hello->node, peers->self->address, peers->self->port, hello->self->address, hello->self->port);
 }
 
-/* Whether the one we know is alive elsewhere, only the leader can tell: it is to accept this one first. */
+/* Whether the one we know is alive elsewhere, only the leader can tell: it is to accept this one
+ * first. */
 static int check_unconnected(const struct peers *peers, const struct peer *peer, const Rm__PeerHello *hello, struct rm_error *err) {
         char known[INET_ADDRSTRLEN] = "?";
 
@@ -80,7 +82,8 @@ static int check_unconnected(const struct peers *peers, const struct peer *peer,
                          (unsigned) peer->port, hello->self->address, hello->self->port);
 }
 
-/* A node that comes back is welcome from wherever it comes, but not while the one we know is alive elsewhere. */
+/* A node that comes back is welcome from wherever it comes, but not while the one we know is alive
+ * elsewhere. */
 static int check_known(const struct link *link, const Rm__PeerHello *hello, struct rm_error *err) {
         const struct peers *peers = link->peers;
         const struct peer *peer = peer_find(peers, hello->node);

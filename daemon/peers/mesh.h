@@ -1,4 +1,5 @@
-/* What the leader needs of the connections to the other nodes. The mesh of peers.h is one; tests have another. */
+/* The mesh is the interface by which the leader uses the connections to the other nodes. peers.h
+ * implements it; tests have another. */
 #ifndef RM_PEERS_MESH_H
 #define RM_PEERS_MESH_H
 
@@ -13,7 +14,8 @@ struct mesh_ops {
         size_t (*pending_bytes)(void *mesh, const char *node);
         void (*reset)(void *mesh, const char *node, const char *why);
         const Rm__Node *(*self)(void *mesh);
-        /* As a connected node describes itself; NULL: it is not connected, or has left the cluster. */
+        /* As a connected node describes itself; NULL: it is not connected, or has left the
+         * cluster. */
         const Rm__Node *(*node)(void *mesh, const char *node);
         uint64_t (*heard_usec)(void *mesh, const char *node);
         void (*foreach)(void *mesh, void (*visit)(void *userdata, const char *node), void *userdata);

@@ -14,8 +14,9 @@
 #include "daemon/peers/peers_internal.h"
 #include "daemon/state/state.h"
 
-/* Heartbeats go from the leader to all every heartbeat_usec, and are answered at once: so all that a quiet follower wakes up for
- * comes together. Two nodes neither of which leads need each other less often. */
+/* Heartbeats go from the leader to all every heartbeat_usec, and are answered at once: so all that
+ * a quiet follower wakes up for comes together. Two nodes neither of which leads need each other
+ * less often. */
 #define QUIET_BEATS 3U
 #define CATCH_UP_USEC UINT64_C(20000)
 
@@ -112,7 +113,7 @@ int link_send(struct link *link, const Rm__PeerMessage *message) {
         return conn_send(link->conn, &message->base);
 }
 
-/* Of the leases that this node gives. */
+/* The lease that this node gives to others. */
 struct given {
         uint64_t end_usec; /* 0: it gives none */
         uint64_t index;
@@ -169,7 +170,7 @@ void link_send_heartbeat(struct link *link, bool reply) {
         send_heartbeat(link, reply, &given);
 }
 
-/* Who leads was elected in some term. */
+/* A node leads only with the term in which it was elected. */
 void link_set_leading(struct link *link, bool leading, uint64_t term) {
         link->leading = leading && term > 0;
         link->leading_term = link->leading ? term : 0;
@@ -177,7 +178,8 @@ void link_set_leading(struct link *link, bool leading, uint64_t term) {
 
 /* ---- what arrives ---- */
 
-/* The first is confirmed at once: a node that is back may have capsules that stand still for want of a lease. */
+/* The first is confirmed at once: a node that is back may have capsules that stand still for want
+ * of a lease. */
 static void confirm(struct link *link, uint64_t sent_usec) {
         bool first = link->got_usec == 0;
 
@@ -379,7 +381,8 @@ static void send_heartbeats(struct peers *peers) {
 static uint64_t beat(struct peers *peers, uint64_t now) {
         bool late = now > peers->next_beat_usec + beat_usec(peers);
 
-        /* We were held up ourselves: what others have sent meanwhile is to be read before they are called silent. */
+        /* We were held up ourselves: what others have sent meanwhile is to be read before they are
+         * called silent. */
         if (late && !peers->catching_up) {
                 peers->catching_up = true;
                 send_heartbeats(peers);
@@ -401,7 +404,8 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata) {
         uint64_t silent = next_silent(peers);
         uint64_t next;
 
-        /* Jobs wait for it. Where this timer is late, beat() sees to it that what has come meanwhile is read before. */
+        /* Jobs wait for it. Where this timer is late, beat() sees to it that what has come
+         * meanwhile is read before. */
         if (now < peers->next_beat_usec && now > silent && now - silent < CATCH_UP_USEC)
                 give_up_silent(peers, now);
         if (now >= peers->next_beat_usec)
@@ -646,7 +650,8 @@ void peers_set_leading(struct peers *peers, uint64_t term) {
                 return;
         peers->leading = term > 0;
         peers->leading_term = term;
-        /* To the one whom they have followed until now, too. Nodes that were not reached a moment ago do not know of it, and wait for the leader. */
+        /* To the one whom they have followed until now, too. Nodes that were not reached a moment
+         * ago do not know of it, and wait for the leader. */
         LIST_FOREACH (peer, &peers->peer_list, entry) {
                 if (peer->link && !peer->link->closing)
                         link_send_heartbeat(peer->link, false);

@@ -1,5 +1,5 @@
-/* Between peers.c (connections and who is at their end), hello.c (how two nodes get to know each other), demand.c (which connections
- * are needed) and dial.c (when to connect to whom). */
+/* Between peers.c (connections and who is at their end), hello.c (how two nodes get to know each
+ * other), demand.c (which connections are needed) and dial.c (when to connect to whom). */
 #ifndef RM_PEERS_PEERS_INTERNAL_H
 #define RM_PEERS_PEERS_INTERNAL_H
 
@@ -135,7 +135,8 @@ bool peer_set_address(struct peer *peer, const Rm__Node *node); /* is it new? */
 struct link *link_new(struct peers *peers, bool dialled);
 /* Close and free, with the conn; tells nobody. `flush`: what was sent still leaves. */
 void link_free(struct link *link, bool flush);
-/* The connection is over: free the link, note the failure or tell of the loss, see that it is made again. */
+/* The connection is over: free the link, note the failure or tell of the loss, see that it is made
+ * again. */
 void link_over(struct link *link, int code, const char *reason);
 int link_send(struct link *link, const Rm__PeerMessage *message);
 void link_send_heartbeat(struct link *link, bool reply);
@@ -145,7 +146,7 @@ const struct conn_ops *link_conn_ops(void);
 /* demand.c */
 /* Should there be a connection to it? */
 bool demand_is(const struct peers *peers, const struct peer *peer, uint64_t now);
-/* Something went over the connection, or is to go. */
+/* A message went over the connection, or is to go. */
 void demand_use(struct peers *peers, struct peer *peer);
 /* The connection is there: what was posted goes. */
 void demand_flush(struct peer *peer);
@@ -160,7 +161,7 @@ void demand_close_idle(struct peers *peers, uint64_t now);
 void demand_idle(struct link *link, const Rm__PeerIdle *idle);
 /* The connection to who leads; NULL when there is none. */
 struct link *demand_leader(const struct peers *peers);
-/* Somebody says of this node that it leads. */
+/* A peer says of this node that it leads. */
 void demand_leader_hint(struct peers *peers, const Rm__Node *node);
 /* This connection leads to the leader: those who are connected hear of it. */
 void demand_leader_found(struct link *link);
@@ -168,7 +169,8 @@ void demand_leader_found(struct link *link);
 void demand_tell_leader(struct link *link);
 /* There is no connection to the leader any more, or not yet. */
 void demand_leader_lost(struct peers *peers);
-/* Nobody leads that we know, and the nodes of the configuration do not help: ask the others, one after the other. */
+/* No leader is known, and the nodes of the configuration do not help: asks the others, one after
+ * the other. */
 void demand_ask(struct peers *peers, uint64_t now);
 uint64_t demand_next_ask(const struct peers *peers); /* UINT64_MAX = not needed */
 
@@ -185,11 +187,13 @@ void dial_due(struct peers *peers, uint64_t now);
 /* When the next one is due; UINT64_MAX = none. */
 uint64_t dial_next(const struct peers *peers);
 void dial_failed(struct link *link, int code, const char *reason);
-/* A first attempt at this peer: at once by the lower name, a little later by the higher one where both may want it. */
+/* A first attempt at this peer: at once by the lower name, a little later by the higher one where
+ * both may want it. */
 void dial_soon(struct peers *peers, struct peer *peer);
-/* As if nothing had been tried: it has become another reason to reach it. */
+/* Resets the delays of failed attempts: there is a new reason to reach the node. */
 void dial_anew(struct peer *peer);
-/* Its connection, which had stood for so long, is lost: as dial_soon(), but later each time that it did not last. */
+/* The peer's connection, which had stood for so long, is lost: like dial_soon(), but later each
+ * time that it did not last. */
 void dial_lost(struct peers *peers, struct peer *peer, uint64_t stood_usec);
 /* Look at the times again, from the loop. */
 void peers_wake(struct peers *peers);
