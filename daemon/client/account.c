@@ -8,19 +8,22 @@
 #include "daemon/client/client.h"
 #include "daemon/state/state.h"
 
-/* Between connecting and the hello lies one message. Who has more than this at once starts many commands at the same moment; the
- * one that is closed tries again. */
+/* Between connecting and the hello lies one message. Who has more than this at once starts many
+ * commands at the same moment; the one that is closed tries again. */
 #define SILENT_MAX 8U
-/* Younger ones are not closed for newer ones of the same user: refusing costs a tenth of taking in, and floods come from there. */
+/* Younger ones are not closed for newer ones of the same user: refusing costs a tenth of taking in,
+ * and floods come from there. */
 #define SILENT_YOUNG_USEC UINT64_C(250000)
 /* Front ends that are attached, on one node. */
 #define KNOWN_MAX 64U
-/* Of all users together. 16 users at their limit, 128 with eight each. */
+/* The limits of all users together: 16 users at their limit, 128 with eight clients each. */
 #define USERS_CLIENTS_MAX 1024U
-/* Requests that wait for the log, another node or a policy. Each may be as large as a job, 1 MiB. */
+/* Requests that wait for the log, another node or a policy. Each may be as large as a job, 1
+ * MiB. */
 #define OPEN_MAX 8U
 #define USERS_OPEN_MAX 64U
-/* A job on its way in and an answer on its way out for each of eight clients; as much for eight such users. */
+/* A job on its way in and an answer on its way out for each of eight clients; as much for eight
+ * such users. */
 #define USER_BYTES_MAX (8U << 20)
 #define USERS_BYTES_MAX (64U << 20)
 
@@ -29,14 +32,16 @@
 #define USERS_CARRIED_BYTES_MAX USERS_BYTES_MAX
 #define REQUEST_ITSELF_BYTES 512U /* what a request takes that is nearly empty */
 
-/* rmd has a real-time priority, which users must not get hold of by asking without end: a third of a core for all, which are 4,000 to
- * 10,000 requests a second, and 5 ms at once, before everything else has the loop again. A request takes far less than that. */
+/* rmd has a real-time priority, which users must not get hold of by asking without end: a third of
+ * a core for all, which are 4,000 to 10,000 requests a second, and 5 ms at once, before everything
+ * else has the loop again. A request takes far less than that. */
 static const struct rate_limit users_work = { .usec_each = 3, .burst = 5000 };
-/* To read and decode a small request and to send the answer, which is done apart from handling it. A carried one has a channel of its own,
- * and goes through TLS. */
+/* To read and decode a small request and to send the answer, which is done apart from handling it.
+ * A carried one has a channel of its own, and goes through TLS. */
 static const uint64_t exchange_usec[ACCOUNT_WAYS] = { [ACCOUNT_LOCAL] = 25, [ACCOUNT_CARRIED] = 80, [ACCOUNT_ATTACHED] = 40 };
 static const struct rate_limit user_work = { .usec_each = 6, .burst = 2500 };
-/* Who submits jobs in a loop makes one entry each, some 100 a second at most; a voter's disk takes thousands. */
+/* A user who submits jobs in a loop makes one entry each, some 100 a second at most; a voter's disk
+ * takes thousands. */
 static const struct rate_limit user_changes = { .usec_each = 20000, .burst = 1000 };
 
 /* Root's own: a script of root's may go wild too, but is not to be refused for what users do. */
@@ -60,7 +65,7 @@ static bool is_root(const struct account *account) {
         return account->uid == 0;
 }
 
-/* It has neither clients nor requests. */
+/* The account has neither clients nor requests. */
 static bool is_idle(const struct account *account) {
         unsigned open = 0;
 
@@ -87,7 +92,7 @@ static void account_free(struct account *account) {
         free(account);
 }
 
-/* What is open then is closed later, by whoever works on it. */
+/* A request that is open when the accounts go is closed later, by the code that handles it. */
 void accounts_destroy(struct accounts *accounts) {
         struct account *account;
 
@@ -113,8 +118,8 @@ static struct account *find(const struct accounts *accounts, uid_t uid) {
         return NULL;
 }
 
-/* Those without clients go only now: a connection that is being closed still counts its bytes there. What a user has had too much of
- * is not forgotten by leaving. */
+/* Accounts without clients are removed only here: a connection that is being closed still counts
+ * its bytes in its account. A user who exceeded a rate cannot reset it by leaving. */
 static void sweep(struct accounts *accounts, uid_t but, uint64_t now) {
         struct account *next;
 
@@ -153,7 +158,8 @@ static unsigned clients_of(const struct account *account) {
         return account->n_silent + account->n_known;
 }
 
-/* Of the user who has most: one that has not said hello, else the newest, which has least to lose. */
+/* Chooses a client of the user who has most: one that has not said hello, else the newest, which
+ * has least to lose. */
 static struct client *victim_of_most(const struct accounts *accounts, const struct account *newcomer) {
         const struct account *most = NULL;
         const struct account *account;
@@ -269,7 +275,8 @@ static uint64_t wait_of(const struct account *account, uint64_t now) {
         return work_usec > changes_usec ? work_usec : changes_usec;
 }
 
-/* Of the way that has its turn, else of the other one; NULL: too much of all users' is open. */
+/* Takes a client of the way that has its turn, else of the other one; NULL: too many requests of
+ * all users are open. */
 static struct client *take_client(struct account *account) {
         for (unsigned i = 0; i < ACCOUNT_WAYS; i++) {
                 enum account_way way = (account->turn_way + i) % ACCOUNT_WAYS;

@@ -1,15 +1,18 @@
-/* Accounts say what each user's clients take up of this node, so that no user can take what others need, and root is always served. They come by the
- * local socket, or other nodes carry their requests here (client/forwarding.h). Keeps count, says who is next and who has to go; closes
+/* Accounts say what each user's clients take up of this node, so that no user can take what others
+ * need, and root is always served. They come by the local socket, or other nodes carry their
+ * requests here (client/forwarding.h). Keeps count, says who is next and who has to go; closes
  * nothing itself.
  *
- * Users share 1,024 connections and 64 MiB; one user has 64 connections that have said hello, 8 that have not, and 8 MiB. Where all
- * of it is taken, the user who has most loses some. As much memory again holds carried requests that wait for their turn. Root has
- * places and memory of its own.
+ * Users share 1,024 connections and 64 MiB; one user has 64 connections that have said hello, 8
+ * that have not, and 8 MiB. Where all of it is taken, the user who has most loses some. As much
+ * memory again holds carried requests that wait for their turn. Root has places and memory of its
+ * own.
  *
- * Requests of users take at most a third of a processor, those of one user a sixth, whichever way and from however many nodes they
- * come. So a user who asks without end takes half of what users have, and others do not wait for him. A user who changes the state of
- * the cluster more often than 50 times a second, after 1,000 times at once, waits as well: each change is an entry of the log that all
- * voters write and all nodes apply. */
+ * Requests of users take at most a third of a processor, those of one user a sixth, whichever way
+ * and from however many nodes they come. So a user who asks without end takes half of what users
+ * have, and others do not wait for him. A user who changes the state of the cluster more often than
+ * 50 times a second, after 1,000 times at once, waits as well: each change is an entry of the log
+ * that all voters write and all nodes apply. */
 #ifndef RM_CLIENT_ACCOUNT_H
 #define RM_CLIENT_ACCOUNT_H
 
@@ -29,12 +32,14 @@
 struct client;
 struct accounts;
 
-/* How a request has come. Each way has its own number of requests that may be open: local ones may wait for another node, where they are
- * carried ones; those wait for no node, so that no two nodes wait for each other. */
+/* How a request has come. Each way has its own number of requests that may be open: local ones may
+ * wait for another node, where they are carried ones; those wait for no node, so that no two nodes
+ * wait for each other. */
 enum account_way {
         ACCOUNT_LOCAL,
         ACCOUNT_CARRIED,
-        /* Carried, from a front end that is attached to its job: none stays open, and none waits for those that do. */
+        /* Carried, from a front end that is attached to its job: none stays open, and none waits
+         * for those that do. */
         ACCOUNT_ATTACHED,
         ACCOUNT_WAYS,
 };
@@ -63,49 +68,58 @@ struct account {
         LIST_ENTRY(account) entry;
 };
 
-/* `turn` is added as a timer of 0 when accounts_next() has somebody, `over` activated when accounts_heaviest() has. Both remain the
- * caller's. */
+/* `turn` is added as a timer of 0 when accounts_next() has somebody, `over` activated when
+ * accounts_heaviest() has. Both remain the caller's. */
 struct accounts *accounts_create(struct event *turn, struct event *over);
-/* Without local clients; requests may still be open, and carried ones be there. NULL ok. */
+/* The caller has destroyed all local clients; requests may still be open, and carried clients may
+ * remain. NULL ok. */
 void accounts_destroy(struct accounts *accounts);
 
-/* May one more of this user connect? `ret_victim`: this one is to be closed for it first; NULL: none. False: refuse it: all
- * places are taken by users who have no more than this one, or its own by some that have only just come. The account is made when not there, and goes some time after
+/* May one more of this user connect? `ret_victim`: this one is to be closed for it first; NULL:
+ * none. False: refuse it: all places are taken by users who have no more than this one, or its own
+ * by some that have only just come. The account is made when not there, and goes some time after
  * its last client. Not from inside a callback of a conn. */
 bool accounts_admit(struct accounts *accounts, uid_t uid, uint64_t now_usec, struct account **ret_account,
                     struct client **ret_victim);
-/* It has connected. Sets client->account. */
+/* The client has connected. Sets client->account. */
 void account_join(struct account *account, struct client *client, uint64_t now_usec);
-/* Its hello is here. False: this user has as many as it may already. */
+/* The client has said hello. False: its user has as many clients as allowed already. */
 bool account_greet(struct client *client);
-/* Also of carried ones: what waits of them is dropped. */
+/* The client, local or carried, leaves: requests of a carried one that wait are dropped. */
 void account_leave(struct client *client);
 /* How many may have said hello. */
 unsigned account_known_max(const struct account *account);
 
-/* A client whose requests another node carries here, by this way. Sets client->account and client->way. Also from inside a callback of a conn. */
+/* A client whose requests another node carries here, by this way. Sets client->account and
+ * client->way. Also from inside a callback of a conn. */
 void account_join_carried(struct accounts *accounts, struct client *client, enum account_way way);
-/* Copies a request of such a client, which waits for its turn. -EDQUOT: the user, or all users together, have too much that waits. */
+/* Copies a request of such a client, which waits for its turn. -EDQUOT: the user, or all users
+ * together, have too much that waits. */
 int account_put_request(struct client *client, const Rm__LocalRequest *request);
-/* Of a carried client that accounts_next() has given: its next request, now the caller's. */
+/* Takes the next request, which becomes the caller's, of a carried client that accounts_next() has
+ * given. */
 Rm__LocalRequest *account_take_request(struct client *client);
 
 /* The next request of this local client is whole. */
 void account_ready(struct client *client);
-/* Whose request is to be handled now: users in turn, each one's clients in turn. NULL: nobody's; `ret_wait_usec` is then how long
- * until somebody may be served who has had too much, UINT64_MAX: nobody waits for that. */
+/* Returns the client whose request is to be handled now: users in turn, each one's clients in turn.
+ * NULL: there is none; `ret_wait_usec` is then how long until a user may be served who has exceeded
+ * a rate, UINT64_MAX: no such user waits. */
 struct client *accounts_next(struct accounts *accounts, uint64_t now_usec, uint64_t *ret_wait_usec);
-/* Handling one of its requests took so much of the processor; what reading and answering it takes is added. */
+/* Handling one of its requests took so much of the processor; what reading and answering it takes
+ * is added. */
 void account_charge_request(struct account *account, enum account_way way, uint64_t now_usec, uint64_t work_usec);
 /* The log has an entry that this user caused, on whatever node. */
 void accounts_charge_change(struct accounts *accounts, uid_t uid, uint64_t now_usec);
 /* For lines of the daemon's log about this user's jobs. */
 struct log_rate *accounts_lines(struct accounts *accounts, uid_t uid);
-/* A request of its is worked on; and no more. Between the two the account stays, also without clients. `account` NULL ok. */
+/* A request of its is worked on; and no more. Between the two the account stays, also without
+ * clients. `account` NULL ok. */
 void account_open(struct account *account, enum account_way way);
 void account_close(struct account *account, enum account_way way);
 
-/* While the clients of a user, or all users', hold more memory than they may: the one to be closed. Otherwise NULL. */
+/* While the clients of a user, or all users', hold more memory than they may: the one to be closed.
+ * Otherwise NULL. */
 struct client *accounts_heaviest(struct accounts *accounts);
 
 #endif

@@ -1,4 +1,5 @@
-/* Who asks something of rmd, and where the answers go: a local connection, or a request carried here from another node. */
+/* A client sends requests to rmd and gets the answers: a local connection, or a request carried
+ * here from another node. */
 #ifndef RM_CLIENT_CLIENT_H
 #define RM_CLIENT_CLIENT_H
 
@@ -32,7 +33,8 @@ struct client {
         char *node;        /* carried: from this node */
         uint32_t channel;
 
-        /* client/account.h, whose the following four are; NULL: a carried one of root's, whose requests do not wait */
+        /* client/account.h, whose the following four are; NULL: a carried one of root's, whose
+         * requests do not wait */
         struct account *account;
         enum account_way way;
         STAILQ_HEAD(, carried_request) requests; /* carried ones that wait */
@@ -58,19 +60,21 @@ struct client {
         struct client *next; /* carried: client/forwarding.c */
 };
 
-/* The user is a number, and no administrator but for uid 0, until client_identify(). The caller has the first reference. */
+/* The user is a number, and no administrator but for uid 0, until client_identify(). The caller has
+ * the first reference. */
 struct client *client_create(struct rmd *rmd, uid_t uid, gid_t gid);
 /* Copies what it needs. */
 void client_identify(struct client *client, const struct user *user);
-/* For who must answer later: the client may leave meanwhile, then answers to it go nowhere. Counts as one more request of its user's
- * that is open, until client_release(). */
+/* Holds the client for a request that is answered later: the client may leave meanwhile, then
+ * answers to it are dropped. Counts as one more request of its user's that is open, until
+ * client_release(). */
 struct client *client_hold(struct client *client);
 void client_release(struct client *client); /* NULL ok */
-/* It has left: nothing is sent any more, the caller's reference is given back. */
+/* The client has left: nothing is sent any more, the caller's reference is given back. */
 void client_leave(struct client *client);
 
-/* Send one answer; sets its id. Lost without a word when the client has gone. One that does not fit into a frame becomes an error that
- * says so; a client that reads none of its answers is closed. */
+/* Send one answer; sets its id. Lost without a word when the client has gone. One that does not fit
+ * into a frame becomes an error that says so; a client that reads none of its answers is closed. */
 void client_reply(struct client *client, uint32_t request_id, Rm__LocalReply *reply);
 void client_error(struct client *client, uint32_t request_id, int code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void client_ok(struct client *client, uint32_t request_id, uint64_t id, const char *text);

@@ -9,7 +9,8 @@
 #include "daemon/cluster/cluster.h"
 #include "daemon/peers/peer_message.h"
 
-/* Users' requests that wait on the way to one node: what the log and moves send there has to have room as well. */
+/* Users' requests that wait on the way to one node: what the log and moves send there has to have
+ * room as well. */
 #define PENDING_MAX_BYTES (16U << 20)
 
 struct channel {
@@ -173,7 +174,8 @@ static void drop_client(struct forwarding *forwarding, struct client *client) {
         client_leave(client);
 }
 
-/* As the node says where the client is: the user data base is not asked here, where that would have to wait. */
+/* As the node says where the client is: the user data base is not asked here, where that would have
+ * to wait. */
 static void identify(struct client *client, const Rm__ForwardRequest *in) {
         struct user user = { .admin = in->admin, .groups = in->groups, .n_groups = in->n_groups };
 

@@ -6,7 +6,8 @@
 #define HELLO_MAX_BYTES (4U << 10)
 /* The longest of the rest name nodes or jobs: 1,000 nodes with names of 63 bytes. */
 #define PLAIN_MAX_BYTES (64U << 10)
-/* A JobSpec has at most 1 MiB, and so has the input that is under way; what is a little more is told so and not cut off. */
+/* A JobSpec has at most 1 MiB, and so has the input that is under way; what is a little more is
+ * told so and not cut off. */
 #define LARGE_MAX_BYTES ((1U << 20) + PLAIN_MAX_BYTES)
 
 #define TAG_ID 0x08U /* field 1, a number */

@@ -48,7 +48,8 @@ struct question {
 };
 STAILQ_HEAD(question_list, question);
 
-/* What the thread and the loop share. It outlives the loop's part while the thread hangs in a look-up. */
+/* The data that the thread and the loop share. It outlives the loop's part while the thread hangs
+ * in a look-up. */
 struct desk {
         pthread_mutex_t lock;
         pthread_cond_t asked;

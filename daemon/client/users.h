@@ -1,5 +1,5 @@
-/* What the user data base says of uids: names, groups, who administers. It may lie on another machine (LDAP, NIS) and hang, so it is
- * asked by a thread; the loop only looks at what came back. */
+/* Names, groups and administrators by uid, from the user data base. That may lie on another machine
+ * (LDAP, NIS) and hang, so a thread asks it; the loop only takes the results. */
 #ifndef RM_CLIENT_USERS_H
 #define RM_CLIENT_USERS_H
 
@@ -26,12 +26,13 @@ struct users *users_create(struct event_base *base, const char *admin_group, use
 /* A look-up that hangs is left to hang. NULL ok. */
 void users_destroy(struct users *users);
 
-/* As `gid`: not the group of a process, but the primary one in the data base; a uid that is not
- * there has no groups. */
+/* A value of `gid` for the primary group in the data base instead of the group of a process; a uid
+ * that the data base does not have has no groups. */
 #define USERS_PRIMARY_GROUP ((gid_t) - 1)
 
-/* What is known of a process with these ids; valid until the loop runs again. Known for a minute, then asked anew.
- * -EAGAIN: on_changed comes, within 2 s. -ETIMEDOUT: the data base has not answered in time, and is not asked again for 10 s. */
+/* Finds the user of a process with these ids; valid until the loop runs again. Known for a minute,
+ * then asked anew. -EAGAIN: on_changed comes, within 2 s. -ETIMEDOUT: the data base has not
+ * answered in time, and is not asked again for 10 s. */
 int users_find(struct users *users, uid_t uid, gid_t gid, const struct user **ret_user);
 
 #endif
