@@ -148,7 +148,8 @@ void attachment_drained(struct client *client) {
 }
 
 static void forget_input(struct attachment *attachment, uint64_t offset) {
-        /* The end of input has no byte whose taking could be told: it is kept, and said again to every new place of the head. */
+        /* The end of input has no byte whose taking could be told: it is kept, and said again to
+         * every new place of the head. */
         while (attachment->pieces && !attachment->pieces->eof &&
                attachment->pieces->offset + attachment->pieces->size_bytes <= offset)
                 drop_first_piece(attachment);
@@ -228,7 +229,8 @@ static void connect_head(struct attachment *attachment, const Rm__Capsule *head)
 
 /* ---- towards the client ---- */
 
-/* No leader can be reached, and the job has not started, or its end is to go into the log. While it runs it needs none. */
+/* No leader can be reached, and the job has not started, or its end is to go into the log. While it
+ * runs it needs none. */
 static bool needs_leader(const struct attachment *attachment, const Rm__Job *job) {
         if (job_ended(job) || cluster_leader(attachment->client->rmd->cluster))
                 return false;
@@ -248,7 +250,7 @@ static char *checkpoint_words(const Rm__Job *job) {
         return words;
 }
 
-/* What is long in them concerns nodes. */
+/* The parts of checkpoints are long, and only nodes need them. */
 static void drop_checkpoint_parts(Rm__Job *job) {
         if (job->drill)
                 rm__checkpoint__free_unpacked(take_ptr(job->drill), NULL);
@@ -302,7 +304,8 @@ static bool head_reachable(const struct attachment *attachment, const Rm__Capsul
         return node && node->health != RM__NODE_HEALTH__NODE_HEALTH_DOWN;
 }
 
-/* The client does the same. What it has got beyond the checkpoint comes again, and is compared with that. */
+/* The client does the same. What it has got beyond the checkpoint comes again, and is compared with
+ * that. */
 static void go_back(struct attachment *attachment, const Rm__Job *job) {
         const Rm__Checkpoint *from = NULL;
 
@@ -317,8 +320,8 @@ static void go_back(struct attachment *attachment, const Rm__Job *job) {
         }
 }
 
-/* A job goes back to its beginning or to a checkpoint, and so do its output and its input; to which is known once it is placed. The client
- * hears of it before it gets any of that. */
+/* A job goes back to its beginning or to a checkpoint, and so do its output and its input; to which
+ * is known once it is placed. The client hears of it before it gets any of that. */
 static void follow_attempt(struct attachment *attachment, const Rm__Job *job) {
         if (attachment->attempt == 0 || attachment->attempt == job->attempt) {
                 attachment->attempt = job->attempt;

@@ -1,6 +1,7 @@
-/* What changes the state: refused or found done by the state itself where it can be, else proposed. Each entry of the log is written by all
- * voters and applied by all nodes, so there is to be none that changes nothing. Only the leader knows for certain that one would not: the
- * state of another node may be a moment behind. */
+/* Requests that change the state: the state itself refuses them or finds them done where it can,
+ * else they are proposed. Each entry of the log is written by all voters and applied by all nodes,
+ * so there is to be none that changes nothing. Only the leader knows for certain that one would
+ * not: the state of another node may be a moment behind. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -52,7 +52,8 @@ static const struct request *request_find(Rm__LocalRequest__BodyCase body) {
         return NULL;
 }
 
-/* ---- answered by another node: one request, one answer, which may be a document in several replies ---- */
+/* ---- answered by another node: one request, one answer, which may be a document in several
+ * replies ---- */
 
 struct carried {
         struct client *client;
@@ -68,7 +69,8 @@ static void carried_free(struct carried *carried) {
         free(carried);
 }
 
-/* Does it no harm when two leaders answer it? By its token a submission is found again, the others only read. */
+/* Does it no harm when two leaders answer it? By its token a submission is found again, the others
+ * only read. */
 static bool repeatable(const Rm__LocalRequest *request) {
         switch (request->body_case) {
         case RM__LOCAL_REQUEST__BODY_SUBMIT_JOB:
@@ -81,7 +83,8 @@ static bool repeatable(const Rm__LocalRequest *request) {
         }
 }
 
-/* There was no leader. NULL: one was lost. A part of a document may have come before that: the rest would be another's. */
+/* There was no leader. NULL: one was lost. A part of a document may have come before that: the rest
+ * would be another's. */
 static bool ask_again(const struct carried *carried, const Rm__LocalReply *reply) {
         struct patience again = carried->patience;
         bool no_leader = !reply || (reply->body_case == RM__LOCAL_REPLY__BODY_ERROR && reply->error->code == EHOSTUNREACH);
@@ -167,7 +170,8 @@ static void wait_for_leader(struct client *client, const Rm__LocalRequest *reque
                 refuse_without_leader(client, request->id, verb, patience);
 }
 
-/* Whose job it is comes first: of another user's nothing is told, not even that it is there. */
+/* The owner is checked first: a user is told nothing of another user's job, not even that it
+ * exists. */
 static const char *head_of(struct client *client, const Rm__LocalRequest *request, const char *verb) {
         const Rm__Job *job = own_job_find(client, request->id, verb, job_of(request));
 

@@ -1,4 +1,4 @@
-/* What a DrainNode may say, wherever it comes from. Pure. */
+/* The check of a DrainNode, wherever it comes from. Pure. */
 #ifndef RM_REQUESTS_DRAIN_NODE_H
 #define RM_REQUESTS_DRAIN_NODE_H
 

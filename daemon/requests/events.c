@@ -11,7 +11,8 @@
 /* A client that has not read so much gets the rest when it has. */
 #define UNREAD_MAX_BYTES (256U << 10)
 
-/* The last events. A position counts events since this daemon started: position p stands at p % RING_SIZE. */
+/* The last events. A position counts events since this daemon started: position p stands at p %
+ * RING_SIZE. */
 struct event_ring {
         Rm__Event *events[RING_SIZE];
         uint64_t end;
@@ -71,7 +72,7 @@ static void send_batch(struct client *client, const struct event_ring *ring, uin
         client->follows = !list.end;
 }
 
-/* As much as the client reads. */
+/* Sends as many events as the client reads. */
 static void send_events(struct client *client) {
         const struct event_ring *ring = client->rmd->events;
         uint64_t first = ring->end > RING_SIZE ? ring->end - RING_SIZE : 0;

@@ -16,8 +16,8 @@ void exchange_opened(void *userdata, const char *socket);
 /* Answers and frees it. */
 void exchange_ended(struct exchange_request *asked, const char *verb, int error, const char *text);
 
-/* That this client may give the key of such a file; "": none is given. Who has the key reads what
- * is in an image, and makes images that are restored: -EPERM for all but root of this node.
+/* Checks that this client may give the key of such a file; "": none is given. A client with the key
+ * can read an image, and make images that are restored: -EPERM for all but root of this node.
  * -EINVAL: the path is not absolute. */
 int sealed_key_check(const struct client *client, const char *verb, const char *key_file, struct rm_error *err);
 

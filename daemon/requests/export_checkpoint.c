@@ -18,7 +18,7 @@ static void on_export_end(void *userdata, int error, const char *text) {
         exchange_ended(userdata, "export-checkpoint", error, text);
 }
 
-/* Not all parts are here. */
+/* Answers that not all parts are here yet. */
 static void reply_gathering(struct client *client, const Rm__LocalRequest *request, size_t parts, size_t here) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__Exchange body = RM__EXCHANGE__INIT;

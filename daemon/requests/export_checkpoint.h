@@ -5,8 +5,9 @@
 #include "common/error.h"
 #include "daemon/client/client.h"
 
-/* That this client may have the checkpoints of the job as files. The memory of its programs is in
- * them: -EPERM also for an administrator who is not root, and on another node than its own. */
+/* Checks that this client may have the checkpoints of the job as files. The memory of its programs
+ * is in them: -EPERM also for an administrator who is not root, and on another node than its
+ * own. */
 int export_checkpoint_check_owner(const struct client *client, const Rm__Job *job, struct rm_error *err);
 
 #endif

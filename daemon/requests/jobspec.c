@@ -118,7 +118,7 @@ static int check_availability_path(const Rm__JobSpec *spec, const struct jobspec
 }
 
 static int check_time_limit(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
-        /* What a policy can be shown, in microseconds. */
+        /* The limit is the largest that a policy can be shown, in microseconds. */
         return spec->time_limit_usec <= (uint64_t) FIELD_MAX ? 0 : error_set(err, -EINVAL, "--time: at most 104249 days");
 }
 

@@ -1,8 +1,9 @@
 /*
- * What a submitted JobSpec may say. Clients are whoever can open a socket, and what they write goes into the replicated state, into every
- * policy's snapshot, into logs and onto other nodes: so each field is looked at here, and a field that nobody has thought of is one
- * that the unit test finds missing in the table. A spec that passes can be put into the state, shown to a policy and read back without being
- * refused (tests/fuzz/requests).
+ * The checks of a submitted JobSpec. Anyone who can open a socket is a client, and the fields of a
+ * JobSpec go into the replicated state, into every policy's snapshot, into logs and onto other
+ * nodes: so each field is looked at here, and a field that nobody has thought of is one that the
+ * unit test finds missing in the table. A spec that passes can be put into the state, shown to a
+ * policy and read back without being refused (tests/fuzz/requests).
  *
  * Pure: no files, no user data base, no clock.
  */
@@ -34,21 +35,22 @@ struct jobspec_rules {
         uint64_t max_capsules; /* of a job with parked groups: all that its nodes could have; 0: no limit */
 };
 
-/* Set what is not the client's to say to what it means: a group size above the number of ranks is the number of ranks, and a job that never
- * starts again has no number of restarts, nor a time to wait for cores then. `spec` must own its memory. */
+/* Set what is not the client's to say to what it means: a group size above the number of ranks is
+ * the number of ranks, and a job that never starts again has no number of restarts, nor a time to
+ * wait for cores then. `spec` must own its memory. */
 void jobspec_normalize(Rm__JobSpec *spec);
 
-/* Each field. Those that rmd fills in itself (user, groups, node of submission) are not looked at: the caller sets them, whatever they
- * say. Whether the policy exists is not known here. -EINVAL or -E2BIG, and `err` names the option or field, what is wrong and what is
- * allowed. */
+/* Each field. Those that rmd fills in itself (user, groups, node of submission) are not looked at:
+ * the caller sets them, whatever they say. Whether the policy exists is not known here. -EINVAL or
+ * -E2BIG, and `err` names the option or field, what is wrong and what is allowed. */
 int jobspec_check(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err);
 
 /* Does it come to too many groups, each of which is a capsule, with groups of that size (at least
  * 1)? Of a spec that has passed jobspec_check(). -EDQUOT, and `err` names the limit. */
 int jobspec_check_groups(const Rm__JobSpec *spec, uint32_t group_size, const struct jobspec_rules *rules, struct rm_error *err);
 
-/* The fields that are checked or set, for the test that compares them with the message: name of entry `i`, and its number in proto/state.proto;
- * NULL behind the last. */
+/* The fields that are checked or set, for the test that compares them with the message: name of
+ * entry `i`, and its number in proto/state.proto; NULL behind the last. */
 const char *jobspec_field(size_t i, uint32_t *ret_number);
 
 #endif

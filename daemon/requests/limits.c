@@ -116,8 +116,9 @@ void limits_set(Rm__JobSpec *spec, const struct limits *limits) {
 
 /* ---- the process at the other end ---- */
 
-/* The process itself, not its number, which another one may have got since. Kernels before 6.5 only know the number: what has it now
- * is taken, and the ids tell at least that it is the same user's. */
+/* The process itself, not its number, which another one may have got since. Kernels before 6.5 only
+ * know the number: what has it now is taken, and the ids tell at least that it is the same
+ * user's. */
 static int open_peer(int socket_fd, const struct ucred *peer) {
         int pidfd = -1;
         socklen_t size = sizeof(pidfd);
@@ -130,7 +131,7 @@ static int open_peer(int socket_fd, const struct ucred *peer) {
         return pidfd < 0 ? -errno : pidfd;
 }
 
-/* As long as it has not ended, its number is its own. */
+/* The process has not ended, so its pid cannot have been reused. */
 static bool is_alive(int pidfd) {
         struct pollfd p = { .fd = pidfd, .events = POLLIN };
 
@@ -160,7 +161,7 @@ int limits_of_peer(int socket_fd, const struct ucred *peer, struct limits **ret,
                         "process %d, which connected, has ended: a job gets the resource limits of the process that submits it, "
                         "which must connect itself and stay",
                         (int) peer->pid);
-        /* One that has become another program with more rights may have raised its limits. */
+        /* A process that executes a program with more rights may have raised its limits. */
         if (!limits_status_is(status, peer->uid))
                 return error_set(
                         err, -EPERM,

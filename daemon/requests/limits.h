@@ -1,5 +1,5 @@
-/* Resource limits of a local client, as the kernel tells them: a job gets those of the login it was started from, not those that
- * the client claims, nor those of another process. */
+/* Resource limits of a local client, as the kernel tells them: a job gets those of the login it was
+ * started from, not those that the client claims, nor those of another process. */
 #ifndef RM_REQUESTS_LIMITS_H
 #define RM_REQUESTS_LIMITS_H
 
@@ -22,15 +22,17 @@ struct limits {
         } items[LIMITS_MAX];
 };
 
-/* Of the process that connected the other end of this Unix socket, whose credentials `peer` are: it must still be there, and nobody
- * else than it was. The caller frees. -ESRCH it has ended, -EPERM it runs with other ids now. */
+/* Reads the limits of the process that connected the other end of this Unix socket, whose
+ * credentials `peer` are: it must still exist, and run as the same user. The caller frees them.
+ * -ESRCH it has ended, -EPERM it runs with other ids now. */
 int limits_of_peer(int socket_fd, const struct ucred *peer, struct limits **ret, struct rm_error *err);
 /* Replace the limits in `spec`. */
 void limits_set(Rm__JobSpec *spec, const struct limits *limits);
 
-/* Of the text of /proc/PID/limits. -EINVAL: none of the lines is known. */
+/* Parses the text of /proc/PID/limits. -EINVAL: none of the lines is known. */
 int limits_parse(const char *text, struct limits *ret);
-/* Do real, effective, saved and file system uid in the text of /proc/PID/status all equal this one? */
+/* Do real, effective, saved and file system uid in the text of /proc/PID/status all equal this
+ * one? */
 bool limits_status_is(const char *text, uid_t uid);
 
 #endif

@@ -22,7 +22,8 @@ void request_output_ack(struct client *client, const Rm__LocalRequest *request) 
         const Rm__OutputAck *ack = request->output_ack;
         const Rm__Job *job;
 
-        /* While the job runs, a local client's acknowledgement is implied by its reading: see acknowledge() in attachment.c. */
+        /* While the job runs, a local client's acknowledgement is implied by its reading: see
+         * acknowledge() in attachment.c. */
         if (client->conn && !ack->done)
                 return;
         job = own_job_find(client, request->id, "output-ack", ack->job);

@@ -1,6 +1,7 @@
 /*
- * What would be done now, and why, and what every policy there is would make of it. Nothing is done. A whole round is made with the
- * policy in question; then each policy answers the snapshot by itself, one after the other.
+ * Plans a round without acting: what would be done now, and why, and how every policy would decide.
+ * A whole round is made with the policy in question; then each policy answers the snapshot by
+ * itself, one after the other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +126,8 @@ static void on_listed(void *context, json_t *list, const struct rm_error *err) {
                 return;
         }
         planning->policies = json_deep_copy(list);
-        /* One that is not in the folder by this name, and may be a policy for all that; if not, this says why. */
+        /* A policy that the folder does not have by this name may still load; if not, its entry
+         * says why. */
         if (!is_listed(list, planning->policy))
                 json_array_insert_new(planning->policies, 0, json_pack("{s:s}", "name", planning->policy));
         ask_next(planning);

@@ -11,7 +11,8 @@
 
 #define SOURCE_DEFAULT "report" /* unless another is named */
 
-/* A value that this version does not know would end the rmd of every node that reads it in the log. */
+/* A value that this version does not know would end the rmd of every node that reads it in the
+ * log. */
 static bool condition_known(Rm__Condition condition) {
         return protobuf_c_enum_descriptor_get_value(&rm__condition__descriptor, (int) condition) != NULL;
 }

@@ -1,4 +1,4 @@
-/* What a ReportHealth may say, wherever it comes from. Pure. */
+/* The check of a ReportHealth, wherever it comes from. Pure. */
 #ifndef RM_REQUESTS_REPORT_HEALTH_H
 #define RM_REQUESTS_REPORT_HEALTH_H
 

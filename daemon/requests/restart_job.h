@@ -5,8 +5,9 @@
 #include "common/error.h"
 #include "proto/state.pb-c.h"
 
-/* That the job can go on from it; `number` 0: from the newest that is done, or if it is held and
- * has none, from the beginning. Pure. -ENOENT: there is none, -EBUSY: it is not done. */
+/* Checks that the job can go on from the checkpoint; `number` 0: from the newest that is done, or
+ * if the job is held and has none, from the beginning. Pure. -ENOENT: there is none, -EBUSY: it is
+ * not done. */
 int restart_job_check(const Rm__Job *job, uint64_t number, struct rm_error *err);
 
 #endif

@@ -21,18 +21,22 @@
 #include "daemon/wire/listener.h"
 
 #define PROTOCOL_VERSION 1U
-/* A user's client connects and says hello in one go. Root's may be stopped in between by a debugger. */
+/* A user's client connects and says hello in one go. Root's may be stopped in between by a
+ * debugger. */
 #define SILENT_USEC UINT64_C(2000000)
 #define ROOT_SILENT_USEC UINT64_C(30000000)
 /* The largest request is 1 MiB and comes from this machine. */
 #define REQUEST_USEC UINT64_C(30000000)
-/* A job of 1 MiB has at most 12,288 words; that is 1.5 MiB, unpacked. Only what is made to be large is more. */
+/* A job of 1 MiB has at most 12,288 words; that is 1.5 MiB, unpacked. Only what is made to be large
+ * is more. */
 #define DECODED_MAX_BYTES (8U << 20)
 /* A client that has not read so much of its answers is answered nothing more. */
 #define UNREAD_MAX_BYTES (256U << 10)
-/* Users' requests at a time, before others have the loop, if what they take of the processor (client/account.h) has not ended it before. */
+/* Users' requests at a time, before others have the loop, if what they take of the processor
+ * (client/account.h) has not ended it before. */
 #define TURN_USEC UINT64_C(5000)
-/* Beside the socket for all, with a queue of its own: who is the 1,025th to connect waits outside of it. */
+/* Beside the socket for all, with a queue of its own: who is the 1,025th to connect waits outside
+ * of it. */
 #define ROOT_SOCKET_SUFFIX ".root"
 
 struct service {
@@ -52,7 +56,7 @@ struct service {
         struct client_list clients;
 };
 
-/* What belongs to it here goes; its connection is closed by the caller. */
+/* Removes the client from this service; its connection is closed by the caller. */
 static void client_gone(struct service *service, struct client *client) {
         TAILQ_REMOVE(&service->clients, client, all);
         attachment_leave(client);
@@ -70,7 +74,8 @@ static void drop(struct client *client) {
 
 /* ---- requests ---- */
 
-/* When it says hello, not for a job only, so that the time is short in which the process can become another program. */
+/* When it says hello, not for a job only, so that the time is short in which the process can become
+ * another program. */
 static void learn_limits(struct client *client) {
         struct rm_error err = { 0 };
         struct ucred creds;
@@ -84,7 +89,8 @@ static void learn_limits(struct client *client) {
                 client->limits_error = xstrdup(error_text(&err));
 }
 
-/* It has said hello: no longer one of those who may be closed for others. False: its user has too many already. */
+/* The client has said hello: it may no longer be closed in favour of others. False: its user has
+ * too many clients already. */
 static bool take_in(struct client *client) {
         if (!client->silent)
                 return true;
@@ -191,8 +197,8 @@ static int on_header(struct conn *conn, const uint8_t *head_bytes, size_t n, uin
 
 /* ---- whose turn it is ---- */
 
-/* Who asks must be known before anything is answered; and answers must be read before there are more. But a front end whose output
- * waits for a slow reader may still cancel its job. */
+/* The user must be known before a request is answered; and answers must be read before there are
+ * more. But a front end whose output waits for a slow reader may still cancel its job. */
 static void queue_request(struct client *client) {
         const struct user *user;
 
@@ -219,7 +225,7 @@ static void on_drained(struct conn *conn, void *userdata) {
                 queue_request(client);
 }
 
-/* Not what others took of the processor meanwhile. */
+/* The processor time of this thread, without that of other processes. */
 static uint64_t work_usec(void) {
         struct timespec spent;
 
@@ -227,7 +233,7 @@ static uint64_t work_usec(void) {
         return (uint64_t) spent.tv_sec * 1000000U + (uint64_t) spent.tv_nsec / 1000U;
 }
 
-/* It may leave by that. */
+/* The client may leave during this call. */
 static void serve(struct client *client) {
         Rm__LocalRequest *request;
 
@@ -370,7 +376,8 @@ static void on_wake(evutil_socket_t fd, short what, void *arg) {
         }
 }
 
-/* Lines about events: a user may cause so many at once, and then so many a second; 5 are 40 MB a day. */
+/* Lines about events: a user may cause so many at once, and then so many a second; 5 are 40 MB a
+ * day. */
 static const struct rate_limit event_lines = { .usec_each = 200000, .burst = 1000 };
 
 static void log_event(struct service *service, const Rm__Event *event) {

@@ -14,16 +14,18 @@ struct waiting;
 int service_create(struct rmd *rmd, struct service **ret, struct rm_error *err);
 void service_destroy(struct service *service);
 
-/* The state changed: attached front ends and followers of events are told (soon, once for many changes). NULL ok. */
+/* The state changed: attached front ends and followers of events are told (soon, once for many
+ * changes). NULL ok. */
 void service_wake(struct service *service);
 
-/* An entry of the log was applied: counted for the user who caused it, and its events written into this daemon's log. NULL ok. */
+/* An entry of the log was applied: counted for the user who caused it, and its events written into
+ * this daemon's log. NULL ok. */
 void service_applied(struct service *service, const Rm__Command *command, const struct state_result *result);
 
-/* For lists of policies: one at a time. */
+/* The host that lists policies: one request at a time. */
 struct policy_host *service_policy_host(struct service *service);
 
-/* What the user data base says. */
+/* The users of the data base. */
 struct users *service_users(struct service *service);
 
 /* Requests that wait for a leader, or for what service_users() says. */

@@ -32,7 +32,8 @@ static int check_ft(const Rm__JobSpec *spec, const char *self, struct rm_error *
                          self);
 }
 
-/* Of all nodes, also those that are down: they may be back before the job is placed. */
+/* Counts cores of all nodes, also of those that are down: they may be back before the job is
+ * placed. */
 static uint64_t most_capsules(const Rm__State *state, uint32_t per_core) {
         uint64_t cores = 0;
 
@@ -68,7 +69,7 @@ static void set_groups(Rm__JobSpec *spec, const struct client *client) {
                 spec->groups[i] = client->groups[i];
 }
 
-/* Who asks is what the kernel said, at the node where it was said. */
+/* The user is the one that the kernel named, at the node where the client connected. */
 static void set_origin(const struct client *client, Rm__JobSpec *spec) {
         spec->uid = client->uid;
         spec->gid = client->gid;
@@ -77,7 +78,8 @@ static void set_origin(const struct client *client, Rm__JobSpec *spec) {
         set_groups(spec, client);
 }
 
-/* A submission carries its limits in fields of its own; that of groups is checked before (check_spec()). */
+/* A submission carries its limits in fields of its own; that of groups is checked before
+ * (check_spec()). */
 static void set_limits(const struct client *client, Rm__CmdJobSubmit *body) {
         Rm__UserLimits limits;
 
@@ -87,7 +89,7 @@ static void set_limits(const struct client *client, Rm__CmdJobSubmit *body) {
         body->ended_kept = limits.ended_kept;
 }
 
-/* What the job is launched with goes to the disk first. */
+/* A submission waits until the job's environment and arguments are on the disk. */
 struct submission {
         struct client *client;
         uint32_t request_id;

@@ -5,7 +5,7 @@
 #include "common/util.h"
 #include "daemon/requests/requests.h"
 
-/* Of a document that comes in several replies. */
+/* The size of the parts of a document that comes in several replies. */
 #define TEXT_PART_BYTES (512U << 10)
 
 static void reply_text(struct client *client, uint32_t request_id, char *text, bool more) {

@@ -7,9 +7,11 @@
 #include "common/util.h"
 #include "daemon/state/state.h"
 
-/* As long as proposals wait (cluster_propose()): voters elect a leader in far less, so that without one by then there is none for long. */
+/* A request waits for a leader as long as proposals wait (cluster_propose()): voters elect a leader
+ * in far less, so that without one by then there is none for long. */
 #define PATIENCE_USEC UINT64_C(10000000)
-/* Not all that may have changed is told by waiting_wake(), and time passes. */
+/* The waiting requests are also looked at periodically: waiting_wake() does not report all changes,
+ * and time passes. */
 #define LOOK_USEC 100000U
 
 struct waiter {
@@ -33,7 +35,7 @@ static void waiter_free(struct waiter *waiter) {
         free(waiter);
 }
 
-/* Those that have to wait on come back to the list. */
+/* Requests that have to wait longer come back to the list. */
 static void on_look(evutil_socket_t fd, short what, void *arg) {
         struct waiting *w = arg;
         struct waiter_list list = TAILQ_HEAD_INITIALIZER(list);
