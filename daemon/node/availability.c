@@ -27,7 +27,7 @@ struct parser {
         bool comment_seen;
 };
 
-/* What a message may show of the text, which can be anything. */
+/* The part of the text, which can be anything, that a message may show. */
 static const char *excerpt(struct span span, char buf[static EXCERPT_BYTES]) {
         size_t n = span.bytes < EXCERPT_BYTES - 1 ? span.bytes : EXCERPT_BYTES - 1;
 

@@ -15,7 +15,8 @@
 #define POLL_MIN_USEC 50000U
 /* Changes that follow each other without a pause are read all the same after this time. */
 #define BURST_MAX_USEC 300000U
-/* Two writes this close to each other may leave the same time stamp (on some file systems whole seconds). */
+/* Two writes this close to each other may leave the same time stamp (on some file systems whole
+ * seconds). */
 #define STAMP_USEC 2000000U
 
 #define DIRECTORY_MASK                                                                                                             \
@@ -63,7 +64,7 @@ struct availability_watch {
         char *error;                 /* last told */
 };
 
-/* What one reading found. Owns `content`. */
+/* The result of one reading. Owns `content`. */
 struct finding {
         struct file_stamp look;
         bool missing;
@@ -97,7 +98,8 @@ static bool take_watches(struct availability_watch *watch, const struct file_ans
         if (watch->inotify_fd < 0)
                 return false;
         changed = take_wd(watch, answer->directory_wd, &watch->directory_wd);
-        /* The directory tells of a file's coming. Anything but a regular file is not worth being woken for. */
+        /* The directory tells of a file's coming. Anything but a regular file is not worth being
+         * woken for. */
         if (answer->error == 0)
                 changed |= take_wd(watch, answer->file_wd, &watch->file_wd);
         return changed;
@@ -222,7 +224,8 @@ static void tell(struct availability_watch *watch, struct finding *finding) {
         if (finding->error.code)
                 tell_error(watch, finding);
         else if (!finding->missing || watch->told == TOLD_ERROR)
-                /* A bad file that never came into force and went away leaves no restriction and no error. */
+                /* A bad file that never came into force and went away leaves no restriction and no
+                 * error. */
                 tell_content(watch, finding);
 }
 
@@ -309,7 +312,7 @@ static void on_inotify(evutil_socket_t fd, short what, void *userdata) {
         read_events(userdata);
 }
 
-/* What came while the file was being looked at is gone into now. */
+/* Changes that were seen while the file was being looked at are handled now. */
 static void catch_up(struct availability_watch *watch) {
         if (watch->unread) {
                 watch->whole = false;
@@ -410,7 +413,7 @@ static void set_paths(struct availability_watch *watch, const char *path) {
         watch->name = strrchr(watch->path, '/') + 1;
         directory_bytes = (size_t) (watch->name - watch->path);
         watch->directory = xstrdup(path);
-        /* Of "/name" the directory is "/". */
+        /* The directory of "/name" is "/". */
         watch->directory[directory_bytes > 1 ? directory_bytes - 1 : 1] = 0;
 }
 
@@ -420,7 +423,8 @@ static int make_events(struct availability_watch *watch, struct event_base *base
         if (!watch->read_event || !watch->poll_event)
                 return -ENOMEM;
         timer_arm(watch->poll_event, watch->poll_usec);
-        /* A user may have many files, and the kernel gives root few of these, which capsules need as well: his are only polled. */
+        /* A user may have many files, and the kernel gives root few of these, which capsules need
+         * as well: his are only polled. */
         if (watch->uid != USER_NONE)
                 return 0;
         watch->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);

@@ -38,7 +38,8 @@ static void run_free(struct child_run *run) {
         free(run);
 }
 
-/* It leads its process group, so this number is nobody else's before it has been waited for. */
+/* The child leads its process group, so this number cannot be reused before it has been waited
+ * for. */
 static void kill_group(const struct child_run *run) {
         (void) kill(-run->pid, SIGKILL);
         (void) pidfd_send_signal(run->pidfd, SIGKILL, NULL, 0);

@@ -10,8 +10,8 @@
 
 #define TEXT_MAX_BYTES (1U << 20)
 
-/* schedstat: nanoseconds on a core, nanoseconds in a run queue, and how often it ran. The kernel counts a thread that has yielded as waiting in the
- * queue. */
+/* schedstat: nanoseconds on a core, nanoseconds in a run queue, and how often it ran. The kernel
+ * counts a thread that has yielded as waiting in the queue. */
 static void add_process(long pid, struct core_time *sum) {
         cleanup_free char *path = xasprintf("/proc/%ld/schedstat", pid);
         cleanup_free char *text = NULL;

@@ -5,14 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sums since the processes began, of their first threads only: a process can have so many that to read them all takes long. */
+/* Sums since the processes began, of their first threads only: a process can have so many that to
+ * read them all takes long. */
 struct core_time {
         uint64_t ran_usec;
         uint64_t waited_usec; /* could have run, and had no core */
 };
 
-/* Of the processes that `procs_file` names (as cgroup.procs does); all 0 when nothing can be read. -E2BIG if there are more than `most`: sums of
- * some say nothing, since from one time to the next they may be others. */
+/* Reads the times of the processes that `procs_file` names (as cgroup.procs does); all 0 when
+ * nothing can be read. -E2BIG if there are more than `most`: sums of some say nothing, since from
+ * one time to the next they may be others. */
 int core_time_read(const char *procs_file, size_t most, struct core_time *ret);
 
 #endif

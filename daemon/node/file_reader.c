@@ -18,7 +18,8 @@
 #define IDLE_SEC 30 /* a thread without work ends after this: files are looked at every second or so */
 #define STACK_BYTES (256U * 1024)
 
-/* What the loop and the threads share, under one lock that nobody holds for long. Freed by the last one that leaves. */
+/* The data that the loop and the threads share, under one lock that is never held for long. Freed
+ * by the last one that leaves. */
 struct shared {
         pthread_mutex_t lock;
         unsigned refs;
@@ -29,7 +30,8 @@ struct shared {
         LIST_HEAD(workers, worker) workers;
 };
 
-/* A question on its way through a thread. The asking may be cancelled meanwhile; the job goes on. */
+/* A question on its way through a thread. The asking may be cancelled meanwhile; the job goes
+ * on. */
 struct job {
         struct file_asking *asking; /* under the lock; NULL: nobody waits for it */
         char *path, *directory;
@@ -144,7 +146,7 @@ static void look(struct shared *shared, struct job *job) {
         answer->after_error = fstat(fd, &answer->after) < 0 ? -errno : 0;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static void put_done(struct shared *shared, struct job *job) {
         static const uint64_t one = 1;
 
@@ -152,7 +154,7 @@ static void put_done(struct shared *shared, struct job *job) {
         (void) !write(shared->done_fd, &one, sizeof(one));
 }
 
-/* With the lock. NULL: nothing came for so long that the thread may end. */
+/* The caller holds the lock. NULL: nothing came for so long that the thread may end. */
 static struct job *next_job(struct worker *worker) {
         struct shared *shared = worker->shared;
         struct timespec until;
@@ -215,7 +217,8 @@ static int start_thread(struct worker *worker) {
         return -r;
 }
 
-/* With the lock. The user's thread, or a new one; NULL when there can be none. */
+/* The caller holds the lock. Returns the user's thread, or a new one; NULL when there can be
+ * none. */
 static struct worker *find_worker(struct shared *shared, uid_t uid) {
         struct worker *worker;
 
@@ -311,7 +314,8 @@ static struct job *take_done(struct shared *shared) {
         return job;
 }
 
-/* One at a time, since a callback may cancel other questions, or destroy all of this. */
+/* One answer is taken at a time, since a callback may cancel other questions, or destroy the
+ * reader. */
 static void on_done(evutil_socket_t fd, short what, void *userdata) {
         struct file_reader *reader = userdata;
         struct job *job = take_done(reader->shared);

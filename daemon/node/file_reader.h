@@ -1,7 +1,8 @@
 /*
- * Looks at files of users beside the loop: walking a path, opening and reading may take for ever where a server or an automounter does not
- * answer, and no deadline ends a system call. So each user's files are looked at by a thread of their own, one after the other; a path that
- * hangs holds up the later questions about files of the same user, and nothing else. Threads without work end.
+ * Looks at files of users beside the loop: walking a path, opening and reading may take for ever
+ * where a server or an automounter does not answer, and no deadline ends a system call. So each
+ * user's files are looked at by a thread of their own, one after the other; a path that hangs holds
+ * up the later questions about files of the same user, and nothing else. Threads without work end.
  *
  * Used from one thread, that of the loop; all callbacks come from there.
  */
@@ -21,7 +22,8 @@ struct file_asking; /* one question under way */
 struct file_reader_config {
         struct event_base *base;
         uint64_t late_usec; /* when on_late() is called; 0 = 5 s */
-        /* How a file is opened; NULL = user_file_open(). For tests, which cannot make a file system hang. */
+        /* How a file is opened; NULL = user_file_open(). For tests, which cannot make a file system
+         * hang. */
         int (*open)(const char *path, uid_t uid, gid_t gid, int *ret_fd, struct stat *ret_stat);
 };
 
@@ -56,7 +58,8 @@ struct file_asking_ops {
 
 /* NULL config fields as said there. */
 struct file_reader *file_reader_create(const struct file_reader_config *config);
-/* Threads that hang are left behind; nothing of theirs is heard. Questions under way must have been cancelled. NULL ok. */
+/* Threads that hang are left behind; nothing of theirs is heard. Questions under way must have been
+ * cancelled. NULL ok. */
 void file_reader_destroy(struct file_reader *reader);
 
 /* `ops` must outlive the question. Never calls back at once. */

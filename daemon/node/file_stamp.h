@@ -1,4 +1,4 @@
-/* What tells one state of a file from another, without reading it. */
+/* A file's stamp tells one state of the file from another, without reading it. */
 #ifndef RM_NODE_FILE_STAMP_H
 #define RM_NODE_FILE_STAMP_H
 

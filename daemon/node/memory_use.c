@@ -31,7 +31,8 @@ uint64_t memory_use_available(void) {
         return bytes;
 }
 
-/* "SIZE RESIDENT SHARED ..." in pages. /proc/PID/status has it too, and takes the kernel three times as long. */
+/* "SIZE RESIDENT SHARED ..." in pages. /proc/PID/status has it too, and takes the kernel three
+ * times as long. */
 static uint64_t process_memory(long pid) {
         cleanup_free char *path = xasprintf("/proc/%ld/statm", pid);
         cleanup_free char *text = NULL;

@@ -11,7 +11,8 @@
 
 #define FILE_MAX_BYTES 4096U
 
-/* hwloc's plugins look at GPUs and X servers, which is of no use here, may hang, and costs 2 MB for good. */
+/* hwloc's plugins look at GPUs and X servers, which is of no use here, may hang, and costs 2 MB for
+ * good. */
 #define PLUGINS_VARIABLE "HWLOC_PLUGINS_PATH"
 #define NO_PLUGINS "/nonexistent"
 
@@ -89,7 +90,8 @@ static void take_figures(hwloc_topology_t hw, struct topology *topology) {
         describe(hw, topology);
 }
 
-/* The levels that matter to placement: packages, cores, and in between what groups cores; no I/O devices. */
+/* The levels that matter to placement: packages, cores, and in between what groups cores; no I/O
+ * devices. */
 static int set_up(hwloc_topology_t hw, const char *xml) {
         unsigned long flags = xml ? 0 : HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM | HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING;
 

@@ -15,7 +15,7 @@
 
 #include "common/util.h"
 
-/* Who we were; `active` false: nothing was changed. */
+/* The identity before the change; `active` false: nothing was changed. */
 struct identity {
         bool active;
         bool groups_dropped;
@@ -27,7 +27,8 @@ struct identity {
         uint32_t effective[_LINUX_CAPABILITY_U32S_3]; /* capabilities, where it is */
 };
 
-/* Changes what this thread may do. fsuid leaves it capabilities that are not of files, as CAP_SYS_PTRACE, by which links in /proc of other processes can be followed. NULL: none. */
+/* Changes what this thread may do. fsuid leaves it capabilities that are not of files, as
+ * CAP_SYS_PTRACE, by which links in /proc of other processes can be followed. NULL: none. */
 static int set_effective(const uint32_t *effective, uint32_t *ret_before) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -47,7 +48,8 @@ static int set_groups(int n, const gid_t *groups) {
         return syscall(SYS_setgroups, (long) n, groups) < 0 ? -errno : 0;
 }
 
-/* Both calls return the old value and no error, so that only asking again tells whether they worked. */
+/* Both calls return the old value and no error, so that only asking again tells whether they
+ * worked. */
 static uid_t current_fsuid(void) {
         return (uid_t) setfsuid((uid_t) -1);
 }
@@ -102,7 +104,8 @@ static int identity_take(uid_t uid, gid_t gid, struct identity *ret_identity) {
         return 0;
 }
 
-/* What /proc shows depends on who looks, and names that a user gives are no way for rmd to look there for him. */
+/* The contents of /proc depend on the process that looks, so a user's file names may not lead rmd
+ * there. */
 static int open_place(const char *path, bool of_user) {
         const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = of_user ? RESOLVE_NO_MAGICLINKS : 0 };
         int fd = (int) syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
