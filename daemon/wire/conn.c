@@ -206,7 +206,8 @@ static void conn_refuse(struct conn *conn, int code, const char *what) {
 
 /* ---- receiving ---- */
 
-/* What a message of few bytes unpacks to may be fifty times as much: empty strings and messages are two bytes each on the wire. */
+/* The budget of a decoder: a message of few bytes may unpack to fifty times as much, since empty
+ * strings and messages are two bytes each on the wire. */
 struct decoder {
         size_t bytes;
         size_t max_bytes;
@@ -219,7 +220,8 @@ static void *decoder_alloc(void *userdata, size_t bytes) {
         if (bytes > decoder->max_bytes - decoder->bytes)
                 return NULL;
         p = malloc(bytes);
-        /* Counted until the message is whole: what is freed within counts as well, so it is an upper bound. */
+        /* Counted until the message is whole: what is freed within counts as well, so it is an
+         * upper bound. */
         if (p)
                 decoder->bytes += bytes;
         return p;
@@ -250,7 +252,8 @@ static void frame_timeout_start(struct conn *conn) {
         timer_arm(conn->timeout, conn->frame_usec);
 }
 
-/* What it begins with, once. 0: go on; else the conn is done for, or too little of it is here (-EAGAIN). */
+/* Checks the head of a message, once. 0: go on; else the conn has failed, or too little of the head
+ * is here (-EAGAIN). */
 static int look_at_head(struct conn *conn, struct evbuffer *input, uint32_t payload_bytes) {
         uint8_t bytes[FRAME_HEADER_BYTES + CONN_HEAD_BYTES];
         size_t n = FRAME_HEADER_BYTES + (payload_bytes < CONN_HEAD_BYTES ? payload_bytes : CONN_HEAD_BYTES);
@@ -303,7 +306,8 @@ static int frame_there(struct conn *conn, struct evbuffer *input, uint32_t *ret_
         return 1;
 }
 
-/* One frame, if it is complete. 1 = one was handled, 0 = more bytes are needed or the conn is done for. */
+/* One frame, if it is complete. 1 = one was handled, 0 = more bytes are needed or the conn is done
+ * for. */
 static int receive_frame(struct conn *conn, struct evbuffer *input) {
         static uint8_t nothing;
         ProtobufCMessage *message;
@@ -355,7 +359,8 @@ static void receive_frames(struct conn *conn) {
                 event_active(conn->kick, EV_TIMEOUT, 0);
 }
 
-/* After the other end's last byte: what came before it is still delivered, as slowly as the owner likes. */
+/* After the other end's last byte: what came before it is still delivered, as slowly as the owner
+ * likes. */
 static void receive_rest(struct conn *conn) {
         if (conn->ops.on_frame) {
                 if (conn->stage == CONN_READY && !conn->paused && offer_frame(conn))

@@ -18,11 +18,14 @@
 
 /* At EMFILE the pending connection stays readable: accepting again at once would spin. */
 #define ACCEPT_PAUSE_MSEC 100
-/* At a time: as many as come, so that one who waits behind a thousand strangers is in soon, but others want the loop too. */
+/* The listener accepts connections for this long at a time, so that one that waits behind a
+ * thousand strangers is served soon, but other events get their turn too. */
 #define ACCEPT_BURST_USEC 5000U
-/* After such a time there may be as many again; whoever floods us must not have the whole processor by it. */
+/* After such a time there may be as many again; whoever floods us must not have the whole processor
+ * by it. */
 #define ACCEPT_REST_MSEC 5
-/* Who finds the queue full waits outside of it, where the kernel keeps no order. It costs rmd nothing. */
+/* Connections that find the queue full wait outside of it, where the kernel keeps no order. They
+ * cost rmd nothing. */
 #define BACKLOG 1024
 
 struct listener {
@@ -129,7 +132,8 @@ static int lock_path(struct listener *listener, struct rm_error *err) {
         return 0;
 }
 
-/* Bound under a name of its own and renamed, so that the path is never missing and never has a wrong mode. */
+/* Bound under a name of its own and renamed, so that the path is never missing and never has a
+ * wrong mode. */
 static int bind_unix(struct listener *listener, mode_t mode, struct rm_error *err) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         cleanup_free char *temporary = xasprintf("%s.new", listener->path);
@@ -169,7 +173,7 @@ int listener_create_unix(struct event_base *base, const char *path, mode_t mode,
                         r = listener_start(listener, base, err);
         }
         if (r < 0) {
-                /* Not ours: neither the path nor the lock may go. */
+                /* The path is another process's: neither the path nor the lock may be removed. */
                 if (listener->fd < 0)
                         free(take_ptr(listener->path));
                 listener_destroy(listener);

@@ -13,14 +13,17 @@
 
 struct listener;
 
-/* `fd` is a connected, non-blocking, close-on-exec socket, owned by the callee; `name` describes the other end. */
+/* `fd` is a connected, non-blocking, close-on-exec socket, owned by the callee; `name` describes
+ * the other end. */
 typedef void (*listener_accept_fn)(void *userdata, int fd, const char *name);
 
-/* May one more be accepted? If not, those who come wait in the kernel's queue, and it is asked again soon. */
+/* May one more be accepted? If not, those who come wait in the kernel's queue, and it is asked
+ * again soon. */
 typedef bool (*listener_ready_fn)(void *userdata);
 
-/* Listen at `path` with `mode` (0666: who they are is checked by SO_PEERCRED). Holds a lock file `path`.lock, so that a second
- * daemon fails with -EADDRINUSE instead of taking the path over; a socket left behind by a killed one is replaced. */
+/* Listen at `path` with `mode` (0666: who they are is checked by SO_PEERCRED). Holds a lock file
+ * `path`.lock, so that a second daemon fails with -EADDRINUSE instead of taking the path over; a
+ * socket left behind by a killed one is replaced. */
 int listener_create_unix(struct event_base *base, const char *path, mode_t mode, listener_accept_fn on_accept, void *userdata,
                          struct listener **ret, struct rm_error *err);
 /* `address` IPv4, port 0 = any free one. */
@@ -30,7 +33,8 @@ int listener_create_tcp(struct event_base *base, const char *address, uint16_t p
 void listener_set_ready(struct listener *listener, listener_ready_fn ready);
 /* The TCP port. */
 uint16_t listener_port(const struct listener *listener);
-/* Also removes the path of a Unix one (its empty lock file stays). Not from within on_accept. NULL ok. */
+/* Closes the listener; also removes the path of a Unix one (its empty lock file stays). Not from
+ * within on_accept. NULL ok. */
 void listener_destroy(struct listener *listener);
 
 #endif

@@ -15,15 +15,16 @@
 
 #include "common/util.h"
 
-/* One cipher suite only: its hash (SHA-256) has to match on both sides for the binder of an external key to verify. */
+/* One cipher suite only: its hash (SHA-256) has to match on both sides for the binder of an
+ * external key to verify. */
 #define TLS_SUITE "TLS_AES_128_GCM_SHA256"
 static const unsigned char tls_suite_bytes[] = { 0x13, 0x01 };
 
-/* Raised when keys are derived, or used, in another way: versions that differ here refuse each other, and say so. What came before
- * derived nothing, and named only the cluster. */
+/* Raised when keys are derived, or used, in another way: versions that differ here refuse each
+ * other, and say so. What came before derived nothing, and named only the cluster. */
 #define TLS_VERSION "2"
 
-/* Of the cluster's key, for one purpose. */
+/* A key derived from the cluster's, for one purpose. */
 struct key {
         uint8_t secret[TLS_KEY_BYTES];
         char fingerprint[TLS_FINGERPRINT_BYTES];
@@ -151,8 +152,8 @@ bool tls_derive(const uint8_t key[static TLS_KEY_BYTES], const char *info, uint8
         return ok;
 }
 
-/* The fingerprint is on the wire and in exported checkpoints in the clear, so it has an `info` of its
- * own, and tells nothing of what anything is secured with. */
+/* The fingerprint is on the wire and in exported checkpoints in the clear, so it has an `info` of
+ * its own, and tells nothing of what anything is secured with. */
 bool tls_key_fingerprint(const char *cluster, const uint8_t key[static TLS_KEY_BYTES], char ret[static TLS_FINGERPRINT_BYTES]) {
         cleanup_free char *info = xasprintf("rmd %s fingerprint %s", TLS_VERSION, cluster);
         uint8_t shown[TLS_KEY_BYTES];
@@ -174,7 +175,8 @@ static bool key_derive(const struct tls *tls, const uint8_t *cluster_key, struct
         return true;
 }
 
-/* Its `info` has a word where those of connections have their version, and no version that changes with theirs: what is stored is to be read for longer. */
+/* The `info` of this key has a fixed word where those of connections have their version: stored
+ * checkpoints are to be readable by later versions. */
 int tls_checkpoint_key(const char *cluster, const char *key_file, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err) {
         cleanup_free char *info = xasprintf("rmd checkpoint %s", cluster);
         uint8_t key[TLS_KEY_BYTES];
@@ -361,7 +363,8 @@ SSL *tls_session(struct tls *tls, bool server) {
                 SSL_set_accept_state(ssl);
                 SSL_set_verify(ssl, SSL_VERIFY_NONE, NULL);
         } else {
-                /* No trust anchors: a server that passes over the key and shows a certificate is refused. */
+                /* No trust anchors: a server that passes over the key and shows a certificate is
+                 * refused. */
                 SSL_set_connect_state(ssl);
                 SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL);
         }
@@ -369,7 +372,8 @@ SSL *tls_session(struct tls *tls, bool server) {
 }
 
 bool tls_proven(const SSL *ssl) {
-        /* OpenSSL counts a session by external key as a resumed one; there is no other way to be resumed here. */
+        /* OpenSSL counts a session by external key as a resumed one; there is no other way to be
+         * resumed here. */
         return SSL_session_reused(ssl) == 1;
 }
 
