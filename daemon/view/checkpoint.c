@@ -5,7 +5,7 @@
 /* From when a node is known to be lost until its jobs run again takes about so long. */
 #define RESTART_USEC UINT64_C(1500000)
 
-/* What would have to be done again, and the time until it can be. */
+/* The work that would have to be repeated, and the time until that can begin. */
 static uint64_t expected_loss_usec(const struct view_source *source, const Rm__Job *job) {
         uint64_t from_usec = job->start_usec, now = source->now_real_usec;
 

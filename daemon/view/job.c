@@ -10,9 +10,9 @@
 #include "common/util.h"
 #include "daemon/view/checkpoint.h"
 
-/* What is left of a command line that does not fit: enough to know it by. */
+/* A command line that does not fit is cut to this size, which is enough to know it by. */
 #define ARGV_CUT_BYTES 1024U
-/* And of a long list of capsules. */
+/* A long list of capsules is cut to this number. */
 #define CAPSULES_CUT 200U
 
 struct seen_node {
@@ -85,7 +85,7 @@ static void copy_job(Rm__JobView *view, Rm__JobSpec *spec, const Rm__Job *job, s
         view->job = (Rm__Job *) message_copy(&slim.base);
 }
 
-/* What the job has to wait for first. */
+/* Says in the job's reason that the job waits for a fence. */
 static void tell_fence(Rm__Job *job, const Rm__Node *node) {
         cleanup_free char *text = node ? xasprintf("starts again when node %s is fenced: %s", node->name, node->fence) : NULL;
 
@@ -119,7 +119,7 @@ Rm__JobView *view_job(const struct view_source *source, const struct view_reader
         /* The environment is long and of no use to anybody here; the token is the front end's. */
         spec.n_env = 0;
         spec.token = (char *) "";
-        /* Whoever has it could try out what a short environment may be. */
+        /* The digest would let its reader try out what a short environment may be. */
         spec.body_digest = (ProtobufCBinaryData) { 0 };
         if (view->foreign) {
                 spec.n_argv = 0;

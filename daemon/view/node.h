@@ -12,8 +12,9 @@ struct view_nodes {
         const char *after; /* only those that come after this name */
 };
 
-/* Fill `ret`, an initialized list, with nodes in the order of their names, until they have `max_bytes`; then `more` says that there are
- * further ones. The messages of the nodes are the state's and are borrowed. Free with view_nodes_finish(). */
+/* Fill `ret`, an initialized list, with nodes in the order of their names, until they have
+ * `max_bytes`; then `more` says that there are further ones. The messages of the nodes are the
+ * state's and are borrowed. Free with view_nodes_finish(). */
 void view_nodes(const struct view_source *source, const struct view_reader *reader, const struct view_nodes *which,
                 size_t max_bytes, Rm__NodeList *ret);
 void view_nodes_finish(Rm__NodeList *list);

@@ -82,8 +82,8 @@ static char *leader_warning(const Rm__Status *status, bool synced) {
         return synced ? NULL : xstrdup("this node does not have the newest state yet");
 }
 
-/* What an administrator may not expect; NULL: nothing. Without a leader the warning about that says
- * what there is to be said. */
+/* A warning that an administrator may not expect; NULL: none. Without a leader, the warning about
+ * that suffices. */
 static char *voters_warning(const Rm__State *state, const Rm__Status *status) {
         if (!*status->leader)
                 return NULL;

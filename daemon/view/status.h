@@ -5,7 +5,7 @@
 #include "daemon/view/view.h"
 #include "proto/local.pb-c.h"
 
-/* What the node that answers knows of itself and the log does not. All is borrowed. */
+/* Facts that the answering node knows of itself and that the log does not have. All is borrowed. */
 struct view_own {
         const char *cluster, *node, *policy, *version;
         uint64_t up_usec;      /* since its rmd was started */

@@ -62,7 +62,7 @@ static bool is_to_be_empty(const Rm__Node *node) {
         return node && (node->drain || node_condition(node) >= RM__CONDITION__CONDITION_FAILING);
 }
 
-/* Somebody wants it to move, or wanted it, and what kept it is still there. */
+/* The capsule is to leave its node, or was to, and the obstacle is still there. */
 static bool is_to_move(const Rm__State *state, const Rm__Capsule *capsule) {
         const Rm__Refusal *refusal = capsule->refusal;
 

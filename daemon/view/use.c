@@ -4,7 +4,7 @@
 
 #include "common/util.h"
 
-/* Those that are up and have told. */
+/* Copies the nodes that are up and have reported. */
 static void fill_nodes(const struct rm_snapshot *nodes, Rm__Use *use) {
         use->nodes = xcalloc(nodes->n_nodes + 1u, sizeof(*use->nodes));
         for (uint32_t s = 0; s < nodes->n_nodes; s++) {
