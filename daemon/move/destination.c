@@ -181,8 +181,8 @@ void destination_begin_pending(struct moves *moves) {
         }
 }
 
-/* Whether its memory can be tracked is only known when that has begun, so there is to be room for either way; with room for the one,
- * the source gives up if it has to go the other. */
+/* Whether its memory can be tracked is only known when that has begun, so there is to be room for
+ * either way; with room for the one, the source gives up if it has to go the other. */
 static int check_room(const struct moves *moves, const Rm__MovePrepare *prepare, bool ahead, struct capacity_need *ret_need,
                       struct rm_error *err) {
         struct capacity_need need = {

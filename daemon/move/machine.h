@@ -1,10 +1,13 @@
-/* The two state machines of a move, as tables: what follows what, at the source and at the destination. Pure.
+/* The two state machines of a move, as tables: what follows what, at the source and at the
+ * destination. Pure.
  *
  * Both begin with NEW -> PREPARE.
- * Source:      PREPARE -> PRECOPY -> FREEZE -> CUT -> TRANSFER -> RESTORE -> RELEASE -> END      (RESTORE: the other side is at it)
- * Destination: PREPARE -> TRANSFER -> RESTORE -> COMMIT -> OPEN -> FILL -> END                    (FILL: the group runs, some of its memory follows)
- * A destination that takes over a copy which runs already, after a restart of rmd, begins in FILL.
- * Before the commit every failure leads through UNDO: the abort is proposed, and what the log says first holds. */
+ * Source:      PREPARE -> PRECOPY -> FREEZE -> CUT -> TRANSFER -> RESTORE -> RELEASE -> END
+ * (RESTORE: the other side is at it) Destination: PREPARE -> TRANSFER -> RESTORE -> COMMIT -> OPEN
+ * -> FILL -> END                    (FILL: the group runs, some of its memory follows) A
+ * destination that takes over a copy which runs already, after a restart of rmd, begins in FILL.
+ * Before the commit every failure leads through UNDO: the abort is proposed, and what the log says
+ * first holds. */
 #ifndef RM_MOVE_MACHINE_H
 #define RM_MOVE_MACHINE_H
 

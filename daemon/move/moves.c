@@ -119,7 +119,7 @@ static bool is_decided(enum move_state state) {
         return state == MOVE_OPEN || state == MOVE_FILL || state == MOVE_RELEASE;
 }
 
-/* Its fault point, then what is done in this state. */
+/* Passes the fault point of the state, then does the work of the state. */
 static void enter_state(struct move *move) {
         bool breakable = move->state != MOVE_UNDO && move->state != MOVE_END;
         const char *role = machine_role_name(move->role);
@@ -177,7 +177,8 @@ static void on_proposed(void *userdata, int code, const char *text, uint64_t ind
         if (!move)
                 return;
         move->proposing = false;
-        /* Refused: the log had something else first, and the state says what. No answer: it may hold or not; asked again. */
+        /* Refused: the log had something else first, and the state says what. No answer: it may
+         * hold or not; asked again. */
         if (code < 0 && code != -EALREADY)
                 moves_retry(move->moves);
 }
@@ -244,8 +245,8 @@ static bool is_down(const struct moves *moves, const char *name) {
         return !node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
 }
 
-/* Moves in the state that nobody here carries out: this daemon was restarted meanwhile, or out of reach when they began. Those that
- * started since it had all of the log last begin now. */
+/* Moves in the state that nobody here carries out: this daemon was restarted meanwhile, or out of
+ * reach when they began. Those that started since it had all of the log last begin now. */
 static void wake_leftover(struct moves *moves, const Rm__Move *record) {
         const char *self = cluster_self(moves->rmd->cluster);
         bool running = record->state == RM__MOVE_STATE__MOVE_RUNNING;
@@ -305,7 +306,7 @@ static void adopt_copies(struct moves *moves) {
                         adopt_copy(moves, &placed[i]);
 }
 
-/* What this state does is not begun yet, and so nothing is to be tried again. */
+/* The work of this state is not begun yet, so there is nothing to try again. */
 static bool is_held(const struct move *move, const Rm__Move *record) {
         return gate_holds(&move->gate) &&
                (is_decided(move->state) || (move->state == MOVE_COMMIT && record->state == RM__MOVE_STATE__MOVE_RUNNING));
@@ -350,7 +351,8 @@ static void apply_record(struct move *move, const Rm__Move *record) {
         }
 }
 
-/* A move may end, and with it others, while the list is walked: from the start until nothing ends. */
+/* A move may end, and with it others, while the list is walked: from the start until nothing
+ * ends. */
 static void free_ended(struct moves *moves) {
         struct move *m = moves->list;
 
@@ -434,7 +436,8 @@ void moves_capsule_filling(struct moves *moves, const struct resident *resident)
                 }
 }
 
-/* What counts is the log: here a move may go on, for a moment, that has ended there, with the capsule running elsewhere by now. */
+/* The log decides: a move may go on here, for a moment, that has ended in the log, with the capsule
+ * running elsewhere by now. */
 bool moves_own(struct moves *moves, const struct resident *resident) {
         const Rm__Move *active =
                 state_capsule_move(cluster_index(moves->rmd->cluster), resident_job(resident), resident_index(resident));

@@ -1,4 +1,5 @@
-/* The moves this node takes part in, as source or destination. The truth is the state; here is what is being done about it. */
+/* The moves this node takes part in, as source or destination. The truth is the state; here is what
+ * is being done about it. */
 #ifndef RM_MOVE_MOVES_H
 #define RM_MOVE_MOVES_H
 
@@ -12,9 +13,11 @@
 int moves_create(struct rmd *rmd, struct moves **ret, struct rm_error *err);
 void moves_destroy(struct moves *moves);
 
-/* A move was started in the log: the source begins, or, while this node catches up with the log, once it has. */
+/* A move was started in the log: the source begins, or, while this node catches up with the log,
+ * once it has. */
 void moves_started(struct moves *moves, uint64_t id);
-/* The state changed: finish or undo what it says, also what an earlier life of this daemon left behind. */
+/* The state changed: finish or undo what it says, also what an earlier life of this daemon left
+ * behind. */
 void moves_wake(struct moves *moves);
 /* A local capsule answers (error 0), or does not or no more (error < 0). `moves` NULL ok. */
 void moves_capsule_ready(struct moves *moves, struct resident *resident, int error, const char *text);

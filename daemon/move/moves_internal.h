@@ -84,8 +84,9 @@ struct moves {
         struct event *retry;
         bool retry_wanted;
         struct event *wake;
-        /* Moves from here with lower numbers were begun, by this rmd or by one before it. The others started while this one was
-         * out of reach. UINT64_MAX: it has not had all of the log yet, and cannot tell. */
+        /* Moves from here with lower numbers were begun, by this rmd or by one before it. The
+         * others started while this one was out of reach. UINT64_MAX: it has not had all of the log
+         * yet, and cannot tell. */
         uint64_t first_unheard;
 };
 
@@ -94,7 +95,7 @@ struct move *move_create(struct moves *moves, const Rm__Move *record, enum move_
 struct move *move_find(struct moves *moves, uint64_t id, enum move_role role);
 /* An event happened: next state, its fault point, then source_enter() or destination_enter(). */
 void move_event(struct move *move, enum move_event event);
-/* Something went wrong at this end: keeps the text and takes the FAILED edge. */
+/* A step failed at this end: keeps the text and takes the FAILED edge. */
 void move_fail(struct move *move, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 struct resident *move_resident(struct move *move);
 void move_deadline(struct move *move, uint64_t usec);

@@ -169,7 +169,8 @@ static void on_mover_gone(void *userdata) {
 
 static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
 
-/* Whether private memory is to be tracked, and to travel apart from CRIU's images, if the destination can, too; or why not. */
+/* Whether private memory is to be tracked, and to travel apart from CRIU's images, if the
+ * destination can, too; or why not. */
 static void choose_way(struct move *move) {
         const Rm__Move *record = state_move(cluster_state(move->moves->rmd->cluster), move->id);
 
@@ -238,7 +239,8 @@ static void tell_waiting(struct move *move, const char *text) {
         cluster_propose(move->moves->rmd->cluster, command_move_waiting(&c, move->id, text), NULL, NULL);
 }
 
-/* The group came by a move a moment ago. PID 1 says every second how much memory is still missing, and then this is called. */
+/* The group came by a move a moment ago. PID 1 says every second how much memory is still missing,
+ * and then this is called. */
 static void await_memory(struct move *move, const struct resident *resident) {
         uint64_t now = now_usec();
         cleanup_free char *text = NULL;
@@ -254,7 +256,8 @@ static void await_memory(struct move *move, const struct resident *resident) {
         tell_waiting(move, text);
 }
 
-/* Without an answer of the test the group would be frozen for as long as all of its memory takes, only because rmd was started a moment ago. */
+/* Without an answer of the test the group would be frozen for as long as all of its memory takes,
+ * only because rmd was started a moment ago. */
 static bool has_to_wait(struct move *move, const struct resident *resident) {
         const Rm__Move *record = state_move(cluster_state(move->moves->rmd->cluster), move->id);
 
@@ -314,7 +317,8 @@ void source_capsule_filling(struct move *move) {
                 tell_waiting(move, "");
 }
 
-/* The loss of either node ends the group then: only if its job may start again. The head cannot be lost without the job. */
+/* The loss of either node ends the group then: only if its job may start again. The head cannot be
+ * lost without the job. */
 static bool may_postcopy(const struct move *move) {
         const Rm__Job *job = state_job(cluster_state(move->moves->rmd->cluster), move->job);
 
@@ -322,7 +326,8 @@ static bool may_postcopy(const struct move *move) {
                move->index != STATE_HEAD && job && job_may_restart(job);
 }
 
-/* Notes until when this node is to be empty, if it is: once it is critical, since then. The time that is left, as rm-mover gets it: at least 1; 0: it may take as long as it does. */
+/* Notes until when this node is to be empty, if it is: once it is critical, since then. The time
+ * that is left, as rm-mover gets it: at least 1; 0: it may take as long as it does. */
 static uint64_t take_deadline(struct move *move) {
         const struct cluster *cluster = move->moves->rmd->cluster;
         const Rm__Node *self = state_node(cluster_state(cluster), cluster_self(cluster));
