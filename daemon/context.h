@@ -1,4 +1,5 @@
-/* What the parts of one rmd know of each other: opaque handles, made and wired by main.c, NULL where a part is not up yet. */
+/* The context of one rmd: opaque handles of its parts, made and wired by main.c, NULL where a part
+ * is not up yet. */
 #ifndef RM_DAEMON_CONTEXT_H
 #define RM_DAEMON_CONTEXT_H
 

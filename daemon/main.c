@@ -126,7 +126,8 @@ static const struct argp argp_rmd = {
 
 /* ---- what the cluster tells ---- */
 
-/* Not at once: those who have asked for it here are to be answered. */
+/* A removed node's rmd does not end at once: clients that have asked for the removal here are to be
+ * answered. */
 static void see_removed(struct rmd *rmd, const Rm__Command *command) {
         static const struct timeval soon = { REMOVED_SEC, 0 };
 
@@ -244,7 +245,7 @@ __attribute__((format(printf, 2, 3))) static void notify(const struct rmd *rmd, 
         (void) notify_send(rmd->notify_socket, text);
 }
 
-/* What only the leader does lives as long as this node leads. */
+/* The leader's object lives as long as this node leads. */
 static void see_who_leads(struct rmd *rmd) {
         bool leads = cluster_is_leader(rmd->cluster);
 
@@ -285,7 +286,8 @@ static void on_capsule(void *userdata, struct resident *resident, int error, con
 
         if (rmd->checkpoints)
                 checkpoints_capsule_ready(rmd->checkpoints, resident, error, text);
-        /* A move that has failed drops the capsule that was made for it: it is the last that sees it. */
+        /* A move that has failed drops the capsule that was made for it: it is the last that sees
+         * it. */
         moves_capsule_ready(rmd->moves, resident, error, text);
 }
 
@@ -323,7 +325,8 @@ static void on_lease(void *userdata) {
                 runner_renew_leases(rmd->runner);
 }
 
-/* Who waits for a node that may say nothing for long is to hear of its loss. */
+/* Modules that wait for a node which may be silent for long keep its connection, so that they hear
+ * of its loss. */
 static void on_beat(void *userdata) {
         struct rmd *rmd = userdata;
 
@@ -578,8 +581,9 @@ static void run(struct rmd *rmd) {
         event_free(trimmer);
 }
 
-/* Ranks that poll must not keep the daemon from its heartbeats: on some kernels ordinary processes wait for seconds beside them, and
- * a silent daemon is taken for a dead node. What it starts does not inherit this. */
+/* Ranks that poll must not keep the daemon from its heartbeats: on some kernels ordinary processes
+ * wait for seconds beside them, and a silent daemon is taken for a dead node. What it starts does
+ * not inherit this. */
 static void keep_responsive(void) {
         const struct sched_param param = { .sched_priority = 1 };
 
@@ -596,7 +600,8 @@ static void say_keys(const struct config *config, const struct tls *tls) {
                 log_warn("a second key is accepted, of fingerprint %s (%s)", second, config->second_key_file);
 }
 
-/* All nodes draw from random(): whom to ask for the leader, and when to try again. They are not to draw the same. */
+/* All nodes draw from random(): whom to ask for the leader, and when to try again. They are not to
+ * draw the same. */
 static void seed_random(void) {
         unsigned seed;
 

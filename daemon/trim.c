@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Its code was written to when it was loaded: the file does not have it as it is. */
+/* The object's code was written to when it was loaded, so the file has other code. */
 static bool has_text_relocations(const struct dl_phdr_info *info) {
         for (int i = 0; i < info->dlpi_phnum; i++) {
                 const ElfW(Phdr) *segment = &info->dlpi_phdr[i];

@@ -1,4 +1,5 @@
-/* rmd.conf: read once at start, checked by `rmd --check-config`. The annotated reference is config/rmd.conf. */
+/* rmd.conf: read once at start, checked by `rmd --check-config`. The annotated reference is
+ * config/rmd.conf. */
 #ifndef RM_CONFIG_CONFIG_H
 #define RM_CONFIG_CONFIG_H
 
@@ -10,17 +11,20 @@
 #include "daemon/config/sensors.h"
 #include "daemon/config/switches.h"
 
-/* What [sched] move_timeout may be. While a group stands still its peers send to it in vain; some time their kernels give up. */
+/* The bounds of [sched] move_timeout. While a group is frozen its peers send to it in vain; after
+ * some time their kernels give up. */
 #define CONFIG_MOVE_TIMEOUT_MIN_USEC UINT64_C(1000000)
 #define CONFIG_MOVE_TIMEOUT_MAX_USEC UINT64_C(120000000)
 #define CONFIG_CALLBACK_WAIT_MAX_USEC UINT64_C(10000000)
 #define CONFIG_PLACE_WAIT_MAX_USEC UINT64_C(60000000)
 
-/* What [cluster] lease may be. It is renewed one heartbeat late, and one may be lost. */
+/* The bounds of [cluster] lease. A lease is renewed one heartbeat late, and one heartbeat may be
+ * lost. */
 #define CONFIG_LEASE_HEARTBEATS 3U
 #define CONFIG_LEASE_MAX_USEC UINT64_C(60000000)
 
-/* What [cluster] election_timeout may be. A busy machine may be silent for some milliseconds; whoever leads is to be replaced in a minute. */
+/* The bounds of [cluster] election_timeout. A busy machine may be silent for some milliseconds; a
+ * lost leader is to be replaced within a minute. */
 #define CONFIG_ELECTION_MIN_USEC UINT64_C(50000)
 #define CONFIG_ELECTION_MAX_USEC UINT64_C(10000000)
 #define CONFIG_FENCE_NONE "none" /* [fence] plugin */
@@ -145,17 +149,18 @@ enum config_codec {
         CONFIG_CODEC_ZSTD,
 };
 
-/* What is done with a group that writes its memory as fast as it is sent. */
+/* The ways to end pre-copy of a group that writes its memory as fast as it is sent. */
 enum config_last {
         CONFIG_LAST_SLOW,
         CONFIG_LAST_FREEZE,
         CONFIG_LAST_POSTCOPY,
 };
 
-/* Defaults, then `path`. NULL path: only defaults. Unknown sections, unknown keys and bad values are errors that name
- * file, line and key. Free with config_finish(). */
+/* Defaults, then `path`. NULL path: only defaults. Unknown sections, unknown keys and bad values
+ * are errors that name file, line and key. Free with config_finish(). */
 int config_load(const char *path, struct config *ret_config, struct rm_error *err);
-/* Reads what [cluster] topology names; none, if it names nothing. Errors name that file and its line. */
+/* Reads what [cluster] topology names; none, if it names nothing. Errors name that file and its
+ * line. */
 int config_load_switches(const struct config *config, struct switches *ret_switches, struct rm_error *err);
 void config_finish(struct config *config);
 

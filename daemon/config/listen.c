@@ -19,8 +19,8 @@ static int parse_tcp(char *text, struct listen_at *at) {
         if (!colon || parse_i64(colon + 1, 1, UINT16_MAX, &port) < 0)
                 return -EINVAL;
         *colon = 0;
-        /* What is told here goes to nobody outside, since it goes without encryption and to whoever
-         * asks. */
+        /* The page may be served on loopback only, since it is neither encrypted nor restricted to
+         * users. */
         if (inet_pton(AF_INET, text, &address) != 1 || ntohl(address.s_addr) >> 24 != IN_LOOPBACKNET)
                 return -EINVAL;
         (void) inet_ntop(AF_INET, &address, at->address, sizeof(at->address));

@@ -1,4 +1,5 @@
-/* [sensors] of rmd.conf: which sensors are loaded, and what is set for each of them, by keys such as hwmon_low. */
+/* [sensors] of rmd.conf: which sensors are loaded, and what is set for each of them, by keys such
+ * as hwmon_low. */
 #ifndef RM_CONFIG_SENSORS_H
 #define RM_CONFIG_SENSORS_H
 
@@ -15,7 +16,8 @@
 #define SENSOR_TIMEOUT_LEAST_USEC UINT64_C(100000)
 #define SENSOR_TIMEOUT_MOST_USEC UINT64_C(3600000000)
 
-/* What is not set is 0, NAN, RM_SENSOR_OK or NULL. Strings are owned by the structure. */
+/* The configuration of a sensor. Fields that are not set are 0, NAN, RM_SENSOR_OK or NULL. Strings
+ * are owned by the structure. */
 struct sensor_config {
         char *name; /* letters and digits: a '_' ends it in a key */
         bool loaded;
@@ -32,11 +34,13 @@ struct sensor_configs {
         size_t n;
 };
 
-/* The names of those that are loaded, parted by blanks, in place of those before. -EINVAL, -E2BIG. */
+/* The names of those that are loaded, parted by blanks, in place of those before. -EINVAL,
+ * -E2BIG. */
 int sensor_configs_load(struct sensor_configs *configs, const char *names);
-/* A key such as "hwmon_low". -ENOENT: no sensor's key is called so. -EINVAL: the value is bad; `ret_expected` is what was expected. */
+/* A key such as "hwmon_low". -ENOENT: no sensor's key is called so. -EINVAL: the value is bad;
+ * `ret_expected` is what was expected. */
 int sensor_configs_set(struct sensor_configs *configs, const char *key, const char *value, const char **ret_expected);
-/* What is not set becomes what `common` has set; then all must fit together. */
+/* Takes the values that are not set from `common`; then all must fit together. */
 int sensor_configs_check(struct sensor_configs *configs, const struct sensor_config *common, struct rm_error *err);
 void sensor_configs_finish(struct sensor_configs *configs);
 

@@ -141,7 +141,8 @@ static int read_line(struct parser *p, char *line) {
         return r;
 }
 
-/* Lines that go on are made one in place, with blanks for what was between them; the number is that of the first. */
+/* Lines that go on are made one in place, with blanks for what was between them; the number is that
+ * of the first. */
 static int read_lines(struct parser *p, char *data) {
         size_t number = 0;
 

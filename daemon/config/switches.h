@@ -4,9 +4,10 @@
  *      SwitchName=leaf2 Nodes=n[17-32]
  *      SwitchName=spine Switches=leaf[1-2]
  *
- * One switch a line, in any order. Key words in any case; `LinkSpeed=` is read over. Comments begin with '#'; a line that ends in '\' goes on in
- * the next. A switch without nodes or switches below it, one that is there twice or below itself, and a node or switch that is below two, are
- * errors. Whether there are such nodes is not known here: they may join later. */
+ * One switch a line, in any order. Key words in any case; `LinkSpeed=` is read over. Comments begin
+ * with '#'; a line that ends in '\' goes on in the next. A switch without nodes or switches below
+ * it, one that is there twice or below itself, and a node or switch that is below two, are errors.
+ * Whether there are such nodes is not known here: they may join later. */
 #ifndef RM_CONFIG_SWITCHES_H
 #define RM_CONFIG_SWITCHES_H
 

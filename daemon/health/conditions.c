@@ -16,7 +16,8 @@
 /* After a refusal, or when no leader was found within the time of a proposal. */
 #define AGAIN_USEC UINT64_C(10000000)
 
-/* `logged`: the log has had it. If an administrator says otherwise afterwards, that counts until the source changes its mind. */
+/* `logged`: the log has had it. If an administrator says otherwise afterwards, that counts until
+ * the source changes its mind. */
 struct word {
         char *source;
         Rm__Condition condition;

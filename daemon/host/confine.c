@@ -34,8 +34,9 @@ static int drop_root(struct rm_error *err) {
 
 /* ---- system calls ---- */
 
-/* What a solver, its libraries and threads, the loader and the C library need to compute and to read. All else is refused with
- * EPERM. Of some of these an architecture may have no number; libseccomp passes over these. */
+/* The system calls that a solver, its libraries and threads, the loader and the C library need to
+ * compute and to read. All others are refused with EPERM. An architecture may lack some of these;
+ * libseccomp passes over them. */
 static const int allowed[] = {
         /* memory */
         SCMP_SYS(brk),
@@ -211,7 +212,7 @@ int confine_alone(struct rm_error *err) {
 
 /* ---- all of it ---- */
 
-/* What is open already may be a file, if started by hand. */
+/* A descriptor that is open already may be a file, if the host was started by hand. */
 static bool writes_to_file(void) {
         struct stat st;
 

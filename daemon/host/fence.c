@@ -2,9 +2,11 @@
  * Fences: the host asks one about one node, as root, because a fence starts programs and uses the
  * network. rmd kills the host, and its process group, when its time is over.
  *
- *      rm-plugin-host --kind fence --plugin NAME --dir DIR --cluster C --node N --address A [--program P] [--try K] [--time-usec T]
+ *      rm-plugin-host --kind fence --plugin NAME --dir DIR --cluster C --node N --address A
+ *                     [--program P] [--try K] [--time-usec T]
  *
- * Exit status: 0 the node is fenced, 1 it is not (one line on stdout says why), 2 usage. What the plugin logs goes to stderr.
+ * Exit status: 0 the node is fenced, 1 it is not (one line on stdout says why), 2 usage. What the
+ * plugin logs goes to stderr.
  */
 #include <signal.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /*
  * rm-plugin-host: runs one plugin once, in a process that may crash or hang without harm. policy.c,
- * sensor.c and fence.c say which options their kind has, and give up the rights that it does not need.
+ * sensor.c and fence.c say which options their kind has, and give up the rights that it does not
+ * need.
  *
  *      rm-plugin-host --kind policy|sensor|fence OPTION...
  *

@@ -1,13 +1,16 @@
 /*
  * Policies: the host runs one on one snapshot.
  *
- *      rm-plugin-host --kind policy --policy NAME [--dir DIR] [--time-usec N] [--memory-bytes N]   snapshot on stdin, plan on stdout
- *      rm-plugin-host --kind policy --list [--dir DIR]                                             policies in DIR, as JSON
+ *      rm-plugin-host --kind policy --policy NAME [--dir DIR] [--time-usec N] [--memory-bytes N]
+ *              snapshot on stdin, plan on stdout
+ *      rm-plugin-host --kind policy --list [--dir DIR]
+ *              policies in DIR, as JSON
  *
- * --standard-dir DIR: where the policy is that runs models, if DIR has it not (default: where rmd's own policies are installed).
+ * --standard-dir DIR: where the policy is that runs models, if DIR has it not (default: where rmd's
+ * own policies are installed).
  *
- * NAME is NAME.so in DIR, or the model NAME.mod, which is read before this process gives up what it may do; a snapshot with the field
- * "x_model": "text" brings its own.
+ * NAME is NAME.so in DIR, or the model NAME.mod, which is read before this process gives up what it
+ * may do; a snapshot with the field "x_model": "text" brings its own.
  *
  * If the host fails, one line on stderr says why.
  */
@@ -78,8 +81,8 @@ static const struct argp_option options[] = {
 };
 
 #ifdef __SANITIZE_ADDRESS__
-/* Looking for leaks needs what confine() takes away. The sanitizer asks this when a process of any kind
- * ends; --kind is the first option. */
+/* Looking for leaks needs what confine() takes away. The sanitizer asks this when a process of any
+ * kind ends; --kind is the first option. */
 int __lsan_is_turned_off(void) {
         static const char kind[] = "\0--kind\0" RM_POLICY_KIND; /* with the NUL at its end */
         cleanup_close int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -179,7 +182,7 @@ static int print(struct context *context, json_t *root, struct rm_error *err) {
         return r < 0 ? error_sys(err, r, "writing the answer") : write_all(context->host.answer_fd, "\n", 1);
 }
 
-/* Who sends the snapshot may send the model with it. */
+/* The snapshot may come with the model. */
 static int take_model(const char *data, size_t size_bytes, char **text, struct rm_error *err) {
         const char *model;
         json_t *root;

@@ -1,11 +1,12 @@
 /*
- * Sensors: the host asks one once, and may also write too much without harm. rmd kills the host, and
- * its process group, when its time is over.
+ * Sensors: the host asks one once, and may also write too much without harm. rmd kills the host,
+ * and its process group, when its time is over.
  *
- *      rm-plugin-host --kind sensor --plugin NAME [--dir DIR] [--user USER] [--args TEXT] [--root DIR] [--time-usec T]
+ *      rm-plugin-host --kind sensor --plugin NAME [--dir DIR] [--user USER]
+ *                     [--args TEXT] [--root DIR] [--time-usec T]
  *
- * The host tells on stdout, as JSON, what daemon/sensor/answer.h describes, or in one line why there is
- * no answer. Before it loads the plugin it becomes USER, nobody by default.
+ * The host tells on stdout, as JSON, what daemon/sensor/answer.h describes, or in one line why
+ * there is no answer. Before it loads the plugin it becomes USER, nobody by default.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -159,7 +160,7 @@ static int become(const char *name, struct rm_error *err) {
         return 0;
 }
 
-/* What a plugin or its libraries print goes nowhere: it could fill the log. */
+/* The output of a plugin and its libraries is dropped: it could fill the log. */
 static int be_silent(struct rm_error *err) {
         cleanup_close int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
@@ -211,7 +212,8 @@ static int run(struct context *context, struct rm_error *err) {
         if ((r = be_silent(err)) < 0 || (r = become(context->user, err)) < 0)
                 return r;
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* changing the user clears it */
-        /* Nor does a set-user-ID program that the plugin runs give it more than its user has: who needs root says so in the configuration. */
+        /* Nor does a set-user-ID program that the plugin runs give it more than its user has: who
+         * needs root says so in the configuration. */
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return error_sys(err, -errno, "giving up new privileges");
         return ask(context, err);

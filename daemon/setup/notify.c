@@ -20,7 +20,8 @@ char *notify_take_socket(void) {
         return taken;
 }
 
-/* A path, or with '@' in front a name in the abstract namespace, which has a 0 byte there instead. */
+/* A path, or with '@' in front a name in the abstract namespace, which has a 0 byte there
+ * instead. */
 static int make_address(const char *name, struct sockaddr_un *ret, socklen_t *ret_size_bytes) {
         size_t length = strlen(name);
 

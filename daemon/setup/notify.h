@@ -1,4 +1,4 @@
-/* What rmd tells the service manager that has started it: the protocol of sd_notify(3). */
+/* Messages of rmd to the service manager that has started it: the protocol of sd_notify(3). */
 #ifndef RM_SETUP_NOTIFY_H
 #define RM_SETUP_NOTIFY_H
 

@@ -18,7 +18,7 @@
 #define PEERS_MAX 64U /* as many as rmd reads */
 #define HOST_BYTES_MAX 255U
 
-/* What is known before anything is written. */
+/* The plan of the set-up, which is complete before anything is written. */
 struct plan {
         const struct setup *setup;
         char *key_path;
@@ -35,7 +35,7 @@ static void plan_finish(struct plan *plan) {
         free(plan->address);
 }
 
-/* Also a link that leads nowhere is something that somebody has put there. */
+/* A dangling symbolic link counts, too: somebody has put it there. */
 static bool is_there(const char *path) {
         struct stat st;
 
@@ -155,7 +155,7 @@ static int make_plan(struct plan *plan, struct rm_error *err) {
 
 /* ---- writing ---- */
 
-/* Never over a file that is there: link(2) refuses that. */
+/* Writes a new file, never over an existing one: link(2) refuses that. */
 static int write_new(const char *path, const char *text, mode_t mode, struct rm_error *err) {
         cleanup_free char *tmp = xasprintf("%s.new.%d", path, (int) getpid());
         cleanup_close int fd = -1;
@@ -168,7 +168,7 @@ static int write_new(const char *path, const char *text, mode_t mode, struct rm_
         if (fd < 0)
                 return error_sys(err, -errno, "writing %s", path);
         r = write_all(fd, text, strlen(text));
-        /* Whatever the mask of this process takes away. */
+        /* The mode is set explicitly, since the umask of this process may have taken bits away. */
         if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || link(tmp, path) < 0))
                 r = -errno;
         (void) unlink(tmp);

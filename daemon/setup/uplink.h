@@ -9,8 +9,8 @@
  * -EADDRNOTAVAIL: none, or several without a default route. Both are malloc'ed. */
 int uplink_find(const char *wanted, char **ret_name, char **ret_address, struct rm_error *err);
 
-/* For tests: the default route's interface by the text of /proc/net/route, the one of the lowest
- * metric; "" if there is none. */
+/* Finds, for tests, the default route's interface in the text of /proc/net/route, the one of the
+ * lowest metric; "" if there is none. */
 void uplink_of_routes(const char *routes, char ret_name[static 16]);
 
 #endif
