@@ -46,14 +46,15 @@ static bool has_room(const struct room *room) {
         return room->slots > full || (room->slots == full && (job_rest_ranks(room->job) == 0 || room->rest_nodes > 0));
 }
 
-/* Of a group, where the plan has it. */
+/* Takes the cores and memory of a group, where the plan has it. */
 static void take_group(struct room *room, const struct rm_job *job, uint32_t group, int32_t node) {
         int64_t memory = memory_taken(job, group, node), left = room->free_memory[node];
 
         add(room, (uint32_t) node, -(int64_t) job->groups[group].ranks, -(memory < left ? memory : left));
 }
 
-/* What a group that runs takes where it is, is no less than half of what it needs for a move. */
+/* Gives back the cores and memory of a group. A running group takes at least half of the memory
+ * that it needs for a move. */
 static void give_group(struct room *room, const struct rm_job *job, uint32_t group, int32_t node) {
         int64_t memory = job->groups[group].memory;
 
@@ -177,7 +178,8 @@ static uint64_t left_free(const struct rm_snapshot *snapshot, const struct rm_pl
         return cores;
 }
 
-/* Groups of `head` that may find no place any more when `job` is placed, wherever its groups go: for want of cores, or of memory. */
+/* Groups of `head` that may find no place any more when `job` is placed, wherever its groups go:
+ * for want of cores, or of memory. */
 static uint64_t slots_taken(const struct rm_job *job, const struct rm_job *head) {
         uint32_t size = head->group_size;
         uint64_t cores =

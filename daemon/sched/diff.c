@@ -29,8 +29,8 @@ static bool waits(const struct diff *diff, uint32_t j) {
         return diff->plan->jobs[j].decision != RM_PLACE;
 }
 
-/* No cores there for this job: neither the cluster's, nor by its own availability. A job whose own file allows no core anywhere
- * is not made to leave by it. */
+/* No cores there for this job: neither the cluster's, nor by its own availability. A job whose own
+ * file allows no core anywhere is not made to leave by it. */
 static bool must_leave(const struct diff *diff, uint32_t j, int32_t node) {
         return !is_down(diff, node) &&
                (diff->fold->real_cores[node] == 0 || job_node_limit(&folded(diff)->jobs[j], (uint32_t) node) == 0);
@@ -58,7 +58,8 @@ static void add_text(char *text, const char *more) {
                 (void) text_append(text, RM_REASON_BYTES, "%s%s", text[0] ? "; " : "", more);
 }
 
-/* What the measured steps of a job say of its going back, if that was a question; else empty. Into `text`, of RM_REASON_BYTES. */
+/* Explains by the measured steps of a job whether it goes back, if that was a question; else empty.
+ * Into `text`, of RM_REASON_BYTES. */
 static void explain_return(const struct round_return *back, char *text) {
         text[0] = '\0';
         if (back->asked && isinf(back->steps_left))
@@ -151,7 +152,8 @@ static void consider(const struct diff *diff, uint32_t j, uint32_t s, uint32_t r
         *best = choice;
 }
 
-/* A node with cores: where the job has most ranks, else the one with most free. One that the job may not use only if there is no other. */
+/* A node with cores: where the job has most ranks, else the one with most free. One that the job
+ * may not use only if there is no other. */
 static int32_t head_place(const struct diff *diff, uint32_t j, const uint64_t *load, uint32_t *here) {
         const struct rm_job *job = &folded(diff)->jobs[j];
         const int32_t *node = diff->plan->jobs[j].group_node;
@@ -184,7 +186,8 @@ static void add_head_moves(const struct diff *diff, const uint64_t *load, struct
                 if (state->head_node < 0 || state->head_moving_to >= 0 || state->pinned || !must_leave(diff, j, state->head_node))
                         continue;
                 move.to = head_place(diff, j, load, here);
-                /* Leaving a node goes before what the job may use, the other way round it gains nothing. */
+                /* Leaving a node goes before what the job may use, the other way round it gains
+                 * nothing. */
                 if (move.to < 0 || (diff->fold->real_cores[move.from] > 0 && must_leave(diff, j, move.to)))
                         continue;
                 explain_move(diff, load, &move);
@@ -243,8 +246,9 @@ static uint64_t left_on(const struct diff *diff, const uint64_t *load, uint32_t 
 }
 
 /*
- * Appended to `text`, of RM_REASON_BYTES: that nodes have warnings, if the job would not wait for `missing` cores (or, `by_nodes`, idle nodes)
- * without these. Administrators see no other sign that cores are left unused.
+ * Appended to `text`, of RM_REASON_BYTES: that nodes have warnings, if the job would not wait for
+ * `missing` cores (or, `by_nodes`, idle nodes) without these. Administrators see no other sign that
+ * cores are left unused.
  */
 static void add_warned(const struct diff *diff, uint32_t j, const uint64_t *load, uint64_t missing, bool by_nodes, char *text) {
         const bool *kept_off = diff->jobs[j].kept_off;
@@ -288,7 +292,8 @@ static void add_pool(const struct diff *diff, uint32_t j, uint64_t missing, char
         hostlist_finish(&names);
 }
 
-/* A job that has no spare nodes yet does not start without them, and nobody behind it takes what it waits for. */
+/* A job that has no spare nodes yet does not start without them, and nobody behind it takes what it
+ * waits for. */
 static bool take_spares(const struct diff *diff, uint32_t j, const uint64_t *load, struct spare_choice *choice, int32_t *spares,
                         uint32_t *ret_n, struct round_job_result *job_result) {
         *ret_n = diff->jobs[j].spares > 0 ? spare_choose(choice, j, spares) : 0;
@@ -407,7 +412,8 @@ void diff_actions(const struct diff *diff, struct round_result *result) {
 
 /* ---- what to say ---- */
 
-/* For jobs without an availability of their own, which may be many, the sums are always the same. */
+/* For jobs without an availability of their own, which may be many, the sums are always the
+ * same. */
 struct totals {
         const uint64_t *load;
         const int64_t *memory; /* each node: what groups take that come to it */
@@ -493,7 +499,7 @@ static bool has_too_large_groups(const struct diff *diff, uint32_t j, struct rou
         return true;
 }
 
-/* One that could not run on the empty cluster either does not. */
+/* A job holds up others only if it could run on the empty cluster. */
 static bool holds_up_others(const struct diff *diff, uint32_t j, const struct totals *totals) {
         const struct rm_job *job = &diff->given->jobs[j];
 
@@ -582,7 +588,7 @@ static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_r
         }
 }
 
-/* Of a job that is folded, or would be the first to be. */
+/* Explains the steps of a job that is folded, or would be the first to be. */
 static void explain_steps(const struct round_job_state *state, struct round_job_result *job_result) {
         double bears;
         bool first = steps_above_goal(&state->steps, &bears);

@@ -1,4 +1,5 @@
-/* From a settled plan to what is to be done now, and what to tell about each job. Pure; the last step of a round (round.h). */
+/* From a settled plan to what is to be done now, and what to tell about each job. Pure; the last
+ * step of a round (round.h). */
 #ifndef RM_SCHED_DIFF_H
 #define RM_SCHED_DIFF_H
 
@@ -14,7 +15,8 @@ struct diff {
         const uint32_t *held; /* each node: its cores, where they are kept free as a spare */
 };
 
-/* Fill in the actions. A start that needs cores which something still holds is not given: it waits for the moves. */
+/* Fill in the actions. A start that needs cores which something still holds is not given: it waits
+ * for the moves. */
 void diff_actions(const struct diff *diff, struct round_result *result);
 /* Then what there is to say about each job. */
 void diff_outcomes(const struct diff *diff, struct round_result *result);

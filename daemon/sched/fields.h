@@ -1,5 +1,6 @@
-/* Reading JSON objects strictly: every rule that is broken ends in one sentence that says where, what, and what is allowed.
- * `where` names the object for people, like "jobs[3]". All return 0 or -EINVAL with `err` set. */
+/* Reading JSON objects strictly: every rule that is broken ends in one sentence that says where,
+ * what, and what is allowed. `where` names the object for people, like "jobs[3]". All return 0 or
+ * -EINVAL with `err` set. */
 #ifndef RM_SCHED_FIELDS_H
 #define RM_SCHED_FIELDS_H
 
@@ -13,13 +14,16 @@
 /* The largest whole number that every JSON reader keeps exactly. */
 #define FIELD_MAX (INT64_C(1) << 53)
 
-/* Parse one document; duplicate keys, trailing text, NaN, and over `max_bytes` are errors. Caller json_decref()s. */
+/* Parse one document; duplicate keys, trailing text, NaN, and over `max_bytes` are errors. Caller
+ * json_decref()s. */
 int fields_parse(const void *data, size_t size_bytes, size_t max_bytes, json_t **ret_root, struct rm_error *err);
 
-/* Is an object, and has no key but `known` (NULL-terminated) and those that begin with "x_", which are anybody's to use. */
+/* Is an object, and has no key but `known` (NULL-terminated) and those that begin with "x_", which
+ * are anybody's to use. */
 int fields_known(const json_t *object, const char *where, const char *const *known, struct rm_error *err);
 
-/* A missing optional field leaves *ret_value alone; null is an error. A real number with nothing after the point is a whole one. */
+/* A missing optional field leaves *ret_value alone; null is an error. A real number with nothing
+ * after the point is a whole one. */
 int field_int(const json_t *object, const char *where, const char *key, bool required, int64_t min, int64_t max, int64_t *ret_value,
               struct rm_error *err);
 int field_u32(const json_t *object, const char *where, const char *key, bool required, uint32_t min, uint32_t max,

@@ -55,8 +55,8 @@ static bool limits_hold(const struct rm_job *job, const uint32_t *limits, uint32
         return slots > full || (slots == full && rest_fits);
 }
 
-/* Its availability allows no usable core at all. It stays where it is as far as that is usable, and where it is not, leaving the node goes
- * before the wishes of the job. */
+/* Limits a job whose availability allows no usable core at all. It stays where it is as far as that
+ * is usable, and where it is not, leaving the node goes before the wishes of the job. */
 static void limit_to_place(struct fold *fold, uint32_t j) {
         const struct rm_snapshot *view = snapshot_view(fold->snapshot);
         const struct rm_job *job = &view->jobs[j];
@@ -88,7 +88,8 @@ static void fold_limits(struct fold *fold, uint32_t j) {
                 return;
         }
         memcpy(limits, usable, sizeof(*limits) * view->n_nodes);
-        /* Enough cores may still be too few for whole groups: then it is as if there were more ranks, until they fit. */
+        /* Enough cores may still be too few for whole groups: then it is as if there were more
+         * ranks, until they fit. */
         for (ranks = job->ranks > total ? job->ranks : total; !limits_hold(job, limits, view->n_nodes); ranks += step)
                 for (uint32_t s = 0; s < view->n_nodes; s++)
                         limits[s] = fold_max_procs(usable[s], ranks, total);
@@ -203,8 +204,9 @@ static bool better_raise(const struct raise *a, const struct raise *best, bool e
         return a->ratio < best->ratio || (a->ratio <= best->ratio && equal);
 }
 
-/* A group that fits nowhere: where it is to share cores by the goals of programs, on the node where ranks for each core come out least, and within
- * the job's limit if that can be. Where memory is short on all of them, it stays. */
+/* A group that fits nowhere: where it is to share cores by the goals of programs, on the node where
+ * ranks for each core come out least, and within the job's limit if that can be. Where memory is
+ * short on all of them, it stays. */
 static int32_t raise_node(void *context, const struct pack *pack, uint32_t j, uint32_t g) {
         const struct fold *fold = context;
         const struct rm_job *job = &pack->snapshot->jobs[j];
@@ -255,7 +257,8 @@ static int find_witness(struct fold *fold, struct rm_error *err) {
                 return error_sys(err, r, "finding room for what runs");
         if (!stays)
                 return 0;
-        /* What is there already is as good as what was found: it stays. Else two equally good placements could take turns. */
+        /* The present placement stays if it is as good as the one that was found. Else two equally
+         * good placements could take turns. */
         found = measure(fold, node_of_witness);
         if (now.ranks < found.ranks || (now.ranks == found.ranks && now.worst <= found.worst))
                 witness_stays(fold);
@@ -288,7 +291,8 @@ static void keep_waiting_off(struct fold *fold) {
         }
 }
 
-/* Raise capacities and limits to what the witness needs, and keep waiting jobs off what is raised: it would look like free cores. */
+/* Raise capacities and limits to what the witness needs, and keep waiting jobs off what is raised:
+ * it would look like free cores. */
 static void grant_witness(struct fold *fold) {
         const struct rm_snapshot *view = snapshot_view(fold->snapshot);
         uint32_t n = view->n_nodes;
@@ -351,7 +355,8 @@ static void set_cores(struct fold *fold) {
         }
 }
 
-/* Groups that should leave their nodes, and for which there is no memory elsewhere, stay for now. Those that go need fewer cores then. */
+/* Groups that should leave their nodes, and for which there is no memory elsewhere, stay for now.
+ * Those that go need fewer cores then. */
 static void keep_without_memory(struct fold *fold) {
         const struct rm_snapshot *view = snapshot_view(fold->snapshot);
         bool any = false;
@@ -393,7 +398,8 @@ static bool pinned_on_empty(const struct fold *fold) {
         return false;
 }
 
-/* Policies that choose cores are to see those that ranks share, and no others: of a node that has more, or of which nothing is known, these. */
+/* Policies that choose cores are to see those that ranks share, and no others: of a node that has
+ * more, or of which nothing is known, these. */
 static void show_shared_cores(struct fold *fold) {
         const struct rm_snapshot *view = snapshot_view(fold->snapshot);
 

@@ -41,7 +41,8 @@ static double worth(const struct settling *s, int64_t move_cost) {
         return (double) move_cost * (double) s->snapshot->params.bytes_per_cost;
 }
 
-/* Does traffic save more by the groups being on `planned` than by their being on `back`, and more than those moves cost? */
+/* Does traffic save more by the groups being on `planned` than by their being on `back`, and more
+ * than those moves cost? */
 static bool traffic_pays(const struct settling *s, const struct rm_job *job, const int32_t *planned, const int32_t *back) {
         double saved = s->gauge ? gauge_job(s->gauge, job, back) - gauge_job(s->gauge, job, planned) : 0;
 
@@ -62,7 +63,8 @@ static int64_t job_cost(struct settling *s, const struct rm_job *job, const int3
         return cost_job(s->snapshot, job, node, s->scratch) + cost_job_moves(job, node);
 }
 
-/* Is the job within its limits and the nodes within their cores with its groups on `node` instead of where the plan has them? */
+/* Is the job within its limits and the nodes within their cores with its groups on `node` instead
+ * of where the plan has them? */
 static bool fits(struct settling *s, uint32_t j, const int32_t *node) {
         const struct rm_job *job = &s->snapshot->jobs[j];
         const int32_t *planned = s->plan->jobs[j].group_node;
@@ -108,7 +110,8 @@ static bool return_job(struct settling *s, uint32_t j) {
 
 /* ---- single groups ---- */
 
-/* What putting group g back adds to the objective, less what its move costs. `here` holds the ranks of the job on each node. */
+/* The cost of putting group g back: the change of the objective, less the cost of its move. `here`
+ * holds the ranks of the job on each node. */
 static int64_t price_of_return(const struct settling *s, const struct rm_job *job, uint32_t g, int32_t planned) {
         const struct rm_node *nodes = s->snapshot->nodes;
         int32_t home = job->groups[g].node;
@@ -165,7 +168,7 @@ static void find_islands(struct settling *s) {
                 const struct rm_job *job = &s->snapshot->jobs[j];
                 uint32_t first = UINT32_MAX;
 
-                /* All that a job moves belongs together: its cost is not a sum over groups. */
+                /* All moves of a job belong together: its cost is not a sum over groups. */
                 for (uint32_t g = 0; s->plan->jobs[j].decision == RM_PLACE && g < job->n_groups; g++) {
                         int32_t planned = s->plan->jobs[j].group_node[g];
 
@@ -275,7 +278,8 @@ static bool any_to_return(const struct settling *s) {
         return false;
 }
 
-/* Cores were chosen for the node the policy chose. Returns for how many groups that is another one now. */
+/* Cores were chosen for the node the policy chose. Returns for how many groups that is another one
+ * now. */
 static uint32_t forget_cores(const struct rm_job *job, struct rm_plan_job *planned, const int32_t *chosen) {
         uint32_t back = 0;
 

@@ -101,7 +101,8 @@ static bool can_stay(const struct malleable_job *job) {
         return job->may_stay && job->wanted > job->active;
 }
 
-/* By `need` cores, as far as that goes; of jobs of no higher priority than `priority`. How many that leaves free. */
+/* By `need` cores, as far as that goes; of jobs of no higher priority than `priority`. How many
+ * that leaves free. */
 static int64_t shrink(struct decision *d, int64_t need, int64_t priority) {
         int64_t freed = 0;
 
@@ -123,7 +124,7 @@ static int64_t shrink(struct decision *d, int64_t need, int64_t priority) {
 
 /* ---- where groups find cores ---- */
 
-/* Of its groups before this one. */
+/* The ranks of the job's groups before this one that are on the node. */
 static uint64_t ranks_on(const struct decision *d, size_t j, uint32_t group, size_t node) {
         uint64_t ranks = 0;
 
@@ -157,7 +158,7 @@ static bool stays(const struct decision *d, size_t j, uint32_t group) {
         return node >= 0 && (size_t) node < d->n_nodes && fits(d, j, group, (size_t) node);
 }
 
-/* It stays where it is parked, or goes where most cores are free. */
+/* The group stays where it is parked, or goes where most cores are free. */
 static int32_t find_node(const struct decision *d, size_t j, uint32_t group) {
         int32_t best = RM_NO_NODE;
 
@@ -196,7 +197,7 @@ static bool take_cores(struct decision *d, size_t j, uint32_t group) {
         return true;
 }
 
-/* One that has been asked to grow, and has not begun to. */
+/* Takes the cores of a job that has been asked to grow, and has not begun to. */
 static void take_for_coming(struct decision *d, size_t j) {
         const struct malleable_job *job = &d->jobs[j];
         uint32_t ranks = malleable_cores(job, job->active), comes = malleable_cores(job, job->wanted);
@@ -279,7 +280,7 @@ static int32_t *copy_nodes(const struct malleable_job *job) {
         return nodes;
 }
 
-/* What shares cores there is to find others first. */
+/* Some node has more ranks than cores: groups that share cores are to find others first. */
 static bool any_crowded(const struct decision *d) {
         for (size_t n = 0; n < d->n_nodes; n++)
                 if (d->nodes[n].free_cores < 0)

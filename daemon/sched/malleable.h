@@ -1,11 +1,16 @@
-/* Which jobs are to grow or shrink: those that were started with ranks in reserve, and whose program can change. Pure.
+/* Which jobs are to grow or shrink: those that were started with ranks in reserve, and whose
+ * program can change. Pure.
  *
- * Jobs shrink when running ones have more ranks than there are cores (rather than that ranks share cores), or when the first job that waits finds room that way;
- * those of the lowest priority first, and of these the ones that do more steps than their goal wants, then the largest. Jobs grow into cores that nobody waits for;
- * those of the highest priority first, and of these the ones that are behind their goal, then the smallest; one that does more than its goal does not.
- * A group that is added has a core for each of its ranks on its node. If there are none, it first moves to a node that has them, while it is still parked. So cores that
- * are scattered stay idle rather than that ranks share them. A growth that has not begun when its cores are needed otherwise is taken back.
- * Virtual malleability (Cores 2015) folds the ranks that there are; here it is their number that follows the cores. */
+ * Jobs shrink when running ones have more ranks than there are cores (rather than that ranks share
+ * cores), or when the first job that waits finds room that way; those of the lowest priority first,
+ * and of these the ones that do more steps than their goal wants, then the largest. Jobs grow into
+ * cores that nobody waits for; those of the highest priority first, and of these the ones that are
+ * behind their goal, then the smallest; one that does more than its goal does not. A group that is
+ * added has a core for each of its ranks on its node. If there are none, it first moves to a node
+ * that has them, while it is still parked. So cores that are scattered stay idle rather than that
+ * ranks share them. A growth that has not begun when its cores are needed otherwise is taken back.
+ * Virtual malleability (Cores 2015) folds the ranks that there are; here it is their number that
+ * follows the cores. */
 #ifndef RM_SCHED_MALLEABLE_H
 #define RM_SCHED_MALLEABLE_H
 
@@ -31,7 +36,8 @@ struct malleable_job {
         bool may_stay; /* it was asked to grow, and that can still be taken back */
         int64_t priority;
         enum malleable_goal goal;
-        /* Where each of its groups is, or goes: as many as `most` ranks are in; borrowed. RM_NO_NODE: nowhere yet. NULL: only those that are active are anywhere. */
+        /* Where each of its groups is, or goes: as many as `most` ranks are in; borrowed.
+         * RM_NO_NODE: nowhere yet. NULL: only those that are active are anywhere. */
         const int32_t *group_node;
         uint32_t first_moving; /* the first of its parked groups that moves, counted from 1; 0: none does */
         const uint32_t *node_limit; /* ranks that it may have on each node; borrowed, NULL: as many as there are cores */
@@ -59,7 +65,7 @@ struct malleable_question {
         uint64_t cores; /* usable ones, but those that are kept free */
 };
 
-/* Of a parked group. */
+/* The move of a parked group. */
 struct malleable_move {
         size_t job;
         uint32_t group;
@@ -67,16 +73,18 @@ struct malleable_move {
 };
 
 struct malleable_answer {
-        /* n_jobs entries: how many active ranks each is to have; 0: it stays as it is. As many as are active: its growth is taken back. */
+        /* n_jobs entries: how many active ranks each is to have; 0: it stays as it is. As many as
+         * are active: its growth is taken back. */
         uint32_t *wanted;
         struct malleable_move *moves; /* so that jobs can grow later */
         size_t n_moves;
 };
 
-/* Of the jobs that wait after a round for which there are cores at all. */
+/* The first of the jobs that wait after a round for which the cluster has cores at all. */
 struct malleable_waiting malleable_first_waiting(const struct rm_snapshot *snapshot, const struct round_result *result);
 
-/* The largest size of groups, up to `most`, with which so many ranks fill all of theirs: the groups of a job are alike, and all ranks of a group have a core. */
+/* The largest size of groups, up to `most`, with which so many ranks fill all of theirs: the groups
+ * of a job are alike, and all ranks of a group have a core. */
 uint32_t malleable_group_size(uint32_t ranks, uint32_t most);
 
 /* Ranks of the groups that so many ranks are in. */

@@ -26,7 +26,7 @@ static int compare_bytes(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-/* What each group takes, those first that take least. */
+/* The memory of each group, the smallest first. */
 static int64_t *sorted_memory(const struct rm_job *job) {
         int64_t *bytes = xcalloc(job->n_groups, sizeof(*bytes));
 

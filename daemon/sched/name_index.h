@@ -15,7 +15,7 @@ static inline void name_index_destroyp(struct name_index **index) {
 #define cleanup_name_index __attribute__((cleanup(name_index_destroyp)))
 
 int32_t name_index_find(const struct name_index *index, const char *name); /* -1: not there */
-/* One of two elements with the same name, or -1. */
+/* Returns one of two elements with the same name, or -1. */
 int32_t name_index_duplicate(const struct name_index *index);
 
 #endif

@@ -12,7 +12,8 @@
 
 #define PLAN_MAX_BYTES (512u * 1024 * 1024)
 
-/* The arrays of all jobs are one piece each: there may be thousands, and they are read one after the other. */
+/* The arrays of all jobs are one piece each: there may be thousands, and they are read one after
+ * the other. */
 struct owned_plan {
         struct rm_plan plan; /* first */
         int32_t *group_nodes, *rank_cores;

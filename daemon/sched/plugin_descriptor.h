@@ -1,4 +1,5 @@
-/* Is what a plugin exports something that this rmd knows how to call? For the processes that load plugins, of whatever kind. */
+/* Is what a plugin exports something that this rmd knows how to call? For the processes that load
+ * plugins, of whatever kind. */
 #ifndef RM_SCHED_PLUGIN_DESCRIPTOR_H
 #define RM_SCHED_PLUGIN_DESCRIPTOR_H
 
@@ -15,7 +16,8 @@ struct plugin_kind {
         size_t call_offset; /* of its pointer in the descriptor */
 };
 
-/* `name`: that of its file. -ELIBBAD with "is not a policy" and the like. Looks at nothing behind a field that already fails. */
+/* `name`: that of its file. -ELIBBAD with "is not a policy" and the like. Looks at nothing behind a
+ * field that already fails. */
 int descriptor_check(const struct rm_plugin *head, const struct plugin_kind *kind, const char *name, struct rm_error *err);
 
 /* Loads DIRECTORY/NAME.so for the rest of the process, and checks it. */

@@ -25,7 +25,7 @@ enum {
 #define HOST "rm-plugin-host"
 #define OWN_ERROR HOST ": " /* begins the line that says why the host itself gave up */
 
-/* One of the child's streams. */
+/* A stream of the child. */
 struct stream {
         int fd;
         struct event *event;
@@ -38,7 +38,7 @@ struct policy_host {
         uint64_t memory_bytes;
         json_t *good_models; /* policy: the last text of it that has answered */
 
-        /* Of the run in hand; pid 0: none. */
+        /* The run in hand; pid 0: none. */
         pid_t pid;
         int pidfd;
         struct event *exit_event, *timer;
@@ -214,7 +214,8 @@ static void on_timer(evutil_socket_t fd, short what, void *context) {
 
 /* ---- while it runs ---- */
 
-/* Something to read. Too much of it, or its end: not watched any more; the exit decides. */
+/* The stream can be read. After too much output, or its end, it is not watched any more; the exit
+ * decides. */
 static void on_read(struct stream *stream, size_t max_bytes) {
         int n = evbuffer_read(stream->data, stream->fd, -1);
 
@@ -379,7 +380,7 @@ bool policy_host_has_older(const struct policy_host *host, const char *policy) {
         const char *good = json_string_value(json_object_get(host->good_models, policy));
         cleanup_free char *now = NULL;
 
-        /* One that cannot be read any more is another one, too. */
+        /* A model that cannot be read any more counts as changed, too. */
         return good && (model_read(host->directory, policy, &now, NULL) < 0 || !now || strcmp(now, good) != 0);
 }
 

@@ -71,7 +71,8 @@ int policy_load(const struct policy_folders *folders, const char *name, const st
                 name = MODEL_RUNNER;
         if ((r = find_object(folders, name, host->text != NULL, &path, err)) < 0)
                 return r;
-        /* Never unmapped: libraries of policies may have left something behind that is run when the process ends. */
+        /* The library is never unmapped: libraries of policies may have registered functions that
+         * run when the process ends. */
         policy.library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         if (!policy.library)
                 return error_set(err, -ELIBBAD, "policy '%s': %s", name, dlerror());
@@ -98,7 +99,7 @@ void policy_unload(struct loaded_policy *policy) {
         *policy = (struct loaded_policy) { 0 };
 }
 
-/* What is known of a policy: {"name", "description"}, or {"name", "error"}. */
+/* The description of a policy: {"name", "description"}, or {"name", "error"}. */
 static json_t *describe(const struct policy_folders *folders, const char *name, const struct rm_plugin_host *host) {
         struct rm_plugin_host own = *host;
         cleanup_free char *text = NULL, *text_name = xasprintf("%s" MODEL_SUFFIX, name);
@@ -124,7 +125,7 @@ static int try_one(const struct policy_folders *folders, const char *name, const
         return text ? write_all(fd, text, strlen(text)) : -EINVAL;
 }
 
-/* What a child says about one policy: loading it runs its code, which may do anything. */
+/* Asks a child about one policy: loading the policy runs its code, which may do anything. */
 static json_t *ask_one(const struct policy_folders *folders, const char *name, const struct rm_plugin_host *host,
                        int (*confine)(struct rm_error *err)) {
         char text[8192];

@@ -11,14 +11,16 @@ enum { MODEL_MAX_BYTES = 1024 * 1024 };
 #define MODEL_RUNNER "mathprog"
 #define MODEL_SUFFIX ".mod"
 
-/* The field of a snapshot that carries a model for the host to run, instead of the one in its folder. */
+/* The field of a snapshot that carries a model for the host to run, instead of the one in its
+ * folder. */
 #define MODEL_FIELD "x_model"
 
-/* Can the folder's policy `name` be read at all, be it NAME.so or a text? Any name may be asked for. */
+/* Can the folder's policy `name` be read at all, be it NAME.so or a text? Any name may be asked
+ * for. */
 bool policy_there(const char *directory, const char *name);
 
-/* The text of policy `name`, when it is one; NULL with 0 when it is not (there is NAME.so, or neither). -EINVAL: what is there is no
- * text of a sensible size. The caller frees it. */
+/* The text of policy `name`, when it is one; NULL with 0 when it is not (there is NAME.so, or
+ * neither). -EINVAL: what is there is no text of a sensible size. The caller frees it. */
 int model_read(const char *directory, const char *name, char **ret_text, struct rm_error *err);
 
 #endif

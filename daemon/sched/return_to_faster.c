@@ -9,7 +9,7 @@
 #include "placement/memory.h"
 #include "placement/pack.h"
 
-/* What is on each node after the moves of the plan, and now. */
+/* The load of each node after the moves of the plan, and now. */
 struct room {
         struct fold *fold;
         const struct rm_snapshot *snapshot;
@@ -47,7 +47,7 @@ static uint32_t cores_for(const struct room *room, const struct round_job_state 
         return room->fold->real_cores[node];
 }
 
-/* Its own ranks that are there already are counted in room->ranks, and need no room. */
+/* The job's ranks that are on the node already are counted in room->ranks, and need no room. */
 static bool node_has_room(const struct room *room, const struct rm_job *job, const struct round_job_state *state, int32_t node) {
         const struct rm_node *there = &room->snapshot->nodes[node];
         uint64_t here = 0;
@@ -78,7 +78,8 @@ static bool has_room(const struct room *room, const struct rm_job *job, const st
         return fits;
 }
 
-/* The fastest that it had to leave and that it may go to; NULL: there is none that is faster than where it is. */
+/* The fastest that it had to leave and that it may go to; NULL: there is none that is faster than
+ * where it is. */
 static const struct steps_place *faster_place(const struct room *room, const struct rm_job *job,
                                               const struct round_job_state *state) {
         const struct steps_place *best = NULL;
@@ -93,7 +94,8 @@ static const struct steps_place *faster_place(const struct room *room, const str
         return best;
 }
 
-/* One group stands still after the other, and the job with each. 0: that was never measured, or nothing would move. */
+/* One group stands still after the other, and the job with each. 0: that was never measured, or
+ * nothing would move. */
 static double moving_usec(const struct rm_job *job, const struct round_job_state *state, const int32_t *to) {
         double sum = 0;
 
@@ -122,7 +124,7 @@ static void go(struct room *room, const struct rm_job *job, const struct round_j
                 planned->rank_core[rank] = RM_NO_CORE;
 }
 
-/* It stands where it is, by the plan, and nothing of it is moving or cannot move. */
+/* The job stays where it is, by the plan, and none of its groups is moving or cannot move. */
 static bool may_go(const struct rm_job *job, const struct round_job_state *state, const struct rm_plan_job *planned) {
         if (planned->decision != RM_PLACE || !job_runs(job) || !state->group_move_usec || state->pinned ||
             state->steps.here_rate <= 0 || state->back.asked)
@@ -176,7 +178,7 @@ static void consider_all(struct fold *fold, struct round_job_state *jobs, uint32
 void return_to_faster(struct fold *fold, struct round_job_state *jobs, uint32_t *held, struct rm_plan *plan) {
         const struct rm_snapshot *snapshot = snapshot_view(fold->snapshot);
 
-        /* In most rounds nobody does. */
+        /* In most rounds no job has left a place where it was faster, and nothing is computed. */
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 if (any_left(&jobs[j].steps)) {
                         consider_all(fold, jobs, held, j, plan);

@@ -92,7 +92,7 @@ void return_judge(const struct round_job_state *state, double moving_usec, struc
                       !return_pays(back->steps_left, moving_usec, back->usec_here, back->usec_there);
 }
 
-/* As many ranks on each node, whichever group they are of. */
+/* Both have as many ranks of the job on each node, of whichever groups. */
 static bool same_nodes(const struct loads *loads, const struct rm_job *job, const int32_t *a, const int32_t *b) {
         bool same = true;
 
@@ -120,7 +120,7 @@ static bool measured_times(const struct loads *loads, const struct rm_job *job, 
         return false;
 }
 
-/* By its steps. False: nothing is known of these. */
+/* Judges the return by the job's steps. False: nothing is known of these. */
 static bool judge_by_steps(const struct loads *loads, const struct rm_job *job, const int32_t *planned,
                            struct round_job_state *state, double here, double there, double moving_usec) {
         struct round_return back = { .asked = true };
@@ -218,7 +218,7 @@ static void keep_from(const struct fold *fold, struct round_job_state *jobs, uin
 void return_when_paid(const struct fold *fold, struct round_job_state *jobs, struct rm_plan *plan) {
         const struct rm_snapshot *snapshot = snapshot_view(fold->snapshot);
 
-        /* In most rounds nobody does. */
+        /* In most rounds no job may go back, and nothing is computed. */
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 if (may_go_back(&snapshot->jobs[j], &jobs[j], &plan->jobs[j])) {
                         keep_from(fold, jobs, j, plan);

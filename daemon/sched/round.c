@@ -37,7 +37,8 @@ static bool left(const struct rm_node *node) {
         return node->state == RM_NODE_DRAINING || node->state == RM_NODE_DRAINED || node->state == RM_NODE_DOWN;
 }
 
-/* Nodes to be left have no cores. Groups that move count where they go; those that cannot be reached stay. */
+/* Nodes to be left have no cores. Groups that move count where they go; those that cannot be
+ * reached stay. */
 static int describe(const struct rm_snapshot *given, const struct round_job *jobs, struct snapshot *ret, uint32_t *ret_held,
                     struct rm_error *err) {
         if (given->params.backfill == ROUND_BACKFILL_LIMITS)
@@ -70,8 +71,8 @@ static bool same_policy(const char *a, const char *b) {
         return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* Add passes for the jobs that `wanted` marks (NULL: all): the cluster's policy first, then the others in the order of the jobs that
- * asked for them. */
+/* Add passes for the jobs that `wanted` marks (NULL: all): the cluster's policy first, then the
+ * others in the order of the jobs that asked for them. */
 static void add_passes(struct round *round, const bool *wanted) {
         const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
         uint32_t first = round->n_passes;
@@ -90,7 +91,7 @@ static void add_passes(struct round *round, const bool *wanted) {
                 }
 }
 
-/* When all are decided: once more for those that may overtake. */
+/* Makes one more pass, when all jobs are decided, for those that may overtake. */
 static void add_overtaking(struct round *round) {
         const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
         cleanup_free uint64_t *left_usec = NULL;
@@ -131,7 +132,8 @@ static void take_steps(struct round *round, uint32_t j, const struct steps *step
         round->jobs[j].steps.places = places;
 }
 
-/* The caller's arrays may go after round_create(). Where groups move to is in the fold's snapshot. */
+/* The caller's arrays may go after round_create(). Where groups move to is in the fold's
+ * snapshot. */
 static void take_job(struct round *round, uint32_t j, const struct round_job *job) {
         struct round_job_state *own = &round->jobs[j];
 
@@ -231,14 +233,16 @@ const char *round_policy(const struct round *round, uint32_t pass) {
 
 /* ---- asking ---- */
 
-/* Where a job stands that is not this pass's to place: where an earlier pass put it, else where the fold has room for it. */
+/* Where a job stands that is not this pass's to place: where an earlier pass put it, else where the
+ * fold has room for it. */
 static const struct rm_plan_job *settled_job(const struct round *round, uint32_t job, uint32_t pass) {
         return round->jobs[job].pass < pass ? &round->plan->jobs[job] : &round->fold->witness->jobs[job];
 }
 
-/* Mark the waiting jobs of the pass that could be placed at all: in the order they are served in, as long as there are cores. A job that
- * needs more than there are holds up those behind it, but where it could not run even alone: that one takes no cores from them either.
- * So a long queue costs nothing. */
+/* Mark the waiting jobs of the pass that could be placed at all: in the order they are served in,
+ * as long as there are cores. A job that needs more than there are holds up those behind it, but
+ * where it could not run even alone: that one takes no cores from them either. So a long queue
+ * costs nothing. */
 static void want_waiting(const struct round *round, uint32_t pass, bool *wanted) {
         const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
         cleanup_free uint32_t *order = xcalloc(view->n_jobs + 1u, sizeof(*order));
@@ -260,7 +264,8 @@ static void want_waiting(const struct round *round, uint32_t pass, bool *wanted)
         }
 }
 
-/* A job that is not this pass's to place has its groups where they are settled, with the memory that they take there. */
+/* A job that is not this pass's to place has its groups where they are settled, with the memory
+ * that they take there. */
 static void settle_groups(struct round *round, uint32_t pass, uint32_t i) {
         uint32_t j = round->asked_job[i];
         const struct rm_job *job = &snapshot_view(round->fold->snapshot)->jobs[j];

@@ -1,15 +1,21 @@
 /*
- * One round of scheduling, from what is to what is to be done. Pure: no I/O, no clock, the same answer to the same question.
+ * One round of scheduling, from what is to what is to be done. Pure: no I/O, no clock, the same
+ * answer to the same question.
  *
- *      round_create()          the real snapshot, and what is moving  -> capacities as running jobs see them (fold.h)
+ *      round_create()          the real snapshot, and what is moving  -> capacities as running jobs
+ *                              see them (fold.h)
  *      for each pass           one for each policy that jobs asked for, the cluster's own first:
- *        round_prepare()         -> the snapshot for that policy; the caller has the policy answer it
- *        round_accept()          the plan, validated; or round_skip() when no policy gave one: nothing of its jobs changes but what must
- *      further passes          for jobs that may overtake (backfill.h), when the snapshot's params.backfill is ROUND_BACKFILL_LIMITS
+ *        round_prepare()         -> the snapshot for that policy; the caller has the policy answer
+ *                                it
+ *        round_accept()          the plan, validated; or round_skip() when no policy gave one:
+ *                                nothing of its jobs changes but what must
+ *      further passes          for jobs that may overtake (backfill.h), when the snapshot's
+ *                              params.backfill is ROUND_BACKFILL_LIMITS
  *      round_finish()          -> actions, and for each job whether it waits, is folded, and why
  *
- * Every answer may be thrown away and the round made again from the newest snapshot: the last edit wins. An action is given only
- * when it can begin now. A capsule that moves is not touched: it counts where it goes, and the next round takes it from there.
+ * Every answer may be thrown away and the round made again from the newest snapshot: the last edit
+ * wins. An action is given only when it can begin now. A capsule that moves is not touched: it
+ * counts where it goes, and the next round takes it from there.
  */
 #ifndef RM_SCHED_ROUND_H
 #define RM_SCHED_ROUND_H
@@ -24,28 +30,33 @@
 
 #define ROUND_HEAD (-1) /* the group number of the capsule that holds mpirun */
 
-/* In rm_params.backfill of the snapshot given, beside the values of rm/policy.h: a job may overtake when by its time limit it ends
- * before the first that waits could start for certain, or takes only room that that one will not need then. Policies never see it. */
+/* In rm_params.backfill of the snapshot given, beside the values of rm/policy.h: a job may overtake
+ * when by its time limit it ends before the first that waits could start for certain, or takes only
+ * room that that one will not need then. Policies never see it. */
 #define ROUND_BACKFILL_LIMITS 2u
 
 struct round;
 
-/* What a job's part in the round is, beside what its snapshot says. In the order of the snapshot's jobs. */
+/* A job's part in the round, beside its entry in the snapshot. In the order of the snapshot's
+ * jobs. */
 struct round_job {
         int32_t head_node; /* where its head capsule is, RM_NO_NODE: it has none yet */
         int32_t head_moving_to; /* RM_NO_NODE: it is not moving */
-        /* n_groups entries, RM_NO_NODE: not moving; NULL: none is. In the snapshot such a group is where it comes from. */
+        /* n_groups entries, RM_NO_NODE: not moving; NULL: none is. In the snapshot such a group is
+         * where it comes from. */
         const int32_t *group_moving_to;
         bool pinned; /* no capsule of it may move now (it starts, or ends) */
         uint64_t left_usec; /* of its time limit; 0: it has none, or does not run */
         uint32_t spares; /* nodes to be kept free for it (spare.h) */
         uint32_t n_spare_nodes;
         const int32_t *spare_nodes; /* that are, RM_NO_NODE for those that are known no more */
-        /* n_nodes entries: by a warning nothing of it begins there, nor is that node kept free for it; NULL: nowhere */
+        /* n_nodes entries: by a warning nothing of it begins there, nor is that node kept free for
+         * it; NULL: nowhere */
         const bool *kept_off;
         const uint64_t *group_move_usec; /* n_groups entries, how long its last moves stood still, 0: not known; NULL: none is */
         struct steps steps; /* all 0: its program counts none, or nothing was measured yet */
-        /* n_nodes entries, the same of all jobs: nodes that are kept free for those that need room (spare.h); NULL: none is */
+        /* n_nodes entries, the same of all jobs: nodes that are kept free for those that need room
+         * (spare.h); NULL: none is */
         const bool *pool;
         bool uses_pool; /* it may have one of these: it runs, or starts again */
 };
@@ -97,37 +108,43 @@ struct round_result {
         bool short_of_memory; /* a job that needs memory waits, or a group stays for want of it on a node that it should leave */
 };
 void round_result_destroy(struct round_result *result); /* NULL ok */
-/* One more, without nodes; valid until the next one. */
+/* Adds an action without nodes; valid until the next one is added. */
 struct round_action *round_add_action(struct round_result *result);
 
-/* `snapshot`: real capacities (cores usable now; nodes that are DRAINING, DRAINED or DOWN count as 0). Borrowed until round_destroy().
- * `jobs`: n_jobs entries, or NULL when nothing is special; used during the call only. -EINVAL: snapshot_check() or the moves are wrong;
- * -ENOSPC: a running job has groups without a node and there are no cores. */
+/* `snapshot`: real capacities (cores usable now; nodes that are DRAINING, DRAINED or DOWN count as
+ * 0). Borrowed until round_destroy(). `jobs`: n_jobs entries, or NULL when nothing is special; used
+ * during the call only. -EINVAL: snapshot_check() or the moves are wrong; -ENOSPC: a running job
+ * has groups without a node and there are no cores. */
 int round_create(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct round **ret_round, struct rm_error *err);
-/* The same, for a snapshot that is known to pass snapshot_check(). */
+/* Like round_create(), for a snapshot that is known to pass snapshot_check(). */
 int round_create_checked(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct round **ret_round,
                          struct rm_error *err);
 void round_destroy(struct round *round); /* NULL ok */
 
-/* What the policies of a round see, all jobs in one: nodes to be left without cores, capacities as folded, what moves where it goes. For
- * saving (`rmctl snapshot`) and for plans that are only looked at; on the real one a policy could only say that running jobs do not
- * fit. As round_create(); the caller owns it, and `snapshot` must outlive it. */
+/* The snapshot that the policies of a round see, with all jobs in one: nodes to be left have no
+ * cores, capacities are as folded, groups that move are where they go. For saving (`rmctl
+ * snapshot`) and for plans that are only looked at; on the real one a policy could only say that
+ * running jobs do not fit. As round_create(); the caller owns it, and `snapshot` must outlive
+ * it. */
 int round_policy_snapshot(const struct rm_snapshot *snapshot, const struct round_job *jobs, struct snapshot **ret_snapshot,
                           struct rm_error *err);
 
-/* How many times a policy is to be asked; 0 when there are no jobs. It may grow when the last pass is decided. The name of the policy,
- * NULL: the cluster's. */
+/* How many times a policy is to be asked; 0 when there are no jobs. It may grow when the last pass
+ * is decided. The name of the policy, NULL: the cluster's. */
 uint32_t round_passes(const struct round *round);
 const char *round_policy(const struct round *round, uint32_t pass);
 
-/* Passes go in order, each prepare followed by accept or skip. The snapshot belongs to the round and is valid until the next prepare. */
+/* Passes go in order, each prepare followed by accept or skip. The snapshot belongs to the round
+ * and is valid until the next prepare. */
 const struct rm_snapshot *round_prepare(struct round *round, uint32_t pass);
-/* `policy`: who answered, for the records. -EINVAL: the plan is not valid, and nothing has changed: ask another policy, or skip. */
+/* `policy`: who answered, for the records. -EINVAL: the plan is not valid, and nothing has changed:
+ * ask another policy, or skip. */
 int round_accept(struct round *round, uint32_t pass, const char *policy, const struct rm_plan *plan, struct rm_error *err);
-/* Running jobs stay, or go where the fold found room; waiting ones wait, and `why` (NULL ok) is what they are told. */
+/* Running jobs stay, or go where the fold found room; waiting ones wait, and `why` (NULL ok) is
+ * what they are told. */
 void round_skip(struct round *round, uint32_t pass, const char *why);
 
-/* After the last pass; passes that were not decided are skipped. */
+/* Finishes the round after the last pass; passes that were not decided are skipped. */
 void round_finish(struct round *round, struct round_result **ret_result);
 
 #endif

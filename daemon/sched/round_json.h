@@ -1,13 +1,16 @@
 /*
- * What a round comes to, in JSON, for `rmctl plan`:
+ * The result of a round, in JSON, for `rmctl plan`:
  *
- *      { "actions": [ { "action": "move", "job": "1", "group": 0, "from": "n1", "to": "n2", "need": true, "why": "..." },
+ *      { "actions": [ { "action": "move", "job": "1", "group": 0, "from": "n1", "to": "n2",
+ *                       "need": true, "why": "..." },
  *                     { "action": "reserve", "job": "1", "nodes": ["n4"] },
- *                     { "action": "start", "job": "2", "nodes": ["n1", "n2"], "head": "n1", "spares": ["n3"] } ],
- *        "notes": [ { "job": "3", "waits": true, "folded": false, "kept": 0, "note": "waits for 2 more cores; ..." } ] }
+ *                     { "action": "start", "job": "2", "nodes": ["n1", "n2"], "head": "n1",
+ *                       "spares": ["n3"] } ],
+ *        "notes": [ { "job": "3", "waits": true, "folded": false, "kept": 0,
+ *                     "note": "waits for 2 more cores; ..." } ] }
  *
- * Group -1 is the head. "notes" has the jobs there is something to say about; "kept": groups that the policy wanted elsewhere, which was
- * not worth the moves. Pure.
+ * Group -1 is the head. "notes" has the jobs there is something to say about; "kept": groups that
+ * the policy wanted elsewhere, which was not worth the moves. Pure.
  */
 #ifndef RM_SCHED_ROUND_JSON_H
 #define RM_SCHED_ROUND_JSON_H

@@ -1,4 +1,5 @@
-/* What a round knows of one job, beside its snapshots and the plan: for the steps of the round (round.c, back.c, spare.c, diff.c). */
+/* The state of one job in a round, beside its snapshots and the plan: for the steps of the round
+ * (round.c, back.c, spare.c, diff.c). */
 #ifndef RM_SCHED_ROUND_STATE_H
 #define RM_SCHED_ROUND_STATE_H
 
@@ -7,7 +8,7 @@
 
 #include "daemon/sched/steps.h"
 
-/* What the measured steps of a job that could go back say of it. */
+/* The judgement of a job that could go back, by its measured steps. */
 struct round_return {
         bool asked; /* the others are set */
         bool stays;

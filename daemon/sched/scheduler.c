@@ -5,7 +5,7 @@
 #include "common/text.h"
 #include "common/util.h"
 
-/* Whom a pass asks; each when the one before has failed. */
+/* The policies that a pass asks; each when the one before has failed. */
 enum step {
         STEP_POLICY,
         STEP_OLDER, /* a model that was changed: as it was when it last answered */
@@ -17,7 +17,7 @@ struct scheduler {
         char *policy;
         uint64_t budget_usec;
 
-        /* Of the round in hand; round NULL: none. */
+        /* The round in hand; round NULL: none. */
         struct snapshot *snapshot;
         struct round *round;
         uint32_t pass;
@@ -80,7 +80,8 @@ static void next_pass(struct scheduler *scheduler) {
         scheduler->step = STEP_POLICY;
 }
 
-/* The policy asked has failed: once more as it was before, then with the fallback, and if that is what failed, without any. */
+/* The policy asked has failed: once more as it was before, then with the fallback, and if that is
+ * what failed, without any. */
 static void policy_failed(struct scheduler *scheduler, const char *text) {
         if (scheduler->step == STEP_POLICY && policy_host_has_older(scheduler->host, wanted_policy(scheduler))) {
                 warn(scheduler, text, "using its last valid version");

@@ -341,7 +341,8 @@ static int check_range(const char *what, const char *name, const char *field, in
                          max, value);
 }
 
-/* Each name longer than the one before, or as long and behind it in the alphabet: as n1, n2, ... n10 are, and numbers. */
+/* Each name longer than the one before, or as long and behind it in the alphabet: as n1, n2, ...
+ * n10 are, and numbers. */
 static bool names_ascend(uint32_t n, const char *(*name_at)(const void *, uint32_t), const struct rm_snapshot *snapshot) {
         size_t last_length = 0, length;
 
@@ -371,7 +372,8 @@ static int check_unique(const char *what, uint32_t n, const char *(*name_at)(con
         return error_set(err, -EINVAL, "%s '%s' is defined twice", what, name_at(snapshot, (uint32_t) twice));
 }
 
-/* Policies may go down the tree by calling themselves, so its depth has a limit; a cycle is over every limit. */
+/* Policies may go down the tree by calling themselves, so its depth has a limit; a cycle is over
+ * every limit. */
 static int check_switch(const struct rm_snapshot *snapshot, uint32_t index, struct rm_error *err) {
         const char *name = snapshot->switches[index].name;
         int32_t at = snapshot->switches[index].parent;
@@ -399,7 +401,7 @@ static int check_switches(const struct rm_snapshot *snapshot, struct rm_error *e
         return 0;
 }
 
-/* Without a limit both are; else both are numbers that JSON keeps. */
+/* Without a limit both are RM_NO_MEMORY_LIMIT; else both are numbers that JSON keeps. */
 static int check_memory(const struct rm_node *node, struct rm_error *err) {
         int r;
 
@@ -448,7 +450,7 @@ static int check_groups(const struct rm_snapshot *snapshot, const struct rm_job 
         return 0;
 }
 
-/* What cannot be written as JSON and read again is not for a policy. */
+/* Traffic that cannot be written as JSON and read again is refused. */
 static int check_traffic(const struct rm_job *job, struct rm_error *err) {
         int r = 0;
 
@@ -513,7 +515,8 @@ void snapshot_worst_costs(const struct rm_snapshot *snapshot, long double *ret_c
                 ret_costs[j] = worst_cost(snapshot, &snapshot->jobs[j], penalty);
 }
 
-/* The dearest plan there could be must stay below 2^53, so that no policy has to think of overflow. */
+/* The dearest plan there could be must stay below 2^53, so that no policy has to think of
+ * overflow. */
 static int check_costs(const struct rm_snapshot *snapshot, struct rm_error *err) {
         long double worst = 0, penalty = dearest_penalty(snapshot);
 

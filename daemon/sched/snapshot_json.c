@@ -151,7 +151,7 @@ static int read_placed(const struct job_reader *reader, const json_t *runs, stru
         return 0;
 }
 
-/* For each group: one number, or an array with one for each. */
+/* A field of groups: one number for all, or an array with one for each. */
 struct group_field {
         const char *name;
         size_t offset; /* of an int64_t in struct rm_group */

@@ -12,7 +12,7 @@ static bool is_on(const struct rm_job *job, int32_t node) {
         return false;
 }
 
-/* Something of the job must go somewhere: its node has no cores or too few, or is lost. */
+/* Some group of the job must find a place: its node has no cores or too few, or is lost. */
 static bool needs_room(const struct rm_snapshot *view, const uint64_t *load, const struct rm_job *job) {
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 int32_t node = job->groups[g].node;
@@ -35,7 +35,7 @@ static bool may_use_pool(const struct rm_snapshot *view, const uint64_t *load, c
         return jobs[j].uses_pool && needs_room(view, load, &view->jobs[j]);
 }
 
-/* Who needs room may have any node of the pool, all others none. */
+/* Jobs that need room may have any node of the pool, all others none. */
 static void open_pool(struct snapshot *snapshot, const uint64_t *load, const struct round_job *jobs) {
         const struct rm_snapshot *view = snapshot_view(snapshot);
 
@@ -48,7 +48,7 @@ static void open_pool(struct snapshot *snapshot, const uint64_t *load, const str
         }
 }
 
-/* What the jobs' own spare nodes have left. */
+/* Describes the pool without the jobs' own spare nodes. */
 static void describe_pool(struct snapshot *snapshot, const uint64_t *load, const struct round_job *jobs, uint32_t *ret_held) {
         const struct rm_snapshot *view = snapshot_view(snapshot);
         bool needed = false;

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is measured for one number of ranks to a core holds for another one that is as near. */
+/* A measurement for one number of ranks to a core holds for another number that is as near. */
 #define SAME_SHARE 0.05
-/* Of a program that is not slower for sharing. */
+/* The share of a program that is not slower for sharing. */
 #define MOST_SHARE 1e6
 
 bool steps_known(const struct steps *steps) {
@@ -21,7 +21,8 @@ static double usec_of(double rate) {
         return 1e6 / rate;
 }
 
-/* Where a core has `share` ranks: on the line through what was measured, or if only one point of it was, in proportion to that. */
+/* Where a core has `share` ranks: on the line through what was measured, or if only one point of it
+ * was, in proportion to that. */
 static double usec_at(const struct steps *steps, double share) {
         double own = steps->own_rate > 0 ? usec_of(steps->own_rate) : 0;
         double shared = shared_known(steps) ? usec_of(steps->shared_rate) : 0;
@@ -34,7 +35,8 @@ static double usec_at(const struct steps *steps, double share) {
 bool steps_times(const struct steps *steps, double here, double there, double *ret_usec_here, double *ret_usec_there) {
         struct steps used = *steps;
 
-        /* Measured where far more or fewer ranks shared a core: that line would be a guess, and the proportion is the usual one. */
+        /* Measured where far more or fewer ranks shared a core: that line would be a guess, and the
+         * proportion is the usual one. */
         if (shared_known(&used) && used.own_rate > 0 && fabs(used.shared_by - here) > SAME_SHARE * here)
                 used.shared_rate = 0;
         if (used.own_rate <= 0 && !shared_known(&used))

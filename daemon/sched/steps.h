@@ -1,5 +1,5 @@
-/* What is known of a job by the steps that its program counts (rmrt(3)): what a step takes on cores of its own and on shared ones, and whether it
- * should be the first to share. Pure. */
+/* The steps that a job's program counts (rmrt(3)): how long a step takes on cores of its own and on
+ * shared ones, and whether the job should be the first to share. Pure. */
 #ifndef RM_SCHED_STEPS_H
 #define RM_SCHED_STEPS_H
 
@@ -29,15 +29,19 @@ struct steps {
 /* Anything of it. */
 bool steps_known(const struct steps *steps);
 
-/* What a step takes, in microseconds, where as many ranks as `here` share a core and where `there` do (at least 1, `there` is less): as
- * measured, and in proportion to what was measured where it was not. False: nothing was. */
+/* Computes how long a step takes, in microseconds, where as many ranks as `here` share a core and
+ * where `there` do (at least 1, `there` is less): as measured, and in proportion to a measurement
+ * where that share was not measured. False: there is no measurement. */
 bool steps_times(const struct steps *steps, double here, double there, double *ret_usec_here, double *ret_usec_there);
 
-/* The job should be the first to share cores, since on its own ones it does more steps than its goal wants: by the goal's minimum, or if it has none by its
- * maximum. `ret_bears`: how many ranks to a core leave it as fast as that, else 1. None is the last to share: a goal is the program's word, and costs nothing. */
+/* The job should be the first to share cores, since on its own ones it does more steps than its
+ * goal wants: by the goal's minimum, or if it has none by its maximum. `ret_bears`: how many ranks
+ * to a core leave it as fast as that, else 1. None is the last to share: a goal is the program's
+ * word, and costs nothing. */
 bool steps_above_goal(const struct steps *steps, double *ret_bears);
 
-/* For people, in `size` bytes: "folds first: 80 steps a second on its own cores, 40 on shared ones, 10 wanted". Empty if nothing is known. */
+/* Explains the steps to people, in `size` bytes: "folds first: 80 steps a second on its own cores,
+ * 40 on shared ones, 10 wanted". Empty if nothing is known. */
 void steps_explain(const struct steps *steps, char *text, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* Who talks to whom: triples from JSON or counters to compressed sparse rows. */
+/* Traffic between ranks: triples from JSON or counters become compressed sparse rows. */
 #include <inttypes.h>
 
 #include "common/text.h"
