@@ -73,7 +73,8 @@ static const Rm__Checkpoint *last_done(const Rm__Job *job) {
         return NULL;
 }
 
-/* What a checkpoint takes from the job: it stands still, and shares its cores with what stores. */
+/* The cost of a checkpoint to the job: the job is frozen, and then shares its cores with the
+ * process that stores. */
 static uint64_t cost_of(const Rm__Checkpoint *checkpoint) {
         uint64_t longest_usec = 0;
 
@@ -87,7 +88,8 @@ static int compare_names(const void *a, const void *b) {
         return strcmp(*(char *const *) a, *(char *const *) b);
 }
 
-/* On how many nodes the job is. It may have as many capsules as there are addresses, and is asked for once a second. */
+/* On how many nodes the job is. It may have as many capsules as there are addresses, and is asked
+ * for once a second. */
 static uint32_t nodes_of(const Rm__Job *job) {
         cleanup_free char **names = xcalloc(job->n_capsules, sizeof(*names));
         uint32_t n = 0;
@@ -118,7 +120,7 @@ uint64_t checkpoint_interval_usec(const Rm__State *state, const Rm__Job *job, ui
         return interval_best(&facts);
 }
 
-/* By the log's clock; UINT64_MAX: never. */
+/* The time of the job's next checkpoint by the log's clock; UINT64_MAX: never. */
 static uint64_t next_usec(const Rm__Job *job, uint64_t interval) {
         uint64_t last = job->checkpoint_try_usec > job->start_usec ? job->checkpoint_try_usec : job->start_usec;
 
@@ -160,7 +162,8 @@ static bool at_limit(const Rm__Job *job, uint64_t now) {
         return job->spec->checkpoint_at_limit && job->spec->time_limit_usec > 0 && now + AHEAD_USEC + 2 * takes_usec(job) >= limit;
 }
 
-/* It has something on a node that is to be empty so soon that it cannot be waited for any more. */
+/* The job has a capsule on a node that is to be empty so soon that it cannot be waited for any
+ * more. */
 static bool at_deadline(const Rm__State *state, const Rm__Job *job, uint64_t now) {
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Node *node = state_node(state, job->capsules[i]->node);
@@ -177,7 +180,7 @@ static bool has_rested(const Rm__Job *job, uint64_t now) {
         return !job->checkpoint_error[0] || now >= job->checkpoint_try_usec + RETRY_USEC / 2;
 }
 
-/* It begins anew elsewhere, with what its program has saved. */
+/* The job starts again elsewhere, with the state that its program has saved. */
 static bool requeue(struct rmd *rmd, const Rm__Job *job, uint64_t now) {
         struct command c;
 
@@ -201,7 +204,8 @@ static Rm__CheckpointCause cause_now(const struct rmd *rmd, const Rm__Job *job, 
         if (job_wants_restart(job->spec) && at_deadline(state, job, now) && has_rested(job, now))
                 return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRAIN;
         *ret_stop = false;
-        /* One job after the other, so that the network is not full at once; but nobody waits for longer than an interval. */
+        /* One job after the other, so that the network is not full at once; but nobody waits for
+         * longer than an interval. */
         if (now < next || (others && now < next + interval))
                 return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_NONE;
         return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_INTERVAL;
@@ -259,7 +263,8 @@ static bool give_up_stuck(struct rmd *rmd, const Rm__Job *job, const Rm__Checkpo
 
 /* ---- copies that were lost ---- */
 
-/* Of those that are done, the newest first. True: the state has changed. */
+/* Copies again the job's checkpoints that are done, the newest first. True: the state has
+ * changed. */
 static bool copy_again(struct rmd *rmd, const Rm__Job *job, uint64_t now) {
         const Rm__State *state = cluster_state(rmd->cluster);
         struct command c;

@@ -5,12 +5,13 @@
 /* A move that failed is tried again after this, doubled for each failure in a row. */
 #define BACKOFF_FIRST_USEC 500000U
 #define BACKOFF_MAX_USEC 30000000U
-/* The same for a destination, longer than for the capsule: when that is over, it first goes elsewhere, if it can. */
+/* The same for a destination, longer than for the capsule: when that is over, it first goes
+ * elsewhere, if it can. */
 #define DESTINATION_FIRST_USEC 2000000U
 /* One failure may be chance, and going elsewhere may mean to share cores. */
 #define DESTINATION_FAILURES 2U
-/* One that was refused for a reason of its own, and has not changed since, is tried less and less
- * often. */
+/* A capsule whose move was refused for a reason of its own, and that has not changed since, is
+ * tried less and less often. */
 #define REFUSED_FIRST_USEC UINT64_C(4000000)
 #define REFUSED_MAX_USEC UINT64_C(600000000)
 /* A failed restore may be the destination's fault: others are tried first. */
@@ -91,7 +92,7 @@ static bool moved_by_request(const Rm__State *state, uint64_t job, uint64_t now)
         return false;
 }
 
-/* Its last move that did not fail. */
+/* The last move of the capsule that did not fail. */
 static bool moved_by_choice(const Rm__State *state, uint64_t job, int32_t capsule, uint64_t horizon_usec, uint64_t now) {
         for (size_t i = state->n_moves; i > 0; i--) {
                 const Rm__Move *move = state->moves[i - 1];

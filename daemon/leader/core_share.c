@@ -84,7 +84,8 @@ void core_share_forget(struct core_share *share, const struct state_index *index
                         drop(share, group);
 }
 
-/* A rank that sleeps is not slower for the others. A group with more busy processes than ranks wants as many cores as these. */
+/* A rank that sleeps is not slower for the others. A group with more busy processes than ranks
+ * wants as many cores as these. */
 static double slowdown(const struct group *group, uint32_t ranks) {
         double wanted = fmax(ranks, group->ran + group->waited);
 

@@ -16,7 +16,7 @@ struct answer {
         const struct round_result *result;
 };
 
-/* What one job's groups get: groups whose cores stay have no entry. */
+/* The new cores of one job's groups: groups whose cores stay have no entry. */
 struct news {
         Rm__GroupCores *items;
         Rm__GroupCores **pointers;
@@ -34,8 +34,9 @@ static bool talks(const struct rm_snapshot *snapshot, const struct rm_job *job) 
         return sum > 0 && sum >= least;
 }
 
-/* The cores of a group's ranks into `cores`. 0: any, when the policy has no opinion, or ranks have to share cores and are not to be given them: who is
- * on which is then for the kernel to say. For those that share, the policy has numbered the node's cores over and over. */
+/* The cores of a group's ranks into `cores`. 0: any, when the policy has no opinion, or ranks have
+ * to share cores and are not to be given them: who is on which is then for the kernel to say. For
+ * those that share, the policy has numbered the node's cores over and over. */
 static size_t chosen_cores(const struct answer *answer, uint32_t j, uint32_t g, bool shared, uint32_t *cores) {
         const struct rm_group *group = &answer->snapshot->jobs[j].groups[g];
         const struct round_job_result *result = &answer->result->jobs[j];

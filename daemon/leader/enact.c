@@ -48,7 +48,8 @@ static void reserve_nodes(struct rmd *rmd, const struct rm_snapshot *snapshot, c
         propose(rmd, &c.command);
 }
 
-/* That the job goes on from, if its groups are as they were then; 0: from the beginning. */
+/* The checkpoint that the job goes on from, if its groups are as they were then; 0: it starts from
+ * the beginning. */
 static uint64_t checkpoint_of(const struct rmd *rmd, const Rm__Job *job, const uint32_t *group_ranks, uint32_t n_groups) {
         const Rm__Checkpoint *checkpoint = job_newest_checkpoint(state_of(rmd), job);
 
@@ -72,7 +73,7 @@ static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const
 
         if (!job)
                 return false;
-        /* Also of parked groups, which policies are not shown. */
+        /* The list has also parked groups, which policies are not shown. */
         ranks = groups_create(job->spec->ranks, view->group_size, &n_groups);
         nodes = parked_place(cluster_index(rmd->cluster), snapshot, action->job, job,
                              &(struct parked_start) { .n_groups = n_groups,
@@ -102,7 +103,8 @@ static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const
         return true;
 }
 
-/* One that has lost a node need not wait for cores of its own: at once, or when it has waited for so long as its owner wants. */
+/* A job that has lost a node need not wait for cores of its own: it may share at once, or when it
+ * has waited for as long as its owner wants. */
 static bool may_fold(const struct rmd *rmd, const Rm__Job *job) {
         uint64_t waited_usec = cluster_log_usec(rmd->cluster) - job->pending_since_usec;
 
@@ -146,7 +148,8 @@ enum cooldown enact_cooldown(const struct rmd *rmd, const struct rm_snapshot *sn
                            rmd->config->horizon_usec, cluster_log_usec(rmd->cluster));
 }
 
-/* A node that may be lost any moment is left in the shortest time, though the group stands still for longer. */
+/* A node that may be lost any moment is left in the shortest time, though the group stands still
+ * for longer. */
 static bool leaves_at_once(const struct rmd *rmd, const char *from) {
         const Rm__Node *node = state_node(state_of(rmd), from);
 
@@ -174,7 +177,8 @@ static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, cons
         body->reason = (char *) action->reason;
         body->stop = leaves_at_once(rmd, snapshot->nodes[action->from].name);
         body->capsules_per_core = move_limit(rmd, snapshot, action);
-        /* It would be refused, and every round would propose it again. */
+        /* Without a free capsule on the node the move would be refused, and every round would
+         * propose it again. */
         if (state_capsule_room(cluster_index(rmd->cluster), body->to, body->capsules_per_core) > 0)
                 propose(rmd, &c.command);
 }

@@ -19,8 +19,8 @@ struct fence_order {
         uint64_t timeout_usec;
 };
 
-/* Once, from the event loop: the node is fenced (`error` NULL), or why not: one line, also that the time was over. The run is over then, and its
- * handle must not be used any more. */
+/* Called once, from the event loop: the node is fenced (`error` NULL), or why not: one line, also
+ * when the time was over. The run is over then, and its handle must not be used any more. */
 typedef void (*fence_host_done)(void *context, const struct rm_error *error);
 
 /* Negative errno: it was not begun, and `done` is not called. Copies what it needs. */

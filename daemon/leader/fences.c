@@ -15,7 +15,7 @@
 
 enum { DOUBLED_AT_MOST = 4 };
 
-/* Of one loss of a node. */
+/* The fence of one loss of a node. */
 struct fence {
         LIST_ENTRY(fence) entry;
         struct fences *fences;

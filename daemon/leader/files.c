@@ -18,8 +18,8 @@
 #include "daemon/node/availability_watch.h"
 #include "daemon/state/commands.h"
 
-/* A user may change the files of a thousand jobs all the time, and each change is an entry of the log: as many as he may cause by requests
- * (client/account.c). */
+/* A user may change the files of a thousand jobs all the time, and each change is an entry of the
+ * log: as many as he may cause by requests (client/account.c). */
 static const struct rate_limit user_changes = { .usec_each = 20000, .burst = 1000 };
 
 #define LATE_USEC 200000U /* from one look at those that wait to the next */
@@ -181,7 +181,7 @@ static void propose_job(struct file *file, const struct availability *availabili
         free_list(&list);
 }
 
-/* Its job may have waited for that. */
+/* The job of this file may have waited for its check. */
 static void on_judged(void *userdata) {
         struct file *file = userdata;
 

@@ -9,8 +9,10 @@
 #define MTBF_MOST_USEC (UINT64_C(1000) * 365 * 24 * 3600 * 1000000)
 #define NEWTON_STEPS 8 /* to 1e-6 and better for any cost */
 
-/* The period x that loses least, in units of the time between failures, as is the cost c: of (x - c) / (e^x - 1), the work that an attempt at a period keeps,
- * the largest is where x - 1 + e^-x = c. Newton's method, from the right of the root of a convex function: it converges without overshooting. */
+/* The period x that loses least, in units of the time between failures, as is the cost c: of (x -
+ * c) / (e^x - 1), the work that an attempt at a period keeps, the largest is where x - 1 + e^-x =
+ * c. Newton's method, from the right of the root of a convex function: it converges without
+ * overshooting. */
 static double period_best(double cost) {
         double x = cost + sqrt(2 * cost);
 
@@ -30,7 +32,8 @@ uint64_t interval_best(const struct interval_facts *facts) {
         return best > (double) INTERVAL_MOST_USEC ? INTERVAL_MOST_USEC : (uint64_t) best;
 }
 
-/* No more than that: how likely so many losses are, if `expected` are to be expected (Chernoff's bound for a Poisson distribution). */
+/* No more than that: how likely so many losses are, if `expected` are to be expected (Chernoff's
+ * bound for a Poisson distribution). */
 static double likelihood(double losses, double expected) {
         return losses > expected ? exp(losses - expected - losses * log(losses / expected)) : 1;
 }

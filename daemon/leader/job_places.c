@@ -115,7 +115,7 @@ bool job_places_take_news(struct job_places *places) {
         return true;
 }
 
-/* Somebody may move a job to any place he likes, and it does not go back from there by itself. */
+/* A job that was moved by hand is not moved back, so only other moves count. */
 static bool had_to_leave(const struct job_places *places, const Rm__State *state, const Rm__Job *job) {
         if (job->attempt != places->attempt)
                 return true;
@@ -148,7 +148,8 @@ static size_t find(const struct job_places *places, uint64_t set, double share) 
         return at;
 }
 
-/* Once the job is back, it has no place any more that it had to leave: another one is a choice, and each noise would be a reason for it. */
+/* Once the job is back, it has no place any more that it had to leave: another one is a choice, and
+ * each noise would be a reason for it. */
 static void note_return(struct job_places *places, const struct job_place *to) {
         if (!to->left)
                 return;
@@ -156,8 +157,9 @@ static void note_return(struct job_places *places, const struct job_place *to) {
                 places->places[i].left = false;
 }
 
-/* The place becomes the first. The one where the job was longest ago is forgotten; or rather the last one, if the job was only passing through it, as when
- * its groups leave a node one after the other. */
+/* The place becomes the first. The one where the job was longest ago is forgotten; or rather the
+ * last one, if the job was only passing through it, as when its groups leave a node one after the
+ * other. */
 static void bring_to_front(struct job_places *places, size_t at, uint64_t set, double share) {
         struct job_place place = { .set = set, .share = share };
 

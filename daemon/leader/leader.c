@@ -132,7 +132,8 @@ static void tell_left_out(struct leader *leader, const struct round_input *input
         }
 }
 
-/* Nodes report their memory, and what their groups take of it, when they hear of a new leader. Before that a group could be moved to where it does not fit. */
+/* Nodes report their memory, and what their groups take of it, when they hear of a new leader.
+ * Before that a group could be moved to where it does not fit. */
 static bool awaits_reports(const struct leader *leader) {
         const Rm__State *state = state_of(leader);
         bool any_runs = false;
@@ -259,14 +260,16 @@ static void await_loss(struct leader *leader, const Rm__CmdNodeHealth *health) {
                 timer_arm(leader->loss, safe > now ? safe - now : 0);
 }
 
-/* Nothing has changed, but time has passed: groups have rested, and what is not told in the log may be otherwise. */
+/* Nothing has changed, but time has passed: groups have rested, and what is not told in the log may
+ * be otherwise. */
 static bool timer_due(const struct leader *leader) {
         uint64_t interval = leader->rmd->config->interval_usec;
 
         return interval > 0 && now_usec() >= leader->round_usec + interval;
 }
 
-/* What was measured of jobs goes into the log once it is known: the next leader, to whom they may move when this one's node is left, has measured nothing. */
+/* Measured rates of jobs go into the log once they are known: the next leader, to whose node they
+ * may move when this one's node is drained, has measured nothing. */
 static void log_rates(struct leader *leader) {
         const struct job_places *places;
         uint64_t id;
@@ -346,7 +349,7 @@ void leader_round_soon(struct leader *leader) {
                 settle_later(leader, leader->rmd->config->settle_usec);
 }
 
-/* What no move is worth is not worth a round. */
+/* Traffic so small that no move pays for it does not cause a round. */
 static double least_traffic(const struct config *config) {
         return (double) bytes_per_cost(config) * MOVE_COST_BASE * 1e6 /
                (double) (config->horizon_usec > 0 ? config->horizon_usec : 1);

@@ -6,7 +6,8 @@ static bool recovers(const Rm__Job *job) {
         return job->state == RM__JOB_STATE__JOB_RECOVERING;
 }
 
-/* One that is to start again already waits for what it has left behind: on this node too it is gone. */
+/* A job that is to start again already waits until its capsules are gone: those on this node are
+ * gone, too. */
 static struct loss loss_of(const Rm__State *state, const struct state_placed *placed, const Rm__Node *node, bool must_fence) {
         const Rm__Job *job = placed->job;
         bool again = recovers(job) || job_may_restart(job) || job_end_may_be_loss(job, placed->capsule);

@@ -1,4 +1,5 @@
-/* What a lost node means for the jobs that have capsules there, by their contract (rm-mpirun --on-node-loss). Pure. */
+/* The consequences of a lost node for the jobs that have capsules there, by their contract
+ * (rm-mpirun --on-node-loss). Pure. */
 #ifndef RM_LEADER_LOSSES_H
 #define RM_LEADER_LOSSES_H
 
@@ -21,15 +22,16 @@ struct loss {
 /* When a node that is DOWN is lost. */
 struct losses_rule {
         uint64_t grace_usec; /* for a job that ends with it: it may be back soon */
-        /* For a job that starts again: none of its capsules runs there any more (cluster_fence_safe_usec()). */
+        /* For a job that starts again: none of its capsules runs there any more
+         * (cluster_fence_safe_usec()). */
         bool (*has_fenced)(void *userdata, const char *node);
         void *userdata;
         bool must_fence; /* and by the plugin: not only by the lease, which a node that is broken may not keep */
 };
 
-/* Those with a capsule on a lost node. In the order of nodes; each job once if it ends, once for each such node if it starts again, and one job for each
- * node that is to be fenced first. An
- * array that the caller frees; NULL when there are none. `now_usec`: real time. */
+/* Finds the jobs with a capsule on a lost node, in the order of nodes; each job once if it ends,
+ * once for each such node if it starts again, and one job for each node that is to be fenced first.
+ * An array that the caller frees; NULL when there are none. `now_usec`: real time. */
 struct loss *losses_find(const struct state_index *index, const struct losses_rule *rule, uint64_t now_usec, size_t *ret_n);
 
 /* Why it ends, or starts again: one line for people, malloc'ed. */

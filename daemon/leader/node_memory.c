@@ -179,7 +179,7 @@ void node_memory_mark(struct node_memory *memory) {
 
 /* ---- what a policy sees ---- */
 
-/* What so many of a job's ranks have been promised. */
+/* The memory that was promised to so many of a job's ranks. */
 static uint64_t reserved(const Rm__Job *job, uint32_t ranks) {
         uint64_t bytes = least(job->spec->rank_memory_bytes, MOST_BYTES);
 

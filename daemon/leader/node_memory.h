@@ -1,10 +1,13 @@
 /*
- * Memory as a resource: what nodes report of theirs and of what groups take, and what jobs have asked for. Only the leader has the reports, they
- * are in no log, and after a change of leaders they come again by themselves. Pure: knows no clock.
+ * Memory as a resource: what nodes report of theirs and of what groups take, and what jobs have
+ * asked for. Only the leader has the reports, they are in no log, and after a change of leaders
+ * they come again by themselves. Pure: knows no clock.
  *
- * A group counts as what it was last seen to take, which falls slowly when it takes less, and at least as what its job has asked for. A
- * node's memory is free as far as no group counts that is there or comes there; one that moves needs more until it runs at its destination. How
- * much more is one number for all destinations, so tracked memory counts as such only where every node that reports can take it.
+ * A group counts as what it was last seen to take, which falls slowly when it takes less, and at
+ * least as what its job has asked for. A node's memory is free as far as no group counts that is
+ * there or comes there; one that moves needs more until it runs at its destination. How much more
+ * is one number for all destinations, so tracked memory counts as such only where every node that
+ * reports can take it.
  */
 #ifndef RM_LEADER_NODE_MEMORY_H
 #define RM_LEADER_NODE_MEMORY_H
@@ -17,7 +20,8 @@
 #include "daemon/state/state_index.h"
 #include "proto/peer.pb-c.h"
 
-/* So much more free than at the last round is worth another one, where something waits for memory. */
+/* So much more free than at the last round is worth another one, where something waits for
+ * memory. */
 #define NODE_MEMORY_STEP_BYTES (UINT64_C(16) << 20)
 
 struct node_memory;
@@ -37,7 +41,8 @@ bool node_memory_grown(const struct node_memory *memory);
 /* This is what a round sees. */
 void node_memory_mark(struct node_memory *memory);
 
-/* Into the nodes of the snapshot, which are those of the state in its order. `memory` NULL: nothing was reported. */
+/* Into the nodes of the snapshot, which are those of the state in its order. `memory` NULL: nothing
+ * was reported. */
 void node_memory_fill(const struct node_memory *memory, const struct state_index *index, struct snapshot *snapshot);
 
 /* Into the groups of job `index` of the snapshot, which are those of `job`, or will be. */

@@ -1,5 +1,6 @@
-/* Where groups go all ranks of which are parked. They need no cores, so no policy sees them; but they are to be where cores are when they are wanted, and to leave nodes that
- * others leave. Pure. */
+/* Where groups go all ranks of which are parked. They need no cores, so no policy sees them; but
+ * they are to be where cores are when they are wanted, and to leave nodes that others leave.
+ * Pure. */
 #ifndef RM_LEADER_PARKED_H
 #define RM_LEADER_PARKED_H
 

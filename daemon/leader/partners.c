@@ -10,7 +10,8 @@ static bool may_have_copies(const Rm__Node *node) {
         return node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && !node_to_be_left(node);
 }
 
-/* Had the job's last checkpoint its copies of that node there? Then only what is new need be sent. */
+/* Had the job's last checkpoint its copies of that node there? Then only what is new need be
+ * sent. */
 static bool was_partner(const Rm__Job *job, const char *node, const char *partner) {
         const Rm__Checkpoint *last = job->n_checkpoints > 0 ? job->checkpoints[job->n_checkpoints - 1] : NULL;
 
@@ -21,7 +22,8 @@ static bool was_partner(const Rm__Job *job, const char *node, const char *partne
         return false;
 }
 
-/* The better the lower: one that has copies already, behind another switch, the next one in the list, so that copies are spread. */
+/* The better the lower: one that has copies already, behind another switch, the next one in the
+ * list, so that copies are spread. */
 static size_t rank_of(const Rm__State *state, const int32_t *switches, const Rm__Job *job, size_t from, size_t to) {
         size_t distance = (to + state->n_nodes - from) % state->n_nodes;
 
@@ -77,7 +79,7 @@ char *partners_choose(const Rm__State *state, const Rm__Job *job, const char *no
 
 /* ---- those that were lost ---- */
 
-/* It may be back in a moment, with what it has. */
+/* A node that is DOWN only for a short time may be back in a moment, with its copies. */
 static bool is_away_for_long(const Rm__Node *node, uint64_t now) {
         return node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN && now > node->health_since_usec + PARTNERS_AWAY_USEC;
 }

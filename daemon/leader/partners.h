@@ -9,7 +9,8 @@
 /* "n2 n4", at most `copies` of them, for what is captured on `node`: malloc'ed. */
 char *partners_choose(const Rm__State *state, const Rm__Job *job, const char *node, uint32_t copies);
 
-/* Another node for a part that fewer than 1 + `copies` nodes have or get; NULL: there are enough, or there is no other, or nobody who has it is up. `now`: real time. */
+/* Another node for a part that fewer than 1 + `copies` nodes have or get; NULL: there are enough,
+ * or there is no other, or nobody who has it is up. `now`: real time. */
 const char *partners_another(const Rm__State *state, const Rm__Job *job, const Rm__CheckpointPart *part, uint32_t copies,
                              uint64_t now);
 

@@ -68,7 +68,7 @@ static struct job *find(const struct progress *progress, uint64_t id) {
         return job;
 }
 
-/* Nobody knows yet how far another attempt is. */
+/* The progress of another attempt is not known yet. */
 static void begin_anew(struct job *job, uint32_t attempt) {
         memset(job->groups, 0, job->n_groups * sizeof(*job->groups));
         job->attempt = attempt;
@@ -124,7 +124,8 @@ static double share_now(const struct state_index *index, const Rm__Job *of) {
         return cores > 0 ? (double) ranks / cores : 0;
 }
 
-/* Not for each of its groups: that would be a walk over all of them each time. */
+/* Looks at the job's places once in a while, not at each report of a group, since that is a walk
+ * over all of its groups. */
 static void look(struct job *job, const struct state_index *index, const Rm__Job *of, uint64_t now_usec) {
         if (job->looked_usec > 0 && now_usec < job->looked_usec + LOOK_USEC)
                 return;
@@ -133,8 +134,9 @@ static void look(struct job *job, const struct state_index *index, const Rm__Job
                 job->settled_usec = now_usec + PROGRESS_SETTLE_USEC;
 }
 
-/* A mean at first, so that a first few steps that come at once do not count for more than their time, and then exponential smoothing.
- * `have_usec` long it was `have`; for `usec` more it is `seen`. */
+/* A mean at first, so that a first few steps that come at once do not count for more than their
+ * time, and then exponential smoothing. `have_usec` long it was `have`; for `usec` more it is
+ * `seen`. */
 static double mean(double have, uint64_t have_usec, double seen, uint64_t usec) {
         double weight = fmax(1 - exp(-(double) usec / PROGRESS_MEMORY_USEC), (double) usec / (double) (have_usec + usec));
 
@@ -236,7 +238,7 @@ void progress_forget(struct progress *progress, const Rm__State *state) {
         }
 }
 
-/* One that does not go on has at most one step in the time since the last one. */
+/* The rate of a job that does not go on: at most one step in the time since the last one. */
 static double rate_now(const struct job *job, uint64_t now_usec) {
         uint64_t usec = now_usec > job->since_usec ? now_usec - job->since_usec : 0;
 

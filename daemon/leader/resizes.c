@@ -33,7 +33,8 @@ static bool has_rested(const struct rmd *rmd, const Rm__Job *job) {
         return asked == 0 || cluster_log_usec(rmd->cluster) >= asked + rmd->config->resize_interval_usec;
 }
 
-/* What is to be decided, made from the state as it is now; but what this round has decided may not be in it yet. */
+/* A decision about resizes, made from the state as it is now; the results of this round may not be
+ * in it yet. */
 struct deciding {
         struct rmd *rmd;
         const struct progress *progress;
@@ -101,7 +102,8 @@ static int32_t *groups_of(const struct deciding *d, const Rm__Job *job, uint32_t
         return nodes;
 }
 
-/* It was asked to shrink, and its program does not answer: others are to share no cores for that. */
+/* The job was asked to shrink, and its program does not answer: other jobs are not to share cores
+ * for that. */
 static bool is_silent(const struct deciding *d, const Rm__Job *job) {
         const Rm__Resize *resize = job->resize;
 

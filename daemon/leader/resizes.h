@@ -6,7 +6,8 @@
 #include "daemon/leader/progress.h"
 #include "daemon/sched/round.h"
 
-/* After a round. True: a job was changed a moment ago, and is to be looked at again. */
+/* Decides about resizes after a round. True: a job was changed a moment ago, and is to be looked at
+ * again. */
 bool resizes_decide(struct rmd *rmd, const struct progress *progress, const struct rm_snapshot *snapshot,
                     const struct round_result *result);
 

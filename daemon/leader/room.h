@@ -1,4 +1,5 @@
-/* What there is on each node of a snapshot, and what would be with groups that are put there one after the other. Pure. */
+/* The free cores and memory on each node of a snapshot, and what remains with groups that are put
+ * there one after the other. Pure. */
 #ifndef RM_LEADER_ROOM_H
 #define RM_LEADER_ROOM_H
 

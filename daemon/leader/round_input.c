@@ -15,7 +15,8 @@
 
 /* Moves looked at to say what one usually takes. */
 #define RECENT_MOVES 20U
-/* Dearer than all that a plan gains; some thousands of them are still no more than costs may be (FIELD_MAX). */
+/* Dearer than all that a plan gains; some thousands of them are still no more than costs may be
+ * (FIELD_MAX). */
 #define STAY_COST_MAX (INT64_C(1) << 40)
 
 uint32_t round_input_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured) {
@@ -29,7 +30,8 @@ uint32_t round_input_group_size(const Rm__State *state, const Rm__JobSpec *spec,
                 if (cores > 0 && (smallest == 0 || cores < smallest))
                         smallest = cores;
         }
-        /* Half of the smallest node: large enough to share memory, small enough to spread over what is left. */
+        /* Half of the smallest node: large enough to share memory, small enough to spread over what
+         * is left. */
         if (size == 0)
                 size = smallest / 2;
         if (size < 1)
@@ -43,7 +45,8 @@ uint32_t round_input_group_size(const Rm__State *state, const Rm__JobSpec *spec,
         return size < least ? least : size;
 }
 
-/* As many groups as active ranks are in. Parked groups need no cores: policies never see them (parked.h). */
+/* The snapshot has as many groups as active ranks are in. Parked groups need no cores: policies
+ * never see them (parked.h). */
 static uint32_t seen_ranks(const Rm__State *state, const Rm__Job *job, uint32_t group_size) {
         uint32_t active = job_active_ranks(state, job);
         uint64_t in_groups = ((uint64_t) active + group_size - 1) / group_size * group_size;
@@ -51,7 +54,8 @@ static uint32_t seen_ranks(const Rm__State *state, const Rm__Job *job, uint32_t 
         return in_groups < job->spec->ranks ? (uint32_t) in_groups : job->spec->ranks;
 }
 
-/* Policies need not tell a node that fails from one that is drained: everything is to leave both. */
+/* Policies need not tell a node that fails from one that is drained: everything is to leave
+ * both. */
 static uint32_t node_state(const struct state_index *index, const Rm__Node *node) {
         uint32_t word = RM_NODE_DOWN, capsules = 0;
 
@@ -118,7 +122,8 @@ static bool node_up(const Rm__State *state, int32_t index) {
         return index >= 0 && state->nodes[index]->health == RM__NODE_HEALTH__NODE_HEALTH_UP;
 }
 
-/* What the last moves took, for groups of jobs that have never moved; 0 when none has. */
+/* The mean time of the last moves, for groups of jobs that have never moved; 0 when there was
+ * none. */
 static uint64_t usual_freeze(const Rm__State *state) {
         uint64_t sum = 0;
         uint32_t n = 0;
@@ -134,7 +139,7 @@ static uint64_t usual_freeze(const Rm__State *state) {
         return n > 0 ? sum / n : 0;
 }
 
-/* Of its time limit; a job that is over it is about to end. */
+/* The rest of the job's time limit; a job that is over it is about to end. */
 static uint64_t left_usec(const Rm__Job *job, uint64_t now_usec) {
         uint64_t end = job->start_usec + job->spec->time_limit_usec;
 
@@ -145,7 +150,7 @@ static uint64_t left_usec(const Rm__Job *job, uint64_t now_usec) {
 
 /* ---- jobs that start again ---- */
 
-/* One of these goes before all others of its priority that wait. */
+/* A job that starts again goes before all others of its priority that wait. */
 static bool starts_again(const Rm__Job *job) {
         return job->state == RM__JOB_STATE__JOB_PENDING && job->attempt > 1;
 }
@@ -186,7 +191,8 @@ static void collect_oldest(const Rm__State *state, struct oldest_list *list) {
         }
 }
 
-/* As old as the oldest, and before it in the snapshot (see make()): so no age of others passes it. */
+/* A job that starts again is as old as the oldest, and before it in the snapshot (see make()): so
+ * no age of others passes it. */
 static uint32_t age_of(const struct oldest_list *list, const Rm__Job *job) {
         const struct oldest *oldest = starts_again(job) ? find_oldest(list, job->spec->priority) : NULL;
 
@@ -211,7 +217,8 @@ struct placing {
         bool *warned;    /* each node; the snapshot's */
 };
 
-/* The penalty keeps others away from a node with a warning. What runs there stays: to leave is as dear as the penalty that it saves. */
+/* The penalty keeps others away from a node with a warning. What runs there stays: to leave is as
+ * dear as the penalty that it saves. */
 static int64_t stay_cost(const struct placing *p, const struct rm_job *job, const struct rm_group *group) {
         double cost = (double) job->priority * (double) p->config->warn_penalty * group->ranks;
 
@@ -226,8 +233,8 @@ static void find_warned(struct placing *p) {
                 p->any_warned |= p->warned[i] = has_warning(p->state->nodes[i]);
 }
 
-/* Nothing begins on a node with a warning; what runs may come there, if it must leave another one. Of a waiting job those are told where it
- * would be allowed otherwise. */
+/* Nothing begins on a node with a warning; what runs may come there, if it must leave another one.
+ * Of a waiting job those are told where it would be allowed otherwise. */
 static void keep_off_warned(const struct placing *p, uint32_t index) {
         struct snapshot *snapshot = p->input->snapshot;
         const struct rm_job *job = &snapshot_view(snapshot)->jobs[index];
@@ -245,7 +252,8 @@ static void keep_off_warned(const struct placing *p, uint32_t index) {
         }
 }
 
-/* For groups that have never moved: what the job's others took, as its groups are alike, or else what is usual. */
+/* For groups that have never moved: what the job's others took, as its groups are alike, or else
+ * what is usual. */
 static uint64_t guess_freeze(const struct placing *p, const Rm__Job *job) {
         uint64_t sum = 0;
         uint32_t n = 0;
@@ -261,7 +269,8 @@ static uint64_t guess_freeze(const struct placing *p, const Rm__Job *job) {
         return n > 0 ? sum / n : p->usual_freeze_usec;
 }
 
-/* A set of nodes counts while all of them are known, and for as many groups as the job has now; those that are parked are the last ones. */
+/* A set of nodes counts while all of them are known, and for as many groups as the job has now;
+ * those that are parked are the last ones. */
 static bool fill_place(const struct placing *p, uint32_t index, const struct job_place *place, struct steps_place *ret) {
         uint32_t n_groups = snapshot_view(p->input->snapshot)->jobs[index].n_groups;
         int32_t *nodes = snapshot_alloc(p->input->snapshot, sizeof(*nodes) * n_groups);
@@ -317,7 +326,8 @@ static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t in
                 if (capsule->index == STATE_HEAD) {
                         round->head_node = at;
                         round->head_moving_to = to;
-                        /* mpirun cannot leave a node that does not answer; nothing of the job is moved meanwhile. */
+                        /* mpirun cannot leave a node that does not answer; nothing of the job is
+                         * moved meanwhile. */
                         round->pinned = round->pinned || !node_up(state, at);
                         continue;
                 }
@@ -333,7 +343,7 @@ static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t in
         }
 }
 
-/* What is there, or on its way, stays. */
+/* Limits the job to the groups that are on the node, or on the way to it. */
 static void limit_to_present(const struct placing *p, uint32_t index, uint32_t node) {
         struct snapshot *snapshot = p->input->snapshot;
         const struct rm_job *job = &snapshot_view(snapshot)->jobs[index];
@@ -359,7 +369,7 @@ static void avoid_failing(const struct placing *p, const Rm__Job *job, uint32_t 
         }
 }
 
-/* What comes back takes at least what was saved. */
+/* A restored group takes at least the memory that was saved. */
 static void fill_saved_memory(const Rm__Checkpoint *checkpoint, struct snapshot *snapshot, uint32_t index, uint32_t n_groups) {
         for (uint32_t g = 0; g < n_groups && g + 1u < checkpoint->n_parts; g++) {
                 struct rm_group *group = snapshot_group(snapshot, index, g);

@@ -10,7 +10,8 @@
 #include "daemon/sched/snapshot.h"
 #include "daemon/state/state_index.h"
 
-/* A job that the round is made without: shown to policies, it would have stopped all others' too. */
+/* A job that the round is made without: shown to policies, it would have stopped all others'
+ * too. */
 struct round_input_left_out {
         uint64_t job;
         char *reason; /* owned */
@@ -45,15 +46,18 @@ struct round_input_config {
         uint32_t spare_nodes; /* kept free for whichever job needs room */
 };
 
-/* Free with round_input_finish(). The jobs in it pass snapshot_check_jobs(), whatever the state holds. */
+/* Free with round_input_finish(). The jobs in it pass snapshot_check_jobs(), whatever the state
+ * holds. */
 void round_input_create(const struct state_index *index, const struct round_input_config *config, struct round_input *ret);
 void round_input_finish(struct round_input *input);
 
-/* Only the nodes, as they are in the state. `penalties` NULL: they cost nothing, but with a warning. */
+/* Only the nodes, as they are in the state. `penalties` NULL: they cost nothing, but with a
+ * warning. */
 void round_input_nodes(const struct state_index *index, const struct penalties *penalties, int64_t warn_penalty,
                        struct snapshot *snapshot);
 
-/* The group size of a waiting job. Of one with parked ranks no group has ranks of both kinds when it begins, unless its owner gave a size. */
+/* The group size of a waiting job. Of one with parked ranks no group has ranks of both kinds when
+ * it begins, unless its owner gave a size. */
 uint32_t round_input_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the leader's file with the switches says becomes known to all. */
+/* The leader's file with the switches is read, and its contents become known to all nodes. */
 #ifndef RM_LEADER_TOPOLOGY_H
 #define RM_LEADER_TOPOLOGY_H
 

@@ -18,7 +18,7 @@ struct way {
         double marked; /* as it was at traffic_mark() */
 };
 
-/* What one group sends. */
+/* The traffic that one group sends. */
 struct sender {
         bool known;
         size_t n_ways;
@@ -152,7 +152,8 @@ static struct sums sum_up(const struct job_traffic *job) {
         return sums;
 }
 
-/* The part of its traffic that goes other ways than it did: half of the distance of the two distributions. */
+/* The part of its traffic that goes other ways than it did: half of the distance of the two
+ * distributions. */
 static double shift_of(const struct job_traffic *job, struct sums sums) {
         double shift = 0;
 
