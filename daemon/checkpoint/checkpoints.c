@@ -92,7 +92,8 @@ static void on_tidy(evutil_socket_t fd, short what, void *arg) {
         copies_offer_again(c);
 }
 
-/* From within it waits: an event that activates itself again and again leaves libevent no time for any other. */
+/* A call from within reconcile waits: an event that activates itself again and again leaves
+ * libevent no time for any other. */
 void checkpoints_wake(struct checkpoints *c) {
         if (c->reconciling)
                 checkpoints_retry(c);

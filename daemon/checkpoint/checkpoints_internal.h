@@ -1,6 +1,9 @@
-/* Shared by the files of this folder: checkpoints.c (wiring), saves.c (capsules that are captured here), barrier.c (all capsules of a job together), copies.c (to and from
- * other nodes), restores.c (capsules that come back here), drills.c (that are only tried), loads.c (parts that are sent to those), stores.c (where all that lies), checks.c
- * (whether it is as it was), space.c (how much of it may be there), exports.c and imports.c (what their owners take away, and bring back), exchanges.c (both of them). */
+/* Shared by the files of this folder: checkpoints.c (wiring), saves.c (capsules that are captured
+ * here), barrier.c (all capsules of a job together), copies.c (to and from other nodes), restores.c
+ * (capsules that come back here), drills.c (that are only tried), loads.c (parts that are sent to
+ * those), stores.c (where all that lies), checks.c (whether it is as it was), space.c (how much of
+ * it may be there), exports.c and imports.c (what their owners take away, and bring back),
+ * exchanges.c (both of them). */
 #ifndef RM_CHECKPOINT_CHECKPOINTS_INTERNAL_H
 #define RM_CHECKPOINT_CHECKPOINTS_INTERNAL_H
 
@@ -24,7 +27,8 @@
 #define CHECKPOINT_TOKEN_BYTES 32U
 #define DRILL_INCARNATION (UINT64_C(1) << 63) /* and the drill's number: no copy that the state names has such a one */
 
-/* One capsule of this node, from its first checkpoint on: its rm-mover keeps track of what it writes until it leaves. */
+/* One capsule of this node, from its first checkpoint on: its rm-mover keeps track of what it
+ * writes until it leaves. */
 struct save {
         struct checkpoints *c;
         uint64_t job;
@@ -136,7 +140,7 @@ struct load {
         LIST_ENTRY(load) entry;
 };
 
-/* Somebody waits for the answer. */
+/* A request waits for the result of a check. */
 struct check_waiter {
         void (*fn)(void *userdata, int32_t index, const Rm__MoverVerified *found, int error, const char *text);
         void *userdata;
@@ -193,7 +197,8 @@ struct checkpoints {
         struct remover *remover;
         struct event *wake;
         bool reconciling; /* on_wake() or on_retry() runs */
-        /* An rmd before this one may have taken part in checkpoints that started until then, by the log's clock; 0: not known yet. */
+        /* An rmd before this one may have taken part in checkpoints that started until then, by the
+         * log's clock; 0: not known yet. */
         uint64_t since_usec;
         struct event *retry;
         bool retry_wanted;
@@ -229,9 +234,9 @@ void checkpoints_propose_abort(struct checkpoints *c, uint64_t job, uint64_t che
 /* ---- saves.c ---- */
 void saves_wake(struct checkpoints *c);
 void saves_on_go(struct checkpoints *c, const Rm__CheckpointGo *go);
-/* That of this checkpoint; NULL: it is not made here. */
+/* The save of this checkpoint; NULL: it is not made here. */
 const struct save *saves_find(const struct checkpoints *c, uint64_t job, int32_t index, uint64_t checkpoint);
-/* That has stored this one last, if its rm-mover goes on; NULL: none has. */
+/* The save that has stored this checkpoint last, if its rm-mover goes on; NULL: none has. */
 const struct save *saves_last(const struct checkpoints *c, uint64_t job, int32_t index, uint64_t checkpoint);
 /* Does an rm-mover of ours have this store open? */
 bool saves_use(const struct checkpoints *c, uint64_t job, int32_t index);
@@ -244,7 +249,8 @@ void saves_finish(struct checkpoints *c);
 
 /* ---- barrier.c ---- */
 void barrier_on_at(struct checkpoints *c, const Rm__CheckpointAt *at);
-/* Those that the state has no more, or that have passed their last phase, go. */
+/* Removes barriers of checkpoints that the state has no more, or that have passed their last
+ * phase. */
 void barrier_wake(struct checkpoints *c);
 /* A node that is still to capture something is out of reach: the checkpoint is given up. */
 void barrier_on_lost(struct checkpoints *c, const char *node);
@@ -254,7 +260,8 @@ void barrier_finish(struct checkpoints *c);
 /* ---- copies.c ---- */
 /* This part is stored here: offers it to those that are to have a copy, and have none yet. */
 void copies_offer(struct checkpoints *c, const Rm__Checkpoint *checkpoint, uint64_t job, int32_t index);
-/* Of checkpoints that are done, those that are wanted since others were lost. Looks at all of them. */
+/* Offers those copies of finished checkpoints that are needed since others were lost. Looks at all
+ * checkpoints. */
 void copies_offer_again(struct checkpoints *c);
 void copies_on_offer(struct checkpoints *c, const char *node, const Rm__CopyOffer *offer);
 void copies_on_accept(struct checkpoints *c, const char *node, const Rm__CopyAccept *accept);
@@ -282,7 +289,7 @@ void restores_finish(struct checkpoints *c);
 void drills_wake(struct checkpoints *c);
 /* Is it of a drill that goes on? */
 bool drills_own(const struct checkpoints *c, const struct resident *resident);
-/* Its restore has succeeded, or (`error` not "") has not, or was not tried (`usec` 0). */
+/* The drill's restore has succeeded, or (`error` not "") has not, or was not tried (`usec` 0). */
 void drills_tried(struct restore *restore);
 
 /* ---- loads.c ---- */
@@ -295,14 +302,14 @@ int exchanges_init(struct checkpoints *c, struct rm_error *err);
 /* NULL: there are too many. */
 struct exchange *exchange_create(struct checkpoints *c, bool in, const struct checkpoints_user *user,
                                  const struct checkpoints_exchange_ops *ops, void *userdata, struct rm_error *err);
-/* Starts the rm-mover of it. `head`: an ExportHead of what is exported; of an import, which has none
- * yet, empty. */
+/* Starts the rm-mover of it. `head`: an ExportHead of what is exported; of an import, which has
+ * none yet, empty. */
 int exchange_start(struct exchange *exchange, Rm__MoverStore *store, ProtobufCBinaryData head, const char *key_file,
                    struct rm_error *err);
-/* Who has asked hears of it. */
+/* The exchange ends; its client is told. */
 void exchange_end(struct exchange *exchange, int error, const char *text);
 void exchange_fail(struct exchange *exchange, int error, const char *text);
-/* Nobody hears of it. */
+/* Frees the exchange without telling its client. */
 void exchange_free(struct exchange *exchange);
 /* The stores of that job are read, or get what the log is about to know of. */
 bool exchanges_use(const struct checkpoints *c, uint64_t job);
@@ -312,27 +319,27 @@ void exchanges_finish(struct checkpoints *c);
 /* rm-mover says what comes; and that all of it is good. */
 void import_head(struct exchange *exchange, const ProtobufCBinaryData *packed);
 void import_arrived(struct exchange *exchange);
-/* What an rmd that was killed has left goes. */
+/* Removes the rest of imports that a previous rmd has left. */
 void imports_clean(struct checkpoints *c);
 
 /* ---- stores.c ---- */
-/* Of one capsule; malloc'ed. */
+/* The store's directory of one capsule; malloc'ed. */
 char *stores_dir(const struct checkpoints *c, uint64_t job, int32_t index);
-/* For rm-mover, with whose it is as the state has it: the job's owner is not what anybody says. `dir`, which stays the caller's, is that of stores_dir(). -ENOENT: there is no such
- * job. */
+/* For rm-mover, with whose it is as the state has it: the job's owner is not what anybody says.
+ * `dir`, which stays the caller's, is that of stores_dir(). -ENOENT: there is no such job. */
 int stores_describe(const struct checkpoints *c, uint64_t job, int32_t index, const char *dir, Rm__MoverStore *ret,
                     struct rm_error *err);
 /* Where they lie, as CheckpointPart.stored has it: this node, or STATE_STORED_SHARED. */
 const char *stores_place(const struct checkpoints *c);
 /* Makes the directory above it. */
 int stores_make(const struct checkpoints *c, uint64_t job, struct rm_error *err);
-/* Names of the files there that make up `checkpoint` and those before it, the manifest last; malloc'ed, as each name is. 0 or negative errno; `whole`: -ENOENT without
- * the manifest. */
+/* Names of the files there that make up `checkpoint` and those before it, the manifest last;
+ * malloc'ed, as each name is. 0 or negative errno; `whole`: -ENOENT without the manifest. */
 int stores_files(const char *dir, uint64_t checkpoint, bool whole, char ***ret_names, size_t *ret_n);
 void stores_files_free(char **names, size_t n);
-/* What the state does not name any more goes. */
+/* Removes stores that the state does not name any more. */
 void stores_tidy(struct checkpoints *c);
-/* What an rmd that was killed was about to remove goes. */
+/* Removes directories that a previous rmd was about to remove. */
 void stores_clean(struct checkpoints *c);
 /* For each capsule that has a directory here. */
 void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64_t job, int32_t index, void *arg), void *arg);
@@ -341,19 +348,22 @@ void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64
 void checks_init(struct checkpoints *c);
 /* Reads that store when its turn comes; `waiter` NULL: nobody waits. It is taken over. */
 void checks_want(struct checkpoints *c, uint64_t job, int32_t index, struct check_waiter *waiter);
-/* The same, if `code` says that a checkpoint of it could not be read since it is damaged, or not there. */
+/* The same as checks_want(), if `code` says that a checkpoint of the store could not be read since
+ * it is damaged, or not there. */
 void checks_want_unread(struct checkpoints *c, uint64_t job, int32_t index, int code);
 void checks_wake(struct checkpoints *c);
 void checks_finish(struct checkpoints *c);
 
 /* ---- space.c ---- */
-/* What may be added on this node to the checkpoints of the job's user, at least 1: by [checkpoint] space_max_per_user, and so that the disk does not become full. */
-/* Pure: of a user who has so much already, where so much is free for checkpoints; `limit_bytes` 0: half of what others have left him. At least 1. */
+/* The bytes that may be added on this node to the checkpoints of the job's user, at least 1: by
+ * [checkpoint] space_max_per_user, and so that the disk does not become full. */
+/* Pure: of a user who has so much already, where so much is free for checkpoints; `limit_bytes` 0:
+ * half of what others have left him. At least 1. */
 uint64_t space_of_user(uint64_t limit_bytes, uint64_t has_bytes, uint64_t free_bytes);
 uint64_t space_left(const struct checkpoints *c, uint64_t job);
 uint64_t space_left_of_user(const struct checkpoints *c, uint32_t uid);
-/* There was no room: the oldest checkpoint of the job's user that this node has part of goes, of a job that has a newer one; but not the one that
- * wants it. */
+/* There was no room: the oldest checkpoint of the job's user that this node has part of goes, of a
+ * job that has a newer one; but not the one that wants it. */
 void space_make(struct checkpoints *c, uint64_t wanting, uint64_t checkpoint);
 /* The oldest one that is done and has a newer one that is; NULL: the job has none to spare. */
 const Rm__Checkpoint *space_spare(const Rm__Job *job);

@@ -1,5 +1,7 @@
-/* Whether the checkpoints that lie here are as they were written: an rm-mover reads a store again, one after the other, now and then, and when somebody asks or something could
- * not be loaded. The log hears what is no good: it counts no more, and is copied again from a node that has it whole. */
+/* Whether the checkpoints that lie here are as they were written: an rm-mover reads a store again,
+ * one after the other, now and then, and when somebody asks or something could not be loaded. The
+ * log hears what is no good: it counts no more, and is copied again from a node that has it
+ * whole. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,7 +25,7 @@ static struct check *find(const struct checkpoints *c, uint64_t job, int32_t ind
         return NULL;
 }
 
-/* Its end: those who wait hear of it. */
+/* The check ends: requests that wait for it are answered. */
 static void check_end(struct check *check, const Rm__MoverVerified *found, int error, const char *text) {
         struct checkpoints *c = check->c;
         struct check_waiter *waiter;
@@ -80,7 +82,7 @@ static void note_had(struct check *check) {
         }
 }
 
-/* What the log takes to be here, and is not, or is damaged. */
+/* Tells the log of checkpoints that it takes to be here, and that are not, or are damaged. */
 static void tell_log(const struct check *check, const Rm__MoverVerified *found) {
         const Rm__Job *job = state_job(checkpoints_state(check->c), check->job);
         const char *here = stores_place(check->c);
@@ -163,8 +165,9 @@ static bool has_manifest(const struct checkpoints *c, uint64_t job, int32_t inde
         return true;
 }
 
-/* Of what this node has by the log, what is not there: with another disk no directory says that there was something. `all`: also what is there. What is missing on a file
- * system of all nodes may only not be mounted. */
+/* Checks the stores that this node has by the log and that are not there: on a new disk no
+ * directory says that one was there. `all`: also those that are there. A store that is missing on a
+ * file system of all nodes may only not be mounted. */
 static void want_listed(struct checkpoints *c, bool all) {
         const Rm__State *state = checkpoints_state(c);
         const char *here = stores_place(c);
@@ -315,7 +318,7 @@ static void want_alone(struct checkpoints *c, uint64_t job, int32_t index, void 
 static void on_time(evutil_socket_t fd, short what, void *arg) {
         struct checkpoints *c = arg;
 
-        /* What all nodes share one of them reads. */
+        /* Stores on a file system that all nodes share are read by one of them, the leader. */
         if (cluster_synced(c->rmd->cluster) && (!c->shared || cluster_is_leader(c->rmd->cluster)))
                 stores_each(c, want_alone, NULL);
         if (cluster_synced(c->rmd->cluster))

@@ -1,5 +1,6 @@
-/* Copies of what was captured on one node, on others: no shared file system is needed, and a lost node has not the only one. Files of a store never change once a
- * checkpoint is made, so what is there already need not be sent again. */
+/* Copies of what was captured on one node, on others: no shared file system is needed, and a lost
+ * node has not the only one. Files of a store never change once a checkpoint is made, so what is
+ * there already need not be sent again. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -254,7 +255,8 @@ static void tell(const struct copy *copy, uint32_t port, char **have, size_t n_h
         send_accept(copy->c, copy->node, &body);
 }
 
-/* Of the files that are offered, those that are here: files never change, so the size tells one that is whole. */
+/* Tells the sender which of the offered files are here: files never change, so the size tells one
+ * that is whole. */
 static void tell_listening(struct copy *copy, const char *dir, uint32_t port) {
         cleanup_free char **have = xcalloc(copy->n_files + 1, sizeof(*have));
         size_t n = 0;
@@ -265,9 +267,10 @@ static void tell_listening(struct copy *copy, const char *dir, uint32_t port) {
         tell(copy, port, have, n, "");
 }
 
-/* Only what the checkpoint needs has come, of all that was offered. The manifest is the last of them: without it the others mean nothing. An rm-mover that uses the store must not
- * remove packs whose manifest is not there yet (daemon/store/internal.h): it holds the lock for some milliseconds, and
- * -EAGAIN says so. */
+/* Only what the checkpoint needs has come, of all that was offered. The manifest is the last of
+ * them: without it the others mean nothing. An rm-mover that uses the store must not remove packs
+ * whose manifest is not there yet (daemon/store/internal.h): it holds the lock for some
+ * milliseconds, and -EAGAIN says so. */
 static int settle_files(const struct copy *copy) {
         cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
         cleanup_close int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -326,7 +329,8 @@ static void on_settled(void *userdata, int code) {
         propose_stored(copy);
 }
 
-/* rm-mover has forced the files to the disk under their names of before. Without the new ones, which a loss of power would take back, there is no copy. */
+/* rm-mover has forced the files to the disk under their names of before. Without the new ones,
+ * which a loss of power would take back, there is no copy. */
 static int sync_names(struct copy *copy) {
         struct checkpoints *c = copy->c;
         cleanup_free char *dir = stores_dir(c, copy->job, copy->index);
@@ -419,7 +423,7 @@ static int start_in(struct copy *copy, struct rm_error *err) {
         return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
 }
 
-/* Of what is offered. */
+/* The size of the offered files that are not here yet. */
 static uint64_t new_bytes(const struct copy *copy) {
         cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
         uint64_t bytes = 0;
@@ -440,7 +444,8 @@ static bool is_beside_another(const struct copy *copy) {
         return false;
 }
 
-/* This node is to have a copy of it, by the state; the files are of that checkpoint, and of none after it. */
+/* This node is to have a copy of it, by the state; the files are of that checkpoint, and of none
+ * after it. */
 static int check_offer(const struct copy *copy, const Rm__CopyOffer *offer, struct rm_error *err) {
         const struct checkpoints *c = copy->c;
         const Rm__Checkpoint *checkpoint = checkpoints_record(c, offer->job, offer->checkpoint);
@@ -463,7 +468,7 @@ static int check_offer(const struct copy *copy, const Rm__CopyOffer *offer, stru
         return 0;
 }
 
-/* What the offer is about has not come here yet. */
+/* Answers an offer of a checkpoint that the state of this node does not have yet. */
 static void tell_later(struct checkpoints *c, const char *node, const Rm__CopyOffer *offer) {
         Rm__CopyAccept body = RM__COPY_ACCEPT__INIT;
 
@@ -540,7 +545,8 @@ void copies_on_lost(struct checkpoints *c, const char *node) {
 
         for (copy = LIST_FIRST(&c->copies); copy; copy = next) {
                 next = LIST_NEXT(copy, entry);
-                /* One that has it may not have told the log: if it has, that comes first. */
+                /* A node that has the copy may not have told the log yet: if it has, the log's
+                 * entry arrives before the loss. */
                 if (strcmp(copy->node, node) == 0 && (!copy->arrived || !copy->in))
                         copy_fail(copy, "the connection was lost");
         }

@@ -1,5 +1,7 @@
-/* Drills: whether what was captured of a job could be restored is tried, beside the job, which runs on. Each node restores the parts that it has captured, one after the other, into a
- * capsule that no other can hear and that never runs, and tells the log. The checkpoint is gone by the state when all have; whatever the state does not know of any more is removed. */
+/* Drills: whether what was captured of a job could be restored is tried, beside the job, which runs
+ * on. Each node restores the parts that it has captured, one after the other, into a capsule that
+ * no other can hear and that never runs, and tells the log. The checkpoint is gone by the state
+ * when all have; whatever the state does not know of any more is removed. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +27,7 @@ bool drills_own(const struct checkpoints *c, const struct resident *resident) {
 
 /* ---- room ---- */
 
-/* What it has now counts like what was captured a moment ago. */
+/* The processes' memory now counts like a capture of a moment ago. */
 static uint64_t needed_bytes(const struct checkpoints *c, uint64_t job, const Rm__CheckpointPart *part, uint64_t checkpoint) {
         const struct save *save = saves_last(c, job, part->capsule, checkpoint);
         const struct resident *original = runner_copy(c->rmd->runner, job, part->capsule, part->incarnation);
@@ -93,7 +95,7 @@ static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoin
         struct restore *restore;
         int r;
 
-        /* Of an earlier life of this rmd: the runner removes it, as nobody needs it. */
+        /* The capsule is of a previous rmd: the runner removes it, as it is not needed. */
         if (is_left(c, job->id, part->capsule, DRILL_INCARNATION | checkpoint->id)) {
                 checkpoints_retry(c);
                 return;
@@ -138,7 +140,7 @@ static bool see_restores(struct checkpoints *c) {
         return busy;
 }
 
-/* One at a time on a node, so that what is there twice is as little as can be. */
+/* A node runs one drill at a time, so that as few capsules as possible are there twice. */
 void drills_wake(struct checkpoints *c) {
         const Rm__State *state = checkpoints_state(c);
 

@@ -1,4 +1,5 @@
-/* Checkpoints that their owner takes away as a file (exports.c), and brings back (imports.c): the bytes go between his program and an rm-mover, which both of them start here. */
+/* Checkpoints that their owner takes away as a file (exports.c), and brings back (imports.c): the
+ * bytes go between his program and an rm-mover, which both of them start here. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -104,7 +105,7 @@ struct exchange *exchange_create(struct checkpoints *c, bool in, const struct ch
 static void failed(struct exchange *exchange, const Rm__MoverFailed *failed) {
         const Rm__Checkpoint *record = checkpoints_record(exchange->c, exchange->job, exchange->checkpoint);
 
-        /* What is here is read again, and copied from a node that has it whole. */
+        /* The stores here are read again, and copied from a node that has them whole. */
         if (!exchange->in && record && (failed->code == -EBADMSG || failed->code == -ENODATA))
                 for (size_t i = 0; i < record->n_parts; i++)
                         checks_want(exchange->c, exchange->job, record->parts[i]->capsule, NULL);

@@ -1,4 +1,5 @@
-/* A checkpoint goes to its owner's program. This node gets the parts first that it has not; rmd remembers nothing of that: the program asks again. */
+/* A checkpoint goes to its owner's program. This node gets the parts first that it has not; rmd
+ * remembers nothing of that: the program asks again. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static char *part_name(const Rm__CheckpointPart *part) {
         return part->capsule == STATE_HEAD ? xstrdup("mpirun") : xasprintf("group %" PRId32, part->capsule);
 }
 
-/* It can be had at some time, by asking again. */
+/* The part can be had at some time, by asking again. */
 static int check_reach(const struct checkpoints *c, const Rm__CheckpointPart *part, struct rm_error *err) {
         cleanup_free char *name = part_name(part);
         cleanup_free char *holders = hostlist_compress(part->stored, part->n_stored);
@@ -78,7 +79,8 @@ int checkpoints_gather(struct checkpoints *c, uint64_t job, uint64_t checkpoint,
 
         if (!record || record->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
                 return error_set(err, -EBUSY, "it is not done");
-        /* Before that the copy may have been ordered by who asked earlier, from a node that was lost. */
+        /* Before that the copy may have been ordered by who asked earlier, from a node that was
+         * lost. */
         if (since_usec > 0 && record->copy_error_usec >= since_usec + STALE_COPY_USEC)
                 return error_set(err, -EIO, "this node cannot get all parts of it: see 'rmctl events'");
         coming = count_coming(c, record);
@@ -95,7 +97,7 @@ int checkpoints_gather(struct checkpoints *c, uint64_t job, uint64_t checkpoint,
 
 /* ---- the file ---- */
 
-/* Of the job only what a restart needs: `ret` borrows from it. */
+/* Fills in the fields of the job that a restart needs: `ret` borrows from it. */
 static void fill_job(Rm__Job *ret, const Rm__Job *job, Rm__Checkpoint **checkpoint) {
         rm__job__init(ret);
         ret->id = job->id;
@@ -115,7 +117,8 @@ static void clear_names(char ***names, size_t *n) {
         *n = 0;
 }
 
-/* The caller's. Where its parts are, and whose disks they filled, is of this cluster at this time. */
+/* The caller's. Where its parts are, and whose disks they filled, is of this cluster at this
+ * time. */
 static Rm__Checkpoint *copy_record(const Rm__Checkpoint *record) {
         Rm__Checkpoint *copy = (Rm__Checkpoint *) message_copy(&record->base);
 

@@ -1,4 +1,5 @@
-/* A checkpoint comes from its owner's program. It is put beside the stores, and is known to nobody before rm-mover has found it to be what this cluster has exported. */
+/* A checkpoint comes from its owner's program. It is put beside the stores, and is known to nobody
+ * before rm-mover has found it to be what this cluster has exported. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,8 @@
 
 /* ---- may it come? ---- */
 
-/* What comes does not count as this user's before the log knows of it: one after the other. */
+/* Imports of one user run one after the other: bytes do not count as the user's before the log
+ * knows of them. */
 static bool is_beside_another(const struct exchange *exchange, uint32_t owner) {
         const struct exchange *other;
 
@@ -42,7 +44,7 @@ static int check_head(const struct exchange *exchange, const Rm__ExportHead *hea
         if (exchange->uid != 0 && exchange->uid != uid)
                 return error_set(err, -EPERM, "it is a checkpoint of a job of user %u; only this user may import it",
                                  (unsigned) uid);
-        /* What root lets in waits for restart-job, where it is asked again. */
+        /* A job that root imports waits for restart-job, which checks the owner again. */
         if (exchange->uid != 0 && owner_check(head->job->spec, &exchange->today, err) < 0) {
                 cleanup_free char *text = xstrdup(err->text);
 
@@ -111,7 +113,8 @@ static int place_part(const struct exchange *exchange, int32_t index) {
         return errno == ENOTEMPTY || errno == EEXIST ? merge(from, to, exchange->head->job->checkpoints[0]->id) : -errno;
 }
 
-/* What a failure leaves the log knows nothing of, so it is removed as anything of that kind. */
+/* The log knows nothing of the files that a failure leaves, so they are removed like any others of
+ * that kind. */
 static int place(const struct exchange *exchange, struct rm_error *err) {
         const Rm__Checkpoint *checkpoint = exchange->head->job->checkpoints[0];
         int r = stores_make(exchange->c, exchange->job, err);
@@ -210,7 +213,8 @@ int checkpoints_import(struct checkpoints *c, const struct checkpoints_user *use
         return r;
 }
 
-/* On a file system of all nodes there are those of others, and a node's name may begin with another's. */
+/* On a file system of all nodes there are those of others, and a node's name may begin with
+ * another's. */
 static bool is_own_import(const char *name, const char *prefix) {
         size_t n = strlen(prefix);
 

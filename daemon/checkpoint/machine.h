@@ -1,11 +1,16 @@
-/* How a capsule is captured for a checkpoint, and how one comes back from it, as tables: what follows what. Pure.
+/* How a capsule is captured for a checkpoint, and how one comes back from it, as tables: what
+ * follows what. Pure.
  *
- * Save:    IDLE -> PREPARE -> PRECOPY -> COPIED -> FREEZE -> CUT -> HELD -> DUMP -> STORE -> COPY -> IDLE
- *          COPIED and HELD wait for all capsules of the job: none is frozen before all have sent their memory ahead, none is dumped before all are cut off,
- *          so that together they are a consistent cut. After DUMP nothing more is needed of the capsule, and it runs.
+ * Save:    IDLE -> PREPARE -> PRECOPY -> COPIED -> FREEZE -> CUT -> HELD -> DUMP -> STORE ->
+ *          COPY -> IDLE
+ *          COPIED and HELD wait for all capsules of the job: none is frozen before all have sent
+ *          their memory ahead, none is dumped before all are cut off, so that together they are a
+ *          consistent cut. After DUMP nothing more is needed of the capsule, and it runs.
  * Restore: NEW -> PREPARE -> TRANSFER -> RESTORE -> DONE -> OPEN -> END
- *          DONE waits for all capsules of the job, and for the log to say that it runs; a drill ends there.
- * A failure leads through UNDO (a save: the capsule runs on as if nothing had been; the checkpoint is given up for all) or to FAILED (a restore). */
+ *          DONE waits for all capsules of the job, and for the log to say that it runs; a drill
+ *          ends there.
+ * A failure leads through UNDO (a save: the capsule runs on as if nothing had been; the checkpoint
+ * is given up for all) or to FAILED (a restore). */
 #ifndef RM_CHECKPOINT_MACHINE_H
 #define RM_CHECKPOINT_MACHINE_H
 

@@ -1,5 +1,6 @@
-/* Capsules that come back here from a checkpoint. The runner makes them as it makes any, but cut off; here they get what was captured, and stand still, cut off, until
- * all of the job are so far: then the job runs by the state, and each node opens its own. */
+/* Capsules that come back here from a checkpoint. The runner makes them as it makes any, but cut
+ * off; here they get what was captured, and stand still, cut off, until all of the job are so far:
+ * then the job runs by the state, and each node opens its own. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static void restore_free(struct restore *restore) {
         free(restore);
 }
 
-/* As in fault points. */
+/* The name of the operation, as in fault points. */
 static const char *what_of(const struct restore *restore) {
         return restore->drill ? "drill" : "restart";
 }
@@ -92,7 +93,7 @@ static const Rm__Node *choose_holder(const struct restore *restore) {
         return NULL;
 }
 
-/* What came is no good. Another node may have a better copy; else the restart fails. */
+/* The data that came is of no use. Another node may have a better copy; else the restart fails. */
 static void restore_fail(struct restore *restore, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void restore_fail(struct restore *restore, const char *fmt, ...) {
         bool sending = restore->state == RESTORE_TRANSFER || restore->state == RESTORE_PREPARE;
@@ -231,7 +232,8 @@ static const struct arrival_ops arrival_ops = { .get_sender = get_sender,
 
 /* ---- the states ---- */
 
-/* Files and images are the same next time; only a node that lacks a file system may be another one then. */
+/* Files and images are the same next time; only a node that lacks a file system may be another one
+ * then. */
 static bool is_passing(int error) {
         return error != -EEXIST && error != -ENODATA && error != -EPERM && error != -ERANGE && error != -EBADMSG;
 }
@@ -372,7 +374,7 @@ void restores_end_drill(struct restore *restore) {
                 runner_drop(runner, resident, true);
 }
 
-/* It is to come back, and nothing is in it yet. */
+/* The capsule is to be restored, and nothing is in it yet. */
 static bool is_wanted(const struct checkpoints *c, const struct resident *resident, const Rm__Job **ret_job) {
         const Rm__Job *job = state_job(checkpoints_state(c), resident_job(resident));
         const Rm__Capsule *capsule = job ? job_capsule(job, resident_index(resident)) : NULL;
@@ -425,7 +427,7 @@ void restores_keep(const struct checkpoints *c) {
                         cluster_keep(c->rmd->cluster, restore->from);
 }
 
-/* Those that answered before this rmd knew that they are to come back. */
+/* Notices capsules that answered before this rmd knew that they are to be restored. */
 static void see_placed(struct checkpoints *c) {
         size_t n;
         cleanup_free struct state_placed *placed = state_placed_on(cluster_index(c->rmd->cluster), checkpoints_self(c), &n);

@@ -154,7 +154,8 @@ static int tell(const struct save *save, Rm__CheckpointPhase phase) {
         return tell_round(save, phase, 0);
 }
 
-/* Who is not heard there waits for ever, and so do the moves and changes of the job. */
+/* If the node of mpirun is not told, it waits indefinitely, and so do the moves and changes of the
+ * job. */
 static void tell_or_fail(struct save *save, Rm__CheckpointPhase phase) {
         if (tell(save, phase) < 0)
                 save_fail(save, "the node of mpirun cannot be reached");
@@ -166,7 +167,8 @@ struct place_call {
         uint32_t round;
 };
 
-/* Its ranks wait at their places; or no longer for that, and then the head's time is over as well. */
+/* The ranks of the capsule wait at their places; or they do no longer, and then the head's time is
+ * over as well. */
 static void on_in_place(struct capsule *capsule, int error, const char *text, void *arg) {
         struct place_call asked = *(struct place_call *) arg;
         const struct save *save = call_done(asked.call, error);
@@ -266,7 +268,7 @@ static void on_mover_gone(void *userdata) {
 
 static const struct mover_ops mover_ops = { on_mover_event, on_mover_gone };
 
-/* Of all jobs, by checkpoints that are under way. */
+/* Counts the captures on this node, of all jobs, by checkpoints that are under way. */
 static uint64_t captured_here(const struct checkpoints *c) {
         const Rm__State *state = checkpoints_state(c);
         uint64_t n = 0;
@@ -280,7 +282,9 @@ static uint64_t captured_here(const struct checkpoints *c) {
         return n > 0 ? n : 1;
 }
 
-/* What is written while the groups stand still, and copies of their files, are kept in memory: all together a quarter of what is free each, so that nobody is pushed out. */
+/* The size of the buffer in memory for pages that are written while the groups are frozen, and as
+ * much for copies of their files: all together a quarter of the free memory each, so that no
+ * process is pushed out. */
 static uint64_t buffer_bytes(const struct checkpoints *c) {
         uint64_t share = memory_use_available() / 4 / captured_here(c);
 
@@ -320,7 +324,8 @@ static bool has_stored(const struct checkpoints *c, const Rm__CheckpointPart *pa
                names_have(part->stored, part->n_stored, STATE_STORED_SHARED);
 }
 
-/* The checkpoint that rm-mover would go on from is here no more: removed, or found damaged. Another one begins with all of the memory. */
+/* The checkpoint that rm-mover would go on from is here no more: removed, or found damaged. Another
+ * one begins with all of the memory. */
 static bool has_lost_its_last(const struct save *save) {
         const Rm__Checkpoint *checkpoint = checkpoints_record(save->c, save->job, save->mover_last);
         const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, save->index) : NULL;
@@ -398,7 +403,8 @@ static void fill_precopy(void *owner, Rm__MoverPrecopy *body) {
         body->pages = capture_may_track(save->capture, why, sizeof(why));
 }
 
-/* Asks for what travels with the capsule, and how its files were; with copies of them if the job wants that. */
+/* Asks for what travels with the capsule, and how its files were; with copies of them if the job
+ * wants that. */
 static int get_carry(void *owner, struct capsule *capsule, capsule_carry_fn done, void *arg) {
         struct save *save = owner;
         const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
@@ -456,7 +462,7 @@ static const struct capture_ops capture_ops = { .kind = CAPSULE_CHECKPOINT,
                                                 .on_done = on_done,
                                                 .on_failed = on_failed };
 
-/* All that it had written is in the spool, since it stands still. */
+/* All output of the capsule is in the spool, since it is frozen. */
 static void note_output(struct save *save, const struct resident *resident) {
         struct capsule_status status;
 
@@ -627,15 +633,16 @@ static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoin
         save_event(save, SAVE_EV_START);
 }
 
-/* The rmd before this one may have taken part in a checkpoint that started before this one had all of the log: the other nodes
- * can be further by now, and would not come to the barrier again. */
+/* The rmd before this one may have taken part in a checkpoint that started before this one had all
+ * of the log: the other nodes can be further by now, and would not come to the barrier again. */
 static bool may_begin(const struct checkpoints *c, const Rm__Checkpoint *checkpoint, const Rm__CheckpointPart *part) {
         return checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING && !has_stored(c, part) &&
                checkpoint->start_usec > c->since_usec;
 }
 
-/* Nobody carries out a part that an rmd before this one had begun, that has failed here, or whose capsule is not there any more.
- * The abort is proposed again until the state shows it: there may be no leader now. */
+/* Gives up a part that a previous rmd had begun, that has failed here, or whose capsule is not
+ * there any more. The abort is proposed again until the state shows it: there may be no leader
+ * now. */
 static void give_up_leftover(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoint *checkpoint,
                              const Rm__CheckpointPart *part) {
         const struct save *save = find_capsule(c, job->id, part->capsule, part->incarnation);
@@ -718,7 +725,8 @@ void saves_wake(struct checkpoints *c) {
         }
 }
 
-/* The node of its head, if that is another one and is to say when it goes on; NULL: nothing is awaited. */
+/* The node of its head, if that is another one and is to say when it goes on; NULL: nothing is
+ * awaited. */
 static const char *awaited_node(const struct save *save) {
         const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
         const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;

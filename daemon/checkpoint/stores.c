@@ -1,4 +1,5 @@
-/* Where checkpoints lie on this node: ROOT/JOB/head and ROOT/JOB/gN, each a store (daemon/store/store.h). Only names are looked at here; what is in the files is the movers'. */
+/* Where checkpoints lie on this node: ROOT/JOB/head and ROOT/JOB/gN, each a store
+ * (daemon/store/store.h). Only names are looked at here; what is in the files is the movers'. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -135,7 +136,8 @@ void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64
         }
 }
 
-/* It is to be here: its own node, unless what that had is no good, or one that gets a copy. */
+/* The part is to be here: on its own node, unless the part there was damaged, or on a node that
+ * gets a copy. */
 static bool belongs_here(const struct checkpoints *c, const Rm__Checkpoint *checkpoint, const Rm__CheckpointPart *part) {
         bool done = checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
 
@@ -144,7 +146,8 @@ static bool belongs_here(const struct checkpoints *c, const Rm__Checkpoint *chec
                names_have(part->stored, part->n_stored, checkpoints_self(c));
 }
 
-/* Of some checkpoint of the job, or (`number` not 0) of that one, this node is to have that part. */
+/* This node is to have a part of the capsule of some checkpoint of the job, or (`number` not 0) of
+ * that one. */
 static bool is_needed(const struct checkpoints *c, const Rm__Job *job, int32_t index, uint64_t number) {
         for (size_t i = 0; i < job->n_checkpoints; i++) {
                 const Rm__CheckpointPart *part = checkpoint_part(job->checkpoints[i], index);
@@ -189,7 +192,8 @@ void stores_clean(struct checkpoints *c) {
         clean_dir(c, c->root, true);
 }
 
-/* On a file system of all nodes another one puts there what is imported before the log knows of it. */
+/* On a file system of all nodes another one puts there what is imported before the log knows of
+ * it. */
 static bool is_new(const struct checkpoints *c, const char *path) {
         struct stat st;
 
@@ -201,15 +205,17 @@ static bool is_new(const struct checkpoints *c, const char *path) {
         return true;
 }
 
-/* A copy that was given up, as its checkpoint was, leaves such files; no copy uses the store while it is tidied. */
+/* A copy that was given up, as its checkpoint was, leaves such files; no copy uses the store while
+ * it is tidied. */
 static bool is_half_copied(const char *name) {
         const char *dot = strrchr(name, '.');
 
         return dot && strcmp(dot, COPIES_PART_SUFFIX) == 0;
 }
 
-/* Manifests that the state knows no more go here, and packs that came with newer ones than those it knows, which no older one needs. Others that none needs any more go with the next
- * checkpoint, or with the directory. */
+/* Manifests that the state knows no more go here, and packs that came with newer ones than those it
+ * knows, which no older one needs. Others that none needs any more go with the next checkpoint, or
+ * with the directory. */
 static void tidy_files(struct checkpoints *c, const Rm__Job *job, int32_t index, const char *dir) {
         uint64_t newest = job->n_checkpoints > 0 ? job->checkpoints[job->n_checkpoints - 1]->id : 0;
         const struct dirent *entry;
@@ -219,7 +225,8 @@ static void tidy_files(struct checkpoints *c, const Rm__Job *job, int32_t index,
                 uint64_t manifest = directory_manifest_number(entry->d_name), pack = directory_pack_number(entry->d_name);
                 cleanup_free char *path = xasprintf("%s/%s", dir, entry->d_name);
 
-                /* One that is being made elsewhere may be newer than what is known here. */
+                /* A checkpoint that is being made elsewhere may be newer than the newest that is
+                 * known here. */
                 if (manifest > job->last_checkpoint || pack > job->last_checkpoint)
                         continue;
                 if ((is_half_copied(entry->d_name) || (manifest > 0 ? !is_needed(c, job, index, manifest) : pack > newest)) &&
