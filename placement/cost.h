@@ -7,14 +7,14 @@
 
 #include "rm/policy.h"
 
-/* What job `job` costs with its groups on `group_node`, without the moves. Entries of RM_NO_NODE count nothing.
- * `scratch`: n_nodes bytes, all 0; left all 0. */
+/* The cost of job `job` with its groups on `group_node`, without the moves. Entries of RM_NO_NODE
+ * count nothing. `scratch`: n_nodes bytes, all 0; left all 0. */
 int64_t cost_job(const struct rm_snapshot *snapshot, const struct rm_job *job, const int32_t *group_node, uint8_t *scratch);
 
-/* What it costs to bring the groups of `job` from where they are to `group_node`. */
+/* The cost of bringing the groups of `job` from where they are to `group_node`. */
 int64_t cost_job_moves(const struct rm_job *job, const int32_t *group_node);
 
-/* Of all jobs that `plan` places, moves included. -ENOMEM. */
+/* The cost of all jobs that `plan` places, moves included. -ENOMEM. */
 int cost_plan(const struct rm_snapshot *snapshot, const struct rm_plan *plan, int64_t *ret_cost);
 
 /* Running: at least one group has a node. */

@@ -78,7 +78,7 @@ uint32_t pack_order(const struct rm_snapshot *snapshot, uint32_t *ret_order) {
 
 /* ---- putting one group down, taking it up ---- */
 
-/* As it is before anything is planned. */
+/* Sets the free memory as it is before anything is planned. */
 static void reset_memory(struct pack *pack) {
         for (uint32_t s = 0; s < pack->snapshot->n_nodes; s++)
                 pack->free_memory[s] = pack->snapshot->nodes[s].memory_free;
@@ -135,7 +135,8 @@ static void put(struct pack *pack, uint32_t j, uint32_t g, int32_t node) {
                 shelf_set(&pack->shelf, (uint32_t) node, pack->free_cores[node]);
 }
 
-/* Make `used` count job j. Every use is undone by leave_job(), so that it costs the job's groups, not all nodes. */
+/* Make `used` count job j. Every use is undone by leave_job(), so that it costs the job's groups,
+ * not all nodes. */
 static void enter_job(struct pack *pack, uint32_t j) {
         const int32_t *node = pack->plan->jobs[j].group_node;
 
@@ -179,7 +180,8 @@ static uint32_t room_on(const struct pack *pack, const struct rm_job *job, uint3
         return room > 0 ? (uint32_t) room : 0;
 }
 
-/* best_node() among nodes that the job is not on yet. A node that takes more is never dearer than one of the same penalty that takes less. */
+/* best_node() among nodes that the job is not on yet. A node that takes more is never dearer than
+ * one of the same penalty that takes less. */
 static int32_t best_shelved(const struct pack *pack, uint32_t ranks, uint32_t count, double *ret_price, uint32_t *ret_hole,
                             uint32_t *ret_count) {
         const struct shelf *shelf = &pack->shelf;
@@ -207,7 +209,8 @@ static int32_t best_shelved(const struct pack *pack, uint32_t ranks, uint32_t co
         return best;
 }
 
-/* The node that takes groups of `ranks` ranks and `memory` bytes, up to `count` of them, at the least cost for each; *ret_count how many. */
+/* The node that takes groups of `ranks` ranks and `memory` bytes, up to `count` of them, at the
+ * least cost for each; *ret_count how many. */
 static int32_t best_node(const struct pack *pack, const struct rm_job *job, uint32_t ranks, int64_t memory, uint32_t count,
                          uint32_t *ret_count) {
         const struct rm_snapshot *snapshot = pack->snapshot;
@@ -255,7 +258,8 @@ static int32_t find_node(const struct pack *pack, uint32_t j, bool fresh, uint32
         /* The shelf is by cores; where memory is short as well, all nodes have to be looked at. */
         if (best >= 0 && pack_memory_groups(pack, memory, (uint32_t) best, *ret_count) < *ret_count)
                 return best_node(pack, job, ranks, memory, count, ret_count);
-        /* Groups of full size have filled the nodes that the job is on; a smaller one may fit there. */
+        /* Groups of full size have filled the nodes that the job is on; a smaller one may fit
+         * there. */
         for (uint32_t g = 0; ranks < job->group_size && g < job_full_groups(job); g++) {
                 double price = (double) pack->snapshot->nodes[node[g]].penalty;
                 int64_t hole = pack->free_cores[node[g]] - ranks;
@@ -271,8 +275,9 @@ static int32_t find_node(const struct pack *pack, uint32_t j, bool fresh, uint32
         return best;
 }
 
-/* Find a node for every group of job j that has none. Full groups first: what they leave over is where the smaller last one
- * goes, and if one alone fits in no other way, this finds it. False: at least one has found none. */
+/* Find a node for every group of job j that has none. Full groups first: what they leave over is
+ * where the smaller last one goes, and if one alone fits in no other way, this finds it. False: at
+ * least one has found none. */
 static bool place_missing(struct pack *pack, uint32_t j, pack_overflow overflow, void *context) {
         const struct rm_job *job = &pack->snapshot->jobs[j];
         int32_t *node = pack->plan->jobs[j].group_node;
@@ -399,7 +404,8 @@ int pack_name_groups(const struct rm_job *job, uint32_t n_nodes, uint32_t *full_
         return r;
 }
 
-/* After packing anew: the same number of groups of each job on each node, but the ones that run there already. */
+/* Keeps the number of groups of each job on each node after a new packing, but prefers the ones
+ * that run there already. */
 static int rename_groups(struct pack *pack) {
         uint32_t *count = calloc(pack->snapshot->n_nodes + 1u, sizeof(*count));
         int r = 0;
@@ -421,7 +427,8 @@ static int rename_groups(struct pack *pack) {
         return r;
 }
 
-/* Groups with other names: some have come to where they are already, and others may take more than those that were counted. -ENOSPC. */
+/* Groups with other names: some have come to where they are already, and others may take more than
+ * those that were counted. -ENOSPC. */
 static int count_memory(struct pack *pack) {
         reset_memory(pack);
         for (uint32_t j = 0; j < pack->snapshot->n_jobs; j++)
@@ -457,8 +464,9 @@ static int pack_anew(struct pack *pack, const bool *wanted) {
         return r < 0 ? r : count_memory(pack);
 }
 
-/* Running jobs stay where they are, as far as there is room. `jobs`: them, in the order in which they may; those that have groups left
- * without a node come to its front. Returns how many, or -ENOMEM. */
+/* Running jobs stay where they are, as far as there is room. `jobs`: them, in the order in which
+ * they may; those that have groups left without a node come to its front. Returns how many, or
+ * -ENOMEM. */
 static int keep_running(struct pack *pack, uint32_t *jobs, uint32_t n) {
         uint32_t n_left = 0;
 
@@ -506,7 +514,7 @@ int pack_running(struct pack *pack, pack_overflow overflow, void *context) {
 
 /* ---- jobs that wait ---- */
 
-/* Of so many cores, those that as many groups use as `memory` is enough for. */
+/* Limits a number of cores to those of as many groups as `memory` is enough for. */
 static uint32_t within_memory(const struct rm_job *job, int64_t largest, int64_t memory, uint32_t cores) {
         uint64_t most = (uint64_t) memory_groups(largest, memory, job->n_groups) * job->group_size;
 

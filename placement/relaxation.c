@@ -38,7 +38,8 @@ static int compare_demands(const void *a, const void *b) {
 
 /* ---- making ---- */
 
-/* Behind the `n` that are there, or, when it is as the last of them, into that one: neighbours are often alike. How many there are now. */
+/* Behind the `n` that are there, or, when it is as the last of them, into that one: neighbours are
+ * often alike. How many there are now. */
 static uint32_t add_class(struct node_class *classes, uint32_t n, const struct node_class *class) {
         if (n > 0 && compare_classes(&classes[n - 1], class) == 0) {
                 classes[n - 1].nodes += class->nodes;
@@ -91,7 +92,8 @@ static int list_demands(struct relaxation *relaxation, const struct rm_snapshot 
         return 0;
 }
 
-/* As fine as sums of costs, which stay below 2^53, allow: prices times cores of all nodes must fit too. */
+/* The scale is as fine as sums of costs, which stay below 2^53, allow: prices times cores of all
+ * nodes must fit too. */
 static int choose_shift(const struct relaxation *relaxation, int64_t weight) {
         double most = 1, cores = 1;
         int shift = 0;
@@ -109,7 +111,8 @@ static int choose_shift(const struct relaxation *relaxation, int64_t weight) {
         return shift;
 }
 
-/* Along the classes from the last used one up: a core costs what its job saves by being here and not on the next class. */
+/* Along the classes from the last used one up: a core costs what its job saves by being here and
+ * not on the next class. */
 static void set_prices(struct relaxation *relaxation, int64_t weight) {
         uint32_t *owner = calloc(relaxation->n_classes + 1u, sizeof(*owner)), t = 0, used = 0;
         uint64_t left = relaxation->n_demands > 0 ? relaxation->demands[0].ranks : 0;
@@ -159,7 +162,8 @@ void relaxation_finish(struct relaxation *relaxation) {
 
 /* ---- the bound ---- */
 
-/* The least that a rank of the job costs, scaled, where a node costs at least its part of the distribution weight. */
+/* The least that a rank of the job costs, scaled, where a node costs at least its part of the
+ * distribution weight. */
 static int64_t rank_cost(const struct relaxation *relaxation, const struct job_demand *demand, int64_t weight) {
         int64_t scale = (int64_t) 1 << relaxation->shift, least = INT64_MAX;
 

@@ -1,7 +1,8 @@
 /*
- * A lower bound at any size, in milliseconds: the best jobs on the best nodes. With nodes sorted by penalty + K / cores and jobs by
- * priority, laying the ones along the others is the optimum of the linear relaxation where jobs are larger than nodes. Prices of cores
- * follow from it, and any prices give a bound. In whole numbers: prices are scaled, remainders rounded down.
+ * A lower bound at any size, in milliseconds: the best jobs on the best nodes. With nodes sorted by
+ * penalty + K / cores and jobs by priority, laying the ones along the others is the optimum of the
+ * linear relaxation where jobs are larger than nodes. Prices of cores follow from it, and any
+ * prices give a bound. In whole numbers: prices are scaled, remainders rounded down.
  */
 #ifndef RM_PLACEMENT_RELAXATION_H
 #define RM_PLACEMENT_RELAXATION_H
@@ -37,7 +38,7 @@ struct relaxation {
 int relaxation_init(struct relaxation *relaxation, const struct rm_snapshot *snapshot, const struct rm_plan *plan);
 void relaxation_finish(struct relaxation *relaxation);
 
-/* Of the nodes that are so; n_classes: there are none. */
+/* The class of nodes with this penalty and these cores; n_classes: there are none. */
 uint32_t relaxation_find(const struct relaxation *relaxation, int64_t penalty, uint32_t cores);
 
 /* No plan that places the same jobs costs less. */

@@ -82,7 +82,7 @@ int shelf_init(struct shelf *shelf, const struct rm_snapshot *snapshot, const in
         if (!shelf->penalties || !shelf->next || !shelf->previous || !shelf->penalty_of || !shelf->free_of)
                 return -ENOMEM;
         list_penalties(shelf, snapshot);
-        /* Whatever is taken up later, no node comes to have more free than its cores. */
+        /* No node ever has more free cores than its cores, whatever jobs leave it later. */
         for (uint32_t s = 0; s < snapshot->n_nodes; s++)
                 most = snapshot->nodes[s].cores > most ? snapshot->nodes[s].cores : most;
         shelf->stride = (uint32_t) most + 1;

@@ -144,7 +144,8 @@ static int64_t select_heavy(int64_t *weight, uint64_t n, uint64_t nth) {
         }
 }
 
-/* What is kept of the rows that are too long, and what comes to them because the other end keeps it. */
+/* The entries that are kept of rows that are too long, and those that come to them because the
+ * other end keeps them. */
 struct thinning {
         const struct graph *graph;
         uint32_t most;
@@ -186,8 +187,8 @@ static uint64_t list_next(const struct thinning *t, uint64_t degree, uint64_t at
         return n;
 }
 
-/* Some that are heavier than all others, at least as many as are kept: what is lighter than a few of a sample need not be looked at
- * twice. */
+/* Some that are heavier than all others, at least as many as are kept: what is lighter than a few
+ * of a sample need not be looked at twice. */
 static uint64_t list_heavy(const struct thinning *t, const int64_t *weight, uint64_t degree) {
         uint64_t n_sample = 0, nth = 1 + (uint64_t) t->most * PLENTY / SAMPLED, n = 0;
         int64_t least;
@@ -204,7 +205,8 @@ static uint64_t list_heavy(const struct thinning *t, const int64_t *weight, uint
         return n < t->most ? degree : n;
 }
 
-/* The heaviest entries of row v; of equal ones, those that are nearest behind v. Returns where the next row's begin. */
+/* The heaviest entries of row v; of equal ones, those that are nearest behind v. Returns where the
+ * next row's begin. */
 static uint64_t keep_heaviest(struct thinning *t, uint32_t v, uint64_t used) {
         const struct graph *graph = t->graph;
         const int64_t *weight = graph->weight + graph->first[v];
@@ -298,7 +300,7 @@ static void add_entry(struct graph *graph, uint64_t *used, uint32_t to, int64_t 
         graph->weight[(*used)++] = weight;
 }
 
-/* What a long row keeps and what comes to it, each once, ascending. */
+/* Merges the entries that a long row keeps with those that come to it, each once, ascending. */
 static void merge_row(const struct thinning *t, uint32_t v, struct graph *thin, uint64_t *used) {
         uint64_t k = t->first_kept[v], c = t->first_coming[v];
 

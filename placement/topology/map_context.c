@@ -14,7 +14,8 @@ static bool is_over(void *data) {
         return left_usec(context) < context->reserve_usec;
 }
 
-/* Of all pairs of a job, each twice. `silent` becomes true when there are some that have nothing to say. */
+/* Sums the bytes of all pairs of a job, each twice. `silent` becomes true when some pairs send
+ * nothing. */
 static double sum_bytes(const struct rm_job *job, bool *silent) {
         const uint64_t *bytes = job->traffic.bytes;
         uint64_t e = 0, end = job_has_traffic(job) ? job->traffic.offset[job->ranks] : 0;
@@ -34,7 +35,8 @@ static double sum_bytes(const struct rm_job *job, bool *silent) {
         return even + odd;
 }
 
-/* Twice the sum of all bytes, each times the longest way, is to stay far below 2^63: sums of sums of it are compared. */
+/* Twice the sum of all bytes, each times the longest way, is to stay far below 2^63: sums of sums
+ * of it are compared. */
 static uint32_t find_shift(const struct rm_snapshot *snapshot, uint32_t depth, bool *silent) {
         double most = 0;
         uint32_t shift = 0;
@@ -96,7 +98,7 @@ static bool borrow_rows(const struct map_context *context, const struct rm_job *
         size = pool_alloc(context->pool, job->ranks, sizeof(*size));
         for (uint32_t r = 0; r < job->ranks; r++)
                 size[r] = 1;
-        /* Nobody writes to the rows of a graph that is to be mapped. */
+        /* The rows of a graph that is to be mapped are never written to. */
         *ret_graph = (struct graph) { .n = job->ranks,
                                       .total = job->ranks,
                                       .first = (uint64_t *) traffic->offset,
@@ -201,7 +203,7 @@ static void measure_short(const struct map_context *context, const struct wherea
         }
 }
 
-/* The same; `distance`: from its leaf. */
+/* The same as above for a long row; `distance`: from its leaf. */
 static void measure_long(const struct map_context *context, const struct whereabouts *at, uint32_t r, const uint32_t *distance,
                          struct plan_bytes *sum) {
         const uint32_t *peer = at->traffic->peer, *leaf = at->leaf;

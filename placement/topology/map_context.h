@@ -19,7 +19,8 @@ struct map_context {
         uint64_t reserve_usec; /* kept back to finish with */
         struct places nodes; /* down to nodes */
         struct places cores; /* down to what holds cores */
-        /* Each job, each rank: the leaf of `cores` that was chosen for it, TREE_NONE when only its node was; NULL: for none. */
+        /* Each job, each rank: the leaf of `cores` that was chosen for it, TREE_NONE when only its
+         * node was; NULL: for none. */
         uint32_t **rank_leaf;
         bool silent; /* there are pairs of 0 bytes */
         uint32_t shift; /* bytes are divided by 2^shift (but never to 0), so that sums of them times hops fit */
@@ -42,11 +43,12 @@ static inline int64_t context_weight(const struct map_context *context, uint64_t
 /* Is anything known of the traffic of the jobs that the plan places? */
 bool context_has_traffic(const struct map_context *context);
 
-/* The traffic of some jobs between their groups, as one graph: vertices are groups, job after job. */
+/* The traffic of some jobs between their groups, as one graph: vertices are groups, job after
+ * job. */
 void context_graph(const struct map_context *context, const uint32_t *jobs, uint32_t n_jobs, struct graph *ret_graph);
 
-/* What plans cost in bytes times hops, and how many bytes leave their nodes, over the jobs that the plan places, as all of them must (and all
- * ranks have cores). */
+/* The cost of plans in bytes times hops, and the bytes that leave their nodes, over the jobs that
+ * the plan places, as all of them must (and all ranks have cores). */
 struct plan_bytes {
         double hop_bytes, inter_node_bytes;
 };

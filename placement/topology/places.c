@@ -59,7 +59,8 @@ static void plant_inside(struct planting *p, uint32_t node, uint32_t vertex, uin
         }
 }
 
-/* What is plugged into switch `at`, the number of switches standing for no switch at all. Depth is limited by the snapshot's check. */
+/* Adds the vertices below switch `at`, the number of switches standing for no switch at all. Depth
+ * is limited by the snapshot's check. */
 static void plant(struct planting *p, uint32_t at, uint32_t vertex) {
         uint32_t before = p->n;
 
@@ -104,7 +105,8 @@ static void list_plugged(struct planting *p) {
         }
 }
 
-/* What is not known, or has no end of things in it, is cores and nothing else. */
+/* A node whose topology is unknown, or has an endless number of parts, is a set of cores and
+ * nothing else. */
 static const struct synthetic *look_inside(struct planting *p, uint64_t *ret_most) {
         const struct rm_snapshot *snapshot = p->snapshot;
         struct synthetic *inside = pool_alloc(p->pool, snapshot->n_nodes + 1u, sizeof(*inside));

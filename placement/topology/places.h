@@ -8,8 +8,9 @@
 #include "placement/topology/tree.h"
 #include "rm/policy.h"
 
-/* A leaf holds the cores of its node whose number modulo `wrap` is within first .. first+count-1 and less than the node's cores: a node may
- * have fewer cores to use than its topology has (the first ones), and more while jobs are folded: then each leaf is one core, which ranks share. */
+/* A leaf holds the cores of its node whose number modulo `wrap` is within first .. first+count-1
+ * and less than the node's cores: a node may have fewer cores to use than its topology has (the
+ * first ones), and more while jobs are folded: then each leaf is one core, which ranks share. */
 struct place {
         uint32_t node;
         uint32_t first, count, wrap;
@@ -28,7 +29,8 @@ static inline uint32_t place_cores(const struct place *place, uint32_t cores) {
         return whole * place->count + (more < place->count ? more : place->count);
 }
 
-/* `down_to_cores`: what is known of the insides of nodes is there too, else nodes are the leaves. */
+/* `down_to_cores`: what is known of the insides of nodes is there too, else nodes are the
+ * leaves. */
 void places_make(struct pool *pool, const struct rm_snapshot *snapshot, bool down_to_cores, struct places *ret_places);
 
 /* Hops between two cores of different ranks: 2 more than between their leaves. */

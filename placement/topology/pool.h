@@ -1,4 +1,5 @@
-/* Memory of one mapping: taken piece by piece, given back down to a mark, so that a recursion needs no frees. */
+/* Memory of one mapping: taken piece by piece, given back down to a mark, so that a recursion needs
+ * no frees. */
 #ifndef RM_PLACEMENT_POOL_H
 #define RM_PLACEMENT_POOL_H
 
@@ -22,12 +23,12 @@ struct pool_mark {
 void pool_init(struct pool *pool);
 void pool_finish(struct pool *pool);
 
-/* Not initialised; zeroed. Ends the process when memory is out: a policy's process is there to be lost, and what it was asked is
- * answered by another one. */
+/* Memory of the pool, which is not initialised, or zeroed. Ends the process when memory is out: a
+ * policy's process may be lost, and another policy answers in its place. */
 void *pool_alloc(struct pool *pool, size_t count, size_t size_bytes);
 void *pool_zalloc(struct pool *pool, size_t count, size_t size_bytes);
 
-/* All that was taken after the mark is gone with the release. */
+/* The release frees all memory that was taken after the mark. */
 struct pool_mark pool_mark(const struct pool *pool);
 void pool_release(struct pool *pool, struct pool_mark mark);
 

@@ -1,9 +1,11 @@
 /*
- * The tree of places: network, switches, nodes, packages. Its leaves stand for the cores below them, which are all alike: cores
- * themselves are not vertices. Vertices are numbered so that what is below v is v .. end[v]-1, and leaves from left to right,
- * so that those below v are leaf_first[v] .. leaf_end[v]-1.
+ * The tree of places: network, switches, nodes, packages. Its leaves stand for the cores below
+ * them, which are all alike: cores themselves are not vertices. Vertices are numbered so that what
+ * is below v is v .. end[v]-1, and leaves from left to right, so that those below v are
+ * leaf_first[v] .. leaf_end[v]-1.
  *
- * Hops between cores of leaves x and y: depth[x] + depth[y] - 2 depth[their lowest common ancestor], and 2 for the cores.
+ * Hops between cores of leaves x and y: depth[x] + depth[y] - 2 depth[their lowest common
+ * ancestor], and 2 for the cores.
  */
 #ifndef RM_PLACEMENT_TREE_H
 #define RM_PLACEMENT_TREE_H
@@ -25,8 +27,8 @@ struct tree {
         bool even_depth; /* all leaves are equally deep */
 };
 
-/* `parent`: n entries, parent[0] == TREE_NONE, parent[v] < v for the others and depth first; `room`: cores of the leaves, the
- * others' are not read. Both are copied. */
+/* `parent`: n entries, parent[0] == TREE_NONE, parent[v] < v for the others and depth first;
+ * `room`: cores of the leaves, the others' are not read. Both are copied. */
 void tree_make(struct pool *pool, uint32_t n, const uint32_t *parent, const uint32_t *room, struct tree *ret_tree);
 
 /* The same tree with other rooms for its leaves; the rest is shared. */
@@ -42,7 +44,8 @@ static inline uint32_t tree_distance(const struct tree *tree, uint32_t leaf_a, u
                                           2 * tree->depth[tree_meet(tree, leaf_a, leaf_b)];
 }
 
-/* From one leaf to all: n_leaves entries. Cheaper than one by one when many are needed. */
+/* The distances from one leaf to all: n_leaves entries. Cheaper than one by one when many are
+ * needed. */
 void tree_distances(const struct tree *tree, uint32_t leaf, uint32_t *ret_distance);
 
 #endif

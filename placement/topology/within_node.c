@@ -35,7 +35,8 @@ static void in_order(const struct map_context *context, uint32_t node, uint32_t 
         const struct places *places = &context->cores;
         const struct place *place = &places->leaf[places->tree.leaf_first[places->node_vertex[node]]];
 
-        /* Ranks that share cores: those that follow each other on one, so that no group is torn that need not be. */
+        /* Ranks that share cores: those that follow each other on one, so that no group is torn
+         * that need not be. */
         uint32_t each = n / place->wrap, more = n % place->wrap;
 
         for (uint32_t i = 0; i < n; i++)

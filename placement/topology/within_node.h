@@ -18,12 +18,13 @@ struct within_node {
         uint32_t **number;       /* each job, each rank: its index among those of its node */
 };
 
-/* Chooses leaves for the `n` ranks of `node`: `leaf` has an entry for each, counted from the node's first leaf, and comes filled in the
- * order of ranks. No leaf may get more ranks than it has room. */
+/* Chooses leaves for the `n` ranks of `node`: `leaf` has an entry for each, counted from the node's
+ * first leaf, and comes filled in the order of ranks. No leaf may get more ranks than it has
+ * room. */
 typedef void (*within_node_choose)(const struct within_node *within, uint32_t node, uint32_t n, uint32_t *leaf);
 
-/* Fill rank_core of all jobs that the plan places. `choose` NULL: cores are given in the order of ranks. On nodes with more ranks than cores
- * (pinned ones) no rank gets a core. */
+/* Fill rank_core of all jobs that the plan places. `choose` NULL: cores are given in the order of
+ * ranks. On nodes with more ranks than cores (pinned ones) no rank gets a core. */
 void within_node_assign(struct map_context *context, within_node_choose choose);
 
 #endif
