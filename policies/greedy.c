@@ -1,6 +1,7 @@
 /*
- * greedy: an answer in milliseconds, whatever the size. What runs stays; what must move or is new goes where it is cheapest
- * at that moment. The scheduler falls back to it when another policy fails, so it does nothing clever.
+ * greedy: an answer in milliseconds, whatever the size. What runs stays; what must move or is new
+ * goes where it is cheapest at that moment. The scheduler falls back to it when another policy
+ * fails, so it does nothing clever.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,11 @@
 /*
- * mathprog: runs a policy written as a model in GNU MathProg. Its sets and parameters are the snapshot, its variables the plan;
- * see docs/policy-guide.md for their names and models/fewest-nodes.mod for one that can be read in a minute.
+ * mathprog: runs a policy written as a model in GNU MathProg. Its sets and parameters are the
+ * snapshot, its variables the plan; see docs/policy-guide.md for their names and
+ * models/fewest-nodes.mod for one that can be read in a minute.
  *
- * The host hands the text over: nothing is read from a file here. GLPK reads models from streams only, and knows /dev/stdin as
- * the process's own stdin, so that is lent a text for as long as it reads.
+ * The host hands the text over: nothing is read from a file here. GLPK reads models from streams
+ * only, and knows /dev/stdin as the process's own stdin, so that is lent a text for as long as it
+ * reads.
  */
 #include <errno.h>
 #include <glpk.h>
@@ -64,7 +66,8 @@ static void tell(const struct mathprog *mathprog, const char *format, ...) {
         mathprog->host->log(mathprog->host->context, RM_PLUGIN_ERROR, line);
 }
 
-/* Keep what GLPK says about the model, which is one line that begins with "/dev/stdin:LINE: ", and whatever comes after it. */
+/* Keep what GLPK says about the model, which is one line that begins with "/dev/stdin:LINE: ", and
+ * whatever comes after it. */
 static int listen(void *info, const char *text) {
         struct mathprog *mathprog = info;
         size_t used = strlen(mathprog->said);
@@ -104,7 +107,8 @@ static void tell_said(struct mathprog *mathprog, const char *name, const char *o
 
 /* ---- the snapshot as data ---- */
 
-/* Does the model declare `name` with `keyword` (set, param)? GLPK refuses data for what it does not know. */
+/* Does the model declare `name` with `keyword` (set, param)? GLPK refuses data for what it does not
+ * know. */
 static bool declares(const char *model, const char *keyword, const char *name) {
         size_t length = strlen(keyword);
 
@@ -275,7 +279,8 @@ static void write_data(const struct data *data) {
 
 /* ---- model and data to a program ---- */
 
-/* What follows a comment or a text in quotes that begins at `at`; `at` itself when there is none. */
+/* Returns the text behind a comment or a text in quotes that begins at `at`; `at` itself when there
+ * is none. */
 static const char *skip_unread(const char *at) {
         const char *end = at;
 

@@ -71,7 +71,7 @@ static uint32_t amount_limit(const struct anneal *anneal, uint32_t kind, uint32_
         return anneal->kinds[kind].rest ? cell->n > cell->n_x : cell->n_x - 1;
 }
 
-/* What one more group of the kind adds to the value of a cell. */
+/* The amount that one more group of the kind adds to the value of a cell. */
 static uint32_t value_step(const struct anneal *anneal, uint32_t kind, uint32_t node) {
         return anneal->kinds[kind].rest ? problem_cell(anneal->problem, anneal->kinds[kind].job, node)->n_x : 1;
 }
@@ -173,7 +173,8 @@ static uint32_t fitting(const struct anneal *anneal, uint32_t k, uint32_t node, 
         return least_of(free_units / anneal->kinds[k].units, room);
 }
 
-/* Of `most` groups that could go from s to t: those that s has beyond what runs there, but no more than t has lost. */
+/* Limits `most` groups that could go from s to t to those that s has beyond the ones that run
+ * there, but no more than t has lost. */
 static uint32_t away_from_home(const struct anneal *anneal, uint32_t k, uint32_t s, uint32_t t, uint32_t most) {
         uint32_t job = anneal->kinds[k].job, here = amount(anneal, k, s), there = amount(anneal, k, t);
         uint32_t home_here = problem_cell(anneal->problem, job, s)->here, home_there = problem_cell(anneal->problem, job, t)->here;
@@ -208,7 +209,7 @@ static bool draw_shift(struct anneal *anneal, struct move *move) {
         return true;
 }
 
-/* As few groups of `size` units as make room for `units` where some are free. */
+/* The smallest number of groups of `size` units that makes room for `units` where some are free. */
 static uint32_t make_room(int64_t units, int64_t free_units, int64_t size) {
         int64_t need = units - free_units;
 
@@ -257,7 +258,8 @@ static int64_t price_at(const struct anneal *anneal, uint32_t job, uint32_t node
         return value < cell->n ? anneal->problem->prices[cell->first + value] : PRICE_NEVER;
 }
 
-/* What cell (job, node) gets when its value becomes `value`. False: never. */
+/* Adds to `delta` the change of the price of cell (job, node) when its value becomes `value`.
+ * False: that value is impossible. */
 static bool add_delta(const struct anneal *anneal, uint32_t job, uint32_t node, uint32_t value, int64_t *delta) {
         int64_t price = price_at(anneal, job, node, value);
 

@@ -20,7 +20,7 @@ enum {
         SAMPLES = 2048, /* moves looked at to see what losses are like */
 };
 
-/* Of looking at a number of ranks of a job on a node. */
+/* The time it takes to look at a number of ranks of a job on a node. */
 static const double look_usec = 0.001;
 
 /* Groups of one size of one job: the full ones, or the smaller last one. */
@@ -80,7 +80,8 @@ struct anneal_large {
         struct arena arena;
 };
 
-/* Groups of x go from its node to `node`, `back` of those of `other` from there to where x was, or elsewhere. */
+/* Groups of x go from its node to `node`, `back` of those of `other` from there to where x was, or
+ * elsewhere. */
 struct swap {
         struct place x;
         uint32_t node, groups;
@@ -195,7 +196,8 @@ static const struct rm_group *groups_of(const struct anneal_large *anneal, uint3
         return anneal->snapshot->jobs[anneal->jobs[job].index].groups + anneal->jobs[job].first_group;
 }
 
-/* Where the job's groups run, and how many of them; `n` origins are known before. Returns how many there are. */
+/* Where the job's groups run, and how many of them; `n` origins are known before. Returns how many
+ * there are. */
 static uint32_t count_origins(struct anneal_large *anneal, uint32_t job, const uint32_t *node_of, uint32_t n) {
         for (uint32_t g = 0; g < anneal->jobs[job].n_groups; g++) {
                 int32_t node = groups_of(anneal, job)[g].node;
@@ -393,7 +395,7 @@ static int compare_candidates(const void *a, const void *b) {
         return x->node < y->node ? -1 : x->node > y->node;
 }
 
-/* What is known of nodes by prices, and room to sort candidates in. */
+/* The losses of nodes by prices, and room to sort candidates in. */
 struct losses {
         const struct lagrangian *lagrangian;
         int32_t *site_worth; /* as lagrangian_list_site_worth() has it */
@@ -401,7 +403,8 @@ struct losses {
         struct candidate *candidates;
 };
 
-/* What a plan loses at least against the bound when the demand has any number of ranks on the node. */
+/* The least loss of a plan against the bound when the demand has any number of ranks on the
+ * node. */
 static int64_t least_loss(const struct losses *losses, uint32_t demand, const int32_t *least, const struct rm_node *node,
                           uint32_t site) {
         const struct lagrangian *lagrangian = losses->lagrangian;
@@ -534,7 +537,8 @@ static uint32_t sibling_ranks(const struct anneal_large *anneal, uint32_t job, u
         return sibling >= 0 ? groups_at(anneal, (uint32_t) sibling, node) * anneal->jobs[sibling].group_size : 0;
 }
 
-/* Right by differences, as long as groups of the other size do not move at the same time: where these are, the node is paid for. */
+/* Right by differences, as long as groups of the other size do not move at the same time: where
+ * these are, the node is paid for. */
 static int64_t price(const struct anneal_large *anneal, uint32_t job, uint32_t node, uint32_t groups) {
         const struct anneal_job *one = &anneal->jobs[job];
         int64_t cost = groups > 0 ? one->priority * anneal->nodes[node].penalty * one->group_size * groups : 0;
@@ -628,7 +632,7 @@ static bool weigh(const struct anneal_large *anneal, struct swap *swap) {
         return true;
 }
 
-/* One of those that lose little, the better ones more often. */
+/* Draws a node among those that lose little, the better ones more often. */
 static uint32_t draw_candidate(struct anneal_large *anneal, uint32_t job) {
         uint32_t n = anneal->n_candidates[job], a = random_below(anneal, n), b = random_below(anneal, n);
 

@@ -13,7 +13,8 @@ enum {
 
 static const double momentum = 0.8, first_length = 0.4, longest = 1, shortest = 0.02;
 
-/* Costs are moved between the two factors of a cell by a price for each unit and one for being used at all. */
+/* Costs are moved between the two factors of a cell by a price for each unit and one for being used
+ * at all. */
 struct direction {
         double units, used;
 };
@@ -108,7 +109,8 @@ static void evaluate(struct ascent *ascent, struct dual *dual, struct dual_work 
 
 /* ---- one step ---- */
 
-/* Where the factors of a cell disagree: the one that has more there than the other is asked more for it. Returns the square of the length. */
+/* Where the factors of a cell disagree: the one that has more there than the other is asked more
+ * for it. Returns the square of the length. */
 static double turn(struct ascent *ascent, const struct dual *dual) {
         size_t cells = (size_t) ascent->problem->n_jobs * ascent->problem->n_nodes;
         double square = 0;

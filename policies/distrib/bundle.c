@@ -18,7 +18,8 @@ static const double worth = 0.1, fine = 0.3; /* gains, in parts of what the mode
 static const double own = 0.05; /* how much a value is charged for itself, besides what it has in common with others of the cell */
 static const double done = 0.001; /* when less than this part of the gap is promised */
 
-/* What a factor has chosen: of each of its cells a value, as an index into those of the dual; and what the choice costs besides. */
+/* A choice of a factor: for each of its cells a value, as an index into those of the dual; and the
+ * cost of the choice besides. */
 struct choice_seen {
         double weight, besides;
         uint32_t *values;
@@ -30,16 +31,19 @@ struct factor_seen {
         double sign; /* of what nodes are charged in its costs: 1 for a node, -1 for a job */
 };
 
-/* What is charged for: each unit, that there is any, each unit beyond what runs there. */
+/* The traits of a value that have a price: each unit, that there is any, each unit beyond those
+ * that run there. */
 struct trait {
         double units, used, beyond;
 };
 
 /*
- * What factors of nodes are charged for values is called the center; those of jobs have the rest of the prices. Of a factor the model
- * knows the choices seen: it costs the least of them. The model less the square of the way from the center has its top where the
- * mixtures of choices that nodes and jobs have made differ least in their traits, and the way there goes along what is left of the
- * difference. So mixtures are what is looked for, by moving weight from the dearest choice of a factor to its cheapest.
+ * A bundle method. The center is the part of the prices that factors of nodes are charged for
+ * values; those of jobs have the rest. The model of a factor is the set of choices seen: the factor
+ * costs the least of them. The model less the square of the distance from the center has its
+ * maximum where the mixtures of choices that nodes and jobs have made differ least in their traits,
+ * and the remaining difference is the direction to it. So the method looks for mixtures, by moving
+ * weight from the dearest choice of a factor to its cheapest.
  */
 struct bundle {
         const struct problem *problem;
@@ -209,7 +213,8 @@ static double distance(const struct bundle *bundle, const struct factor_seen *fa
         return sum;
 }
 
-/* Weight goes from the dearest choice that has any to the cheapest, as much as is best. False: there is nothing to gain. */
+/* Weight goes from the dearest choice that has any to the cheapest, as much as is best. False:
+ * there is nothing to gain. */
 static bool mix(struct bundle *bundle, struct factor_seen *factor, double length) {
         struct choice_seen *best = NULL, *worst = NULL;
         double least = INFINITY, most = -INFINITY, weight;
@@ -278,7 +283,8 @@ static void set_center(struct bundle *bundle, const struct dual *dual) {
         bundle->sum = dual->sum;
 }
 
-/* So far from the center. What nodes are charged more, jobs are charged less, so whatever comes of it bounds the same plans. */
+/* So far from the center. What nodes are charged more, jobs are charged less, so whatever comes of
+ * it bounds the same plans. */
 static void go(const struct bundle *bundle, struct dual *dual, double length) {
         for (size_t i = 0; i < n_cells(bundle); i++)
                 for (size_t k = dual->cells[i].first; k < dual->cells[i].first + dual->cells[i].n; k++) {
@@ -306,7 +312,7 @@ static void go_back(const struct bundle *bundle, struct dual *dual) {
                 dual->job_changed[j] = true;
 }
 
-/* Of all values, by how much there could be at most in the cell. */
+/* Sets the traits of all values, and the largest difference that the cell can have. */
 static void set_traits(struct bundle *bundle, const struct dual *dual) {
         memset(bundle->apart, 0, sizeof(*bundle->apart) * bundle->problem->n_prices);
         memset(bundle->traits_apart, 0, sizeof(*bundle->traits_apart) * n_cells(bundle));
@@ -331,7 +337,8 @@ static void set_traits(struct bundle *bundle, const struct dual *dual) {
         }
 }
 
-/* The first choices seen make the mixtures to begin with. Returns how long the first step is; 0: there is nothing to do. */
+/* The first choices seen make the mixtures to begin with. Returns how long the first step is; 0:
+ * there is nothing to do. */
 static double begin(struct bundle *bundle, struct dual *dual, struct dual_work *work) {
         double square = 0;
 

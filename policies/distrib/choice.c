@@ -5,7 +5,8 @@
 /* Added to what a choice scores less: cells are split between nothing and something first. */
 static const int64_t later = (int64_t) 1 << 48;
 
-/* How much dearer the cell gets at least without values below (from) `split`, as far as the two factors know. */
+/* How much dearer the cell gets at least without values below (from) `split`, as far as the two
+ * factors know. */
 static void cell_gains(const struct dual *dual, const struct dual_cell *cell, uint32_t split, int64_t *ret_low, int64_t *ret_high) {
         int64_t low = INT64_MAX, high = INT64_MAX;
 
@@ -32,7 +33,8 @@ static bool cell_split(const struct dual *dual, const struct dual_cell *cell, ui
         return true;
 }
 
-/* Among the `n` best so far, at most `max`, best first; the older one first of two alike. Returns how many there are now. */
+/* Among the `n` best so far, at most `max`, best first; the older one first of two alike. Returns
+ * how many there are now. */
 static uint32_t choice_keep(struct choice *choices, uint32_t n, uint32_t max, const struct choice *choice) {
         uint32_t at;
 

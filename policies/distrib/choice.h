@@ -1,4 +1,4 @@
-/* Where to branch: what the two factors of a cell disagree on. */
+/* Candidates for branching: the values on which the two factors of a cell disagree. */
 #ifndef RM_POLICIES_DISTRIB_CHOICE_H
 #define RM_POLICIES_DISTRIB_CHOICE_H
 
@@ -8,7 +8,8 @@
 #include "policies/distrib/ascent.h"
 #include "policies/distrib/dual.h"
 
-/* What to branch on: the values of a cell below `split` or from it on; or, node RM_NO_NODE, on how many nodes a job is. */
+/* A branch: the values of a cell below `split` or from it on; or, node RM_NO_NODE, on how many
+ * nodes a job is. */
 struct choice {
         uint32_t job;
         int32_t node;
@@ -18,10 +19,11 @@ struct choice {
 
 /* Each lists at most `max` of them and returns how many; `ascent` has looked at the dual last. */
 
-/* Open cells, those first that are worth most: between nothing and something where that is open, else in the middle. */
+/* Open cells, those first that are worth most: between nothing and something where that is open,
+ * else in the middle. */
 uint32_t choices_of_cells(const struct ascent *ascent, const struct dual *dual, struct choice *ret_choices, uint32_t max);
 
-/* Of such a cell: only amounts are open. */
+/* True: only amounts are open in the cell of this choice. */
 bool choice_is_of_amount(const struct choice *choice);
 
 /* Degrees that nodes and jobs see differently, of the jobs whose nodes cost most. */

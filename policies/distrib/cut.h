@@ -1,12 +1,12 @@
 /*
- * A job cut into pieces, each at a price: the least that any number of its ranks costs. In as few bits as hold the prices, since these
- * loops are most of what bounds of large problems take.
+ * A job cut into pieces, each at a price: the least that any number of its ranks costs. In as few
+ * bits as hold the prices, since these loops are most of what bounds of large problems take.
  *
  *      CUT_DEFINE(name, type, most) defines
  *      static void name(type *least, uint32_t ranks, const type *price, uint32_t largest)
  *
- * least[m], for m up to `ranks`: the least of all sums of price[x], 1 <= x <= largest, over pieces that are m ranks together. `most` is
- * more than any of them. They are made to be vectorised.
+ * least[m], for m up to `ranks`: the least of all sums of price[x], 1 <= x <= largest, over pieces
+ * that are m ranks together. `most` is more than any of them. They are made to be vectorised.
  */
 #ifndef RM_POLICIES_DISTRIB_CUT_H
 #define RM_POLICIES_DISTRIB_CUT_H

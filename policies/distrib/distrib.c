@@ -1,6 +1,7 @@
 /*
- * distrib: the integer program of Reghenzani 2016 (section 5.3), in its tight form (distrib.mod), over whole groups, plus what it
- * costs to move groups from where they are. Who waits is decided before, by priority and age.
+ * distrib: the integer program of Reghenzani 2016 (section 5.3), in its tight form (distrib.mod),
+ * over whole groups, plus what it costs to move groups from where they are. Who waits is decided
+ * before, by priority and age.
  */
 #include <errno.h>
 #include <glpk.h>
@@ -88,8 +89,9 @@ static int refine(const struct rm_snapshot *snapshot, const struct deadline *dea
         return r;
 }
 
-/* The program knows memory only as a limit of each job. Where several jobs together go over it, the answer is the packing, which minds it. The
- * bound holds for that too, since it is on the same jobs and more room. */
+/* The program knows memory only as a limit of each job. Where several jobs together go over it, the
+ * answer is the packing, which minds it. The bound holds for that too, since it is on the same jobs
+ * and more room. */
 static int keep_to_memory(const struct rm_snapshot *snapshot, struct rm_plan *plan) {
         int32_t over;
         int r = memory_find_over(snapshot, plan, &over);

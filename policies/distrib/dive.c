@@ -22,7 +22,7 @@ static const double gap = 0.003;      /* between the bound and what steps aim at
 static const double tolerance = 6e-6; /* of all costs, by how much less than it is worth a node may gain, at first */
 /* How much work there is, usually. */
 static const double usual_rounds = 10;
-/* Of a step of the dynamic programme for one node. */
+/* The time of a step of the dynamic programme for one node. */
 static const double step_usec = 0.0003;
 
 #define NO_SITE UINT32_MAX

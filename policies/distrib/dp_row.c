@@ -87,7 +87,7 @@ static void add_link(const struct dual *dual, struct dual_work *work, struct dp_
         }
 }
 
-/* What x can be before each link. False: the sizes cannot add up. */
+/* Computes the range of x before each link. False: the sizes cannot add up. */
 static bool set_windows(struct dual_work *work, struct dp_row *row) {
         uint32_t total = row->total;
         bool exact = !row->of_node;

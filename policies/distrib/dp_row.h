@@ -33,8 +33,8 @@ struct dual_work {
 void dp_row_of_node(const struct dual *dual, struct dual_work *work, uint32_t node, struct dp_row *ret_row);
 void dp_row_of_job(const struct dual *dual, struct dual_work *work, uint32_t job, struct dp_row *ret_row);
 
-/* What the factor costs at least, without the constant. Leaves in work->suffix what the rest costs from before each link on. False:
- * its values cannot add up. */
+/* Computes the least cost of the factor, without the constant. Leaves in work->suffix the least
+ * cost of the rest from before each link on. False: the values of the factor cannot add up. */
 bool dp_row_least(struct dual_work *work, struct dp_row *row, int64_t *ret_least);
 
 /* A cheapest choice, into work->picked. After dp_row_least(). */

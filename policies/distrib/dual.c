@@ -157,7 +157,8 @@ void dual_set_target(struct dual *dual, int64_t target) {
 int64_t dual_bound(const struct dual *dual) {
         int64_t sum = dual->base + dual->sum;
 
-        /* Rounded up: costs are whole numbers, and scaled ones at most 2^shift times the true ones. */
+        /* Rounded up: costs are whole numbers, and scaled ones at most 2^shift times the true
+         * ones. */
         return dual->shift >= 0 ? -(-sum >> dual->shift) : sum * ((int64_t) 1 << -dual->shift);
 }
 
@@ -168,8 +169,8 @@ void dual_fail(struct dual *dual) {
         dual->base = dual->target + 1;
 }
 
-/* Give half of what each value is dearer than the cheapest one to the cell's other factor, the last link all of it; drop the values
- * that are too dear. Returns whether anything is different now. */
+/* Give half of what each value is dearer than the cheapest one to the cell's other factor, the last
+ * link all of it; drop the values that are too dear. Returns whether anything is different now. */
 static bool push(struct dual *dual, const struct dp_row *row, struct dual_work *work, uint32_t i, int64_t least) {
         struct dual_cell *cell = work->cells[i];
         struct dual_value *values = dual->values + cell->first;

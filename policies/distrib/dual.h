@@ -1,9 +1,10 @@
 /*
  * A lower bound for a problem, in whole numbers, that only rises.
  *
- * Every cell belongs to two factors, its node's and its job's, and its prices are split between them: however they are split, the
- * sum of what the factors cost at least is at most what any plan costs. A sweep moves costs from factors that know a value to be dear
- * to the factors that do not know it yet. Values that no plan can have which costs the target or less are dropped.
+ * Every cell belongs to two factors, its node's and its job's, and its prices are split between
+ * them: however they are split, the sum of what the factors cost at least is at most what any plan
+ * costs. A sweep moves costs from factors that know a value to be dear to the factors that do not
+ * know it yet. Values that no plan can have which costs the target or less are dropped.
  *
  * Prices are scaled by 2^shift, with a remainder always rounded down: a bound is never too high.
  */
@@ -43,7 +44,8 @@ struct dual {
         bool backwards;                   /* the order of cells in factors, turned over by every sweep */
 };
 
-/* Up to how many nodes of a job can be counted, and one more; 0: the problem has factors too long for a dual at all. */
+/* Up to how many nodes of a job can be counted, and one more; 0: the problem has factors too long
+ * for a dual at all. */
 uint32_t dual_most_layers(const struct problem *problem);
 
 struct dual_work; /* room to compute in, for one dual at a time */
@@ -51,16 +53,18 @@ struct dual_work; /* room to compute in, for one dual at a time */
 struct dual_work *dual_work_create(const struct problem *problem); /* NULL: no memory */
 void dual_work_destroy(struct dual_work *work);                    /* NULL ok */
 
-/* Prices of the linear relaxation, scaled by 2^shift: of a unit of each job, and of each node (>= 0). Any will do, good ones give a
- * good start. */
+/* Prices of the linear relaxation, scaled by 2^shift: of a unit of each job, and of each node (>=
+ * 0). Any will do, good ones give a good start. */
 struct dual_start {
         int64_t *job_price, *node_price;
 };
 
-/* No cost of a cell can be larger than this in the dual: prices are to be scaled so that what matters stays below it. */
+/* No cost of a cell can be larger than this in the dual: prices are to be scaled so that what
+ * matters stays below it. */
 int32_t dual_reach(const struct problem *problem);
 
-/* Looks for plans that cost `target` or less. -ENOMEM. The problem is borrowed. dual_finish() is fine after a failure. */
+/* Looks for plans that cost `target` or less. -ENOMEM. The problem is borrowed. dual_finish() is
+ * fine after a failure. */
 int dual_init(struct dual *dual, const struct problem *problem, const struct dual_start *start, int shift, int64_t target);
 void dual_finish(struct dual *dual);
 
@@ -91,8 +95,8 @@ bool dual_sweep(struct dual *dual, struct dual_work *work);
 /* Keep values v of the cell with low <= x + y * n_x <= high only. */
 void dual_restrict(struct dual *dual, uint32_t job, uint32_t node, uint32_t low, uint32_t high);
 
-/* Of a job whose groups have one size: keep plans only where it is on `least` .. `most` nodes. most: UINT32_MAX, or less than
- * dual_most_layers(), as `least` is. */
+/* Restricts a job whose groups have one size: keeps only plans where it is on `least` .. `most`
+ * nodes. most: UINT32_MAX, or less than dual_most_layers(), as `least` is. */
 void dual_restrict_degree(struct dual *dual, uint32_t job, uint32_t least, uint32_t most);
 
 #endif

@@ -2,7 +2,8 @@
 
 #include "policies/distrib/vectorised.h"
 
-/* The states from which a value leads into the window of the next ones: [ret_from, ret_from + n). */
+/* The states from which a value leads into the window of the next ones: [ret_from, ret_from +
+ * n). */
 static inline uint32_t window(const struct factor_link *link, uint32_t x, uint32_t low, uint32_t high, uint32_t *ret_from) {
         uint32_t from = link->low, to = link->high;
 

@@ -1,10 +1,11 @@
 /*
- * A factor is what one node or one job is to the dual: cells in a row, of each one value is chosen, and the sizes of the chosen values
- * add up, to at most the node's capacity or to exactly the job's groups. Two passes of dynamic programming give for each value the
- * least cost of all choices that contain it: its marginal. Costs are whole numbers throughout.
+ * A factor is what one node or one job is to the dual: cells in a row, of each one value is chosen,
+ * and the sizes of the chosen values add up, to at most the node's capacity or to exactly the job's
+ * groups. Two passes of dynamic programming give for each value the least cost of all choices that
+ * contain it: its marginal. Costs are whole numbers throughout.
  *
- * A state is (x, y): how much of the sum is used up. y counts what else there is to count: the smaller last group of a job, or the nodes that it
- * is on; nodes know y = 0 only.
+ * A state is (x, y): how much of the sum is used up. y counts what else there is to count: the
+ * smaller last group of a job, or the nodes that it is on; nodes know y = 0 only.
  */
 #ifndef RM_POLICIES_DISTRIB_FACTOR_H
 #define RM_POLICIES_DISTRIB_FACTOR_H
@@ -14,8 +15,9 @@
 
 /* Two of it can be added. */
 #define FACTOR_NEVER ((1 << 30) - 1)
-/* What a factor costs stays below it: the cells of a factor together within half of it, its end within a quarter. So sums neither
- * overflow, nor does one look like FACTOR_NEVER, nor FACTOR_NEVER with all other costs added like one. */
+/* The cost of a factor stays below it: the cells of a factor together within half of it, its end
+ * within a quarter. So sums neither overflow, nor does one look like FACTOR_NEVER, nor FACTOR_NEVER
+ * with all other costs added like one. */
 #define FACTOR_REACH (1 << 29)
 
 struct factor_value {
@@ -41,8 +43,8 @@ struct factor_link {
         uint32_t low, high; /* reachable x before this link, both included: low > high when nothing is */
 };
 
-/* next = the least over the values of `state`, moved on by the value; `low`, `high`: the window of `next`, set here outside which
- * nothing is read or written. */
+/* next = the least over the values of `state`, moved on by the value; `low`, `high`: the window of
+ * `next`, set here outside which nothing is read or written. */
 void factor_forward(const struct factor_shape *shape, const struct factor_link *link, const int32_t *state, int32_t *next,
                     uint32_t low, uint32_t high);
 

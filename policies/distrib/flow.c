@@ -70,7 +70,8 @@ bool flow_applies(const struct flow *flow, const struct dual *dual) {
 
 /* ---- the cheapest way ---- */
 
-/* What one group more (less) in the cell costs, for how many at this price; 0: none. */
+/* The cost of one group more (less) in the cell, and for how many groups this price holds; 0:
+ * none. */
 static int64_t groups_more(const struct flow *flow, size_t cell, uint32_t value, int64_t *ret_cost) {
         const int64_t *price = prices_of(flow, cell);
         uint32_t end = value + 1;
@@ -103,8 +104,8 @@ static bool shorten(struct flow *flow, uint32_t from, uint32_t to, int64_t cost)
         return true;
 }
 
-/* From all jobs with groups to place, over what could be more or less in cells. Returns the best node with room, as a stop; or that there is none:
- * the number of stops. */
+/* From all jobs with groups to place, over what could be more or less in cells. Returns the best
+ * node with room, as a stop; or that there is none: the number of stops. */
 static uint32_t find_way(struct flow *flow, const uint32_t *values) {
         uint32_t jobs = flow->problem->n_jobs, nodes = flow->problem->n_nodes, best = jobs + nodes;
         bool changed = true;
@@ -139,7 +140,7 @@ static size_t step_cell(const struct flow *flow, uint32_t a, uint32_t b) {
         return a < jobs ? (size_t) a * flow->problem->n_nodes + (b - jobs) : (size_t) b * flow->problem->n_nodes + (a - jobs);
 }
 
-/* As many groups as the narrowest place of the way to stop `end` lets through. */
+/* Sends as many groups as the narrowest edge of the way to stop `end` lets through. */
 static void send(struct flow *flow, uint32_t end, uint32_t *values) {
         uint32_t jobs = flow->problem->n_jobs, stop;
         int64_t groups = flow->room[end - jobs], cost;

@@ -53,7 +53,8 @@ static bool init(struct listing *listing) {
         return true;
 }
 
-/* As the relaxation has them: pinned groups stay, also where there are not as many cores any more. */
+/* As the relaxation has them: pinned groups stay, also where there are not as many cores any
+ * more. */
 static void count_cores(struct listing *listing) {
         const struct rm_snapshot *snapshot = listing->snapshot;
 
@@ -92,7 +93,7 @@ static void save_one(const struct home *home, uint32_t ranks, int64_t cost) {
                 home->saved[ranks] = (int32_t) cost;
 }
 
-/* By what groups make up; the other sizes are nobody's, and stay 0. */
+/* Saves costs by the sizes that groups make up; no job has the other sizes, and they stay 0. */
 static void save(const struct listing *listing, uint32_t node, const struct home *home, uint32_t size, uint32_t rest,
                  int64_t of_rest) {
         uint32_t x = 0;
@@ -111,7 +112,8 @@ static void save(const struct listing *listing, uint32_t node, const struct home
         }
 }
 
-/* Full groups stay from the dearest on, with the smaller last one or without; at most as many as there are cores. False: no memory. */
+/* Full groups stay from the dearest on, with the smaller last one or without; at most as many as
+ * there are cores. False: no memory. */
 static bool add_home(struct listing *listing, const struct rm_job *job, uint32_t demand, uint32_t node) {
         uint32_t size = job->group_size, rest = job_rest_ranks(job), most = rest;
         struct home *home = &listing->found[listing->n_found];

@@ -1,4 +1,5 @@
-/* Nodes that jobs run on already, and what it saves to leave them there: costs of moves, as a node sees them. */
+/* Nodes that jobs run on already, and what it saves to leave them there: costs of moves, as a node
+ * sees them. */
 #ifndef RM_POLICIES_DISTRIB_HOMES_H
 #define RM_POLICIES_DISTRIB_HOMES_H
 
@@ -31,8 +32,9 @@ struct homes {
         struct arena arena;
 };
 
-/* Of the jobs of the relaxation. Costs are scaled by 2^shift, and those of moves taken for at most `most` a rank then: no plan costs
- * less than it says. False: no memory. homes_finish() is fine after it. */
+/* The homes of the jobs of the relaxation. Costs are scaled by 2^shift, and those of moves taken
+ * for at most `most` a rank then: no plan costs less than they say. False: no memory.
+ * homes_finish() is fine after it. */
 bool homes_init(struct homes *homes, const struct relaxation *relaxation, const struct rm_snapshot *snapshot, int shift,
                 int32_t most);
 void homes_finish(struct homes *homes);
@@ -45,7 +47,7 @@ static inline const struct home *site_home(const struct site *site, uint32_t dem
         return NULL;
 }
 
-/* What x ranks there save. */
+/* The saving by x ranks that stay there. */
 static inline int32_t home_saves(const struct home *home, uint32_t x) {
         return home->saved[x < home->most ? x : home->most];
 }

@@ -20,9 +20,10 @@ enum {
 };
 
 static const double momentum = 0.7, first_length = 0.1, longest = 0.2, shorter = 0.6, shortest = 0.0005;
-/* Where jobs run, first prices are far off, for all sizes of a job alike: it shortens the way to change them together. */
+/* Where jobs run, first prices are far off, for all sizes of a job alike: it shortens the way to
+ * change them together. */
 static const double longest_at_home = 0.25, rank_share = 3, piece_share = 30;
-/* Of an addition in a dynamic programme. */
+/* The time of an addition in a dynamic programme. */
 static const double addition_usec = 0.0002;
 
 /* ---- making ---- */
@@ -80,7 +81,8 @@ static void list_sizes(struct lagrangian *lagrangian) {
         }
 }
 
-/* By the relaxation: a piece costs what it does on the node where that is least. Unscaled, into `ret_price`; returns the highest. */
+/* The prices to begin with, by the relaxation: the cost of a piece on the node where that is least.
+ * Unscaled, into `ret_price`; returns the highest. */
 static double first_prices(const struct lagrangian *lagrangian, double *ret_price) {
         const struct relaxation *classes = lagrangian->classes;
         double highest = 0;
@@ -108,7 +110,8 @@ static double first_prices(const struct lagrangian *lagrangian, double *ret_pric
         return highest;
 }
 
-/* Prices are kept so low that neither a node full of pieces nor a job made of them exceeds 31 bits. False: they would be too coarse. */
+/* Prices are kept so low that neither a node full of pieces nor a job made of them exceeds 31 bits.
+ * False: they would be too coarse. */
 static bool scale_prices(struct lagrangian *lagrangian) {
         double *price = calloc(lagrangian->n_prices + 1, sizeof(*price)), highest;
         uint32_t most = lagrangian->most_ranks / lagrangian->most_cores + 2;
@@ -126,7 +129,7 @@ static bool scale_prices(struct lagrangian *lagrangian) {
         return lagrangian->shift >= LEAST_SHIFT;
 }
 
-/* What is not made up of whole groups. */
+/* Rules out sizes that are not made up of whole groups. */
 static void rule_out_sizes(struct lagrangian *lagrangian, uint32_t demand, const struct rm_job *job) {
         uint32_t rest = job->ranks % job->group_size;
         size_t first = lagrangian->first[demand];
@@ -279,7 +282,8 @@ static int32_t cut_with_rest(const struct lagrangian *lagrangian, uint32_t deman
         return least;
 }
 
-/* Full groups by themselves: then it is clear what goes with the smaller last one, of which there is one only. */
+/* Full groups by themselves: then it is clear what goes with the smaller last one, of which there
+ * is one only. */
 static void cut_groups(const struct lagrangian *lagrangian, uint32_t demand, uint32_t ranks, int32_t *least) {
         uint32_t size = lagrangian->group_size[demand], rest = lagrangian->classes->demands[demand].ranks % size;
         const int32_t *price = lagrangian->price + lagrangian->first[demand];
@@ -367,7 +371,7 @@ bool lagrangian_cost(const struct lagrangian *lagrangian, uint32_t demand, int64
         return fixed < lagrangian->most_price && each < lagrangian->most_price;
 }
 
-/* What nodes of the penalty gain by each piece of the job: value[x]. False: nothing. */
+/* The gain of nodes of the penalty by each piece of the job: value[x]. False: none. */
 static bool value_pieces(struct lagrangian *lagrangian, uint32_t demand, int64_t penalty, uint32_t largest) {
         const int32_t *price = lagrangian->price + lagrangian->first[demand];
         int32_t most = 0, cost, each;
@@ -392,7 +396,8 @@ static bool has_several(const struct kind *kind) {
         return kind->end - kind->first > 1;
 }
 
-/* As many pieces of the kind as the node likes, out of what each of them brings: in twos, fours and so on. */
+/* Combines as many pieces of the kind as the node likes, out of the gain of each of them: in twos,
+ * fours and so on. */
 static void combine(struct lagrangian *lagrangian, uint32_t k, uint32_t largest, uint32_t cores) {
         size_t width = lagrangian->most_cores + 1u;
         int32_t *single = lagrangian->single + k * width, *several = lagrangian->several + k * width;
@@ -410,7 +415,8 @@ static void combine(struct lagrangian *lagrangian, uint32_t k, uint32_t largest,
         }
 }
 
-/* The rows of gain, for nodes of a penalty with up to `cores`. Returns how many follow the first. */
+/* The rows of gain, for nodes of a penalty with up to `cores`. Returns how many follow the
+ * first. */
 static uint32_t fill_rows(struct lagrangian *lagrangian, int64_t penalty, uint32_t cores) {
         size_t width = lagrangian->most_cores + 1u;
         uint32_t n = 0;
@@ -443,7 +449,8 @@ static uint32_t trace_piece(const struct lagrangian *lagrangian, const int32_t *
         return x;
 }
 
-/* Of which pieces of the kind so many cores hold the most. Returns how many are sold then. */
+/* Finds the pieces of the kind whose gain is highest on so many cores. Returns how many are sold
+ * then. */
 static uint32_t split(const struct lagrangian *lagrangian, uint32_t k, uint32_t cores, uint32_t *sold, uint32_t n) {
         size_t width = lagrangian->most_cores + 1u;
         const int32_t *single = lagrangian->single + k * width, *several = lagrangian->several + k * width;
@@ -460,8 +467,8 @@ static uint32_t split(const struct lagrangian *lagrangian, uint32_t k, uint32_t 
         return n;
 }
 
-/* Follow the rows back from where `left` cores of a node of the penalty are used. Which prices its pieces have, into `sold`. Returns
- * how many there are. */
+/* Follow the rows back from where `left` cores of a node of the penalty are used. Which prices its
+ * pieces have, into `sold`. Returns how many there are. */
 static uint32_t sell(struct lagrangian *lagrangian, uint32_t n_rows, int64_t penalty, uint32_t left, uint32_t *sold) {
         size_t width = lagrangian->most_cores + 1u;
         uint32_t n = 0;
@@ -487,7 +494,8 @@ static uint32_t sell(struct lagrangian *lagrangian, uint32_t n_rows, int64_t pen
         return n;
 }
 
-/* As value_pieces(), where groups of the job run on the node. Costs beyond what this is made for count less. */
+/* As value_pieces(), where groups of the job run on the node. Costs beyond what this is made for
+ * count less. */
 static bool value_at_home(struct lagrangian *lagrangian, const struct home *home, int64_t penalty, uint32_t largest) {
         const int32_t *price = lagrangian->price + lagrangian->first[home->demand];
         int32_t most = 0, cost = lagrangian->most_price, each = lagrangian->most_price;
@@ -501,8 +509,8 @@ static bool value_at_home(struct lagrangian *lagrangian, const struct home *home
         return most > 0;
 }
 
-/* Rows for the jobs that run on the node, behind those of all jobs: who has a place by the latter does better by the former, so
- * nobody gets two. Returns the last one: what the node gains. */
+/* Rows for the jobs that run on the node, behind those of all jobs: who has a place by the latter
+ * does better by the former, so nobody gets two. Returns the last one: what the node gains. */
 static int32_t *add_site_rows(struct lagrangian *lagrangian, const struct site *site, uint32_t n_rows) {
         size_t width = lagrangian->most_cores + 1u;
         int32_t *from = lagrangian->gain + n_rows * width;
@@ -518,7 +526,7 @@ static int32_t *add_site_rows(struct lagrangian *lagrangian, const struct site *
         return from;
 }
 
-/* What the site sells, and what it gains by that. */
+/* Computes the pieces that the site sells, and its gain by that. */
 static void sell_site(struct lagrangian *lagrangian, uint32_t i, uint32_t n_rows) {
         const struct site *site = &lagrangian->homes.sites[i];
         const int32_t *from = add_site_rows(lagrangian, site, n_rows);
@@ -580,8 +588,9 @@ static int64_t sell_empty(struct lagrangian *lagrangian, uint32_t penalty, uint3
         return sum;
 }
 
-/* One in `parts` of the sites sells anew, those that are alike to `part`, and the others what they did before. Returns what all nodes of
- * the penalty gain, which is true if all sell anew. */
+/* Computes the sales of one in `parts` of the sites again, of those that are alike to `part`; the
+ * others sell as before. Returns the gain of all nodes of the penalty, which is true if all sell
+ * again. */
 static int64_t sell_all(struct lagrangian *lagrangian, uint32_t penalty, uint32_t part, uint32_t parts) {
         uint32_t n_rows = 0;
         int64_t sum = sell_empty(lagrangian, penalty, &n_rows);
@@ -617,7 +626,8 @@ int64_t lagrangian_evaluate(struct lagrangian *lagrangian) {
         return evaluate(lagrangian, 0, 1);
 }
 
-/* What is over, and besides, for all sizes of a kind, so much of the ranks and of the pieces that are over as the shares say. */
+/* Sets the direction: the excess of each piece, and besides, for all sizes of a kind, as much of
+ * the excess of ranks and pieces as the shares say. */
 static double turn(struct lagrangian *lagrangian, const struct kind *kind) {
         const int32_t *over = lagrangian->over + lagrangian->first[kind->first];
         float *direction = lagrangian->direction + lagrangian->first[kind->first];

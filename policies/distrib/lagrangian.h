@@ -1,8 +1,9 @@
 /*
- * A bound for large problems by Lagrangian relaxation, and what plans are made by. A job buys pieces, so many of its ranks together on one
- * node, at a price for each size; a node sells the pieces that gain it the most. A price rises where more is bought than sold, by steps
- * along the subgradient. In whole numbers. Where a job runs already, a piece costs less by the moves that it saves, so such nodes sell
- * each for itself.
+ * A bound for large problems by Lagrangian relaxation, and what plans are made by. A job buys
+ * pieces, so many of its ranks together on one node, at a price for each size; a node sells the
+ * pieces that gain it the most. A price rises where more is bought than sold, by steps along the
+ * subgradient. In whole numbers. Where a job runs already, a piece costs less by the moves that it
+ * saves, so such nodes sell each for itself.
  */
 #ifndef RM_POLICIES_DISTRIB_LAGRANGIAN_H
 #define RM_POLICIES_DISTRIB_LAGRANGIAN_H
@@ -15,8 +16,9 @@
 #include "policies/distrib/homes.h"
 
 /*
- * Jobs of one priority, which are demands one after another: to a node a piece of one is as good as one of another, so these have the
- * same prices. A node may sell several to a job that way, which costs no less than one piece of their ranks: the bound stays one.
+ * Jobs of one priority, which are demands one after another: to a node a piece of one is as good as
+ * one of another, so these have the same prices. A node may sell several to a job that way, which
+ * costs no less than one piece of their ranks: the bound stays one.
  */
 struct kind {
         uint32_t first, end; /* demands */
@@ -24,8 +26,8 @@ struct kind {
         uint32_t most;       /* demand: it has the most ranks now */
 };
 
-/* Fields are the interface, to be read only but by dive.c, which uses up `nodes`, `ranks` and sites. Prices and sums of them are scaled
- * by 2^shift. */
+/* Fields are the interface, to be read only but by dive.c, which uses up `nodes`, `ranks` and
+ * sites. Prices and sums of them are scaled by 2^shift. */
 struct lagrangian {
         const struct relaxation *classes;
         int64_t weight;
@@ -72,8 +74,8 @@ struct lagrangian {
 struct lagrangian *lagrangian_create(const struct relaxation *relaxation, const struct rm_snapshot *snapshot);
 void lagrangian_destroy(struct lagrangian *lagrangian); /* NULL ok */
 
-/* `cost`: of the best plan known. At most `steps`, fewer when time is over before `until_usec` are left. Returns the bound: no
- * plan costs less. */
+/* `cost`: of the best plan known. At most `steps`, fewer when time is over before `until_usec` are
+ * left. Returns the bound: no plan costs less. */
 int64_t lagrangian_raise(struct lagrangian *lagrangian, int64_t cost, const struct deadline *deadline, int64_t until_usec,
                          uint32_t steps);
 
@@ -83,7 +85,8 @@ bool lagrangian_is_settled(const struct lagrangian *lagrangian);
 /* About how long an evaluation takes. */
 double lagrangian_work_usec(const struct lagrangian *lagrangian);
 
-/* As many as most_cores + 1, of what a node is worth by its free cores, scaled; NULL: there are no such nodes. */
+/* The value of a node by its free cores, scaled, most_cores + 1 entries; NULL: there are no such
+ * nodes. */
 const int32_t *lagrangian_best_worth(const struct lagrangian *lagrangian, int64_t penalty);
 
 /* Sites x (most_cores + 1): what a site gains by its cores at the prices now. */
@@ -94,11 +97,13 @@ void lagrangian_list_site_worth(struct lagrangian *lagrangian, int32_t *ret_wort
 /* All nodes and ranks are there again, and the best prices. */
 void lagrangian_restart(struct lagrangian *lagrangian);
 
-/* The bound for what `nodes` and `ranks` say, at the prices now, and in `over` what is wanted and not sold. */
+/* The bound for what `nodes` and `ranks` say, at the prices now, and in `over` what is wanted and
+ * not sold. */
 int64_t lagrangian_evaluate(struct lagrangian *lagrangian);
 /* A step up from there. `slack`: how much there may be to gain. */
 void lagrangian_step(struct lagrangian *lagrangian, int64_t slack, double length);
-/* Can x ranks be groups, where `left` are left of the job? The smaller last one is there only once. */
+/* Can x ranks be groups, where `left` are left of the job? The smaller last one is there only
+ * once. */
 static inline bool lagrangian_is_possible(const struct lagrangian *lagrangian, uint32_t demand, uint32_t left, uint32_t x) {
         uint32_t size = lagrangian->group_size[demand];
 
@@ -107,7 +112,8 @@ static inline bool lagrangian_is_possible(const struct lagrangian *lagrangian, u
 
 /* least[m] for m up to `ranks`: the least that m ranks of the demand cost at the prices now. */
 void lagrangian_cut(const struct lagrangian *lagrangian, uint32_t demand, uint32_t ranks, int32_t *least);
-/* What any piece of the demand costs on such a node, and each rank of it besides; scaled. False: more than this is made for. */
+/* The cost of any piece of the demand on such a node, and of each rank of it besides; scaled.
+ * False: more than the method is made for. */
 bool lagrangian_cost(const struct lagrangian *lagrangian, uint32_t demand, int64_t penalty, int32_t *ret_fixed, int32_t *ret_each);
 /* to[c]: the most of from[c], and of from[c - x] + value[x]. */
 void lagrangian_choose(const int32_t *from, int32_t *to, const int32_t *value, uint32_t largest, uint32_t cores);

@@ -23,7 +23,8 @@ enum {
         IDLE_TURNS = 3,   /* without a gain */
 };
 
-/* Of annealing: where it begins at first, how much less where one turn gained nothing, and where it ends, as part of that. */
+/* The temperatures of annealing: the first, the factor where one turn gained nothing, and the last,
+ * as part of the first. */
 static const double hot = 0.01, milder = 0.4, cold = 0.02;
 
 struct large {
@@ -60,7 +61,8 @@ static void raise_bound(struct large *large) {
         }
 }
 
-/* Another plan, as prices tell; `seed`: another one, another plan. It is taken when it costs less. */
+/* Another plan, as prices tell; `seed`: another one, another plan. It is taken when it costs
+ * less. */
 static int build(struct large *large, uint64_t seed) {
         struct portion *portions = NULL;
         uint32_t n = 0;
@@ -94,13 +96,14 @@ static int anneal(struct large *large, int64_t usec, double heat, uint64_t seed)
         return r;
 }
 
-/* Ever longer turns; until nothing was gained in some, and for as long as it took to the last gain. */
+/* Ever longer turns; until nothing was gained in some, and for as long as it took to the last
+ * gain. */
 static int anneal_in_turns(struct large *large) {
         int64_t begin = left_usec(large), gained_at = begin, place_usec = PLACE_USEC, turn_usec = 0;
         double heat = hot;
         int r = 0;
 
-        /* What a turn takes to begin with, the one before tells. */
+        /* The time of the first turn is unknown; afterwards the one before tells. */
         for (uint64_t seed = 0, idle = 0; r == 0 && is_open(large) && left_usec(large) > turn_usec; seed++, place_usec *= 2) {
                 int64_t cost = large->result->cost, turn_begin = left_usec(large);
 

@@ -48,7 +48,8 @@ VECTORISED static void offer(int64_t *restrict to, const int64_t *restrict from,
         }
 }
 
-/* to[c] = the least of from[c - v] + what v costs. What is dearer than fewer groups need not be looked at. */
+/* to[c] = the least of from[c - v] + what v costs. What is dearer than fewer groups need not be
+ * looked at. */
 static void add_job(const struct pricing *pricing, uint32_t j, uint32_t s, const int64_t *from, int64_t *to) {
         size_t cell = (size_t) j * pricing->problem->n_nodes + s;
         uint32_t capacity = pricing->problem->nodes[s].capacity, low = pricing->low[cell], high = pricing->high[cell];

@@ -29,11 +29,12 @@ struct pricing {
 bool pricing_init(struct pricing *pricing, const struct problem *problem);
 void pricing_finish(struct pricing *pricing);
 
-/* What the cheapest pattern costs, scaled, less what is paid; or PRICING_NEVER at least. ret_amount: each job. */
+/* The cost of the cheapest pattern, scaled, less the paid prices; or PRICING_NEVER at least.
+ * ret_amount: each job. */
 int64_t pricing_best(struct pricing *pricing, uint32_t node, uint16_t *ret_amount);
 
-/* Narrow ranges of cells of the node where only patterns that cost more than `most` would be left out. Returns how many have
- * changed. */
+/* Narrow ranges of cells of the node where only patterns that cost more than `most` would be left
+ * out. Returns how many have changed. */
 uint32_t pricing_narrow(struct pricing *pricing, uint32_t node, int64_t most);
 
 #endif

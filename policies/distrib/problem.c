@@ -6,7 +6,7 @@
 
 #include "placement/pack.h"
 
-/* What one job has on each node now. */
+/* The groups that one job has on each node now. */
 struct standing {
         uint32_t *here;   /* full groups */
         uint32_t *pinned; /* of these */
@@ -177,8 +177,8 @@ static int fill_cells(struct problem *problem, struct standing *standing, size_t
 
 /* ---- the whole ---- */
 
-/* Every job is on nodes as often as it has groups, so what a price has in common with those of the job's other cells,
- * for each group, does not count. */
+/* Every job is on nodes as often as it has groups, so what a price has in common with those of the
+ * job's other cells, for each group, does not count. */
 static int64_t common_step(const struct problem *problem) {
         int64_t step = 0;
 

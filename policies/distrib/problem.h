@@ -1,11 +1,14 @@
 /*
- * The program that distrib solves, in plain numbers: which jobs are placed is settled, what is left is how many groups of each
- * job go to each node. A (job, node) pair is a cell. What a cell holds is a value:
+ * The program that distrib solves, in plain numbers: which jobs are placed is settled, what is left
+ * is how many groups of each job go to each node. A (job, node) pair is a cell. What a cell holds
+ * is a value:
  *
- *      v = x + y * n_x     x: groups of full size, 0 .. n_x - 1;  y: 1 when the smaller last group is here
+ *      v = x + y * n_x     x: groups of full size, 0 .. n_x - 1
+ *                          y: 1 when the smaller last group is here
  *
- * and has a price, moves included: groups that leave are the ones that are cheapest to move. The cost of a plan is the sum of
- * the prices of its cells. Pinned groups, limits and what fits on no node make prices PRICE_NEVER.
+ * and has a price, moves included: groups that leave are the ones that are cheapest to move. The
+ * cost of a plan is the sum of the prices of its cells. Pinned groups, limits and what fits on no
+ * node make prices PRICE_NEVER.
  */
 #ifndef RM_POLICIES_DISTRIB_PROBLEM_H
 #define RM_POLICIES_DISTRIB_PROBLEM_H
@@ -53,7 +56,8 @@ struct problem {
         struct arena arena;
 };
 
-/* Of the jobs that `plan` places. -EFBIG when there are more than `max_prices`; -ENOMEM. The snapshot is borrowed. */
+/* Makes the problem of the jobs that `plan` places. -EFBIG when there are more than `max_prices`;
+ * -ENOMEM. The snapshot is borrowed. */
 int problem_init(struct problem *problem, const struct rm_snapshot *snapshot, const struct rm_plan *plan, size_t max_prices);
 void problem_finish(struct problem *problem); /* fine after a failed init */
 
@@ -61,7 +65,7 @@ static inline const struct cell *problem_cell(const struct problem *problem, uin
         return &problem->cells[(size_t) job * problem->n_nodes + node];
 }
 
-/* Something is somewhere already, and would rather stay. */
+/* True: some group is placed already, and its move would cost something. */
 bool problem_is_running(const struct problem *problem);
 
 /* Which value each cell has in `plan`, into ret_values (n_jobs x n_nodes), and what it costs. */
@@ -70,7 +74,7 @@ int64_t problem_read_plan(const struct problem *problem, const struct rm_plan *p
 /* The other way. -EINVAL when the values are no valid plan (`plan` is then spoilt); -ENOMEM. */
 int problem_write_plan(const struct problem *problem, const uint32_t *values, struct rm_plan *plan);
 
-/* What the values cost, PRICE_NEVER when they are no valid plan: all is counted anew. */
+/* The cost of the values, PRICE_NEVER when they are no valid plan: all is computed again. */
 int64_t problem_judge(const struct problem *problem, const uint32_t *values);
 
 #endif

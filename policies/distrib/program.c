@@ -301,7 +301,8 @@ void program_hold_cut(struct program *program, uint32_t cut, bool hold) {
 
 /* ---- forgetting ---- */
 
-/* Column `k` out of the program, its place taken by the next ones: to be marked first, all at once then. */
+/* Column `k` out of the program, its place taken by the next ones: to be marked first, all at once
+ * then. */
 static void drop_columns(struct program *program, const bool *drop) {
         uint32_t kept = 0;
         int n = 0;
@@ -426,7 +427,8 @@ static void read_prices(struct program *program) {
                 read_cut_price(program, i);
 }
 
-/* What the program thinks that program->found on node s costs, less what is paid: prices in whole numbers are not quite its own. */
+/* The reduced cost of program->found on node s by the program's own prices, which prices in whole
+ * numbers only approximate. */
 static double reduced_cost(const struct program *program, uint32_t s) {
         const struct problem *problem = program->problem;
         struct column column = { .node = (uint8_t) s };
@@ -447,7 +449,8 @@ static double reduced_cost(const struct program *program, uint32_t s) {
         return cost;
 }
 
-/* Also adds the patterns that the program lacks. INT64_MAX: a node has none. */
+/* Prices out all nodes, and adds the patterns that the program lacks. INT64_MAX: a node has
+ * none. */
 static int64_t price_out(struct program *program, uint32_t *ret_added) {
         int64_t bound;
 

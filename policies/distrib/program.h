@@ -1,8 +1,10 @@
 /*
- * The linear program over patterns: what one node could hold of all jobs is a column. Rows are the groups of each job, one pattern for each node, and
- * cuts: on how many nodes jobs are, each counted as often as a weight says, from low to high. Its prices give a bound in whole numbers.
+ * The linear program over patterns: what one node could hold of all jobs is a column. Rows are the
+ * groups of each job, one pattern for each node, and cuts: on how many nodes jobs are, each counted
+ * as often as a weight says, from low to high. Its prices give a bound in whole numbers.
  *
- * What a cell may hold is a range, which branches and fixing make narrower; patterns outside it count nothing.
+ * What a cell may hold is a range, which branches and fixing make narrower; patterns outside it
+ * count nothing.
  */
 #ifndef RM_POLICIES_DISTRIB_PROGRAM_H
 #define RM_POLICIES_DISTRIB_PROGRAM_H
@@ -23,12 +25,13 @@ struct program;
 /* Is the problem small enough, and are its groups of one size? `cost`: of a plan. */
 bool program_applies(const struct problem *problem, int64_t cost);
 
-/* `values`: a valid plan, to begin with. `low`, `high` (n_jobs x n_nodes): only plans within are looked for. NULL: no memory. The
- * problem is borrowed. */
+/* `values`: a valid plan, to begin with. `low`, `high` (n_jobs x n_nodes): only plans within are
+ * looked for. NULL: no memory. The problem is borrowed. */
 struct program *program_create(const struct problem *problem, const uint32_t *values, const uint32_t *low, const uint32_t *high);
 void program_destroy(struct program *program); /* NULL ok */
 
-/* ---- ranges of cells: n_jobs x n_nodes, to be changed at will, then program_apply_ranges() ---- */
+/* ---- ranges of cells: n_jobs x n_nodes, to be changed at will, then program_apply_ranges()
+ * ---- */
 
 uint16_t *program_low(struct program *program);
 uint16_t *program_high(struct program *program);
@@ -42,7 +45,7 @@ struct program_cut {
         int64_t low, high;
 };
 
-/* One more than any node can hold. */
+/* The number of groups that any node can hold, and one more. */
 uint32_t program_stride(const struct program *program);
 
 /* A new one, or one that is there with the same left side. PROGRAM_NO_CUT: no more room. */
@@ -67,28 +70,29 @@ struct program_clock {
         int64_t (*left_usec)(void *context);
 };
 
-/* Patterns are added until the bound exceeds `target`; or until it cannot any more, or, if `to_the_end`, there are no better ones.
- * *ret_bound: the best one found, scaled by PRICING_SHIFT, of plans within the ranges and cuts. */
+/* Patterns are added until the bound exceeds `target`; or until it cannot any more, or, if
+ * `to_the_end`, there are no better ones. *ret_bound: the best one found, scaled by PRICING_SHIFT,
+ * of plans within the ranges and cuts. */
 enum program_end program_solve(struct program *program, int64_t target, bool to_the_end, const struct program_clock *clock,
                                int64_t *ret_bound);
 
-/* After PROGRAM_OPEN: make ranges narrower where no plan that costs `target` or less would be left out. Returns how many have
- * changed. */
+/* Narrows ranges, after PROGRAM_OPEN, where no plan that costs `target` or less would be left out.
+ * Returns how many have changed. */
 uint32_t program_fix(struct program *program, int64_t target);
 
-/* What the program costs, after PROGRAM_OPEN. */
+/* The cost of the program, after PROGRAM_OPEN. */
 double program_value(const struct program *program);
 
-/* After PROGRAM_OPEN, each cell: how much of it is used for something, and by how many groups. Valid until the next call of
- * program_solve(). */
+/* The use of each cell, after PROGRAM_OPEN: how much of it is used for any groups, and by how many.
+ * Valid until the next call of program_solve(). */
 const double *program_used(const struct program *program);
 const double *program_amount(const struct program *program);
 
 /* By how much there are so many groups of the job on each node: n_nodes x program_stride(). */
 void program_shares(const struct program *program, uint32_t job, double *ret_shares);
 
-/* How much dearer the program gets at least, with the patterns that there are, after a few pivots, if the cell is in, or the cut
- * within, low .. high. */
+/* How much dearer the program gets at least, with the patterns that there are, after a few pivots,
+ * if the cell is in, or the cut within, low .. high. */
 double program_try_cell(struct program *program, uint32_t job, uint32_t node, uint32_t low, uint32_t high);
 double program_try_cut(struct program *program, uint32_t cut, int64_t low, int64_t high);
 

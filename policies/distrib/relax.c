@@ -5,7 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The least that a unit more than the least possible costs in the cell. False: nothing more can be there. */
+/* The least that a unit more than the least possible costs in the cell. False: nothing more can be
+ * there. */
 static bool unit_cost(const struct problem *problem, uint32_t j, uint32_t s, double *ret_cost, uint32_t *ret_least_units,
                       uint32_t *ret_most_units) {
         const struct problem_job *job = &problem->jobs[j];
@@ -73,7 +74,8 @@ static bool build(glp_prob *lp, const struct problem *problem) {
         return true;
 }
 
-/* Of a unit of each job, and (>= 0) of each node. 0, -ENOMEM or -EAGAIN when time was over. */
+/* The prices of a unit of each job, and (>= 0) of each node. 0, -ENOMEM or -EAGAIN when time was
+ * over. */
 static int relax_prices(const struct problem *problem, int64_t limit_usec, double *ret_job_price, double *ret_node_price) {
         glp_prob *lp;
         glp_smcp simplex;

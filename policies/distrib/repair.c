@@ -8,7 +8,7 @@
 #include "placement/cost.h"
 #include "placement/pack.h"
 
-/* Of looking at a node, for a place of a job. */
+/* The time it takes to look at a node, for a place of a job. */
 static const double look_usec = 0.003;
 
 struct repair {
@@ -28,7 +28,8 @@ struct repair {
 
 /* ---- what is left of a job ---- */
 
-/* Of a full group, on average: the first `groups` of those that run there need not move. */
+/* The price of a full group, on average: the first `groups` of those that run there need not
+ * move. */
 static double price_of(const struct repair *repair, const struct rm_job *job, double move_cost, uint32_t node, uint32_t groups) {
         uint32_t there = repair->full[node], at_home = repair->here[node] > there ? repair->here[node] - there : 0;
         double price = (double) job->priority * (double) repair->snapshot->nodes[node].penalty * job->group_size;
@@ -95,7 +96,7 @@ static void read_portions(struct repair *repair, const struct rm_job *job, const
         }
 }
 
-/* What moving one of its groups costs, roughly, and where they are. */
+/* Reads where the job's groups are, and returns the rough cost of moving one of them. */
 static double read_groups(struct repair *repair, const struct rm_job *job) {
         double sum = 0;
         uint32_t n = 0;
@@ -193,7 +194,7 @@ static int init(struct repair *repair, const struct portion *portions, uint32_t 
         return 0;
 }
 
-/* Into repair->answer; *ret_cost: of it. */
+/* Puts all groups into repair->answer; *ret_cost: its cost. */
 static int put_all(struct repair *repair, uint32_t n, int64_t *ret_cost) {
         int32_t *node = repair->answer;
         int64_t cost = 0;

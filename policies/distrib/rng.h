@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* What `random` begins with; other small seeds may be added. It must not be 0. */
+/* The first state of `random`; other small seeds may be added. It must not be 0. */
 #define RNG_BEGIN UINT64_C(88172645463325252)
 
 /* 0 .. n - 1. */

@@ -84,7 +84,7 @@ struct search {
         bool timed_out;       /* or out of room: what is open stays open */
 };
 
-/* What a plan costs at most that is better than the best one known. */
+/* The highest cost of a plan that is better than the best one known. */
 static int64_t better_cost(const struct search *search) {
         return search->result->cost - (search->problem->step > 0 ? search->problem->step : 1);
 }
@@ -159,7 +159,8 @@ static int raise_bound(struct search *search, struct dual *dual, uint32_t steps)
         return dual_is_over(dual) ? 0 : ascent_run(search->ascent, dual, search->work, search->deadline, LOOK_STEPS);
 }
 
-/* At the root: the bound by steps up the model and the plan by annealing in turn, until neither gets better. */
+/* Tightens the root: the bound by steps up the model and the plan by annealing in turn, until
+ * neither gets better. */
 static int tighten_root(struct search *search, struct dual *dual) {
         int idle = 0, r = 0, rounds = search->staged ? STAGE_ROUNDS : ROOT_ROUNDS;
 
@@ -196,7 +197,8 @@ static int tighten_node(struct search *search, struct dual *dual) {
 
 /* ---- leaves ---- */
 
-/* Nothing is left to branch on: every cell has one value, or the best ones are found without branching. */
+/* Nothing is left to branch on: every cell has one value, or the best ones are found without
+ * branching. */
 static void try_leaf(struct search *search, const struct dual *dual) {
         size_t cells = (size_t) search->problem->n_jobs * search->problem->n_nodes;
         int64_t cost;
@@ -229,7 +231,8 @@ static int push_level(struct search *search) {
         return 0;
 }
 
-/* Try both branches of some cells; where one leads nowhere, take the other at once. 1: chosen; 0: nothing is left to choose. */
+/* Try both branches of some cells; where one leads nowhere, take the other at once. 1: chosen; 0:
+ * nothing is left to choose. */
 static int choose(struct search *search, struct level *level) {
         struct choice choices[TRIALS + DEGREE_TRIALS + AMOUNT_TRIALS];
         uint32_t n;
@@ -277,7 +280,7 @@ static int choose(struct search *search, struct level *level) {
         return 1;
 }
 
-/* What the search knows about everything that is still open. */
+/* The bound of all branches that are still open. */
 static int64_t open_bound(const struct search *search) {
         int64_t bound = search->limit < search->result->cost ? search->limit + 1 : search->result->cost;
 
@@ -350,7 +353,7 @@ static void pattern_improve(void *context) {
         anneal(context);
 }
 
-/* Not of a stage: with all plans that are better than the best one known. */
+/* The root with all plans that are better than the best one known, not that of a stage. */
 static const struct dual *whole_root(const struct search *search) {
         return search->start.cells ? &search->start : &search->levels[0].dual;
 }
@@ -408,7 +411,7 @@ static int make_pattern(struct search *search) {
         return search->pattern ? 0 : -ENOMEM;
 }
 
-/* What patterns know of cells narrows the root. */
+/* Narrows the root by the bounds of patterns on cells. */
 static void narrow_root(struct search *search) {
         struct pattern_root from = pattern_root(search->pattern);
         struct level *level = &search->levels[0];
@@ -424,8 +427,8 @@ static void narrow_root(struct search *search) {
         leave_open(level);
 }
 
-/* So many branches, or a share of those there have been of the other way: the worse of the two costs no more than a few times what
- * the better one does. */
+/* So many branches, or a share of those there have been of the other way: the worse of the two
+ * costs no more than a few times what the better one does. */
 static int try_patterns(struct search *search) {
         uint64_t nodes = search->result->nodes - search->result->pattern_nodes;
         uint64_t most = pattern_share(search, nodes);
@@ -462,9 +465,10 @@ static int try_patterns(struct search *search) {
 /* ---- stages ---- */
 
 /*
- * Where good plans are hard to come by, the tree is walked for plans that cost little more than the bound, then for some that cost a
- * little more, and so on: how large it is depends on what is left open, which a poor plan would make much of. What such a tree does
- * not find is not there, so the limit of each is a bound.
+ * Where good plans are hard to come by, the tree is walked for plans that cost little more than the
+ * bound, then for some that cost a little more, and so on: how large it is depends on what is left
+ * open, which a poor plan would make much of. What such a tree does not find is not there, so the
+ * limit of each is a bound.
  */
 static int begin_stage(struct search *search, int64_t limit) {
         struct level *level = &search->levels[0];

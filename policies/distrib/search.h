@@ -1,4 +1,5 @@
-/* Branch and bound on the dual: proves the best plan known, or finds a better one, or says how good it is at least. */
+/* Branch and bound on the dual: proves the best plan known, or finds a better one, or says how good
+ * it is at least. */
 #ifndef RM_POLICIES_DISTRIB_SEARCH_H
 #define RM_POLICIES_DISTRIB_SEARCH_H
 
@@ -16,7 +17,8 @@ struct search_result {
         bool by_patterns; /* these proved it */
 };
 
-/* `values` (n_jobs x n_nodes): a valid plan of `cost`, replaced when a better one is found. 0 or -ENOMEM. */
+/* `values` (n_jobs x n_nodes): a valid plan of `cost`, replaced when a better one is found. 0 or
+ * -ENOMEM. */
 int search_run(const struct problem *problem, const struct deadline *deadline, uint32_t *values, struct search_result *result);
 
 #endif

@@ -1,5 +1,5 @@
-/* For functions whose loops are made to be vectorised, and take nearly all the time: also made for processors that have wider
- * registers than all have, and chosen when loaded. */
+/* For functions whose loops are made to be vectorised, and take nearly all the time: also made for
+ * processors that have wider registers than all have, and chosen when loaded. */
 #ifndef RM_POLICIES_DISTRIB_VECTORISED_H
 #define RM_POLICIES_DISTRIB_VECTORISED_H
 

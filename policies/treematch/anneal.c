@@ -11,7 +11,7 @@ enum {
 #define BEGIN 0.2 /* times the mean loss of an exchange */
 #define COOLER 0.94 /* with each step */
 
-/* One who goes, and where to. */
+/* A step of a cycle: the vertex that goes, and where to. */
 struct leg {
         uint32_t vertex, to;
 };
@@ -68,7 +68,8 @@ static void list_sent(struct annealing *a) {
                 }
 }
 
-/* One of those on the leaf who were sent there, but not `other`; TREE_NONE when there is no luck. */
+/* Draws one of the vertices on the leaf that were sent there, but not `other`; TREE_NONE when none
+ * was drawn. */
 static uint32_t draw_sent_to(const struct annealing *a, uint32_t leaf, uint32_t other) {
         for (uint32_t i = 0; i < 3; i++) {
                 uint32_t v = layout_members(a->layout, leaf)[pool_random(a->pool, a->layout->used[leaf])];
@@ -182,7 +183,7 @@ static int64_t gain_of(const struct annealing *a, uint32_t v, uint32_t to) {
         return gain;
 }
 
-/* As if they went one after the other. */
+/* The gain of the cycle is computed as if its legs went one after the other. */
 static int64_t gain_of_cycle(const struct annealing *a, const struct cycle *cycle) {
         uint32_t from[3];
         int64_t gain = 0;
@@ -209,7 +210,7 @@ static void carry_out(struct annealing *a, const struct cycle *cycle) {
                 place = a->place[leg->vertex];
                 a->place[leg->vertex] = TREE_NONE;
         }
-        /* Whoever left home has the place of the one who came back. */
+        /* A vertex that has left its home gets the place of the one that came back. */
         for (uint32_t i = 0; i < cycle->n && place != TREE_NONE; i++) {
                 uint32_t v = cycle->leg[i].vertex;
 
@@ -222,7 +223,8 @@ static void carry_out(struct annealing *a, const struct cycle *cycle) {
 
 /* ---- heat ---- */
 
-/* Of exponential distribution, mean 1: the logarithm between powers of two is taken for straight. */
+/* A number of exponential distribution, mean 1: the logarithm between powers of two is taken for
+ * straight. */
 static double draw_exponential(struct pool *pool) {
         uint32_t x = pool_random(pool, UINT32_MAX) | 1, bits = (uint32_t) __builtin_clz(x);
 

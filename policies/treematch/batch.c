@@ -8,7 +8,8 @@ uint32_t batch_groups(const struct rm_job *job) {
         return job_full_groups(job);
 }
 
-/* What each node has for the batch: its cores less what everybody else has on it, and within the limit of the job if it is alone. */
+/* The free cores of each node for the batch: its cores less those of jobs outside of the batch, and
+ * within the limit of the job if it is alone. */
 static void count_room(const struct batch *batch, int64_t *room) {
         const struct rm_snapshot *snapshot = batch->context->snapshot;
         bool *in_batch = pool_zalloc(batch->context->pool, snapshot->n_jobs, sizeof(*in_batch));

@@ -1,4 +1,5 @@
-/* Jobs that are mapped together: the groups of full size of jobs whose groups have one size, or of one job with a limit of its own. */
+/* Jobs that are mapped together: the groups of full size of jobs whose groups have one size, or of
+ * one job with a limit of its own. */
 #ifndef RM_TREEMATCH_BATCH_H
 #define RM_TREEMATCH_BATCH_H
 
@@ -19,11 +20,12 @@ struct batch {
 /* The smaller last group of a job is no part of this: it stays where the plan has it. */
 uint32_t batch_groups(const struct rm_job *job);
 
-/* The batch that job `jobs[0]` is in: those of `jobs` that can be mapped together with it come first, the others after them; returns how many
- * they are. */
+/* The batch that job `jobs[0]` is in: those of `jobs` that can be mapped together with it come
+ * first, the others after them; returns how many they are. */
 uint32_t batch_select(const struct map_context *context, uint32_t *jobs, uint32_t n_jobs);
 
-/* All of it in the pool of the context. With leaves that are cores' places, cores that others have are taken to be the first ones of their node. */
+/* Makes the batch in the pool of the context. With leaves that are cores' places, cores that other
+ * jobs have are taken to be the first ones of their node. */
 void batch_make(struct map_context *context, const uint32_t *jobs, uint32_t n_jobs, bool down_to_cores, struct batch *ret_batch);
 
 /* batch->leaf into the plan. */

@@ -1,4 +1,5 @@
-/* Bisection of a graph into sides of given sizes, with little weight between them: multilevel, with a V-cycle. */
+/* Bisection of a graph into sides of given sizes, with little weight between them: multilevel, with
+ * a V-cycle. */
 #ifndef RM_TREEMATCH_BISECT_H
 #define RM_TREEMATCH_BISECT_H
 

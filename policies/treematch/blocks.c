@@ -8,7 +8,8 @@
 
 enum { ROUNDS = 10, MOST_KINDS = 32 };
 
-/* All subtrees of one height, as vertices of a smaller graph on the leaves of a smaller tree: on what is above them. */
+/* All subtrees of one height, as vertices of a smaller graph on the leaves of a smaller tree: on
+ * what is above them. */
 struct blocks {
         struct pool *pool;
         const struct tree *tree;
@@ -56,7 +57,8 @@ static void find_kinds(struct blocks *b) {
         }
 }
 
-/* Blocks of that height. False: some place is below none, or hangs on the same vertex as a block and is none. */
+/* Blocks of that height. False: some place is below none, or hangs on the same vertex as a block
+ * and is none. */
 static bool find_blocks(struct blocks *b, const uint32_t *height, uint32_t which) {
         const struct tree *tree = b->tree;
         uint32_t *number = pool_alloc(b->pool, tree->n, sizeof(*number)), *parent = pool_alloc(b->pool, tree->n, sizeof(*parent));
@@ -106,7 +108,8 @@ static void exchange_kind(struct blocks *b, const struct graph *graph, uint32_t 
         pool_release(b->pool, mark);
 }
 
-/* A block whose place block i takes: of those of its kind that began where it is now, one that is not taken yet. */
+/* A block whose place block i takes: of those of its kind that began where it is now, one that is
+ * not taken yet. */
 static uint32_t take_place(const struct blocks *b, uint32_t i, bool *taken) {
         for (uint32_t k = 0; k < b->n; k++)
                 if (!taken[k] && b->kind[k] == b->kind[i] && b->start[k] == b->at[i]) {

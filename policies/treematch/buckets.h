@@ -1,7 +1,8 @@
 /*
- * Vertices by gain, in buckets: all is done in a few steps, whatever the number. A bucket holds gains that agree in sign, magnitude and their
- * five leading bits; of one bucket, what came or changed last is first. So the order is that of the gains to within 3%, which
- * is all that local search asks for.
+ * Vertices by gain, in buckets: all is done in a few steps, whatever the number. A bucket holds
+ * gains that agree in sign, magnitude and their five leading bits; of one bucket, what came or
+ * changed last is first. So the order is that of the gains to within 3%, which is all that local
+ * search asks for.
  */
 #ifndef RM_TREEMATCH_BUCKETS_H
 #define RM_TREEMATCH_BUCKETS_H

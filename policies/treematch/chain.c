@@ -42,7 +42,8 @@ static void scatter(struct chains *c) {
                 c->bound[c->touched[i]] = 0;
 }
 
-/* Twice the traffic, for each vertex of the tree on the way up, that does not cross it when v is on `leaf`; less is further. */
+/* Twice the traffic, for each vertex of the tree on the way up, that does not cross it when v is on
+ * `leaf`; less is further. */
 static int64_t pull(const struct chains *c, uint32_t leaf) {
         const struct tree *tree = c->layout->tree;
         int64_t sum = 0;
@@ -113,7 +114,8 @@ static uint32_t dequeue(struct chains *c) {
         return v;
 }
 
-/* Of the vertices on `leaf`: the one that had best go on, and (ret_close) the one that had best take the hole. */
+/* Finds among the vertices on `leaf` the one that had best go on, and (ret_close) the one that had
+ * best take the hole. */
 static struct step next_step(struct chains *c, uint32_t leaf, uint32_t hole, struct step *ret_close) {
         const struct layout *layout = c->layout;
         struct step best = { UINT32_MAX, TREE_NONE, INT64_MIN };

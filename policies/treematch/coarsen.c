@@ -42,7 +42,8 @@ static uint32_t best_mate(const struct matching *m, uint32_t v) {
         return best;
 }
 
-/* Vertices whose partners are all taken (of a hub, say) are paired with each other when they share the heaviest one. */
+/* Vertices whose partners are all taken (of a hub, say) are paired with each other when they share
+ * the heaviest one. */
 static void match_orphans(struct pool *pool, const struct matching *m, const uint32_t *order) {
         const struct graph *graph = m->graph;
         uint32_t *waiting = pool_alloc(pool, graph->n, sizeof(*waiting)); /* each vertex: an orphan whose heaviest partner it is */

@@ -6,8 +6,9 @@
 
 #include "placement/topology/graph.h"
 
-/* Pairs vertices, by weight in proportion to their sizes; merged ones have at most `max_size`. `side` (NULL ok): only pairs of one side are
- * merged. Fills coarse[v] for every vertex; returns how many coarse ones there are. */
+/* Pairs vertices, by weight in proportion to their sizes; merged ones have at most `max_size`.
+ * `side` (NULL ok): only pairs of one side are merged. Fills coarse[v] for every vertex; returns
+ * how many coarse ones there are. */
 uint32_t coarsen_match(struct pool *pool, const struct graph *graph, uint32_t max_size, const uint8_t *side, uint32_t *ret_coarse);
 
 #endif

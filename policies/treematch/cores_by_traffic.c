@@ -8,7 +8,7 @@
 /* Sums of weights are kept below where groups are to be kept whole. */
 #define MOST_WEIGHT (INT64_C(1) << 40)
 
-/* What is to be mapped: the ranks of one node. */
+/* The ranks of one node, which are to be mapped to its cores. */
 struct node_view {
         const struct within_node *within;
         uint32_t node, n;
@@ -64,7 +64,8 @@ static void add_edge(struct graph *graph, uint64_t *used, uint32_t to, int64_t w
         graph->weight[(*used)++] = weight;
 }
 
-/* Partners ascend. Nobody knows what is sent within a group: where ranks share cores, a chain of heavy edges holds it together instead. */
+/* Partners ascend. Nobody knows what is sent within a group: where ranks share cores, a chain of
+ * heavy edges holds it together instead. */
 static void fill_row(const struct node_view *v, uint32_t i, struct graph *graph, uint64_t *used) {
         const struct map_context *context = v->within->context;
         const struct rm_job *job = job_of(v, i);
@@ -105,7 +106,8 @@ static void rank_graph(struct node_view *v, struct graph *ret_graph) {
         }
 }
 
-/* The tree below a node, as a tree of its own. No core that ranks share gets more of them than it must. */
+/* The tree below a node, as a tree of its own. No core that ranks share gets more of them than it
+ * must. */
 static void node_tree(const struct node_view *v, struct tree *ret_tree) {
         const struct map_context *context = v->within->context;
         const struct places *places = &context->cores;
@@ -125,7 +127,8 @@ static void node_tree(const struct node_view *v, struct tree *ret_tree) {
         tree_make(context->pool, n, parent, room, ret_tree);
 }
 
-/* As chosen before, if that is so for all of them, and those who were not mapped together do not meet on a leaf. */
+/* Takes the cores chosen before, if all ranks have one, and ranks that were not mapped together do
+ * not meet on a leaf. */
 static bool take_chosen(const struct within_node *within, uint32_t node, uint32_t n, uint32_t *leaf) {
         const struct map_context *context = within->context;
         const struct tree *tree = &context->cores.tree;

@@ -4,7 +4,8 @@
 
 #include "placement/topology/map_context.h"
 
-/* Fill rank_core of all jobs that the plan places: by the leaves that were chosen, and where there are none, by the traffic within the node. */
+/* Fill rank_core of all jobs that the plan places: by the leaves that were chosen, and where there
+ * are none, by the traffic within the node. */
 void cores_by_traffic(struct map_context *context);
 
 #endif

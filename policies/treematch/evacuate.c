@@ -17,7 +17,8 @@ enum {
         PRICES = 10, /* that are tried to spend the budget */
 };
 
-/* Somebody, yet unnamed, who leaves a leaf; or a vertex that is nowhere yet. */
+/* A token stands for a vertex, not chosen yet, that leaves a leaf; or for a vertex that has no
+ * place yet. */
 struct token {
         uint32_t owner; /* the leaf that is left; from n_leaves on vertices that are nowhere */
         uint32_t to;
@@ -169,7 +170,8 @@ static int compare_wishes(const void *a, const void *b) {
         return x->token < y->token ? -1 : x->token > y->token;
 }
 
-/* What v talks to those who send, or are sent, to the same leaf as the token, less what it talks to those at home. */
+/* The traffic of v with vertices that send, or are sent, to the same leaf as the token, less its
+ * traffic with those at home. */
 static int64_t wish_gain(const struct leaving *l, uint32_t v, const struct token *token, const uint8_t *sends) {
         const struct evacuation *evacuation = l->evacuation;
         int64_t gain = 0;
@@ -204,7 +206,7 @@ static uint32_t *list_home(const struct leaving *l, uint32_t *ret_first) {
         return member;
 }
 
-/* Who sends to each leaf: owners in a row for each. */
+/* Lists the owners that send to each leaf, in a row for each. */
 static uint32_t *list_senders(const struct leaving *l, uint32_t *ret_first) {
         uint32_t n_leaves = l->evacuation->tree->n_leaves, *sender = pool_alloc(l->pool, l->n_tokens, sizeof(*sender));
 
@@ -337,7 +339,8 @@ static int64_t middle_price(int64_t low, int64_t high) {
         return high_bits - low_bits > 1 ? (int64_t) 1 << ((low_bits + high_bits) / 2 - 1) : low + (high - low) / 2;
 }
 
-/* With the budget: the lowest price of a move at which it is not exceeded, between nothing and `high`, at which it is not. */
+/* Finds, with the budget, the lowest price of a move at which it is not exceeded, between nothing
+ * and `high`, at which it is not. */
 static void spend_budget(struct leaving *l, int64_t high, int64_t *price) {
         const struct evacuation *evacuation = l->evacuation;
         uint32_t *start = pool_alloc(l->pool, evacuation->graph->n, sizeof(*start));

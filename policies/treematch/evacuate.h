@@ -1,7 +1,9 @@
 /*
- * Who leaves nodes that hold too much, and where to (the two steps of Cores 2015, section 5.3), on nodes as leaves. Both at once: first it is
- * settled which nodes send how many to which leaves, so that those who come from nodes that talk come together; then who goes, by
- * who talks to those they will meet and not to those they leave. Exchanges that leave the number of moves alone follow.
+ * The choice of vertices that leave nodes which hold too much, and of their destinations (the two
+ * steps of Cores 2015, section 5.3), on nodes as leaves. Both at once: first it is settled which
+ * nodes send how many to which leaves, so that vertices from nodes that communicate come together;
+ * then which vertices go, by their traffic with those they will meet and with those they leave.
+ * Exchanges that leave the number of moves alone follow.
  */
 #ifndef RM_TREEMATCH_EVACUATE_H
 #define RM_TREEMATCH_EVACUATE_H
@@ -22,8 +24,9 @@ struct evacuation {
         const struct limits *limits;
 };
 
-/* All vertices on leaves, none over full: the fewest moves that makes possible, and at most `budget` more, each of which pays. There must be
- * room for all. Returns how many of the budget were used. */
+/* All vertices on leaves, none over full: the fewest moves that makes possible, and at most
+ * `budget` more, each of which pays. There must be room for all. Returns how many of the budget
+ * were used. */
 uint32_t evacuate_solve(struct pool *pool, const struct evacuation *evacuation, uint32_t *ret_leaf);
 
 #endif

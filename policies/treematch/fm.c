@@ -117,7 +117,8 @@ static void cross(struct fm *fm, uint32_t v) {
         }
 }
 
-/* Takes back the moves after the first `kept`, and makes all of them free to move again; after the last pass nobody asks for gains. */
+/* Takes back the moves after the first `kept`, and makes all of them free to move again; after the
+ * last pass nobody asks for gains. */
 static void end_pass(struct fm *fm, uint32_t kept, bool again) {
         const struct graph *graph = fm->graph;
 

@@ -1,4 +1,5 @@
-/* Fiduccia and Mattheyses: improving a bisection by moving vertices across, the best first, also uphill, and going back to the best. */
+/* Fiduccia and Mattheyses: improving a bisection by moving vertices across, the best first, also
+ * uphill, and going back to the best. */
 #ifndef RM_TREEMATCH_FM_H
 #define RM_TREEMATCH_FM_H
 
@@ -14,7 +15,8 @@ struct fm_goal {
         uint32_t patience; /* moves without a gain after which a pass ends */
 };
 
-/* How good it is: less is better, by imbalance (how far side 0 is outside) and then by the weight cut. */
+/* How good it is: less is better, by imbalance (how far side 0 is outside) and then by the weight
+ * cut. */
 struct fm_score {
         uint32_t imbalance;
         int64_t cut;
@@ -24,7 +26,7 @@ static inline int fm_better(struct fm_score a, struct fm_score b) {
         return a.imbalance != b.imbalance ? a.imbalance < b.imbalance : a.cut < b.cut;
 }
 
-/* Never makes it worse. */
+/* The refinement never makes the partition worse. */
 struct fm_score fm_refine(struct pool *pool, const struct graph *graph, const struct fm_goal *goal, uint8_t *side);
 
 #endif

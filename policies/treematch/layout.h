@@ -8,7 +8,7 @@
 #include "placement/topology/graph.h"
 #include "placement/topology/tree.h"
 
-/* What holds vertices where they are. */
+/* The ties that hold vertices where they are. */
 struct layout_ties {
         const uint32_t *home; /* each vertex: a leaf, TREE_NONE when it has none */
         const int64_t *worth; /* each vertex: what it is worth, in weight times hops, to be there */
@@ -16,7 +16,8 @@ struct layout_ties {
         bool strict; /* no gain is worth a move away from home: leaves where all are at home need not be looked at together */
 };
 
-/* A leaf holds at most its room, and one more while vertices are being exchanged. Vertices are of size 1. */
+/* A leaf holds at most its room, and one more while vertices are being exchanged. Vertices are of
+ * size 1. */
 struct layout {
         const struct tree *tree;
         const struct graph *graph;
@@ -28,8 +29,9 @@ struct layout {
         const struct layout_ties *ties; /* NULL: none */
 };
 
-/* `leaf` is borrowed and changed by layout_move(), `ties` (NULL ok) is borrowed. Leaves must not hold more than their room. All whose
- * home a leaf is can be there at once for a while, even if its room is less. */
+/* `leaf` is borrowed and changed by layout_move(), `ties` (NULL ok) is borrowed. Leaves must not
+ * hold more than their room. All whose home a leaf is can be there at once for a while, even if its
+ * room is less. */
 void layout_make(struct pool *pool, const struct tree *tree, const struct graph *graph, const struct layout_ties *ties,
                  uint32_t *leaf, struct layout *ret_layout);
 void layout_move(struct layout *layout, uint32_t vertex, uint32_t leaf);
@@ -41,7 +43,7 @@ static inline bool layout_fixed(const struct layout *layout, uint32_t vertex) {
 /* Whether anybody on `leaf` might gain by going elsewhere. */
 bool layout_loose(const struct layout *layout, uint32_t leaf);
 
-/* What being on `leaf` is worth to the vertex. */
+/* The worth to the vertex of being on `leaf`. */
 static inline int64_t layout_worth(const struct layout *layout, uint32_t vertex, uint32_t leaf) {
         return layout->ties && layout->ties->home[vertex] == leaf ? layout->ties->worth[vertex] : 0;
 }

@@ -67,8 +67,8 @@ static void refine(struct mapping *m, uint64_t most_pair_work) {
         }
 }
 
-/* How the first attempts go down the tree. Where nodes are alike and three times a power of two, they end in squares when switches are
- * left aside; but then both ways are tried. */
+/* How the first attempts go down the tree. Where nodes are alike and three times a power of two,
+ * they end in squares when switches are left aside; but then both ways are tried. */
 struct attempts {
         uint32_t ways[4]; /* again and again */
         uint32_t least;
@@ -91,7 +91,8 @@ static void descend_once(struct mapping *m, uint32_t ways) {
                 (void) blocks_refine(m->pool, m->tree, &m->graph, UINT64_MAX, m->trial);
 }
 
-/* From the top, again and again with other random numbers, while another time fits into the work allowed. */
+/* From the top, again and again with other random numbers, while another time fits into the work
+ * allowed. */
 static void descend_often(struct mapping *m) {
         struct attempts attempts = choose_attempts(m->tree);
         uint64_t begin = m->pool->work, spent = 0;

@@ -100,7 +100,8 @@ static void drop_from_list(struct pairing *p, uint32_t i) {
                 p->where[p->list[i].vertex] = i + 1;
 }
 
-/* The best that may move, or UINT32_MAX: an end that holds too many must give, one that is over full may not take more. */
+/* The best that may move, or UINT32_MAX: an end that holds too many must give, one that is over
+ * full may not take more. */
 static uint32_t choose(const struct pairing *p, const struct pair *pair) {
         uint32_t best = UINT32_MAX;
         bool over[2] = { pair->used[0] > pair->room[0], pair->used[1] > pair->room[1] };
@@ -155,7 +156,8 @@ static int64_t pair_exchange(struct pairing *p, uint32_t leaf_a, uint32_t leaf_b
         return best;
 }
 
-/* The leaves above `leaf` that its vertices talk to, into `ret_other`. `seen`: each leaf, never `leaf` + 1 before. */
+/* The leaves above `leaf` that its vertices talk to, into `ret_other`. `seen`: each leaf, never
+ * `leaf` + 1 before. */
 static uint32_t list_partners(const struct layout *layout, uint32_t leaf, uint32_t *seen, uint32_t *ret_other) {
         const struct graph *graph = layout->graph;
         uint32_t n = 0;

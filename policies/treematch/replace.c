@@ -7,14 +7,14 @@
 /* Sums of traffic are below. */
 #define MOST_BYTES 0x1p60
 
-/* What holds the groups of a batch, group after group. */
+/* The ties of the groups of a batch, group after group. */
 struct holds {
         uint32_t *home;
         bool *fixed;
         int64_t *price;
 };
 
-/* What a move must at least save, in weight times hops. */
+/* The least saving that a move must bring, in weight times hops. */
 static int64_t price_of(const struct map_context *context, const struct rm_group *group) {
         double bytes = (double) group->move_cost * (double) context->snapshot->params.bytes_per_cost;
 
@@ -43,7 +43,7 @@ static struct holds find_holds(const struct batch *batch) {
         return holds;
 }
 
-/* What is pinned is there, even where it has no room. */
+/* A pinned group is where it is, even where it has no room. */
 static void make_room_for_fixed(const struct batch *batch, const struct holds *holds) {
         struct pool_mark mark = pool_mark(batch->context->pool);
         uint32_t *fixed = pool_zalloc(batch->context->pool, batch->places->tree.n_leaves, sizeof(*fixed));

@@ -5,7 +5,8 @@
 
 enum {
         MOST_CORNERS = 8,
-        /* An edge counts as a side of the grid when it has at least 1/8 of the weight of the heaviest at one of its ends. */
+        /* An edge counts as a side of the grid when it has at least 1/8 of the weight of the
+         * heaviest at one of its ends. */
         STRONG = 8,
 };
 
@@ -45,8 +46,9 @@ static void list_strong(struct pool *pool, struct sweep *s) {
         s->first[graph->n] = n;
 }
 
-/* Steps over strong edges from the first `n_starts` of the queue, which have distance 0 and all others UINT32_MAX; what cannot be reached
- * is one step further than the furthest. Returns the vertex that is reached last. */
+/* Steps over strong edges from the first `n_starts` of the queue, which have distance 0 and all
+ * others UINT32_MAX; what cannot be reached is one step further than the furthest. Returns the
+ * vertex that is reached last. */
 static uint32_t spread_from(const struct sweep *s, uint32_t n_starts, uint32_t *distance) {
         uint32_t head = 0, tail = n_starts, last;
 
@@ -99,7 +101,8 @@ static bool is_corner(const struct sweep *s, uint32_t v, const uint32_t *distanc
         return true;
 }
 
-/* Seen from inside, corners are what nothing is behind. The furthest ones from `start`, which replace what there was if they are more. */
+/* Seen from inside, corners are what nothing is behind. The furthest ones from `start`, which
+ * replace what there was if they are more. */
 static void find_corners(struct sweep *s, uint32_t start, uint32_t *distance) {
         uint32_t corner[MOST_CORNERS], n = 0, furthest = distance[spread(s, start, distance)];
 
@@ -135,7 +138,8 @@ static void sort_by_key(struct sweep *s, uint32_t n_keys) {
         memcpy(s->order, sorted, sizeof(*sorted) * n);
 }
 
-/* What is cut between the first `low` of the order and the others; when it is `enough` or more, it need not be all of it. */
+/* The weight that is cut between the first `low` of the order and the others; when it is `enough`
+ * or more, it need not be all of it. */
 static int64_t first_cut(const struct sweep *s, int64_t enough) {
         const struct graph *graph = s->graph;
         int64_t cut = 0;
@@ -148,7 +152,8 @@ static int64_t first_cut(const struct sweep *s, int64_t enough) {
         return cut;
 }
 
-/* The best of the splits of the order that are allowed, if it cuts less than `most`, else that or more. */
+/* The best of the splits of the order that are allowed, if it cuts less than `most`, else that or
+ * more. */
 static int64_t best_split(struct sweep *s, int64_t most, uint32_t *ret_split) {
         const struct graph *graph = s->graph;
         int64_t cut, best;

@@ -1,9 +1,11 @@
 /*
- * treematch: ranks that talk much get cores that are near to each other (Jeannot & Mercier 2010), over the whole tree from the network down to
- * packages. What it makes small is the sum of bytes times hops.
+ * treematch: ranks that talk much get cores that are near to each other (Jeannot & Mercier 2010),
+ * over the whole tree from the network down to packages. What it makes small is the sum of bytes
+ * times hops.
  *
- * Who runs and who waits is decided by the packing that all policies share. New jobs are mapped onto the cores that are left, starting
- * from ranks by slot, so the answer never costs more than that; where nothing is known of the traffic, it is that.
+ * Who runs and who waits is decided by the packing that all policies share. New jobs are mapped
+ * onto the cores that are left, starting from ranks by slot, so the answer never costs more than
+ * that; where nothing is known of the traffic, it is that.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +22,8 @@
 #include "policies/treematch/replace.h"
 #include "rm/policy.h"
 
-/* The mapping looks at cores. The packing, with which it begins, goes over the memory of no node. */
+/* The mapping looks at cores. The packing, with which it begins, goes over the memory of no
+ * node. */
 static bool within_memory(const struct map_context *context) {
         int32_t over;
 
