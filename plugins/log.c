@@ -1,5 +1,5 @@
-/* A fence that fences nothing: it logs what it was asked for, and calls that a success. An example, and for tests; with it, jobs start again
- * as if there were no fence. */
+/* A fence that fences nothing: it logs what it was asked for, and calls that a success. An example,
+ * and for tests; with it, jobs start again as if there were no fence. */
 #include <stdio.h>
 
 #include "rm/fence.h"

@@ -28,7 +28,8 @@ static bool is_roots(const struct stat *st) {
         return (st->st_uid == 0 || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Whoever can write in a directory above it can put another one in its place; not where only owners may rename. */
+/* A user who can write in a directory above the program can put another one in its place; not where
+ * only owners may rename. */
 static int check_directories(const struct rm_plugin_host *host, const char *path) {
         char above[PATH_MAX];
         struct stat st;

@@ -1,9 +1,11 @@
 /*
- * A fence that runs the administrator's program, [fence] program, with the node's name as its only argument, and in its environment
+ * A fence that runs the administrator's program, [fence] program, with the node's name as its only
+ * argument, and in its environment
  *
  *      RM_FENCE_NODE, RM_FENCE_ADDRESS, RM_FENCE_CLUSTER, RM_FENCE_TRY
  *
- * Exit status 0: the node is fenced. What the program writes goes to rmd's log; the last line is told as the reason of a failure.
+ * Exit status 0: the node is fenced. What the program writes goes to rmd's log; the last line is
+ * told as the reason of a failure.
  */
 #include <errno.h>
 #include <stdarg.h>

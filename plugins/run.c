@@ -17,7 +17,8 @@ enum {
 static void run_child(const struct run_ops *ops, void *context, int output) {
         int null = open("/dev/null", O_RDWR);
 
-        /* Its time is over with that of its parent: whoever starts that anew runs the program anew. */
+        /* The program ends with its parent: a parent that is started again runs the program
+         * again. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
             dup2(ops->errors ? output : null, STDERR_FILENO) >= 0)

@@ -1,5 +1,6 @@
-/* How full file systems are, in percent of what users may use. `args`: absolute paths, parted by blanks; empty: /. A file system whose server does
- * not answer makes the sensor hang, which is a fault. Paths must be in directories that the sensor's user may enter. */
+/* How full file systems are, in percent of what users may use. `args`: absolute paths, parted by
+ * blanks; empty: /. A file system whose server does not answer makes the sensor hang, which is a
+ * fault. Paths must be in directories that the sensor's user may enter. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ static int tell(const struct rm_plugin_host *host, const struct rm_sensor_reques
                 return fail(host, -EINVAL, path);
         if (statvfs(full, &st) < 0)
                 return fail(host, -errno, path);
-        /* What is kept for root is neither used nor usable, as for df(1). */
+        /* Blocks that are kept for root are neither used nor usable, as for df(1). */
         used = (double) st.f_blocks - (double) st.f_bfree;
         usable = used + (double) st.f_bavail;
         reading.value = usable > 0 ? 100 * used / usable : 0;

@@ -1,5 +1,6 @@
-/* Errors of the memory that its controllers have corrected, or could not correct. Of those that were corrected the growth in an hour counts; the
- * first that could not be is critical, until the node is started anew or an administrator writes to reset_counters of the controller. */
+/* Errors of the memory that its controllers have corrected, or could not correct. Of those that
+ * were corrected the growth in an hour counts; the first that could not be is critical, until the
+ * node is started anew or an administrator writes to reset_counters of the controller. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +10,8 @@
 
 enum { PATH_BYTES = 512 };
 
-/* A memory module that is about to fail has hundreds in a day, and a good one has none for months. */
+/* A memory module that is about to fail has hundreds in a day, and a good one has none for
+ * months. */
 #define LOW_AN_HOUR 10.0
 #define HIGH_AN_HOUR 1000.0
 

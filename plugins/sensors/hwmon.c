@@ -1,5 +1,6 @@
-/* Temperatures of the kernel's hardware monitoring, each with the thresholds that its chip or driver has: _max is the low one, _crit the high one.
- * `args`: names of chips that are looked at, such as "coretemp k10temp"; empty: all. */
+/* Temperatures of the kernel's hardware monitoring, each with the thresholds that its chip or
+ * driver has: _max is the low one, _crit the high one. `args`: names of chips that are looked at,
+ * such as "coretemp k10temp"; empty: all. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -37,7 +38,7 @@ static bool read_line(const char *directory, const char *name, char *ret_line) {
         return read;
 }
 
-/* Of temperature K, in degrees; NAN: not known. The kernel has thousandths. */
+/* A value of temperature K, in degrees; NAN: not known. The kernel has thousandths. */
 static double degrees(const char *directory, unsigned k, const char *what) {
         char name[32], line[LINE_BYTES], *end;
         long value;
@@ -88,7 +89,8 @@ static int tell(const struct rm_sensor_request *request, const char *directory, 
                 return 0;
         (void) snprintf(label_file, sizeof(label_file), "temp%u_label", k);
         (void) read_line(directory, label_file, label);
-        /* Chips and labels may be there twice; the number is the node's until it is started anew. */
+        /* Chips and labels may be there twice; the number is the node's until it is started
+         * anew. */
         (void) snprintf(name, sizeof(name), "%.16s%s temp%u%s%.24s", chip, number, k, *label ? " " : "", label);
         return request->reading(request->context, &reading);
 }

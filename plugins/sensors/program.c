@@ -1,7 +1,8 @@
 /*
- * Runs the administrator's program, whose path and arguments are in `args`, parted by blanks. As for plugins of Nagios, exit status 0 is ok,
- * 1 warn, 2 critical, and any other unknown; the first line that it writes is the reason, up to a '|', behind which Nagios has figures. What it
- * writes on standard error is dropped.
+ * Runs the administrator's program, whose path and arguments are in `args`, parted by blanks. As
+ * for plugins of Nagios, exit status 0 is ok, 1 warn, 2 critical, and any other unknown; the first
+ * line that it writes is the reason, up to a '|', behind which Nagios has figures. What it writes
+ * on standard error is dropped.
  */
 #include <errno.h>
 #include <stdbool.h>

@@ -1,6 +1,7 @@
-/* Pressure: the part of the last minute in which some process has waited for memory, for the disk or for a processor, in percent.
- * `args`: which of "memory io cpu"; empty: memory. Ranks that share a core make pressure on cpu without any harm. No high threshold, unless one is configured:
- * any job can make pressure, and takes it along when it moves. */
+/* Pressure: the part of the last minute in which some process has waited for memory, for the disk
+ * or for a processor, in percent. `args`: which of "memory io cpu"; empty: memory. Ranks that share
+ * a core make pressure on cpu without any harm. No high threshold, unless one is configured: any
+ * job can make pressure, and takes it along when it moves. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,10 +1,13 @@
 /*
- * What disks tell of themselves (SMART), by smartctl of smartmontools, which needs root's rights. `args`, parted by blanks:
+ * The state of disks as they report it (SMART), by smartctl of smartmontools, which needs root's
+ * rights. `args`, parted by blanks:
  *
  *      program=PATH    smartctl (default /usr/sbin/smartctl)
- *      DEVICE[=TYPE]   a disk, below /dev, and how smartctl is to reach it (its option --device); none: those that smartctl finds
+ *      DEVICE[=TYPE]   a disk, below /dev, and how smartctl is to reach it (its option --device);
+ *                      none: those that smartctl finds
  *
- * A disk that smartctl finds and that tells nothing is passed over, since those of virtual machines do not; one that is named must tell something.
+ * A disk that smartctl finds and that tells nothing is passed over, since those of virtual machines
+ * do not; one that is named must tell something.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -80,7 +83,8 @@ static bool take_output(void *context, const char *text, size_t n_bytes) {
         return true;
 }
 
-/* Its exit status has a bit for all that is wrong with the disk; what it has written says the same. `about` names the question in errors. */
+/* The exit status of smartctl has a bit for each fault of the disk; its output says the same.
+ * `about` names the question in errors. */
 static int ask_smartctl(const struct smart *smart, struct run *run, const char *about, json_t **ret_root) {
         static const struct run_ops ops = { .exec = exec_smartctl, .take = take_output };
         json_error_t error;
@@ -102,7 +106,8 @@ static int ask_smartctl(const struct smart *smart, struct run *run, const char *
 
 /* ---- one disk ---- */
 
-/* "sda", or, where several disks are behind one device and the type has a number for that, "sda megaraid,3". */
+/* "sda", or, where several disks are behind one device and the type has a number for that, "sda
+ * megaraid,3". */
 static void name_disk(const char *device, const char *type, char *ret_name) {
         bool numbered = type && strchr(type, ',');
 
@@ -139,7 +144,8 @@ static int report_disk(struct smart *smart, const char *device, const char *type
 
 /* ---- all of them ---- */
 
-/* smartctl takes every disk for one of SCSI at first. When it is told so, it does not look what is behind that. */
+/* smartctl takes every disk for one of SCSI at first. When it is told so, it does not look what is
+ * behind that. */
 static const char *type_found(const json_t *device) {
         const char *type = json_string_value(json_object_get(device, "type"));
 

@@ -9,16 +9,17 @@
 /* Numbers that vendors have in common; the names beside them differ. */
 enum { ATTRIBUTE_REALLOCATED = 5, ATTRIBUTE_PENDING = 197 };
 
-/* Where the disk does not say what it stands. Most are made for 60 to 70, and solid ones slow down from about 75 on. */
+/* Where the disk does not say what it stands. Most are made for 60 to 70, and solid ones slow down
+ * from about 75 on. */
 #define TEMPERATURE_LOW 70.0
-/* Disks have spare sectors by the thousand, and a good one may need some. One that has lost a sector is likelier to fail, and one that goes on losing
- * them does. */
+/* Disks have spare sectors by the thousand, and a good one may need some. One that has lost a
+ * sector is likelier to fail, and one that goes on losing them does. */
 #define REALLOCATED_LOW 50.0
 #define REALLOCATED_HIGH 1000.0
 /* A sector that cannot be read now: what stands there may be lost. */
 #define PENDING_LOW 1.0
 #define PENDING_HIGH 100.0
-/* Of the writes that its maker promises. */
+/* The share of the writes that the disk's maker promises. */
 #define WORN_LOW_PERCENT 95.0
 /* Data that could not be read or was not what had been written. */
 #define MEDIA_LOW_AN_HOUR 1.0
@@ -91,7 +92,8 @@ static void tell_sectors(struct report *report, const char *what, double value, 
                                           .at_high = RM_SENSOR_FAILING });
 }
 
-/* Vendors put other things into the upper bytes of the number; smartctl writes what counts first in the text. */
+/* Vendors put other things into the upper bytes of the number; smartctl writes what counts first in
+ * the text. */
 static double raw_value(const json_t *attribute) {
         const json_t *raw = json_object_get(attribute, "raw");
         const char *text = json_string_value(json_object_get(raw, "string"));
