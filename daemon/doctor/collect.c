@@ -30,7 +30,7 @@
 #define PORTS_TRIED_MAX 256U /* each takes a system call or three; a move needs one */
 #define LINE_BYTES 512U
 
-/* What a protobuf string has before something is put into it is not to be freed. */
+/* A protobuf string that was never set is a constant and must not be freed. */
 static void put(char **field, char *text) {
         if (*field != (char *) protobuf_c_empty_string)
                 free(*field);
@@ -81,7 +81,8 @@ static const char *value_of(const char *line, const char *key) {
         return *line == ':' ? line + 1 + strspn(line + 1, " \t") : NULL;
 }
 
-/* All processors of a machine have the same, as far as programs may use it: the kernel shows what they have in common. */
+/* All processors of a machine have the same, as far as programs may use it: the kernel shows what
+ * they have in common. */
 void collect_processor(const char *root, Rm__NodeFacts *facts) {
         cleanup_free char *path = xasprintf("%s/proc/cpuinfo", root);
         cleanup_file FILE *f = fopen(path, "re");
@@ -236,7 +237,7 @@ static void find_libraries(Rm__NodeFacts *facts) {
                 collect_libraries(output, facts);
 }
 
-/* What `program` calls its version; or why it says none. */
+/* Asks `program` for its version; or says why it has none. */
 static void ask_version(const char *program, char **version, char **error) {
         char *const argv[] = { (char *) program, (char *) "--version", NULL };
         cleanup_free char *output = NULL;
@@ -248,7 +249,7 @@ static void ask_version(const char *program, char **version, char **error) {
                 put_line(version, strncmp(output, "Version: ", 9) == 0 ? output + 9 : output);
 }
 
-/* Of many lines, the first that tells of an error. */
+/* Keeps the first line of "criu check" that names an error. */
 static void check_criu(const char *criu, Rm__NodeFacts *facts) {
         char *const argv[] = { (char *) "criu", (char *) "check", NULL };
         cleanup_free char *output = NULL;
@@ -307,7 +308,8 @@ static int try_port(const struct sockaddr_in *address) {
 
         if (fd < 0)
                 return -errno;
-        /* As rm-mover does it: a connection of an earlier move that has not quite ended is no obstacle. */
+        /* The option is set as rm-mover sets it: a connection of an earlier move that has not quite
+         * ended is no obstacle. */
         (void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
         return bind(fd, (const struct sockaddr *) address, sizeof(*address)) < 0 || listen(fd, 1) < 0 ? -errno : 0;
 }

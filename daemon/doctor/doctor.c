@@ -15,9 +15,10 @@
 
 #define PROGRAM "rm-node-facts"
 #define CRIU_PATH "/usr/sbin/criu"
-/* It takes 2 s, mostly CRIU's check the first time; more on a node where ranks have all cores. */
+/* The collection takes 2 s, mostly CRIU's check the first time; more on a node where ranks have all
+ * cores. */
 #define COLLECT_USEC UINT64_C(12000000)
-/* Whoever asks again and again gets these, so that users cannot keep the node busy. */
+/* Facts this fresh are not collected again, so that users cannot keep the node busy. */
 #define FRESH_USEC UINT64_C(5000000)
 #define OUTPUT_MAX_BYTES (256U << 10)
 
@@ -64,7 +65,7 @@ void doctor_destroy(struct doctor *doctor) {
         free(doctor);
 }
 
-/* What rmd knows without looking. */
+/* Adds the facts that rmd knows by itself. */
 static void add_own(const struct rmd *rmd, Rm__NodeFacts *facts) {
         const struct config *config = rmd->config;
         cleanup_free char *missing = limits_missing(rmd);
@@ -97,7 +98,7 @@ static void finish(struct doctor *doctor, Rm__NodeFacts *facts, const char *why_
         tell(doctor, facts);
 }
 
-/* It may not end yet, or never, when it waits for a disk. Until then no other is begun. */
+/* The process may not end yet, or never, when it waits for a disk. Until then no other is begun. */
 static void on_killed(void *context, const struct child_end *end) {
         struct doctor *doctor = context;
         struct rm_error err = { 0 };

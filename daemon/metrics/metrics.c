@@ -50,7 +50,7 @@ void metrics_report(const struct metrics *metrics, uint64_t now_usec, Rm__NodeCo
         ret->n_values = COUNTERS;
 }
 
-/* What this node has counted until now is known here, and is not waited for. */
+/* The counts of this node until now are known here, so no report of it is waited for. */
 void metrics_lead(struct metrics *metrics) {
         Rm__NodeCounters own = RM__NODE_COUNTERS__INIT;
 

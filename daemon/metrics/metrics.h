@@ -34,14 +34,14 @@ void metrics_policy(struct metrics *metrics, uint64_t usec, bool failed);
 void metrics_report(const struct metrics *metrics, uint64_t now_usec, Rm__NodeCounters *ret);
 /* This node begins to lead. */
 void metrics_lead(struct metrics *metrics);
-/* On the leader, since `led_usec`: a node reports. `report` NULL: it does not count. */
+/* A node reports to the leader, which leads since `led_usec`. `report` NULL: it does not count. */
 void metrics_reported(struct metrics *metrics, const char *node, const Rm__NodeCounters *report, uint64_t led_usec);
-/* On the leader, now and then: nodes that were removed are forgotten. One that reports may not be in
- * the state yet. */
+/* On the leader, now and then: nodes that were removed are forgotten. One that reports may not be
+ * in the state yet. */
 void metrics_forget(struct metrics *metrics, const Rm__State *state);
 
 /* ---- what is shown ---- */
-/* What this node knows of itself, beside the state. */
+/* Facts that this node knows of itself, beside the state. */
 struct metrics_own {
         const char *version;
         const char *node;

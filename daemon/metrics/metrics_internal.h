@@ -1,4 +1,4 @@
-/* What the files of this folder share. */
+/* The internal interface of the files of this folder. */
 #ifndef RM_METRICS_METRICS_INTERNAL_H
 #define RM_METRICS_METRICS_INTERNAL_H
 

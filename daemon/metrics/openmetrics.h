@@ -14,8 +14,8 @@ enum metrics_format {
 };
 
 const char *metrics_content_type(enum metrics_format format);
-/* What a client understands by its Accept header; NULL: it has none. Without a word of either it is
- * OpenMetrics. */
+/* The format that a client asks for by its Accept header; NULL: it has none. A header that names no
+ * known format gets OpenMetrics. */
 enum metrics_format metrics_format_for(const char *accept);
 
 struct openmetrics;

@@ -158,7 +158,7 @@ static void job_waits(struct tally *tally, const struct happened *what) {
         job_entry(tally, what->event->job)->waiting_usec = what->event->time_usec;
 }
 
-/* What a job that has lost a node waits for counts as recovery. */
+/* The waiting time of a job that has lost a node counts as recovery. */
 static void job_placed(struct tally *tally, const struct happened *what) {
         struct tally_job *entry = job_entry(tally, what->event->job);
 
@@ -190,7 +190,7 @@ static void job_restarted(struct tally *tally, const struct happened *what) {
                 entry->lost_usec = what->event->time_usec;
 }
 
-/* One that could not be restored has not recovered either. */
+/* A job that could not be restored has not recovered either. */
 static void job_ended_event(struct tally *tally, const struct happened *what) {
         struct tally_job *entry = job_entry(tally, what->event->job);
         bool by_loss = what->job && what->job->state == RM__JOB_STATE__JOB_NODE_FAIL;

@@ -13,7 +13,7 @@
 
 struct tally;
 
-/* Of the node of that name, which is copied. */
+/* Creates the tally of the node of that name, which is copied. */
 struct tally *tally_create(const char *self);
 void tally_destroy(struct tally *tally); /* NULL ok */
 

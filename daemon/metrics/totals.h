@@ -21,16 +21,16 @@ void totals_destroy(struct totals *totals); /* NULL ok */
 
 /* This node begins to lead: what nodes have counted until now counts no more. */
 void totals_begin(struct totals *totals);
-/* What one node reports; `whole`: its rmd is younger than the leadership, so that all of it counts.
- * Numbers that this version does not know are dropped; those that the node
- * does not know stay as they are. */
+/* Adds the report of one node; `whole`: its rmd is younger than the leadership, so that all of it
+ * counts. Numbers that this version does not know are dropped; those that the node does not know
+ * stay as they are. */
 void totals_add(struct totals *totals, const char *node, const Rm__NodeCounters *report, bool whole);
 /* Forgets what nodes reported that are not in the cluster any more; the sum stays. */
 void totals_forget(struct totals *totals, const Rm__State *state);
 
 /* Valid as long as the totals are. */
 const struct counters *totals_counters(const struct totals *totals);
-/* Of how many nodes there is a report. */
+/* The number of nodes of which there is a report. */
 size_t totals_nodes(const struct totals *totals);
 
 #endif

@@ -1,9 +1,11 @@
-/* What a run of rm-plugin-host has told, as JSON:
+/* The answer of a run of rm-plugin-host, as JSON:
  *
- *      { "readings": [ { "name": "...", "unit": "...", "value": 1.5, "low": 2, "high": 3, "flags": 0, "at_low": 1, "at_high": 3 }, ... ],
+ *      { "readings": [ { "name": "...", "unit": "...", "value": 1.5, "low": 2, "high": 3,
+ *                        "flags": 0, "at_low": 1, "at_high": 3 }, ... ],
  *        "status": 0, "text": "...", "log": [ { "level": 4, "text": "..." }, ... ] }
  *
- * low, high, status and text may be missing. It comes from a process that may be anybody's: all is checked. Pure. */
+ * low, high, status and text may be missing. It comes from a process that may be anybody's: all is
+ * checked. Pure. */
 #ifndef RM_SENSOR_ANSWER_H
 #define RM_SENSOR_ANSWER_H
 

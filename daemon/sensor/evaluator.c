@@ -53,7 +53,8 @@ void evaluator_destroy(struct evaluator *evaluator) {
         free(evaluator);
 }
 
-/* A sensor names its readings in the same order each time: `hint` is where this one should be. NULL: there are too many. */
+/* A sensor names its readings in the same order each time: `hint` is where this one should be.
+ * NULL: there are too many. */
 static struct entry *find(struct evaluator *evaluator, const struct answer_reading *reading, size_t hint) {
         struct entry *entry;
 
@@ -112,7 +113,7 @@ static void take_reading(struct evaluator *evaluator, const struct answer_readin
         (void) rule_step(&entry->rule, &evaluator->config.limits, says, at_once, now_usec);
 }
 
-/* Those that are gone, and well, are forgotten. */
+/* Readings that are gone, and were well, are forgotten. */
 static void see_untold(struct evaluator *evaluator, uint64_t now_usec) {
         size_t kept = 0;
 
@@ -162,7 +163,7 @@ static const struct entry *worst_entry(const struct evaluator *evaluator) {
 
 enum { VALUE_BYTES = 32 };
 
-/* As people want it: "61", "87.8"; and no hundred digits of a number that is nonsense. */
+/* A value as people want it: "61", "87.8"; and no hundred digits of a number that is nonsense. */
 static const char *value_text(double value, char *buffer) {
         size_t length;
 

@@ -61,7 +61,7 @@ bool rule_step(struct rule *rule, const struct rule_limits *limits, enum rm_sens
         return false;
 }
 
-/* What is older than an hour goes. */
+/* Forgets growth that is older than an hour. */
 static void forget(struct growth *growth, uint64_t minute) {
         uint64_t passed = minute - growth->minute;
 

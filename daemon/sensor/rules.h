@@ -1,10 +1,12 @@
 /*
- * When the status of a reading changes, after Wang et al. 2012: below a low threshold all is well, from the low threshold on work is moved away while it runs,
- * and from the high threshold on there is no time for that. Pure.
+ * When the status of a reading changes, after Wang et al. 2012: below a low threshold all is well,
+ * from the low threshold on work is moved away while it runs, and from the high threshold on there
+ * is no time for that. Pure.
  *
- * It changes to a worse status after a number of readings in a row that say so, or at once when a reading is at its high threshold; and to a better one
- * when all readings of a while were clearly better, that is below the threshold by a margin. So a reading that goes up and down around a threshold changes
- * the status at most once within that while.
+ * It changes to a worse status after a number of readings in a row that say so, or at once when a
+ * reading is at its high threshold; and to a better one when all readings of a while were clearly
+ * better, that is below the threshold by a margin. So a reading that goes up and down around a
+ * threshold changes the status at most once within that while.
  */
 #ifndef RM_SENSOR_RULES_H
 #define RM_SENSOR_RULES_H
@@ -35,15 +37,18 @@ struct rule {
         enum rm_sensor_status better_status; /* and this is the worst of these */
 };
 
-/* What a value says while the status is `status`. `ret_at_once`: it is at the high threshold. */
+/* The status by a value, while the status is `status`. `ret_at_once`: the value is at the high
+ * threshold. */
 enum rm_sensor_status rule_says(const struct rule_thresholds *thresholds, enum rm_sensor_status status, double value,
                                 bool *ret_at_once);
-/* A reading says `says`. `now_usec`: any clock that does not go backwards. Returns whether the status has changed. */
+/* A reading says `says`. `now_usec`: any clock that does not go backwards. Returns whether the
+ * status has changed. */
 bool rule_step(struct rule *rule, const struct rule_limits *limits, enum rm_sensor_status says, bool at_once, uint64_t now_usec);
 
 #define GROWTH_SLOTS 60U
 
-/* By how much a counter has grown in the last hour, in steps of a minute. All zero: it was not read yet. */
+/* By how much a counter has grown in the last hour, in steps of a minute. All zero: it was not read
+ * yet. */
 struct growth {
         bool begun;
         double counter; /* when it was read last */

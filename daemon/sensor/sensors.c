@@ -95,7 +95,7 @@ static void fail_as(struct sensor *sensor, const struct child_end *end) {
         fail(sensor, error_text(&err));
 }
 
-/* It may not end yet. */
+/* The process was killed, and may not end yet. */
 static void on_killed(void *context, const struct child_end *end) {
         struct sensor *sensor = context;
 
@@ -160,7 +160,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg) {
         struct rm_error err = { 0 };
         int r;
 
-        /* Never two at a time: each would take a process for ever. */
+        /* Two runs never overlap: each of them could take a process indefinitely. */
         if (sensor->run) {
                 fail(sensor, "it was killed and does not end: what it reads hangs");
                 return;

@@ -1,6 +1,8 @@
 /*
- * The sensors of this node: each is asked every now and then, in a process of its own (rm-plugin-host), and its status is told when it changes. A sensor
- * that hangs, crashes, fails or writes too much has a fault; its status stays as it was, and it is asked less often. Nothing here blocks.
+ * The sensors of this node: each is asked every now and then, in a process of its own
+ * (rm-plugin-host), and its status is told when it changes. A sensor that hangs, crashes, fails or
+ * writes too much has a fault; its status stays as it was, and it is asked less often. Nothing here
+ * blocks.
  */
 #ifndef RM_SENSOR_SENSORS_H
 #define RM_SENSOR_SENSORS_H
@@ -15,9 +17,10 @@ struct event_base;
 struct sensors;
 
 struct sensors_ops {
-        /* A sensor's status has changed, or is its first one. A negative errno: it could not be taken; it is told again after the next answer. */
+        /* A sensor's status has changed, or is its first one. A negative errno: it could not be
+         * taken; it is told again after the next answer. */
         int (*on_status)(void *context, const char *sensor, enum rm_sensor_status status, const char *text);
-        /* For tests; NULL: nobody wants to know. After each answer and each fault. */
+        /* Called after each answer and each fault, for tests; NULL: not used. */
         void (*on_asked)(void *context, const char *sensor, const char *fault);
 };
 
@@ -46,7 +49,8 @@ size_t sensors_count(const struct sensors *sensors);
 /* Valid until the event loop goes on. */
 struct sensor_view sensors_view(const struct sensors *sensors, size_t i);
 
-/* Pure. From the end of a run to the next one, after so many faults in a row: it doubles, up to 16 times the interval. */
+/* Pure. From the end of a run to the next one, after so many faults in a row: it doubles, up to 16
+ * times the interval. */
 uint64_t sensors_pause_usec(uint64_t interval_usec, unsigned faults);
 
 #endif

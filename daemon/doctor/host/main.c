@@ -1,10 +1,14 @@
 /*
- * rm-node-facts: what there is to be known of this machine for moving and restoring jobs. It may hang on a disk or in a program without harm: rmd kills it,
- * and its process group, when its time is over.
+ * rm-node-facts: what there is to be known of this machine for moving and restoring jobs. It may
+ * hang on a disk or in a program without harm: rmd kills it, and its process group, when its time
+ * is over.
  *
- *      rm-node-facts --cluster C --key FILE [--second-key FILE] --state-dir DIR --runtime-dir DIR --uplink NAME --address A --ports FIRST-LAST --criu PATH
+ *      rm-node-facts --cluster C --key FILE [--second-key FILE] --state-dir DIR
+ *                    --runtime-dir DIR --uplink NAME --address A --ports FIRST-LAST
+ *                    --criu PATH
  *
- * Writes a packed NodeFacts (proto/local.proto). Exit status: 0, 1 it could not be written, 2 usage.
+ * Writes a packed NodeFacts (proto/local.proto). Exit status: 0, 1 it could not be written, 2
+ * usage.
  */
 #include <argp.h>
 #include <grp.h>
