@@ -78,8 +78,9 @@ static unsigned count_from(const struct acceptor *a, const union address *host) 
         return n;
 }
 
-/* A free slot; if there is none, the oldest of the host that has the most of them is refused: who floods the port has only himself to
- * blame, and the mover that is waited for comes from another host. */
+/* A free slot; if there is none, the oldest of the host that has the most of them is refused: who
+ * floods the port has only himself to blame, and the mover that is waited for comes from another
+ * host. */
 static size_t acceptor_slot(struct acceptor *a) {
         size_t victim = 0;
         unsigned most = 0;

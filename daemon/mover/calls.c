@@ -84,11 +84,10 @@ static bool is_clear(const char *stack) {
         return lines > 0 && lines < STACK_LINES && !strstr(stack, "process_vm_") && !strstr(stack, "access_remote_vm");
 }
 
-/* Whatever it was in at the look before, it has had so much of a processor since that this is
- * over. One that is on a processor has been there all the time if it has not come to one again.
- * A call that waits for a userfaultfd seems to advance once someone has tried to stop its
- * thread, as it asks again and again then: only debuggers do that, and whoever begins to track a
- * process. */
+/* True if the call that the thread was in at the look before is over: it has had so much processor
+ * time since. A thread that is on a processor has been there all the time if it has not come to one
+ * again. A call that waits for a userfaultfd seems to advance once its thread was to be stopped, as
+ * it asks again and again then: only debuggers do that, and code that begins to track a process. */
 static bool has_advanced(const struct thread *thread, const struct thread *now) {
         if (!thread->running)
                 return now->run_nsec - thread->run_nsec >= CALL_USEC * UINT64_C(1000);
@@ -108,8 +107,8 @@ static struct thread *thread_find(struct calls *calls, pid_t tid) {
         return thread;
 }
 
-/* One that has ended is passed over, and so are all where the kernel does not tell stacks. What
- * it tells of a thread that comes to a processor meanwhile is none. */
+/* Looks at one thread. A thread that has ended is passed over, and so are all where the kernel does
+ * not tell stacks. The stack of a thread that comes to a processor meanwhile is not valid. */
 static void thread_look(struct calls *calls, int dir_fd, const char *tid) {
         char stack[STACK_BYTES], sched[SCHED_BYTES], after[SCHED_BYTES];
         struct thread now = { .since_usec = now_usec() };

@@ -16,8 +16,8 @@ void calls_destroy(struct calls *calls); /* NULL ok */
 /* Looks at all threads of the processes that `procs_file` names. 0 or -errno. */
 int calls_look(struct calls *calls, const char *procs_file);
 
-/* What began before this time is over, as far as looks at those threads tell. A kernel that does
- * not say where they are: that of the last look. */
+/* All calls that began before this time are over, as far as looks at those threads tell. A kernel
+ * that does not say where they are: the time of the last look. */
 uint64_t calls_over_usec(const struct calls *calls);
 
 #endif

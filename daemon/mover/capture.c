@@ -148,8 +148,8 @@ static int pipe_receive(int sock, int *ret_fd) {
         return 0;
 }
 
-/* The pages go through pipes, and the larger a pipe, the fewer the changes between CRIU and us. What is refused (there is a limit
- * for users without CAP_SYS_RESOURCE) costs speed only. */
+/* The pages go through pipes, and the larger a pipe, the fewer the changes between CRIU and us.
+ * What is refused (there is a limit for users without CAP_SYS_RESOURCE) costs speed only. */
 static void pipe_enlarge(int fd) {
         for (int size_bytes = 1 << 20; size_bytes > 1 << 16; size_bytes /= 2)
                 if (fcntl(fd, F_SETPIPE_SZ, size_bytes) > 0)
@@ -217,7 +217,8 @@ static int criu_serve(struct capture *c, struct image_writer *w, struct rm_error
         return 0;
 }
 
-/* What is in the pipe now becomes one chunk: large ones when we are the slower side, and when CRIU is, it does not matter. */
+/* The contents of the pipe become one chunk: large ones when we are the slower side, and when CRIU
+ * is, it does not matter. */
 static int pipe_pump(struct capture *c, size_t i, struct image_writer *w, struct capture_figures *figures, struct rm_error *err) {
         struct pipe *p = &c->pipes[i];
         int waiting = 0;
@@ -261,8 +262,9 @@ static size_t poll_fill(struct capture *c, const struct control *control, const 
         return POLL_PIPES + c->n_pipes;
 }
 
-/* Looks first without waiting; only when there is nothing, what was collected goes out and time is counted as waiting. Returns too when
- * rmd says meanwhile that CRIU is done: there may be nothing left to wait for. */
+/* Looks first without waiting; only when there is nothing, what was collected goes out and time is
+ * counted as waiting. Returns too when rmd says meanwhile that CRIU is done: there may be nothing
+ * left to wait for. */
 static int capture_wait(struct capture *c, struct control *control, const struct capture_hooks *hooks,
                         struct capture_figures *figures, struct rm_error *err) {
         bool done = control->dump_done;
@@ -290,7 +292,8 @@ static int capture_step(struct capture *c, struct image_writer *w, const struct 
 
         if (c->fds[POLL_LINK].revents)
                 return hooks->link_readable(hooks->ctx, err);
-        /* From the end, since a pipe that ends is replaced by the last one; new ones have not been polled. */
+        /* From the end, since a pipe that ends is replaced by the last one; new ones have not been
+         * polled. */
         for (size_t i = c->n_pipes; i-- > 0 && r == 0;)
                 if (c->fds[POLL_PIPES + i].revents) {
                         hooks->progress(hooks->ctx, c->pipes[i].name);

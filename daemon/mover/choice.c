@@ -2,13 +2,14 @@
 
 #include "common/log.h"
 
-/* What is assumed of a link before anything is known: 1 Gbit/s. */
+/* The assumed speed of a link before anything is known: 1 Gbit/s. */
 #define LINK_GUESS_BYTES_PER_USEC 125.0
-/* Less evidence does not show that a link is idle: it may all have fit into some queue on the way. */
+/* Less evidence does not show that a link is idle: it may all have fit into some queue on the
+ * way. */
 #define IDLE_LEAST_BYTES (64U << 10)
 #define CHUNK_BYTES ((double) (1U << 20))
-/* When the link is idle, a chunk is sent as it is now and then, to see what the link carries; so that this costs some per cent at most,
- * not before so many chunks would have passed. */
+/* When the link is idle, a chunk is sent as it is now and then, to see what the link carries; so
+ * that this costs some per cent at most, not before so many chunks would have passed. */
 #define PROBE_EVERY_CHUNKS 50.0
 #define PROBE_LEAST_USEC 20000.0
 #define PROBE_MOST_USEC 10000000.0
@@ -18,7 +19,8 @@
 /* A codec must be better by so much than what needs less of the processor, which others may use. */
 #define GAIN 0.98
 
-/* Of the shorter of the two, what is not hidden behind the longer one: ends that share cores, a queue that runs empty. */
+/* The part of the shorter of the two times that is not hidden behind the longer one: ends that
+ * share cores, a queue that runs empty. */
 #define NOT_HIDDEN 0.1
 
 #define KEEP_BYTES ((double) (8U << 20))

@@ -1,14 +1,17 @@
-/* Which codec makes a stream arrive first, from measured rates. Pure: time and measurements are arguments.
+/* Which codec makes a stream arrive first, from measured rates. Pure: time and measurements are
+ * arguments.
  *
- * For each byte to be sent, a codec costs the sender's processor what reading, encoding and sending it takes, and the link what is left of
- * it. The socket's queue lies between the two, so the slower one counts, and a part of the other:
+ * For each byte to be sent, a codec costs the sender's processor what reading, encoding and sending
+ * it takes, and the link what is left of it. The socket's queue lies between the two, so the slower
+ * one counts, and a part of the other:
  *
  *   sender = (read + encode + send * ratio) / share
  *   time = max(sender, ratio / link) + part * min(sender, ratio / link)
  *
- * after Reghenzani 2016 (section 6), who found that a fixed codec (gzip) takes longer than it saves for some programs, and Jeannot et al. 2002
- * (AdOC), who change the level of compression while a transfer runs. The receiver is left out: decoding takes less than encoding, and what
- * else it does is seen as the link's rate. */
+ * after Reghenzani 2016 (section 6), who found that a fixed codec (gzip) takes longer than it saves
+ * for some programs, and Jeannot et al. 2002 (AdOC), who change the level of compression while a
+ * transfer runs. The receiver is left out: decoding takes less than encoding, and what else it does
+ * is seen as the link's rate. */
 #ifndef RM_MOVER_CHOICE_H
 #define RM_MOVER_CHOICE_H
 
@@ -16,7 +19,8 @@
 
 #include "daemon/image/codec.h"
 
-/* An average over what was added last: older values count for half each time that `over` has reached a limit. */
+/* An average over what was added last: older values count for half each time that `over` has
+ * reached a limit. */
 struct choice_rate {
         double amount;
         double over;
@@ -44,7 +48,7 @@ struct choice {
 
 void choice_init(struct choice *c, uint32_t codecs);
 
-/* What happened since the last call. */
+/* The work since the last call. */
 struct choice_work {
         uint64_t payload_bytes; /* before the codec: to be sent now */
         uint64_t read_nsec; /* of the processor, for that; 0: not measured */
@@ -67,7 +71,7 @@ void choice_sampled(struct choice *c, uint64_t took_usec, uint64_t now_usec);
 
 enum image_codec choice_best(const struct choice *c);
 
-/* What was measured last, for the debug log. */
+/* Writes the latest measurements to the debug log. */
 void choice_log(const struct choice *c);
 
 #endif

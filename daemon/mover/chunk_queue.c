@@ -6,7 +6,8 @@
 
 #include "common/util.h"
 
-/* A chunk lies in one of them: so large that little is left over at the end. The kernel gives only what is used. */
+/* A chunk lies in one of them: so large that little is left over at the end. The kernel gives only
+ * what is used. */
 #define BLOCK_BYTES (16U << 20)
 
 struct block {

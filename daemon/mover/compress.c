@@ -5,7 +5,7 @@
 
 /* Less is not worth it, whatever the codec. */
 #define PAYLOAD_LEAST_BYTES 512U
-/* What codecs are tried on: long enough that they find what repeats. */
+/* The size of the samples that codecs are tried on: long enough that they find repetitions. */
 #define SAMPLE_BYTES (64U << 10)
 #define SAMPLE_LEAST_BYTES (4U << 10)
 
@@ -33,7 +33,7 @@ static size_t encode_by(struct compress *c, enum image_codec codec, const void *
         return n;
 }
 
-/* What all codecs make of a part of the payload: each time of another part. */
+/* Compares all codecs on a part of the payload: each time on another part. */
 static void sample(struct compress *c, const uint8_t *in, size_t size_bytes) {
         size_t n = size_bytes < SAMPLE_BYTES ? size_bytes : SAMPLE_BYTES;
         size_t places = size_bytes / n;

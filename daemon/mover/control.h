@@ -1,4 +1,5 @@
-/* The mover's end of its socketpair with rmd. What rmd says is looked at wherever the mover waits, and between chunks. */
+/* The mover's end of its socketpair with rmd. What rmd says is looked at wherever the mover waits,
+ * and between chunks. */
 #ifndef RM_MOVER_CONTROL_H
 #define RM_MOVER_CONTROL_H
 
@@ -28,12 +29,14 @@ struct control {
 void control_init(struct control *c, int fd);
 void control_finish(struct control *c);
 
-/* Takes all that rmd has said by now. 0; -ECANCELED when rmd wants an end or is gone; -EPROTO for what does not belong here. */
+/* Takes all that rmd has said by now. 0; -ECANCELED when rmd wants an end or is gone; -EPROTO for
+ * what does not belong here. */
 int control_check(struct control *c, struct rm_error *err);
 
-/* Waits until rmd says something, or one of `fds` is ready. `fds[0]` is filled in by this function and belongs to the control; the others
- * are the caller's, negative descriptors are passed over. `timeout_msec` negative: for ever. The number of ready descriptors
- * besides the control's, or as control_check(). */
+/* Waits until rmd says something, or one of `fds` is ready. `fds[0]` is filled in by this function
+ * and belongs to the control; the others are the caller's, negative descriptors are passed over.
+ * `timeout_msec` negative: for ever. The number of ready descriptors besides the control's, or as
+ * control_check(). */
 int control_poll(struct control *c, struct pollfd *fds, size_t n_fds, int timeout_msec, struct rm_error *err);
 
 /* Until rmd has said what is to be done, which must be of this kind. */

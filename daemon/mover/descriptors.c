@@ -53,7 +53,7 @@ static int prepare(const char *group_dir) {
         return r < 0 ? r : capabilities_keep(CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_DAC_READ_SEARCH));
 }
 
-/* It has nothing of rm-mover's open but `fd`, which is all that may keep it. */
+/* The child has no descriptor of rm-mover's but `fd`, which alone keeps it running. */
 static _Noreturn void run(int fd, const char *group_dir) {
         struct procs_budget budget;
         int proc_fd, prepared;

@@ -1,4 +1,4 @@
-/* What rm-mover has to do whether a user takes a checkpoint away or brings it back. */
+/* The common work of rm-mover in exporting and importing a checkpoint. */
 #ifndef RM_MOVER_EXCHANGE_H
 #define RM_MOVER_EXCHANGE_H
 
@@ -28,8 +28,8 @@ void exchange_finish(struct exchange *e);
 int exchange_prepare(struct exchange *e, Rm__MoverCommand__BodyCase body, struct rm_error *err);
 /* Lets rmd know that it listens, and waits for the user's program. */
 int exchange_meet(struct exchange *e, struct rm_error *err);
-/* Begin the file, with the key that rmd has named or those of the cluster. Errors as of seal_create()
- * and seal_open(). */
+/* Begin the file, with the key that rmd has named or those of the cluster. Errors as of
+ * seal_create() and seal_open(). */
 int exchange_seal_create(struct exchange *e, struct rm_error *err);
 int exchange_seal_open(struct exchange *e, struct rm_error *err);
 

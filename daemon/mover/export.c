@@ -61,7 +61,8 @@ static int one_file(void *ctx, const char *name, int fd, bool manifest, struct r
 
 /* ---- one capsule ---- */
 
-/* What is kept for years is looked at before it is. While it is loaded nothing of it is removed. */
+/* Exports one part. An export may be kept for years, so it is verified first. While it is loaded
+ * none of it is removed. */
 static int one_part(struct exporter *x, int32_t capsule, struct rm_error *err) {
         uint64_t number = exchange_checkpoint(&x->e)->id;
         struct store *store = NULL;

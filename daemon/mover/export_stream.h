@@ -1,4 +1,4 @@
-/* What an exported checkpoint consists of (proto/export.proto), inside its seal. */
+/* The contents of an exported checkpoint (proto/export.proto), inside its seal. */
 #ifndef RM_MOVER_EXPORT_STREAM_H
 #define RM_MOVER_EXPORT_STREAM_H
 

@@ -26,12 +26,14 @@ enum {
 
 /* Smaller ones are sent in the freeze as fast as they are compared. */
 #define FILE_LEAST_BYTES (UINT64_C(64) << 10)
-/* Names that a round looks at: a program that has more of them in its /tmp gains nothing, and holds up no move. */
+/* Names that a round looks at: a program that has more of them in its /tmp gains nothing, and holds
+ * up no move. */
 #define NAMES_MAX (64U << 10)
 #define STEP_BYTES IMAGE_PAYLOAD_MAX_BYTES
 
-/* What the receiver has of a block: of zeros nothing (all bits are 0), else this of its contents. Two contents with the same 128 bits are not to be
- * expected; who makes them on purpose damages his own file only. */
+/* A receiver's knowledge of a block: of zeros all bits are 0, else a hash of its contents. Two
+ * contents with the same 128 bits are not to be expected; a user who makes them on purpose damages
+ * his own file only. */
 struct block_hash {
         uint64_t low;
         uint64_t high;
@@ -66,7 +68,7 @@ struct files {
         size_t n_names; /* of this round */
         uint64_t sent_bytes;
 
-        /* What is being compared. */
+        /* The file that is being compared. */
         struct file *at;
         uint32_t slot;
         uint8_t step[STEP_BYTES];
@@ -117,7 +119,8 @@ bool files_carry(const struct files *f, dev_t dev) {
         return false;
 }
 
-/* What is known of a file takes memory by its size. A user can make a file of any size that holds nothing: such a file does not go ahead, nor one that becomes so. */
+/* The record of a file takes memory in proportion to its size. A user can make a file of any size
+ * without contents: such a file does not go ahead, nor one that becomes so. */
 static bool is_worth_it(const struct stat *st) {
         return st->st_size > 0 && (uint64_t) st->st_size / 2 <= (uint64_t) st->st_blocks * 512;
 }
@@ -147,7 +150,8 @@ static struct file *file_add(struct files *f, struct tree *tree, ino_t ino) {
         return file;
 }
 
-/* The receiver sets the size, so that it has zeros behind it, as the file will when it grows again. */
+/* The receiver sets the size, so that it has zeros behind it, as the file will when it grows
+ * again. */
 static void file_resize(struct file *file, uint64_t size_bytes) {
         size_t n = (size_t) ((size_bytes + IMAGE_BLOCK_BYTES - 1) / IMAGE_BLOCK_BYTES);
 
@@ -234,7 +238,7 @@ static uint64_t next_data(int fd, uint64_t offset, uint64_t size_bytes) {
         return start < size_bytes ? start : size_bytes;
 }
 
-/* Of `size_bytes`; while it changes it may have become shorter. */
+/* Compares a file of `size_bytes`; while it changes it may have become shorter. */
 static int contents_compare(struct files *f, int fd, uint64_t size_bytes, struct rm_error *err) {
         uint64_t offset = 0, data_end = 0;
 
@@ -267,7 +271,8 @@ static int contents_compare(struct files *f, int fd, uint64_t size_bytes, struct
                         r = f->hooks->poll(f->hooks->ctx, "files", err);
                 if (r < 0)
                         return r;
-                /* Less than was asked for: it was cut off meanwhile, and the next round, or the freeze, sees its size. */
+                /* Less than was asked for: it was cut off meanwhile, and the next round, or the
+                 * freeze, sees its size. */
                 offset += (size_t) n == want ? (uint64_t) n : size_bytes;
         }
         return 0;
@@ -293,7 +298,7 @@ static int file_drop(struct files *f, struct file *file, struct rm_error *err) {
         return r;
 }
 
-/* One that is in use: its size is not 0. */
+/* Sends a file that is in use: its size is not 0. */
 static int file_send(struct files *f, struct file *file, int fd, uint64_t size_bytes, struct rm_error *err) {
         int r = object_open(f, file, err);
 
@@ -306,7 +311,7 @@ static int file_send(struct files *f, struct file *file, int fd, uint64_t size_b
 
 /* ---- a round ---- */
 
-/* What is not to be opened, or has become something else, is passed over. */
+/* Visits one file. A file that cannot be opened, or has become something else, is passed over. */
 static int file_visit(struct files *f, struct tree *tree, int dir_fd, const char *name, const struct stat *found,
                       struct rm_error *err) {
         struct file *file = file_find(tree, found->st_ino);

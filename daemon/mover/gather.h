@@ -1,5 +1,5 @@
-/* What a group consists of, into an image stream: before the freeze what may go ahead, in it the rest. Shared by what sends it to another node and what stores
- * it. */
+/* Gathers a group into an image stream: before the freeze as much as may go ahead, in it the rest.
+ * Shared by the programs that send it to another node and that store it. */
 #ifndef RM_MOVER_GATHER_H
 #define RM_MOVER_GATHER_H
 
@@ -10,7 +10,7 @@
 #include "daemon/mover/hooks.h"
 #include "daemon/mover/pages.h"
 
-/* What was sent before the freeze. */
+/* The amounts that were sent before the freeze. */
 struct gather_ahead {
         uint64_t raw_bytes;
         uint64_t wire_bytes;
@@ -49,16 +49,18 @@ void gather_count_ahead(struct gather *g, const struct image_figures *begin, uin
 /* Files of these trees go ahead. */
 int gather_files_ahead(struct gather *g, const Rm__MoverPrecopy *m, struct rm_error *err);
 
-/* rmd tells the processes that the freeze is near, if it wants to, and this waits meanwhile; what is to go ahead last follows. */
+/* rmd tells the processes that the freeze is near, if it wants to, and this waits meanwhile; what
+ * is to go ahead last follows. */
 int gather_announce(struct gather *g, const Rm__MoverPrecopy *m, struct rm_error *err);
 
-/* In the freeze: tracked memory that was written last, and CRIU's images, until rmd says that the dump is done. */
+/* Gathers in the freeze: tracked memory that was written last, and CRIU's images, until rmd says
+ * that the dump is done. */
 int gather_images(struct gather *g, struct rm_error *err);
-/* What was written even since then, if memory is tracked. */
+/* Gathers the pages that were written even since then, if memory is tracked. */
 int gather_memory(struct gather *g, struct rm_error *err);
-/* Those that do not stand still by themselves. */
+/* Gathers the trees that may change once the group runs again. */
 int gather_trees(struct gather *g, const Rm__MoverDumpDone *m, struct rm_error *err);
-/* When the group runs again: the others. */
+/* Gathers the other trees, when the group runs again. */
 int gather_still_trees(struct gather *g, const Rm__MoverDumpDone *m, struct rm_error *err);
 
 void gather_progress(void *ctx, const char *name);

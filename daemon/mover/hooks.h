@@ -1,4 +1,4 @@
-/* What those who send much call meanwhile. */
+/* Hooks are called meanwhile by code that sends much. */
 #ifndef RM_MOVER_HOOKS_H
 #define RM_MOVER_HOOKS_H
 
@@ -14,7 +14,8 @@ struct mover_hooks {
         int (*poll)(void *ctx, const char *what, struct rm_error *err);
         /* At the end of a round: what has been collected should go out. */
         int (*idle)(void *ctx, struct rm_error *err);
-        /* The receiver goes on with what it has of that process, from the stream before. NULL ok, if there was none. */
+        /* The receiver goes on with what it has of that process, from the stream before. NULL ok,
+         * if there was none. */
         int (*continues)(void *ctx, uint32_t inner_pid, struct rm_error *err);
         struct rounds_deadline *deadline; /* of rounds; NULL: none */
         bool sums; /* for tests: the receiver compares what it has with what is read once more */

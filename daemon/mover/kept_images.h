@@ -1,4 +1,5 @@
-/* Copies of those of CRIU's images that tell which files are in a dump, to be compared with what PID 1 saw (daemon/criu_images/open_files.h). */
+/* Copies of those of CRIU's images that tell which files are in a dump, to be compared with what
+ * PID 1 saw (daemon/criu_images/open_files.h). */
 #ifndef RM_MOVER_KEPT_IMAGES_H
 #define RM_MOVER_KEPT_IMAGES_H
 
@@ -13,7 +14,7 @@ void kept_images_destroy(struct kept_images *k); /* NULL ok */
 
 /* Another image begins: a number for it, 0 if it is not kept. */
 size_t kept_images_begin(struct kept_images *k, const char *name);
-/* What follows in it; no more of it is kept than is needed. */
+/* Adds data that follows in the image; no more of it is kept than is needed. */
 void kept_images_add(struct kept_images *k, size_t number, const void *data, size_t size_bytes);
 
 /* Do they have only files of the inventory in this packed Capsule__Carry? 0, -EPERM or -EBADMSG. */

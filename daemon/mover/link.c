@@ -28,7 +28,8 @@ void link_socket_setup(int fd, unsigned timeout_msec) {
 
         if (interval_sec < 1)
                 interval_sec = 1;
-        /* None of these can fail in a way that matters. The buffers' sizes are left to the kernel, which fits them to the link. */
+        /* None of these can fail in a way that matters. The buffers' sizes are left to the kernel,
+         * which fits them to the link. */
         (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
         (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
         (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &interval_sec, sizeof(interval_sec));
@@ -164,7 +165,8 @@ static int tls_result(struct link *l, int r, struct rm_error *err) {
         }
 }
 
-/* One write of the layer below: bytes taken (> 0), or 0 and what to wait for in *ret_wait, or negative errno. */
+/* One write of the layer below: bytes taken (> 0), or 0 and what to wait for in *ret_wait, or
+ * negative errno. */
 static ssize_t write_some(struct link *l, const void *data, size_t size_bytes, int *ret_wait, struct rm_error *err) {
         size_t done = 0;
         ssize_t n;
@@ -219,8 +221,9 @@ static int link_wait(struct link *l, int events, struct rm_error *err) {
         return r < 0 ? r : 0;
 }
 
-/* While something in the queue has not even been sent, the link, or the peer, is what everything waits for: and so it was since the
- * last look, as there is one before each write, and the queue only becomes shorter between writes. */
+/* While something in the queue has not even been sent, the link, or the peer, is what everything
+ * waits for: and so it was since the last look, as there is one before each write, and the queue
+ * only becomes shorter between writes. */
 static void queue_look(struct link *l) {
         uint64_t now = now_usec();
         uint64_t acked_bytes;
@@ -376,7 +379,8 @@ void link_drain(struct link *l, unsigned timeout_msec) {
 
 /* ---- opening ---- */
 
-/* rmd has read the keys at its start; who removes the second before he starts rmd again has had no use for it any more. */
+/* rmd has read the keys at its start; who removes the second before he starts rmd again has had no
+ * use for it any more. */
 static const char *second_key_file(const struct link_config *config) {
         if (!*config->second_key_file || access(config->second_key_file, F_OK) == 0)
                 return config->second_key_file;

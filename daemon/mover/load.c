@@ -55,7 +55,8 @@ static int load_open(struct loader *l, struct rm_error *err) {
         return r < 0 ? r : store_load_begin(l->store, m->checkpoint, &l->load, err);
 }
 
-/* What rmd had it carry along, before all else: it may have to make room. */
+/* Sends the data that rmd had stored with the checkpoint before all else: it may have to make
+ * room. */
 static void loading(struct loader *l) {
         const void *carry = NULL;
         size_t carry_bytes = 0;

@@ -1,4 +1,6 @@
-/* rm-mover: carries one capsule from one node to another, or takes it there; or stores checkpoints of it, sends one, verifies them, or exchanges one with its owner. Started by rmd with its socket as descriptor 3. */
+/* rm-mover: carries one capsule from one node to another, or takes it there; or stores checkpoints
+ * of it, sends one, verifies them, or exchanges one with its owner. Started by rmd with its socket
+ * as descriptor 3. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +24,8 @@ static int usage(void) {
         return 2;
 }
 
-/* One descriptor for each directory on the way down, for each image that CRIU writes at once, and four for each of IMAGE_PAGES_MAX
- * processes whose memory is tracked. */
+/* One descriptor for each directory on the way down, for each image that CRIU writes at once, and
+ * four for each of IMAGE_PAGES_MAX processes whose memory is tracked. */
 static void limits_raise(void) {
         struct rlimit limit = { .rlim_cur = DESCRIPTORS_MAX, .rlim_max = DESCRIPTORS_MAX };
 
@@ -63,7 +65,8 @@ int main(int argc, char **argv) {
                 return mover_unmount(argv[2]) < 0 ? 1 : 0;
         if (!role || fstat(CONTROL_FD, &st) < 0 || !S_ISSOCK(st.st_mode))
                 return usage();
-        /* rmd may have gone before this line: then the socket is at its end, which the first look shows. */
+        /* rmd may have gone before this line: then the socket is at its end, which the first look
+         * shows. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) signal(SIGPIPE, SIG_IGN);
         (void) set_cloexec(CONTROL_FD, true);

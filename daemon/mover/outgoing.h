@@ -1,4 +1,5 @@
-/* An image stream to a mover that receives, from the connection to the acknowledgement. What sends a capsule and what sends a checkpoint share it. */
+/* An image stream to a mover that receives, from the connection to the acknowledgement. What sends
+ * a capsule and what sends a checkpoint share it. */
 #ifndef RM_MOVER_OUTGOING_H
 #define RM_MOVER_OUTGOING_H
 
@@ -21,13 +22,14 @@ struct outgoing {
         uint64_t end_at_usec;
 };
 
-/* Strings and token of rmd's command; `config->timeout_msec` 0: the usual one. -EINVAL: port or token cannot be. */
+/* Strings and token of rmd's command; `config->timeout_msec` 0: the usual one. -EINVAL: port or
+ * token cannot be. */
 int outgoing_connect(struct outgoing *o, struct link_config config, const char *host, uint32_t port, struct rm_error *err);
 /* Makes the writer. `delta` as there. */
 int outgoing_open(struct outgoing *o, Rm__MoverCodec codec, const struct image_delta *delta, struct rm_error *err);
 void outgoing_finish(struct outgoing *o);
 
-/* For hooks: `ctx` is the struct outgoing. What was collected goes out. */
+/* Sends the collected data; for hooks: `ctx` is the struct outgoing. */
 int outgoing_idle(void *ctx, struct rm_error *err);
 /* The other side has spoken while it should listen: it says why it cannot go on. Never 0. */
 int outgoing_refusal(void *ctx, struct rm_error *err);
@@ -36,12 +38,14 @@ int outgoing_check(struct outgoing *o, struct rm_error *err);
 /* As outgoing_check(), and not before more may be sent. */
 int outgoing_hold(struct outgoing *o, struct rm_error *err);
 
-/* From the first byte of the end mark on, the destination may have all there is. `fault`: the point before it. */
+/* From the first byte of the end mark on, the destination may have all there is. `fault`: the point
+ * before it. */
 int outgoing_end(struct outgoing *o, const char *fault, struct rm_error *err);
 /* Waits until the other side has verified it all. */
 int outgoing_wait_ack(struct outgoing *o, struct rm_error *err);
 
-/* When the connection broke, the other side may have said why before it did: then that becomes the error. */
+/* When the connection broke, the other side may have said why before it did: then that becomes the
+ * error. */
 void outgoing_last_words(struct outgoing *o, struct rm_error *err);
 
 #endif

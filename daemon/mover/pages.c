@@ -19,9 +19,10 @@
 #define ENOUGH 1024U
 /* There may be more of them when they are frozen. */
 #define BEGIN_MAX (IMAGE_PAGES_MAX / 8 * 7)
-/* What is locked is in CRIU's images too. */
+/* Locked pages up to this size are in CRIU's images too. */
 #define LOCKED_MAX_BYTES (UINT64_C(16) << 20)
-/* Of a processor, for one stream: some hundred looks at thousands of descriptors. Programs decide how many they have. */
+/* The limit of processor time for one stream: some hundred looks at thousands of descriptors.
+ * Programs decide how many they have. */
 #define DIRECT_CPU_USEC UINT64_C(10000000)
 /* Programs decide how many mappings they have. */
 #define FLAGS_MAX_BYTES (INT64_C(64) << 20)
@@ -178,8 +179,10 @@ int pages_begin(const struct pages_group *group, const char *images_dir, struct 
 
 /* ---- another stream ---- */
 
-/* What the kernel tells from now on is what was written since the last scan: that of pages_finish() has protected nothing, so that what it told, and what was written
- * after it, is told by the next round. Not so where there is no protection, or none of what the process has now. */
+/* Prepares the process for another stream: the kernel reports from now on the pages written since
+ * the last scan. The scan of pages_finish() has protected no page, so that the pages that it
+ * reported, and those written after it, are reported by the next round. Not so where there is no
+ * protection, or none of the memory that the process has now. */
 static void process_again(struct process *process) {
         if (process->track && process->untracked)
                 track_end(take_ptr(process->track));
@@ -188,7 +191,7 @@ static void process_again(struct process *process) {
         process->continued = process->track != NULL;
 }
 
-/* What is locked may have changed. */
+/* Asks each time, since the locked memory may have changed. */
 static uint64_t locked_bytes(const struct pages *p) {
         const struct process *process;
         uint64_t sum_bytes = 0;
@@ -202,7 +205,8 @@ static uint64_t locked_bytes(const struct pages *p) {
         return sum_bytes;
 }
 
-/* What it has of processes that have ended would be taken for that of others with their pids. */
+/* Removes the flags of earlier processes: those of processes that have ended would be taken for
+ * those of others with their pids. */
 static int flags_clear(const struct pages *p, struct rm_error *err) {
         cleanup_free char *path = xasprintf("%s/vmflags", p->images_dir);
         int r = remove_tree(path);
@@ -251,7 +255,8 @@ const struct pages_figures *pages_figures(const struct pages *p) {
         return &p->figures;
 }
 
-/* One that has ended meanwhile, or executed another program, is seen by the next update. */
+/* Makes a round of one process. A process that has ended meanwhile, or executed another program, is
+ * seen by the next update. */
 static int process_round(struct pages *p, struct process *process, struct rm_error *err) {
         int r = process->track ? pages_scan(p, process, track_round, err) : 0;
 
@@ -290,7 +295,8 @@ static int round_run(struct pages *p, struct rm_error *err) {
         return r;
 }
 
-/* What the first one sends would have to be sent in the freeze otherwise, whose length has a limit. */
+/* The first round is made always: its pages would have to be sent in the freeze otherwise, whose
+ * length has a limit. */
 static bool in_time(const struct pages *p) {
         return p->figures.rounds == 0 || rounds_in_time(p->hooks->deadline, now_usec(), p->round_usec);
 }
@@ -329,7 +335,8 @@ int pages_written(struct pages *p, uint64_t most_bytes, uint64_t *ret_bytes, str
         bool known = r == 0 && reason.code == 0;
 
         HASH_ITER (hh, p->by_pid, process, next)
-                /* A scan that protects nothing: what it tells is told again. One that fails is left to a round. */
+                /* A scan that protects nothing: what it tells is told again. One that fails is left
+                 * to a round. */
                 if (known && process->track)
                         known = track_last(process->track, count_run, &count, NULL) == 0;
         *ret_bytes = known ? count.bytes : UINT64_MAX;
@@ -380,7 +387,8 @@ int pages_slow_rounds(struct pages *p, struct slow *slow, uint64_t limit_usec, s
 
 /* ---- when they are frozen ---- */
 
-/* What it tells is sent, or left; with an error, p->failed: as after pages_scan(). */
+/* Scans a frozen process. The reported pages are sent, or left; with an error, p->failed: as after
+ * pages_scan(). */
 static int scan_frozen(struct pages *p, struct process *process, pages_scan_fn scan, struct rm_error *err) {
         struct rm_error why = { 0 };
         int r, k;
@@ -402,8 +410,9 @@ static int scan_frozen(struct pages *p, struct process *process, pages_scan_fn s
         return k < 0 ? k : r;
 }
 
-/* What the first scan tells it protects again, so that the second one tells only what was written since. Not everything can be protected
- * (the process has executed another program since the last round): that is told by both. */
+/* The first scan protects its pages again, so that the second one reports only pages written since.
+ * Where not all memory can be protected (the process has executed another program since the last
+ * round), both report all of it. */
 static int process_scan_first(struct pages *p, struct process *process, struct rm_error *err) {
         int r = scan_frozen(p, process, p->later == LATER_ALL ? track_present : track_round, err);
 

@@ -8,11 +8,13 @@
 #include "daemon/mover/pages_internal.h"
 #include "daemon/mover/procs.h"
 
-/* How long a process is stopped at most to begin with it. That takes less than a millisecond, but everybody may be busy, or it may be in vfork(2). */
+/* How long a process is stopped at most to begin with it. That takes less than a millisecond, but
+ * everybody may be busy, or it may be in vfork(2). */
 #define STOP_USEC 50000U
 #define STOP_TRIES 4U
 #define STOP_PAUSE_USEC 20000U
-/* For all processes that do not stop, each time that the group is looked through: a program can have thousands. */
+/* For all processes that do not stop, each time that the group is looked through: a program can
+ * have thousands. */
 #define IN_VAIN_USEC 2000000U
 
 void pages_process_remove(struct pages *p, struct process *process) {
@@ -40,7 +42,8 @@ static struct process *process_find(const struct pages *p, pid_t pid) {
         return process;
 }
 
-/* Names in the stream are pids in the group's namespace; one in a namespace below would be another's name. */
+/* Names in the stream are pids in the group's namespace; one in a namespace below would be
+ * another's name. */
 static int process_check(const struct pages *p, const struct procs_status *status, struct rm_error *err) {
         struct process *other;
 
@@ -52,7 +55,8 @@ static int process_check(const struct pages *p, const struct procs_status *statu
         return 0;
 }
 
-/* The status is that of the process of the pidfd: it is read when both are open, and so the pid is still that of the first. */
+/* The status is that of the process of the pidfd: it is read when both are open, and so the pid is
+ * still that of the first. */
 static int process_open(pid_t pid, int *ret_pidfd, struct procs_status *ret_status) {
         cleanup_free char *path = xasprintf("/proc/%d", (int) pid);
         cleanup_close int proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -91,7 +95,8 @@ static int process_add(struct pages *p, pid_t pid, struct process **ret, struct 
         return 0;
 }
 
-/* Offsets in the stream are addresses. With page tables of five levels a program can ask for memory that is behind them. */
+/* Offsets in the stream are addresses. With page tables of five levels a program can ask for memory
+ * that is behind them. */
 static int check_addresses(const struct track *track, struct rm_error *err) {
         struct maps maps;
         uint64_t end;
@@ -156,7 +161,7 @@ static int process_take(struct pages *p, pid_t pid, struct rm_error *ret_reason,
         return r;
 }
 
-/* Those that have ended leave. A pid in the list may be another's by now. */
+/* Removes processes that have ended. A pid in the list may be another's by now. */
 static int processes_leave(struct pages *p, const pid_t *pids, size_t n, struct rm_error *err) {
         struct process *process, *next;
         int r = 0;

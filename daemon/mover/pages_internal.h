@@ -17,7 +17,8 @@
 #include "daemon/pages/track.h"
 
 #define LIST_MAX 4096U
-/* What waits to be read: as much as a fast link takes in that time (PAGES_PINNED_USEC). */
+/* The size of the queue of pages that wait to be read: as much as a fast link takes in that time
+ * (PAGES_PINNED_USEC). */
 #define QUEUE_RUNS 16384U
 #define QUEUE_BYTES (UINT64_C(64) << 20)
 
@@ -26,7 +27,8 @@ struct process {
         pid_t pid;
         pid_t inner_pid;
         struct track *track; /* NULL: it could not be tracked yet, and all of it is to be sent when it is frozen */
-        /* Its `track` protects nothing, or cannot any more: in the freeze that tells all there is, and is of no use after it. */
+        /* The `track` protects no pages, or cannot any more: in the freeze it reports all pages
+         * there are, and is of no use after it. */
         bool untracked;
         bool continued; /* all of it went into the stream before */
         bool opened;
@@ -44,7 +46,7 @@ struct run {
         uint64_t end;
 };
 
-/* What a round has told, in the order in which it is to be read. */
+/* The pages that a round has reported, in the order in which they are to be read. */
 struct queued {
         struct process *process;
         uint64_t start;
@@ -52,7 +54,7 @@ struct queued {
         uint64_t told_usec;
 };
 
-/* What is left in the freeze. */
+/* The pages that are left in the freeze. */
 enum later {
         LATER_NONE,
         LATER_WRITTEN, /* what was written since the last round */
@@ -115,24 +117,26 @@ int pages_poll(struct pages *p, struct rm_error *err);
 int pages_object_open(struct pages *p, struct process *process, struct rm_error *err);
 
 typedef int (*pages_scan_fn)(struct track *track, track_run_cb run, void *ctx, struct rm_error *err);
-/* Sends what the scan tells; before the freeze some of it is only queued. With an error, p->failed: it is one of writer or hooks. */
+/* Sends what the scan tells; before the freeze some of it is only queued. With an error, p->failed:
+ * it is one of writer or hooks. */
 int pages_scan(struct pages *p, struct process *process, pages_scan_fn scan, struct rm_error *err);
 
 /* A list of pages, of kind LATER or PRESENT: at most one is open. */
 int pages_list_begin(struct pages *p, struct process *process, Rm__ImageKind kind, struct rm_error *err);
-/* With an error, p->failed. */
+/* Adds a run to the list. With an error, p->failed. */
 int pages_list_add(struct pages *p, uint64_t start, uint64_t end);
 int pages_list_end(struct pages *p, struct rm_error *err);
 
-/* For track_set_poll(). */
+/* The poll of a scan, for track_set_poll(). */
 int pages_scan_poll(void *ctx);
 
-/* Of the process of the scan that runs: these pages are left. */
+/* These pages of the process of the scan that runs are left. */
 int pages_later_run(struct pages *p, uint64_t start, uint64_t end);
 /* A track_run_cb: to p->adding. */
 int pages_add_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind);
 
-/* All that is queued, of processes that are tracked still. At the beginning of a round there is nothing. */
+/* Drops the queued pages of processes that are still tracked. At the beginning of a round there are
+ * none. */
 void pages_queue_clear(struct pages *p);
 int pages_queue_flush(struct pages *p, struct rm_error *err);
 
@@ -148,11 +152,13 @@ int pages_send_present(struct pages *p, struct process *process, const struct pa
 
 /* ---- the processes ---- */
 
-/* Reads the list: those that have ended leave, and new ones are taken up; what could not be tracked is tried again. `ret_reason`: of the last that
- * still cannot; the first time the group goes the other way then, and the rest is left. Errors are those of hooks and writer, or of reading the list. */
+/* Reads the list: those that have ended leave, and new ones are taken up; what could not be tracked
+ * is tried again. `ret_reason`: of the last that still cannot; the first time the group goes the
+ * other way then, and the rest is left. Errors are those of hooks and writer, or of reading the
+ * list. */
 int pages_update(struct pages *p, struct rm_error *ret_reason, struct rm_error *err);
 
-/* It has ended: the other side forgets it, and its pid may be used again. */
+/* The process has ended: the other side forgets it, and its pid may be used again. */
 int pages_process_gone(struct pages *p, struct process *process, struct rm_error *err);
 void pages_process_remove(struct pages *p, struct process *process);
 

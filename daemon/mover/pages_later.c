@@ -9,7 +9,7 @@
 
 /* ---- does it write all of its memory all the time? ---- */
 
-/* What it tells is added to `set`. */
+/* Adds the reported pages to `set`. */
 static int probe_scan(struct pages *p, struct process *process, struct pageset **set, struct rm_error *err) {
         struct rm_error why = { 0 };
         int r;
@@ -30,7 +30,8 @@ static int probe_scan(struct pages *p, struct process *process, struct pageset *
         return 0;
 }
 
-/* In `ret_bytes`: of all rounds. The first tells all there is, the others what was written. */
+/* Makes one round of the probe. `ret_bytes`: the sum of all rounds. The first reports all pages
+ * there are, the others those that were written. */
 static int probe_round(struct pages *p, bool first, uint64_t *ret_bytes, struct rm_error *err) {
         struct process *process, *next;
         int r = 0;
@@ -163,7 +164,7 @@ int pages_later_read(struct pages *p, uint32_t inner_pid, uint64_t address, stru
         if (!found)
                 return 0;
         n = track_read(p->later_at->track, start, piece->data, end - start);
-        /* Never a part: what is missing would be taken for zeros. */
+        /* A piece is never sent in part: the rest would be taken for zeros. */
         if (n != (ssize_t) (end - start))
                 return error_set(err, n < 0 ? (int) n : -EIO, "memory of process %d at %" PRIx64 " cannot be read any more",
                                  (int) p->later_at->pid, start);

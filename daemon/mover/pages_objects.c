@@ -48,7 +48,7 @@ int pages_poll(struct pages *p, struct rm_error *err) {
         return p->hooks->poll(p->hooks->ctx, "memory", err);
 }
 
-/* As much of [start, end) as one chunk takes. */
+/* Sends as much of [start, end) as one chunk takes. */
 static int chunk_send(struct pages *p, const struct process *process, uint64_t start, uint64_t end, uint64_t *ret_end,
                       struct rm_error *err) {
         size_t size_bytes = end - start < STEP_BYTES ? (size_t) (end - start) : STEP_BYTES;
@@ -67,7 +67,8 @@ static int chunk_send(struct pages *p, const struct process *process, uint64_t s
         if (size_bytes == 0 && p->frozen)
                 return error_set(err, n < 0 ? (int) n : -EIO, "memory of process %d at %" PRIx64 " cannot be read",
                                  (int) process->pid, start);
-        /* While it runs, pages may vanish, or there may be no memory to bring one in; what is behind them is still to be read. */
+        /* While it runs, pages may vanish, or there may be no memory to bring one in; what is
+         * behind them is still to be read. */
         if (size_bytes == 0)
                 track_again(process->track, start, start + PAGES_PAGE_BYTES);
         *ret_end = start + (size_bytes > 0 ? size_bytes : PAGES_PAGE_BYTES);
@@ -138,7 +139,7 @@ static int wait_for_calls(struct pages *p, uint64_t told_usec, struct rm_error *
         }
 }
 
-/* Whatever can write to it unseen is over, or seen here. One look does for all that was told
+/* Checks that no call can write to the pages unseen. One look suffices for all that was reported
  * before. */
 static int check_writers(struct pages *p, uint64_t told_usec, struct rm_error *err) {
         int r = wait_for_calls(p, told_usec, err);
@@ -176,7 +177,8 @@ int pages_queue_flush(struct pages *p, struct rm_error *err) {
         return r;
 }
 
-/* What it has room for: the fewer times it is looked for what writes to them, the better. */
+/* Queues the run, and sends the first ones when the queue is full. A longer queue needs fewer
+ * checks for writers to its pages. */
 static int run_queue(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
         struct pages *p = ctx;
         int r = 0;

@@ -12,13 +12,16 @@
 #include "common/util.h"
 #include "daemon/pages/maps.h"
 
-/* A page that is waited for comes behind what is in the socket's queue and on the way: so much of it as the link carries in that time, within limits. */
+/* A page that is waited for comes behind what is in the socket's queue and on the way: so much of
+ * it as the link carries in that time, within limits. */
 #define QUEUE_USEC 2000U
 #define QUEUE_LEAST_BYTES (64U << 10)
 #define QUEUE_MOST_BYTES (1U << 20)
 #define PAUSE_NSEC 200000L
-/* A page also comes behind bytes that have arrived and were not read, of which the sender's kernel does not know: the receiver tells. The window of TCP would bound it as well, but it never
- * becomes smaller than what it was when all else was sent, and the kernel makes it larger where it likes. */
+/* A page also comes behind bytes that have arrived and were not read, of which the sender's kernel
+ * does not know: the receiver tells. The window of TCP would bound it as well, but it never becomes
+ * smaller than what it was when all else was sent, and the kernel makes it larger where it
+ * likes. */
 #define TAKEN_STEP_BYTES (128U << 10)
 /* rmd starts the restore at once when it has heard that all else is there. */
 #define FILLER_WAIT_MSEC 60000

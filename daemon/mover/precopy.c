@@ -107,8 +107,9 @@ static int region_send(struct precopy *p, const struct process *process, uint64_
         return r;
 }
 
-/* The pages of a mapping that are there; of a private one only its own, not those of the file under it. A mapping may be
- * far larger than what is there of it, so the kernel looks for them; one that cannot (before 6.7) makes images larger. */
+/* The pages of a mapping that are there; of a private one only its own, not those of the file under
+ * it. A mapping may be far larger than what is there of it, so the kernel looks for them; one that
+ * cannot (before 6.7) makes images larger. */
 static int area_send(struct precopy *p, const struct process *process, const struct area *area, struct rm_error *err) {
         struct pm_scan_arg scan = {
                 .size = sizeof(scan),
@@ -137,7 +138,8 @@ static int area_send(struct precopy *p, const struct process *process, const str
         return 0;
 }
 
-/* Shared memory is a file of some tmpfs, named or not. Whatever else is shared (files, devices) does not travel. */
+/* Shared memory is a file of some tmpfs, named or not. Whatever else is shared (files, devices)
+ * does not travel. */
 static bool is_shared_memory(const struct precopy *p, pid_t pid, const struct area *area) {
         cleanup_free char *path = xasprintf("/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int) pid, area->start, area->end);
         struct statfs fs;
@@ -148,7 +150,8 @@ static bool is_shared_memory(const struct precopy *p, pid_t pid, const struct ar
         return statfs(path, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
 }
 
-/* Is there something in it that may travel? Not in the kernel's special ones ("[vvar]"), nor in what is not readable. */
+/* Is there something in it that may travel? Not in the kernel's special ones ("[vvar]"), nor in
+ * what is not readable. */
 static bool area_parse(const struct precopy *p, pid_t pid, const char *line, struct area *ret) {
         struct map map;
         char access[5];

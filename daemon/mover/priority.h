@@ -10,9 +10,10 @@ struct priority {
         int io;
 };
 
-/* Less of the processor and the disk than others get. Failures are ignored: it is done faster then. */
+/* Less of the processor and the disk than others get. Failures are ignored: it is done faster
+ * then. */
 void priority_lower(struct priority *p);
-/* As it was before, if it was lowered. */
+/* Restores the previous priority, if it was lowered. */
 void priority_restore(struct priority *p);
 
 #endif

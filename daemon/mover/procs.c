@@ -57,7 +57,8 @@ int procs_status(int proc_fd, struct procs_status *ret) {
 
         if (r < 0)
                 return r == -ENOENT ? -ESRCH : r;
-        /* The name of the program, which comes before, has no newline in it: the kernel escapes that. */
+        /* The name of the program, which comes before, has no newline in it: the kernel escapes
+         * that. */
         at = line_of(text, "\nNSpid:");
         for (long pid = 0; at && (pid = strtol(at, &end, 10)) > 0; at = *end == '\t' ? end : NULL) {
                 status.inner_pid = (pid_t) pid;
@@ -97,7 +98,7 @@ static bool mount_is_direct(const char *mounts, long id) {
         return false;
 }
 
-/* Not by statfs(2), for which a server that does not answer is waited for. */
+/* The file system is not looked up by statfs(2), which waits for a server that does not answer. */
 static bool file_is_direct(int proc_fd, char **mounts, const char *info) {
         cleanup_free char *path = xasprintf("/proc/self/fd/%d/mountinfo", proc_fd);
         const char *at = line_of(info, "mnt_id:");
@@ -146,7 +147,8 @@ int procs_reads_direct(int proc_fd, struct procs_budget *budget, char ret_path[P
 
                 if (n <= 0)
                         continue;
-                /* Others may be opened meanwhile, and one that has many locks takes long. */
+                /* The budget is checked for each descriptor: others may be opened meanwhile, and
+                 * one that has many locks takes long. */
                 used_usec = thread_cpu_usec() - begin_usec;
                 if (budget->descriptors == 0 || used_usec > budget->cpu_usec) {
                         found = -E2BIG;

@@ -26,15 +26,15 @@ enum procs_direct {
         PROCS_DIRECT_TYPE, /* its file system may do it for any file: FUSE, 9p, SMB */
 };
 
-/* What is left to a look at all processes of a group. */
+/* The rest of the budget for a look at all processes of a group. */
 struct procs_budget {
         size_t descriptors;
         uint64_t cpu_usec; /* time of a processor */
 };
 
-/* Has it a file open that it reads past the page cache? An enum procs_direct or -errno;
- * `ret_path` then names the first. -E2BIG: it has more than the budget allows, or than a process may
- * have (proc_count.h). */
+/* Has it a file open that it reads past the page cache? An enum procs_direct or -errno; `ret_path`
+ * then names the first. -E2BIG: it has more than the budget allows, or than a process may have
+ * (proc_count.h). */
 int procs_reads_direct(int proc_fd, struct procs_budget *budget, char ret_path[PROCS_PATH_BYTES]);
 
 #endif

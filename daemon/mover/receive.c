@@ -24,7 +24,8 @@ struct receiver {
         int later_fd; /* -1: all has come */
 };
 
-/* Also where rmd is listened to: a source that never lets us wait would otherwise keep an abort unheard. */
+/* Reads from the link, and listens to rmd meanwhile: a source that never lets us wait would
+ * otherwise keep an abort unheard. */
 static int source_read(void *ctx, void *ret_data, size_t size_bytes, struct rm_error *err) {
         struct receiver *v = ctx;
 
@@ -98,7 +99,8 @@ static int receive(struct receiver *v, struct rm_error *err) {
                 r = image_reader_step(v->reader, err);
                 if (r < 0)
                         break;
-                /* The begin chunk comes with the connection; the clock runs from the first that carries something. */
+                /* The begin chunk comes with the connection; the clock runs from the first that
+                 * carries something. */
                 if (image_reader_figures(v->reader)->chunks <= 2)
                         v->first_usec = now_usec();
                 progress(v);
@@ -148,7 +150,8 @@ static void report(struct receiver *v) {
         control_send_received(v->control, &figures);
 }
 
-/* Those that have come: there may be others, for what the sender turned out not to have. */
+/* Forces the received files to the disk: some may be missing, if the sender turned out not to have
+ * them. */
 static int files_sync(const Rm__MoverReceive *m, struct rm_error *err) {
         int r = 0;
 
@@ -182,8 +185,8 @@ static int run(struct receiver *v, struct rm_error *err) {
                 r = postcopy_listen(v->control->setup->receive->images_dir, &v->later_fd, err);
         if (r < 0)
                 return r;
-        /* rmd first: the capsule stands still until it is restored. That the source hears of it is less urgent, and if it does
-         * not, it is rmd's log that settles the move. */
+        /* rmd first: the capsule stands still until it is restored. That the source hears of it is
+         * less urgent, and if it does not, it is rmd's log that settles the move. */
         report(v);
         (void) ack(v, &fine);
         return 0;

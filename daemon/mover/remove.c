@@ -1,4 +1,5 @@
-/* What holds the memory of groups goes here and not in rmd: the kernel frees it in the process that removes the last name. */
+/* The program that removes directories with the memory of groups, so that rmd does not: the kernel
+ * frees it in the process that removes the last name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

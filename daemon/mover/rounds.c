@@ -3,17 +3,18 @@
 #define SLOW_FROM_USEC 100000U
 #define SLOW_ENOUGH_USEC 30000U
 #define LATER_LEAST_BYTES (UINT64_C(128) << 10)
-/* A program that writes so much a second, as fast as memory is, writes a quarter of what is sent meanwhile, so that each round is a quarter of the one
- * before. */
+/* A program that writes so much a second, as fast as memory is, writes a quarter of what is sent
+ * meanwhile, so that each round is a quarter of the one before. */
 #define WRITES_BYTES_PER_SEC UINT64_C(4000000000)
 #define FUTILE_LEAST_BYTES (UINT64_C(16) << 20)
-/* The protection makes each first write slower, so that it takes a program some seconds to write all of a large memory. What writes less than that in a step
- * is slower than 4 Gbit/s. */
+/* The protection makes each first write slower, so that it takes a program some seconds to write
+ * all of a large memory. What writes less than that in a step is slower than 4 Gbit/s. */
 #define FUTILE_STEP_BYTES UINT64_C(125000000)
 #define FUTILE_STEPS_LEAST 4U
 #define FUTILE_STEPS_MOST 40U
 #define QUARTERS 4U
-/* What else a freeze consists of, beside sending what was written: dump and restore, which take 0.2 to 0.5 s, more with many processes. */
+/* The other parts of a freeze, beside sending the pages that were written: dump and restore, which
+ * take 0.2 to 0.5 s, more with many processes. */
 #define FREEZE_USEC 1000000U
 #define SHARE_LEAST_USEC 2000U
 #define SHARE_MOST_USEC 200000U
@@ -64,7 +65,8 @@ bool rounds_too_long(uint64_t bytes, uint64_t usec) {
         return bytes >= LATER_LEAST_BYTES && usec >= SLOW_FROM_USEC;
 }
 
-/* In the freeze there is as much to be sent as in that round: a program that writes less makes the next one shorter. */
+/* In the freeze there is as much to be sent as in that round: a program that writes less makes the
+ * next one shorter. */
 bool rounds_in_time(struct rounds_deadline *deadline, uint64_t now_usec, uint64_t last_usec) {
         uint64_t left_usec;
 

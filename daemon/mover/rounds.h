@@ -18,32 +18,38 @@ struct rounds_deadline {
         uint64_t end_usec; /* monotonic; 0: none */
         uint64_t cut_usec; /* so long before it there was no time for another round, at least 1; 0: there always was */
 };
-/* After one that took so long: is there time for another round, which takes as long, and for the freeze behind it? If not, that is noted. NULL ok: there
- * is no deadline. */
+/* After one that took so long: is there time for another round, which takes as long, and for the
+ * freeze behind it? If not, that is noted. NULL ok: there is no deadline. */
 bool rounds_in_time(struct rounds_deadline *deadline, uint64_t now_usec, uint64_t last_usec);
 
-/* How long a round took, and with it about how long a freeze would last now. Is it worth it to slow the program down, for `limit_usec` at most? Not for
- * what hardly anybody notices, nor where these rounds, each of which sends
- * a quarter of the one before, would not end in that time: all of it would be written again. */
+/* How long a round took, and with it about how long a freeze would last now. Is it worth it to slow
+ * the program down, for `limit_usec` at most? Not for what hardly anybody notices, nor where these
+ * rounds, each of which sends a quarter of the one before, would not end in that time: all of it
+ * would be written again. */
 bool rounds_slow_pays(uint64_t usec, uint64_t limit_usec);
-/* The processor time that each core gives a program which is slowed down, in microseconds a second: for the first of these rounds, after one that sent so
- * much in that time, and for the next ones. */
+/* The processor time that each core gives a program which is slowed down, in microseconds a second:
+ * for the first of these rounds, after one that sent so much in that time, and for the next
+ * ones. */
 unsigned rounds_first_share(uint64_t sent_bytes, uint64_t usec);
 unsigned rounds_next_share(unsigned share_usec, uint64_t sent_bytes, uint64_t before_bytes);
-/* A look at how much of its memory a program writes, in steps of a quarter of a second. Is it in vain to send anything ahead? A small memory is sent in the freeze
- * sooner than a page over the network is waited for. */
+/* A look at how much of its memory a program writes, in steps of a quarter of a second. Is it in
+ * vain to send anything ahead? A small memory is sent in the freeze sooner than a page over the
+ * network is waited for. */
 bool rounds_futile(uint64_t all_bytes, uint64_t written_bytes);
-/* If not, can that still come out, in so many further steps that are as the last one, which has added `bytes`? */
+/* If not, can that still come out, in so many further steps that are as the last one, which has
+ * added `bytes`? */
 bool rounds_maybe_futile(uint64_t all_bytes, uint64_t written_bytes, uint64_t bytes, unsigned left);
 /* How many steps there are. */
 unsigned rounds_futile_steps(uint64_t all_bytes);
-/* Is what the last of the rounds sent, in that time, too much for the freeze? Not where it is little, which took so long only for want of a processor. */
+/* Is what the last of the rounds sent, in that time, too much for the freeze? Not where it is
+ * little, which took so long only for want of a processor. */
 bool rounds_too_long(uint64_t bytes, uint64_t usec);
 
 /* Short enough: to freeze takes longer. */
 bool rounds_slow_enough(uint64_t usec);
 
-/* After a round that sent so much: is there to be another? Not when a round did not send much less than the one before. */
+/* After a round that sent so much: is there to be another? Not when a round did not send much less
+ * than the one before. */
 bool rounds_another(struct rounds *r, uint64_t sent_bytes);
 
 #endif

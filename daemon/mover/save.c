@@ -11,11 +11,13 @@
 
 /* While it waits rmd is heard at least so often. */
 #define WAIT_MSEC 250
-/* What is written again and again is better stored once, in the freeze: each round stores it, and the group stands still no longer for it than it takes to read it. The
- * last of them is behind what else goes ahead. */
+/* Pages that are written again and again are better stored once, in the freeze: each round stores
+ * them, and the group is frozen no longer for them than it takes to read them. The last round is
+ * behind all else that goes ahead. */
 #define ROUNDS_FIRST 2U
 #define ROUNDS_LAST 1U
-/* So little is read within some milliseconds, and is stored once only if it is left to the freeze. */
+/* So little is read within some milliseconds, and is stored once only if it is left to the
+ * freeze. */
 #define FEW_BYTES (UINT64_C(32) << 20)
 
 struct saver {
@@ -24,7 +26,7 @@ struct saver {
         struct gather gather;
         bool told_released;
 
-        /* Of the checkpoint under way. */
+        /* The checkpoint under way. */
         struct store_stream *stream; /* NULL: there is none */
         struct image_writer *writer;
         struct kept_images *kept;
@@ -63,7 +65,7 @@ static int wait_for(struct saver *s, int timeout_msec, struct rm_error *err) {
         return r < 0 ? r : check(s, err);
 }
 
-/* Not before more than `bytes` may be stored. */
+/* Waits until more than `bytes` may be stored. */
 static int hold(struct saver *s, uint64_t bytes, struct rm_error *err) {
         uint64_t wait_usec;
         int r = 0;
@@ -128,7 +130,8 @@ static bool is_kept(const Rm__MoverPrecopy *m, uint64_t checkpoint) {
         return false;
 }
 
-/* Here and not by rmd, so that no pack goes that the checkpoint under way takes blocks to be in. */
+/* Removes other checkpoints here and not in rmd, so that no pack goes whose blocks the checkpoint
+ * under way counts on. */
 static int remove_others(struct saver *s, const Rm__MoverPrecopy *m, struct rm_error *err) {
         cleanup_free uint64_t *numbers = NULL;
         size_t n = 0;
@@ -183,7 +186,8 @@ static int pages_prepare(struct saver *s, const Rm__MoverPrecopy *m, struct rm_e
         return r;
 }
 
-/* Is another one worth it? Not for what is read in a moment anyway, nor where the one before was so slow that as much was written meanwhile, and would be again: `*vain`. */
+/* Is another one worth it? Not for what is read in a moment anyway, nor where the one before was so
+ * slow that as much was written meanwhile, and would be again: `*vain`. */
 static int worth_it(struct gather *g, bool first, bool *vain, bool *ret, struct rm_error *err) {
         uint64_t told_bytes, usec, written_bytes = UINT64_MAX;
         int r = 0;
@@ -197,7 +201,7 @@ static int worth_it(struct gather *g, bool first, bool *vain, bool *ret, struct 
         return r;
 }
 
-/* At most `max` of them. */
+/* Makes at most `max` rounds. */
 static int rounds(struct gather *g, unsigned max, bool first, bool *vain, struct rm_error *err) {
         bool more = true;
         int r = 0;
@@ -301,7 +305,7 @@ static uint64_t stored_bytes(const struct saver *s) {
         return store_stream_bytes(s->stream) - store_stream_waiting_bytes(s->stream);
 }
 
-/* What waits in memory. */
+/* Stores the data that waits in memory. */
 static int store_waiting(struct saver *s, struct rm_error *err) {
         uint64_t all_bytes = store_stream_bytes(s->stream), before_bytes = stored_bytes(s);
         int r = 0;
@@ -351,12 +355,12 @@ static void stored(struct saver *s, const struct store_figures *figures) {
         m.store_usec = now_usec() - s->captured_usec;
         m.used_bytes = store_used_bytes(s->store);
         m.checkpoint = s->control->precopy->precopy->checkpoint;
-        /* What rmd says next is of another one. */
+        /* The next messages of rmd are about another checkpoint. */
         control_again(s->control);
         control_send_stored(s->control, &m);
 }
 
-/* What belongs to one checkpoint only; the processes stay tracked. */
+/* Frees the data of one checkpoint; the processes stay tracked. */
 static void checkpoint_end(struct saver *s) {
         struct gather *g = &s->gather;
 

@@ -13,7 +13,7 @@
 #define HEX_BYTES(bytes) (2 * (bytes) + 1)
 #define NONCE_BYTES 12U
 
-/* What the line says, as text. */
+/* The fields of the line, as text. */
 struct line {
         uint32_t format;
         char cluster[64];
@@ -48,12 +48,12 @@ static void hex_write(const uint8_t *data, size_t size_bytes, char *ret) {
                 (void) snprintf(ret + 2 * i, 3, "%02x", data[i]);
 }
 
-/* What the keys of a file are derived from, malloc'ed. */
+/* The text that the keys of a file are derived from, malloc'ed. */
 static char *line_head(const struct line *line) {
         return xasprintf(MAGIC "%u %s %s %s", line->format, line->cluster, line->fingerprint, line->salt);
 }
 
-/* As it stands in the file. */
+/* The line as it stands in the file. */
 static void line_text(const struct line *line, char ret[static SEAL_LINE_BYTES]) {
         cleanup_free char *head = line_head(line);
         cleanup_free char *text = xasprintf("%s %s", head, line->check);
@@ -66,7 +66,7 @@ static void line_text(const struct line *line, char ret[static SEAL_LINE_BYTES])
 
 _Static_assert(sizeof(MAGIC) + 11 + sizeof(struct line) < SEAL_LINE_BYTES, "a line has room for all of it");
 
-/* Of this format, and exactly as it would be written. */
+/* Parses the line, which must be of this format, and exactly as it would be written. */
 static bool line_parse(const char data[static SEAL_LINE_BYTES], struct line *ret) {
         char text[SEAL_LINE_BYTES + 1], again[SEAL_LINE_BYTES];
 

@@ -18,7 +18,8 @@
 #define WAIT_MSEC 250
 /* rmd has a control group ready at once, or not at all. */
 #define SLOW_WAIT_USEC 500000U
-/* From the end of what goes ahead to when the freeze has surely begun, which threads without processor time would hold up. */
+/* From the end of what goes ahead to when the freeze has surely begun, which threads without
+ * processor time would hold up. */
 #define SLOW_AFTER_MSEC 5
 
 struct sender {
@@ -133,7 +134,8 @@ static int send_slowly(struct sender *s, uint64_t limit_usec, struct rm_error *e
         return pages_slow_rounds(s->gather.pages, slow, limit_usec, err);
 }
 
-/* As much as is worth it; or it is left here, to follow when the group runs at the destination. */
+/* Sends as many rounds as are worth it; or the memory is left here, to follow when the group runs
+ * at the destination. */
 static int send_pages(struct sender *s, bool postcopy, bool *ret_left, struct rm_error *err) {
         uint64_t usec;
         int r = postcopy ? pages_probe(s->gather.pages, ret_left, err) : 0;
@@ -145,7 +147,7 @@ static int send_pages(struct sender *s, bool postcopy, bool *ret_left, struct rm
         return r;
 }
 
-/* After the last round. */
+/* Ends pre-copy after the last round. */
 static int end_rounds(struct sender *s, const Rm__MoverPrecopy *m, struct rm_error *err) {
         uint64_t bytes, usec;
         int r = 0;
@@ -163,7 +165,8 @@ static int end_rounds(struct sender *s, const Rm__MoverPrecopy *m, struct rm_err
         return 0;
 }
 
-/* Everything that CRIU would have in its images may go ahead by hashes; what is tracked needs none. */
+/* Everything that CRIU would have in its images may go ahead by hashes; what is tracked needs
+ * none. */
 static int send_ahead(struct sender *s, struct rm_error *err) {
         const Rm__MoverPrecopy *m = s->control->precopy->precopy;
         bool left = false;
@@ -327,7 +330,8 @@ int mover_send(struct control *control) {
         } else if (s.gather.pages && pages_later_bytes(s.gather.pages) > 0) {
                 send_later(&s);
         }
-        /* Now that rmd knows: the processes that go on here, after a failure, cannot map memory while this lasts. */
+        /* Now that rmd knows: the processes that go on here, after a failure, cannot map memory
+         * while this lasts. */
         gather_finish(&s.gather);
         outgoing_finish(&s.out);
         image_known_destroy(s.known);

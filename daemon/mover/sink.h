@@ -12,7 +12,8 @@ void sink_destroy(struct sink *s); /* NULL ok */
 
 const struct image_sink *sink_image(struct sink *s);
 
-/* Gives to the link what has been collected. Before waiting for anything, and at the end. Memory that is lent stays lent. */
+/* Gives to the link what has been collected. Before waiting for anything, and at the end. Memory
+ * that is lent stays lent. */
 int sink_flush(struct sink *s, struct rm_error *err);
 
 #endif

@@ -6,7 +6,7 @@ struct slow;
 
 /* `group_dir`: with the controller "cpu" of either version. 0 or -errno; nothing is limited yet. */
 int slow_open(const char *group_dir, unsigned cores, struct slow **ret);
-/* Of each of the `cores`, a second. 0 or -errno. */
+/* Limits each of the `cores` to so much of a second. 0 or -errno. */
 int slow_set(struct slow *slow, unsigned usec_per_sec);
 /* No limit any more. NULL ok. */
 void slow_end(struct slow *slow);

@@ -155,7 +155,7 @@ int store_stream_commit(struct store_stream *s, const void *carry, size_t carry_
                 return error_set(err, -EBUSY, "the stream has not ended");
         priority_lower(&s->priority);
         r = store_save_meta(s->save, STORE_STREAM_CARRY, carry_bytes > 0 ? carry : "", carry_bytes, err);
-        /* What the reader has open belongs to the target: nothing, after the end mark. */
+        /* The reader has no object open after the end mark, so the target keeps none of its own. */
         image_reader_destroy(take_ptr(s->reader));
         if (r == 0)
                 r = store_save_commit(take_ptr(s->save), ret_figures, err);

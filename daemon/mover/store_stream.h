@@ -1,5 +1,5 @@
-/* An image stream into a store of checkpoints: while the group runs what comes is stored soon, and while it stands still it is kept in memory, which is
- * faster. */
+/* An image stream into a store of checkpoints: while the group runs what comes is stored soon, and
+ * while it stands still it is kept in memory, which is faster. */
 #ifndef RM_MOVER_STORE_STREAM_H
 #define RM_MOVER_STORE_STREAM_H
 
@@ -38,7 +38,8 @@ int store_stream_step(struct store_stream *s, struct rm_error *err);
 uint64_t store_stream_bytes(const struct store_stream *s);
 uint64_t store_stream_waiting_bytes(const struct store_stream *s);
 
-/* After the end mark: with what rmd carries along, under the name STORE_STREAM_CARRY. */
+/* Commits the checkpoint after the end mark: with the data that rmd stores with it, under the name
+ * STORE_STREAM_CARRY. */
 #define STORE_STREAM_CARRY "carry"
 int store_stream_commit(struct store_stream *s, const void *carry, size_t carry_bytes, struct store_figures *ret_figures,
                         struct rm_error *err);

@@ -36,7 +36,8 @@ static int poll_verify(void *ctx, const char *what, struct rm_error *err) {
         return r;
 }
 
-/* What reading again would not mend: damage, and what the disk does not give back. */
+/* True of errors that a second reading would not mend: damage, and blocks that the disk does not
+ * give back. */
 static bool is_damage(int code) {
         return code == -EBADMSG || code == -ENODATA || code == -EIO;
 }
@@ -56,7 +57,7 @@ static int one(struct verifier *v, uint64_t checkpoint, struct rm_error *err) {
         struct rm_error damage = { 0 };
         int r = store_verify(v->store, checkpoint, poll_verify, v, &damage);
 
-        /* It went while we read. */
+        /* The checkpoint was removed while it was read. */
         if (r == -ENOENT)
                 return 0;
         if (r < 0 && !is_damage(r))
