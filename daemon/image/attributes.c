@@ -11,7 +11,8 @@
 /* The kernel's XATTR_NAME_MAX. */
 #define NAME_MAX_BYTES 255U
 
-/* In the header of a chunk, attributes share the room with a path, a role and numbers; objects with attributes have no target. */
+/* In the header of a chunk, attributes share the room with a path, a role and numbers; objects with
+ * attributes have no target. */
 _Static_assert(IMAGE_ATTRIBUTES_MAX_BYTES + IMAGE_PATH_MAX_BYTES + IMAGE_ROLE_MAX_BYTES + 128 <= IMAGE_HEADER_MAX_BYTES,
                "the header of an object with attributes must fit");
 
@@ -20,7 +21,8 @@ static bool kind_has_attributes(Rm__ImageKind kind) {
                kind == RM__IMAGE_KIND__IMAGE_KIND_FIFO;
 }
 
-/* What an ordinary user can set, and no other. security.* would give programs capabilities, trusted.* is of root and of file systems. */
+/* Only attributes that an ordinary user can set are carried. security.* would give programs
+ * capabilities, trusted.* is of root and of file systems. */
 static bool carried(Rm__ImageKind kind, const char *name) {
         if (strcmp(name, ACL_ACCESS) == 0)
                 return true;
@@ -187,7 +189,8 @@ int image_attributes_read(const struct image_object *o, int fd, const char *name
 
 /* ---- setting ---- */
 
-/* What is there and is not to be: an older file had it, or a directory's default list gave it to a new one. */
+/* Removes attributes that are there and should not be: an older file had them, or a directory's
+ * default list gave them to a new one. */
 static int stale_remove(Rm__ImageKind kind, const struct file *f, const struct image_attribute *list, size_t n, const char *label,
                         struct rm_error *err) {
         cleanup_free char *names = NULL;

@@ -4,11 +4,13 @@
 
 #include "daemon/image/format.h"
 
-/* Frame header and header message into `out`, which has room for both (image_chunk_head_bytes()). */
+/* Frame header and header message into `out`, which has room for both
+ * (image_chunk_head_bytes()). */
 size_t image_chunk_head_bytes(const Rm__ImageChunk *chunk);
 void image_chunk_head_write(const Rm__ImageChunk *chunk, uint8_t *out);
 
-/* The checksum over the `size_bytes` of a chunk before its checksum, written behind / compared with what is there. */
+/* The checksum over the `size_bytes` of a chunk before its checksum, written behind / compared with
+ * what is there. */
 void image_chunk_seal(uint8_t *chunk, size_t size_bytes, uint64_t number);
 bool image_chunk_sealed(const uint8_t *chunk, size_t size_bytes, uint64_t number);
 

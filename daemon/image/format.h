@@ -1,44 +1,54 @@
 /* The image stream: what a capsule is while it travels. Format, limits, and the stages it passes.
  *
- *   source -> zero elision -> delta -> codec -> chunk -> sink   ====>   source -> chunk -> codec -> delta -> target
- *   (writer.h: image_writer)                                             (reader.h: image_reader)
+ *   source -> zero elision -> delta -> codec -> chunk -> sink    (writer.h: image_writer)
+ *   ====> source -> chunk -> codec -> delta -> target            (reader.h: image_reader)
  *
- * A stream is a row of chunks: begin, then opens, data and closes of objects in any mixture, then end. One chunk is
+ * A stream is a row of chunks: begin, then opens, data and closes of objects in any mixture, then
+ * end. One chunk is
  *
  *   magic, 4 bytes big endian   FRAME_MAGIC_IMAGE
  *   length, 4 bytes big endian  of the header
  *   header                      an ImageChunk message (proto/image.proto)
  *   payload                     header.payload_bytes raw bytes; of data chunks only
- *   checksum, 8 bytes big endian XXH3, seeded with the chunk's number in the stream, over all of the above
+ *   checksum, 8 bytes big endian XXH3, seeded with the chunk's number in the stream, over all of
+ *                               the above
  *
- * so that a flipped bit, and a chunk lost, repeated or out of place, is seen before anything in it is used. It is no
- * signature: who may write is settled by what carries the stream (TLS; a keyed checksum in storage).
+ * so that a flipped bit, and a chunk lost, repeated or out of place, is seen before anything in it
+ * is used. It is no signature: who may write is settled by what carries the stream (TLS; a keyed
+ * checksum in storage).
  *
- * An object has a slot from its open to its close; data chunks name the slot and the offset, so several may be open at once.
- * Data is cut into blocks of IMAGE_BLOCK_BYTES at offsets that are multiples of it. Whole blocks (and a short last one) that
- * are zero, or that the receiver has already, are not in the payload. A run of zeros may be of any length: a hole.
+ * An object has a slot from its open to its close; data chunks name the slot and the offset, so
+ * several may be open at once. Data is cut into blocks of IMAGE_BLOCK_BYTES at offsets that are
+ * multiples of it. Whole blocks (and a short last one) that are zero, or that the receiver has
+ * already, are not in the payload. A run of zeros may be of any length: a hole.
  *
- * A payload may have gone through a codec (codec.h): its chunk names that, and the size before it. A writer uses only those codecs that
- * the receiver has named beforehand; without any, older receivers understand the stream.
+ * A payload may have gone through a codec (codec.h): its chunk names that, and the size before it.
+ * A writer uses only those codecs that the receiver has named beforehand; without any, older
+ * receivers understand the stream.
  *
- * What the receiver has already was sent ahead in the same stream, as an object of kind BLOCKS while the capsule still ran. Its blocks
- * are numbered from 0, and mean nothing until a later object's data names them.
+ * What the receiver has already was sent ahead in the same stream, as an object of kind BLOCKS
+ * while the capsule still ran. Its blocks are numbered from 0, and mean nothing until a later
+ * object's data names them.
  *
- * Private memory of processes may travel apart from CRIU's images: an object of kind PAGES for each process, whose offsets are addresses.
- * Its data are whole pages, never blocks sent ahead; they may come in any order and again, and the last ones count, zeros too. When all is
- * sent, and before its close (of size 0), an object of kind PRESENT says which of the process's pages there are: runs by address, each
- * IMAGE_PRESENT_RUN_BYTES long: start, end, both 8 bytes little endian. The receiver drops the others, and no data may follow. A process
- * that has ended has none; another one may get its pid.
+ * Private memory of processes may travel apart from CRIU's images: an object of kind PAGES for each
+ * process, whose offsets are addresses. Its data are whole pages, never blocks sent ahead; they may
+ * come in any order and again, and the last ones count, zeros too. When all is sent, and before its
+ * close (of size 0), an object of kind PRESENT says which of the process's pages there are: runs by
+ * address, each IMAGE_PRESENT_RUN_BYTES long: start, end, both 8 bytes little endian. The receiver
+ * drops the others, and no data may follow. A process that has ended has none; another one may get
+ * its pid.
  *
- * Before that, objects of kind LATER may name pages in the same way, after which no data of that process may come: those that are PRESENT in the end do not come
- * in the stream, but after its end (MoverLater in proto/mover.proto).
+ * Before that, objects of kind LATER may name pages in the same way, after which no data of that
+ * process may come: those that are PRESENT in the end do not come in the stream, but after its end
+ * (MoverLater in proto/mover.proto).
  *
- * For tests an object of kind SUMS may follow that of kind PRESENT: by address, IMAGE_SUM_BYTES for at
- * most IMAGE_SUM_MAX_BYTES of present pages each, which the receiver compares with what it has.
+ * For tests an object of kind SUMS may follow that of kind PRESENT: by address, IMAGE_SUM_BYTES for
+ * at most IMAGE_SUM_MAX_BYTES of present pages each, which the receiver compares with what it has.
  *
- * Files of trees may go ahead too: an object of kind AHEAD has the contents of one, under a number, and may be opened again, for what has changed
- * since; its last close tells the size. A close of size 0 forgets it. A later object of kind REGULAR in the same tree that names the
- * number begins with these contents, and its data is only what is different. */
+ * Files of trees may go ahead too: an object of kind AHEAD has the contents of one, under a number,
+ * and may be opened again, for what has changed since; its last close tells the size. A close of
+ * size 0 forgets it. A later object of kind REGULAR in the same tree that names the number begins
+ * with these contents, and its data is only what is different. */
 #ifndef RM_IMAGE_FORMAT_H
 #define RM_IMAGE_FORMAT_H
 
@@ -58,7 +68,7 @@
 #define IMAGE_CHECKSUM_BYTES 8U
 #define IMAGE_CHUNK_MAX_BYTES (FRAME_HEADER_BYTES + IMAGE_HEADER_MAX_BYTES + IMAGE_PAYLOAD_MAX_BYTES + IMAGE_CHECKSUM_BYTES)
 
-/* What a user can make, bounded. */
+/* The bounds of objects that a user can make. */
 #define IMAGE_SLOTS_MAX 8192U
 #define IMAGE_OBJECTS_MAX (4U << 20)
 #define IMAGE_NAME_MAX_BYTES 255U   /* of a CRIU image, and of one component of a path */
@@ -76,9 +86,11 @@
 #define IMAGE_ATTRIBUTES_MAX_BYTES 8192U /* of one object: names, values and what each costs in the header */
 #define IMAGE_ATTRIBUTE_HEAD_BYTES 16U
 
-/* In the directory of CRIU's images at the destination: a file for each process, named by its pid, whose offsets are addresses. */
+/* In the directory of CRIU's images at the destination: a file for each process, named by its pid,
+ * whose offsets are addresses. */
 #define IMAGE_PAGES_DIRECTORY "pages"
-/* There too, of processes some pages of which come later: a file named by its pid, as pageset_save() writes it. */
+/* There too, of processes some pages of which come later: a file named by its pid, as
+ * pageset_save() writes it. */
 #define IMAGE_LATER_DIRECTORY "later"
 
 enum image_run_kind {
@@ -132,9 +144,11 @@ bool image_kind_is_runs(Rm__ImageKind kind);
 /* Is it a file whose data replaces what came ahead (AHEAD, or a REGULAR that names one)? */
 bool image_object_replaces(const struct image_object *object);
 
-/* May the receiver use this object's names? CRIU images: one component of printable ASCII, no '/', not "." or "..". Paths:
- * relative, no empty, "." or ".." component, except that a directory may be ".". Pids: 1 to IMAGE_PID_MAX. Role: as name_valid(). Attributes: as
- * image_attributes_check(). Every rule of ImageOpen in one place, applied by writer and reader alike. 0 or -EBADMSG with a text that says which rule. */
+/* May the receiver use this object's names? CRIU images: one component of printable ASCII, no '/',
+ * not "." or "..". Paths: relative, no empty, "." or ".." component, except that a directory may be
+ * ".". Pids: 1 to IMAGE_PID_MAX. Role: as name_valid(). Attributes: as image_attributes_check().
+ * Every rule of ImageOpen in one place, applied by writer and reader alike. 0 or -EBADMSG with a
+ * text that says which rule. */
 int image_object_check(const struct image_object *object, struct rm_error *err);
 
 #endif

@@ -8,7 +8,8 @@
 
 #define FIRST_BLOCKS 1024U
 
-/* Numbers by hash, with open addressing: a general table would keep more for each block than its hash, and they are many. */
+/* Numbers by hash, with open addressing: a general table would keep more for each block than its
+ * hash, and they are many. */
 struct image_known {
         struct image_delta delta;
         XXH128_hash_t *hashes; /* by number */

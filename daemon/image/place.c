@@ -78,7 +78,7 @@ static const struct timespec *times_of(const struct image_object *o, struct time
         return out;
 }
 
-/* Where an object goes: a directory and a name in it. The descriptor stays the place's. */
+/* The place of an object: a directory and a name in it. The descriptor stays the place's. */
 struct spot {
         int dir_fd;
         const char *name;
@@ -107,7 +107,8 @@ static int role_open(struct image_place *p, const char *name, struct role **ret_
         return 0;
 }
 
-/* A directory below `fd`: every component is looked at by the kernel, none may be a symlink or another mount. */
+/* A directory below `fd`: every component is looked at by the kernel, none may be a symlink or
+ * another mount. */
 static int directory_open(int fd, const char *path) {
         struct open_how how = {
                 .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
@@ -157,7 +158,7 @@ static int spot_find(struct image_place *p, const char *role, const char *path, 
         return 0;
 }
 
-/* Something is there already: away with it, unless it is a directory with contents. */
+/* Removes an object that is there already, unless it is a directory with contents. */
 static int spot_clear(const struct spot *s) {
         if (unlinkat(s->dir_fd, s->name, 0) == 0 || errno == ENOENT)
                 return 0;
@@ -314,9 +315,9 @@ static int spool_create(struct image_place *p, const struct image_object *o, int
         return *ret_fd < 0 ? error_sys(err, -errno, "create %s", r->path) : 0;
 }
 
-/* A file that is there already is emptied rather than replaced: somebody may have mounted it elsewhere, as init does with the
- * capsule's /etc/hosts. Not when it has other names, which are to keep what they have. Mode 0600 also
- * masks what an access control list of it grants. */
+/* A file that is there already is emptied rather than replaced: somebody may have mounted it
+ * elsewhere, as init does with the capsule's /etc/hosts. Not when it has other names, which are to
+ * keep what they have. Mode 0600 also masks what an access control list of it grants. */
 static int regular_reuse(const struct spot *s) {
         cleanup_close int fd = openat(s->dir_fd, s->name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         struct stat st;
@@ -491,7 +492,7 @@ static int file_write(struct image_place *p, const struct file *f, uint64_t offs
         return 0;
 }
 
-/* It may come again, so what counts is what the file has. */
+/* The data may come again, so the size of the file counts. */
 static int replacing_data(struct image_place *p, const struct file *f, uint64_t offset, const void *data, size_t size_bytes,
                           struct rm_error *err) {
         uint64_t before_bytes = file_bytes(f);
@@ -517,7 +518,8 @@ static int place_data(void *ctx, void *handle, uint64_t offset, const void *data
         return file_write(p, f, offset, data, size_bytes, err);
 }
 
-/* New files are holes where nothing is written; an older spool file, and what came ahead, may have something there. */
+/* New files are holes where nothing is written; an older spool file, and what came ahead, may have
+ * something there. */
 static int place_zero(void *ctx, void *handle, uint64_t offset, uint64_t size_bytes, struct rm_error *err) {
         struct image_place *p = ctx;
         struct file *f = handle;
@@ -571,7 +573,8 @@ static int place_close(void *ctx, void *handle, uint64_t size_bytes, struct rm_e
         return k;
 }
 
-/* A program is not run, nor is a file leased, that is open for writing somewhere: CRIU would fail to restore it. */
+/* A program is not run, nor is a file leased, that is open for writing somewhere: CRIU would fail
+ * to restore it. */
 static void place_end(void *ctx) {
         struct image_place *p = ctx;
 

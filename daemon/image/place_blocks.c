@@ -14,7 +14,8 @@
 #define FILES_MAX 1024U
 #define GROUP_BLOCKS 64U
 
-/* Where a block is: 0: where it came; else its file, counted from 1, and the block's place in that. */
+/* The place of a block: 0: where it came; else its file, counted from 1, and the block's place in
+ * that. */
 #define SPOT_FILE_SHIFT 40U
 _Static_assert(IMAGE_OBJECT_MAX_BYTES / IMAGE_BLOCK_BYTES <= UINT64_C(1) << SPOT_FILE_SHIFT, "a block's place fits");
 
@@ -160,7 +161,8 @@ size_t place_blocks_used(struct place_blocks *b, uint64_t number, size_t n, int 
                 return 0;
         for (size_t k; n > 0; number += k, n -= k, offset += k * IMAGE_BLOCK_BYTES) {
                 k = together(b, number, n);
-                /* Those that have moved stay; and when no hole can be made, they are here twice. */
+                /* Blocks that have moved stay; and when no hole can be made, they are here
+                 * twice. */
                 if (spot_get(b, number) > 0 || fallocate(b->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                                          (off_t) (number * IMAGE_BLOCK_BYTES), (off_t) (k * IMAGE_BLOCK_BYTES)) < 0)
                         continue;

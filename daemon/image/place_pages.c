@@ -147,7 +147,7 @@ static int writing(const struct place_process *process, int r, struct rm_error *
         return r < 0 ? error_sys(err, r, "write pages of process %s", process->pid) : 0;
 }
 
-/* What is there is dropped: it is older. */
+/* Pages that are there are dropped: they are older. */
 static int later_run(struct place_process *process, uint64_t start, uint64_t end, struct rm_error *err) {
         if (page_store_zero(process->store, start, end) < 0 || pageset_add(process->later, start, end) < 0)
                 return bad(process, "pages that cannot come later", err);
@@ -177,7 +177,8 @@ static int present_run(struct place_process *process, uint64_t start, uint64_t e
         return r;
 }
 
-/* Runs come by address: a stream that told of the same pages again and again would take up time without end. */
+/* Runs come by address: a stream that told of the same pages again and again would take up time
+ * without end. */
 static int list_take(struct place_process *process, uint64_t offset, const uint8_t *data, size_t size_bytes, struct rm_error *err) {
         if (offset != process->list_bytes || size_bytes % IMAGE_PRESENT_RUN_BYTES)
                 return bad(process, "a list of pages out of place", err);
@@ -264,7 +265,7 @@ static int list_close(struct place_process *process, uint64_t size_bytes, struct
         return writing(process, page_store_drop_others(process->store), err);
 }
 
-/* Before the freeze. Another one may get its pid. */
+/* The process has ended before the freeze. Another one may get its pid. */
 static int process_ended(struct place_pages *p, struct place_process *process, struct rm_error *err) {
         int r = 0;
 
@@ -274,7 +275,7 @@ static int process_ended(struct place_pages *p, struct place_process *process, s
         return r;
 }
 
-/* For the filler (daemon/capsule/init/memory/fill.c). */
+/* Writes the set of pages for the filler (daemon/capsule/init/memory/fill.c). */
 static int later_write(struct place_pages *p, const struct place_process *process, struct rm_error *err) {
         cleanup_close int fd = openat(p->later_fd, process->pid, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         int r = fd < 0 ? -errno : pageset_save(process->kept, fd);

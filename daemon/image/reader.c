@@ -187,7 +187,7 @@ static int open_apply(struct image_reader *r, const Rm__ImageOpen *m, struct rm_
         return 0;
 }
 
-/* What the runs of a data chunk come to. */
+/* The sums over the runs of a data chunk. */
 struct runs {
         uint64_t packed_bytes;
         uint64_t zero_bytes;
@@ -240,7 +240,7 @@ static int runs_check(const Rm__ImageData *m, struct runs *ret_runs, struct rm_e
         return 0;
 }
 
-/* What may be said of a process's memory: whole pages, told as they are. */
+/* Checks a chunk of a process's memory: it has whole pages, and none that was pre-copied. */
 static int memory_check(const Rm__ImageData *m, Rm__ImageKind kind, const struct runs *runs, struct rm_error *err) {
         bool whole = m->offset % IMAGE_BLOCK_BYTES == 0 && m->raw_bytes % IMAGE_BLOCK_BYTES == 0;
 
@@ -306,7 +306,7 @@ static int have_fetch(struct image_reader *r, const Rm__ImageData *m, const stru
         return 0;
 }
 
-/* What the runs of a chunk take from, as far as they have come. */
+/* The sources of the runs of a chunk, as far as they have come. */
 struct supply {
         const uint8_t *payload;
         const uint8_t *have;

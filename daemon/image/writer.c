@@ -11,8 +11,9 @@
 
 /* Runs of a chunk of data: at most one per block, and the unaligned ends. */
 #define RUNS_MAX (IMAGE_PAYLOAD_MAX_BYTES / IMAGE_BLOCK_BYTES + 2U)
-/* What runs add to the head of a data chunk: three bytes each and five for the number of a block sent ahead, tags, lengths, checksum, codec.
- * Less than a block: see data_compact(). */
+/* The largest size that runs add to the head of a data chunk: three bytes each and five for the
+ * number of a block sent ahead, tags, lengths, checksum, codec. Less than a block: see
+ * data_compact(). */
 #define RUNS_HEAD_BYTES (RUNS_MAX * 8U + 64U)
 _Static_assert(RUNS_HEAD_BYTES < IMAGE_BLOCK_BYTES, "the head of a chunk may grow into the first elided block only");
 
@@ -259,7 +260,8 @@ static enum image_run_kind block_kind(const struct image_writer *w, const struct
         return IMAGE_RUN_DATA;
 }
 
-/* Cuts the buffer into runs. Returns whether any block is to be fetched by the receiver, and the checksum of those. */
+/* Cuts the buffer into runs. Returns whether any block is to be fetched by the receiver, and the
+ * checksum of those. */
 static bool data_scan(struct image_writer *w, const struct slot *s, uint64_t offset, size_t size_bytes, uint64_t *ret_checksum) {
         XXH3_state_t have;
         bool any_have = false;
@@ -297,9 +299,9 @@ static size_t runs_bytes(const struct image_writer *w, enum image_run_kind kind)
         return sum;
 }
 
-/* Moves the data runs of the buffer together, to `out`. In place `out` may be a little to the right of the buffer, by what the
- * head has grown; that is less than a block, and whole blocks lie between two data runs, so no run is overwritten before it is
- * moved. */
+/* Moves the data runs of the buffer together, to `out`. In place `out` may be a little to the right
+ * of the buffer, by what the head has grown; that is less than a block, and whole blocks lie
+ * between two data runs, so no run is overwritten before it is moved. */
 static void data_compact(const struct image_writer *w, uint8_t *out) {
         const uint8_t *in = w->buffer;
 
@@ -316,8 +318,8 @@ static void data_compact(const struct image_writer *w, uint8_t *out) {
         }
 }
 
-/* `payload` is where it lies in the area when it is stored as it is. What the encoder makes of it comes behind the head, which has become
- * longer by then: less than what was kept free for runs. */
+/* `payload` is where it lies in the area when it is stored as it is. What the encoder makes of it
+ * comes behind the head, which has become longer by then: less than what was kept free for runs. */
 static void data_encode(struct image_writer *w, Rm__ImageChunk *chunk, const uint8_t *payload) {
         size_t packed_bytes = chunk->payload_bytes;
         size_t coded_bytes = 0;

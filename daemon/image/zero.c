@@ -9,7 +9,8 @@ bool image_block_is_zero(const void *data, size_t size_bytes) {
         const uint8_t *p = data;
         uint64_t words[STRIDE_WORDS];
 
-        /* Strides that the compiler turns into wide ORs; most blocks with contents are known by the first. */
+        /* Strides that the compiler turns into wide ORs; most blocks with contents are known by the
+         * first. */
         for (; size_bytes >= sizeof(words); p += sizeof(words), size_bytes -= sizeof(words)) {
                 uint64_t any = 0;
 
