@@ -17,7 +17,8 @@ static struct {
         socklen_t name_bytes;
 } channel = { .fd = -1 };
 
-/* The program may have closed it unknowingly, and have something else there now; a process that was forked has it, too. By its name, since a move makes it another inode. */
+/* The program may have closed it unknowingly, and have something else there now; a process that was
+ * forked has it, too. By its name, since a move makes it another inode. */
 static bool is_ours(int fd) {
         struct sockaddr_un name;
         socklen_t bytes = sizeof(name);
@@ -30,7 +31,8 @@ static int open_socket(void) {
         return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* Else from a socket that has no peer and lives for one message: there is never a connection that a move would have to carry. A full queue is not waited for. */
+/* Sends from the own socket, or else from one that has no peer and lives for one message: there is
+ * never a connection that a move would have to carry. A full queue is not waited for. */
 static void send_out(const uint8_t *data, size_t size) {
         int own = channel.fd, fd = is_ours(own) ? own : open_socket();
 
@@ -111,7 +113,7 @@ void channel_wait(uint64_t usec) {
         struct pollfd fd = { .fd = channel.fd, .events = POLLIN };
         int error = errno;
 
-        /* Also without a descriptor it takes its time. */
+        /* Without a descriptor, poll() still waits for the time. */
         (void) poll(&fd, 1, (int) (usec / 1000));
         errno = error;
 }

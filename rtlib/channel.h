@@ -1,4 +1,5 @@
-/* Between the program and PID 1 of its capsule: datagrams at the door, and, once a rank listens, datagrams that come back. */
+/* Between the program and PID 1 of its capsule: datagrams at the door, and, once a rank listens,
+ * datagrams that come back. */
 #ifndef RM_RTLIB_CHANNEL_H
 #define RM_RTLIB_CHANNEL_H
 
@@ -7,15 +8,16 @@
 
 #include "proto/door.pb-c.h"
 
-/* What cannot be sent at once is lost. errno stays as it is in all calls. */
+/* Sends a request, or loses it if it cannot be sent at once. errno stays as it is in all calls. */
 void channel_send(const Door__Request *request);
 
-/* Keeps a descriptor open, under the name of this rank, until channel_close(); again: does nothing, unless the program has closed it. -EADDRINUSE: another process calls
- * itself the same. */
+/* Keeps a descriptor open, under the name of this rank, until channel_close(); again: does nothing,
+ * unless the program has closed it. -EADDRINUSE: another process calls itself the same. */
 int channel_listen(uint32_t rank);
 void channel_close(void);
 
-/* The next notice there is, to be freed by door__notice__free_unpacked(); NULL: there is none. For one thread at a time. None comes to a process that was forked. */
+/* The next notice there is, to be freed by door__notice__free_unpacked(); NULL: there is none. For
+ * one thread at a time. None comes to a process that was forked. */
 Door__Notice *channel_next(void);
 
 /* Until there is one, for so long at most. The only call here that waits. */

@@ -95,7 +95,8 @@ void events_hear(struct events_pending *pending, const Door__Notice *notice) {
         }
 }
 
-/* What is to be done before is done only if it is not over yet: after a long step all of it may be there. */
+/* The work before the event is done only if the event is not over yet: after a long step all of it
+ * may be there. */
 void events_settle(const struct events_pending *pending, uint32_t rank) {
         if (pending->before)
                 run(pending->before);

@@ -1,4 +1,4 @@
-/* What a program wants to do before and after it is captured. */
+/* The functions that a program wants called before and after it is captured. */
 #ifndef RM_RTLIB_EVENTS_H
 #define RM_RTLIB_EVENTS_H
 
@@ -9,16 +9,17 @@
 
 /* As rmrt_at(). */
 int events_add(enum rmrt_event event, rmrt_event_fn fn, void *data);
-/* As of Listen; 0: it wants nothing. */
+/* The events that the program wants, as in Listen; 0: none. */
 uint32_t events_wanted(void);
-/* What has come, one after the other, in the thread that calls the program's functions; then the rest of it. */
+/* The notices that have come, one after the other, in the thread that calls the program's
+ * functions; then the rest of the work. */
 struct events_pending {
         enum rmrt_event before; /* 0: none */
         uint64_t serial; /* of what is to be answered; 0: nothing */
 };
 void events_hear(struct events_pending *pending, const Door__Notice *notice);
 void events_settle(const struct events_pending *pending, uint32_t rank);
-/* What that notice asks for is done. */
+/* The work that the notice asks for is done. */
 void events_answer(uint32_t rank, uint64_t serial);
 
 #endif

@@ -9,11 +9,13 @@
 bool places_note(void);
 bool places_any(void);
 
-/* Of events.h: the rank is to wait at its next place, for so long at most from now on; in place of what was wanted before. And: no longer. */
+/* Called by events.h: the rank is to wait at its next place, for so long at most from now on; in
+ * place of an earlier request. And: no longer. */
 void places_wanted(uint64_t serial, uint64_t hold_usec);
 void places_over(void);
 
-/* It is at one: waits there, if that is wanted, until it is no longer, or until the next place is wanted. */
+/* The rank is at a place: waits there, if that is requested, until it is no longer, or until the
+ * next place is requested. */
 void places_stay(uint32_t rank);
 
 #endif

@@ -32,7 +32,8 @@ static bool whole_pages(const struct region *region, struct region *ret) {
         return ret->start < ret->end;
 }
 
-/* Private memory without a file: of what is in one, or shared with others, dropping pages would do something else. Lines are by address. */
+/* Private memory without a file: of what is in one, or shared with others, dropping pages would do
+ * something else. Lines are by address. */
 static bool is_private(const struct region *pages) {
         FILE *f = fopen("/proc/self/maps", "re");
         uintptr_t at = (uintptr_t) pages->start, pages_end = (uintptr_t) pages->end;
@@ -103,7 +104,7 @@ bool regions_any(void) {
         return atomic_load_explicit(&regions.n, memory_order_relaxed) > 0;
 }
 
-/* What cannot be dropped (it is locked) is carried. */
+/* Memory that cannot be dropped (it is locked) is carried. */
 void regions_drop(void) {
         int error = errno;
 

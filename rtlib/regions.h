@@ -1,4 +1,5 @@
-/* Memory that moves and checkpoints need not carry: given back to the kernel when the group is about to be captured. */
+/* Memory that moves and checkpoints need not carry: given back to the kernel when the group is
+ * about to be captured. */
 #ifndef RM_RTLIB_REGIONS_H
 #define RM_RTLIB_REGIONS_H
 
@@ -10,7 +11,7 @@ int regions_exclude(void *memory, size_t bytes);
 int regions_include(const void *memory, size_t bytes);
 /* Is there any? */
 bool regions_any(void);
-/* It is zero after this. */
+/* The excluded memory is zero after this. */
 void regions_drop(void);
 
 #endif

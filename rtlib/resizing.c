@@ -13,7 +13,8 @@
 #define LOOK_USEC UINT64_C(1000000) /* another thread may have taken what came */
 #define CALL_USEC UINT64_C(1000)
 
-/* Used by one thread at a time, as rm/rmrt_resize.h says; resizing_hear() comes from there, or while it is not used. */
+/* Used by one thread at a time, as rm/rmrt_resize.h says; resizing_hear() comes from there, or
+ * while it is not used. */
 static struct {
         struct resize state;
         bool begun; /* the program has had its first communicator */

@@ -6,11 +6,13 @@
 
 #include "proto/door.pb-c.h"
 
-/* This process is rank `rank` of a job that begins with `ranks` active ones; 0: of a fixed number. */
+/* This process is rank `rank` of a job that begins with `ranks` active ones; 0: of a fixed
+ * number. */
 void resizing_init(uint32_t rank, uint32_t ranks);
-/* Of notices.h. */
+/* Takes a notice of notices.h. */
 void resizing_hear(const Door__Resize *notice);
-/* The program ends: waits until rmd has heard that parked ranks are to end, some seconds at most. */
+/* The program ends: waits until rmd has heard that parked ranks are to end, some seconds at
+ * most. */
 void resizing_finish(void);
 
 #endif

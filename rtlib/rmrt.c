@@ -18,7 +18,8 @@
 
 enum own_state { OWN_UNSAID, OWN_NO, OWN_YES };
 
-/* What this rank has said. Each is one value; that they belong together does not matter, since the next report follows in a second. */
+/* The reports of this rank. Each is one value; that they belong together does not matter, since the
+ * next report follows in a second. */
 static struct {
         _Atomic bool managed;
         uint32_t rank; /* written before `managed` */
@@ -75,7 +76,7 @@ static void send_own_state(int own_state) {
         channel_send(&request);
 }
 
-/* Also for the case that PID 1 missed it, or the program has closed the socket. */
+/* Reports are repeated for the case that PID 1 missed one, or the program has closed the socket. */
 static void say_again(void) {
         uint32_t wanted = events_wanted();
         int own_state = atomic_load_explicit(&said.own_state, memory_order_relaxed);
@@ -128,7 +129,7 @@ static void tell(void) {
         channel_send(&request);
 }
 
-/* Of several threads one does it. */
+/* A single one of several threads does the work that is due. */
 static bool is_due(_Atomic uint64_t *at_usec, uint64_t now, uint64_t next_usec) {
         uint64_t at = atomic_load_explicit(at_usec, memory_order_relaxed);
 

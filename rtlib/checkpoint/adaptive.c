@@ -57,7 +57,8 @@ uint64_t adaptive_dirty(const struct adaptive *a, size_t *ret_sections, size_t *
         return bytes;
 }
 
-/* Two neighbours at a time only (lazy merge): what is merged greedily is split again as often, where something changes at every other checkpoint. */
+/* Two neighbours at a time only (lazy merge): what is merged greedily is split again as often,
+ * where something changes at every other checkpoint. */
 static void merge(struct adaptive *a) {
         size_t n = 0;
 
@@ -81,7 +82,8 @@ static int largest_first(const void *x, const void *y) {
         return (a->bytes < b->bytes) - (a->bytes > b->bytes);
 }
 
-/* Marks those that are to be split as stale, and counts them: the largest of the dirty ones, as long as there is room. */
+/* Marks those that are to be split as stale, and counts them: the largest of the dirty ones, as
+ * long as there is room. */
 static size_t choose(struct adaptive *a) {
         cleanup_free struct adaptive_block **dirty = xcalloc(a->n + 1, sizeof(*dirty));
         size_t n = 0, n_split = 0;

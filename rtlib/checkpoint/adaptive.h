@@ -1,6 +1,9 @@
-/* Adaptive incremental checkpoints (Agarwal et al. 2004, section 5.1): blocks that change are split, blocks that do not are merged, in a table of a fixed size. Pure.
+/* Adaptive incremental checkpoints (Agarwal et al. 2004, section 5.1): blocks that change are
+ * split, blocks that do not are merged, in a table of a fixed size. Pure.
  *
- * Unlike in the text, merged blocks have a largest size: where what changes moves on from place to place, it would find all that it had left alone so far in one block, and all of that would be written. */
+ * Unlike in the text, merged blocks have a largest size: where what changes moves on from place to
+ * place, it would find all that it had left alone so far in one block, and all of that would be
+ * written. */
 #ifndef RM_RTLIB_CHECKPOINT_ADAPTIVE_H
 #define RM_RTLIB_CHECKPOINT_ADAPTIVE_H
 
@@ -13,7 +16,7 @@
 /* A hash of `bytes` of memory. */
 typedef void (*adaptive_hash)(const void *data, size_t bytes, uint8_t ret[static ADAPTIVE_HASH_BYTES]);
 
-/* What the table has of a block; blocks follow each other, from the first byte on. */
+/* The table's entry of a block; blocks follow each other, from the first byte on. */
 struct adaptive_block {
         uint64_t bytes;
         uint32_t age; /* checkpoints since it changed */
@@ -35,11 +38,13 @@ void adaptive_finish(struct adaptive *a);
 /* The same table once more. */
 void adaptive_copy(const struct adaptive *a, struct adaptive *ret);
 
-/* One checkpoint is these two: which blocks have changed since the last one, and, when those were written, blocks for the next one. */
+/* One checkpoint is these two: which blocks have changed since the last one, and, when those were
+ * written, blocks for the next one. */
 void adaptive_look(struct adaptive *a, const uint8_t *memory, adaptive_hash hash);
 void adaptive_adapt(struct adaptive *a, const uint8_t *memory, adaptive_hash hash);
 
-/* What has changed, in sections of neighbouring blocks, and how many of both there are. */
+/* The bytes that have changed, in sections of neighbouring blocks, and how many of both there
+ * are. */
 uint64_t adaptive_dirty(const struct adaptive *a, size_t *ret_sections, size_t *ret_blocks);
 
 #endif

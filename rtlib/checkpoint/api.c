@@ -4,7 +4,7 @@
 #include "common/util.h"
 #include "rtlib/checkpoint/collective.h"
 
-/* Of this process, which is one rank. */
+/* The state of this process, which is one rank. */
 static struct {
         struct arrays arrays;
         struct saved saved;

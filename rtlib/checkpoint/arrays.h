@@ -1,4 +1,4 @@
-/* What a program has registered. Pure. */
+/* The arrays that a program has registered. Pure. */
 #ifndef RM_RTLIB_CHECKPOINT_ARRAYS_H
 #define RM_RTLIB_CHECKPOINT_ARRAYS_H
 
@@ -23,9 +23,10 @@ int arrays_unregister(struct arrays *arrays, const char *name); /* -ENOENT */
 void arrays_finish(struct arrays *arrays);
 const struct array *arrays_find(const struct arrays *arrays, const char *name); /* NULL: none */
 uint64_t array_bytes(const struct array *array);
-/* What of it `rank` saves: of a replicated one, rank 0 alone saves anything. */
+/* The bytes of the array that `rank` saves: of a replicated one, rank 0 alone saves any. */
 uint64_t array_piece_bytes(const struct array *array, int rank);
-/* Equal where the same arrays are registered in the same order; `counts`: with as many elements on this rank, else only of replicated ones. */
+/* Equal where the same arrays are registered in the same order; `counts`: with as many elements on
+ * this rank, else only of replicated ones. */
 void arrays_digest(const struct arrays *arrays, bool counts, uint8_t ret[static PORTABLE_DIGEST_BYTES]);
 
 #endif

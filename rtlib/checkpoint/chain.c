@@ -8,7 +8,7 @@
 #include "rtlib/checkpoint/folder.h"
 #include "rtlib/checkpoint/rank_file.h"
 
-/* Nobody makes so many increments in a row. */
+/* A limit that no program reaches with increments in a row. */
 #define LENGTH_MAX 4096U
 
 /* ---- manifests ---- */
@@ -125,7 +125,9 @@ void source_close(struct source *source) {
         free(source);
 }
 
-/* From the newest file that has this byte, into source->block, its block: `*ret_from`. It holds as far as no newer file has what follows: `*ret_end`. The full one, which is the last, has them all. */
+/* From the newest file that has this byte, into source->block, its block: `*ret_from`. It holds as
+ * far as no newer file has what follows: `*ret_end`. The full one, which is the last, has them
+ * all. */
 static int block_get(struct source *source, size_t array, uint64_t at, uint64_t *ret_from, uint64_t *ret_end,
                      struct rm_error *err) {
         *ret_end = UINT64_MAX;
@@ -168,7 +170,7 @@ int source_read(struct source *source, size_t array, uint64_t from, uint64_t siz
         return 0;
 }
 
-/* As they are found when the array is read. */
+/* Checks the blocks as they are found when the array is read. */
 static size_t check_blocks(struct source *source, size_t array, uint64_t bytes,
                            void (*damaged)(void *ctx, const struct rm_error *err), void *ctx) {
         uint64_t first, end;

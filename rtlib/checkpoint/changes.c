@@ -142,7 +142,8 @@ int changes_write(const struct changes *c, struct saved *now, struct rank_writer
                 return r;
         try_adaptive(c, now, &seen);
         seen.saves++;
-        /* A full one says nothing, and neither do those before adaptive blocks have found their sizes. */
+        /* A full one says nothing, and neither do those before adaptive blocks have found their
+         * sizes. */
         if (c->increment && seen.saves > CHANGES_LEARNING_SAVES)
                 now->trial = seen;
         return 0;

@@ -1,4 +1,5 @@
-/* The folder of a program's portable checkpoints: rmrt-N.manifest, and rmrt-N.rank-R of each rank. */
+/* The folder of a program's portable checkpoints: rmrt-N.manifest, and rmrt-N.rank-R of each
+ * rank. */
 #ifndef RM_RTLIB_CHECKPOINT_FOLDER_H
 #define RM_RTLIB_CHECKPOINT_FOLDER_H
 
@@ -7,7 +8,8 @@
 /* The folder's descriptor. `create`: with its parents, for the user alone. */
 int folder_open(const char *path, bool create, struct rm_error *err);
 
-/* Numbers of manifests, the newest first; malloc'ed. `ret_last`, NULL ok: the largest number of any file. */
+/* Numbers of manifests, the newest first; malloc'ed. `ret_last`, NULL ok: the largest number of any
+ * file. */
 int folder_list(int dir, uint64_t **ret, size_t *ret_n, uint64_t *ret_last, struct rm_error *err);
 
 /* -EBADMSG: also if it is not there, or the one of another number. */
@@ -22,8 +24,9 @@ int folder_open_rank(int dir, uint64_t number, size_t rank, struct rm_error *err
 int folder_rank_bytes(int dir, uint64_t number, size_t rank, uint64_t *ret, struct rm_error *err);
 void folder_remove_rank(int dir, uint64_t number, size_t rank);
 
-/* All but the newest `keep` checkpoints, those that they build on, and what is newer. None, if one of these cannot be
- * read: what it builds on might be lost. What cannot be removed now will be later. */
+/* All but the newest `keep` checkpoints, those that they build on, and what is newer. None, if one
+ * of these cannot be read: what it builds on might be lost. What cannot be removed now will be
+ * later. */
 void folder_keep(int dir, size_t keep);
 
 #endif

@@ -69,7 +69,8 @@ size_t offline_verify(int dir, uint64_t number, const struct offline_watch *watc
 
 /* ---- merge ---- */
 
-/* Blocks are as large as before, but some elements may lie in two of them: an array is converted as a whole. */
+/* Blocks are as large as before, but some elements may lie in two of them: an array is converted as
+ * a whole. */
 static int array_copy(struct source *source, const Portable__Manifest *m, size_t array, size_t rank, bool swap,
                       struct rank_writer *w, struct rm_error *err) {
         uint64_t bytes = manifest_piece_bytes(m->arrays[array], rank);

@@ -15,7 +15,8 @@ struct offline_watch {
         void *ctx;
 };
 
-/* Reads one checkpoint again; of those that it builds on only the manifests. How much of it is not good. */
+/* Reads one checkpoint again; of those that it builds on only the manifests. How much of it is not
+ * good. */
 size_t offline_verify(int dir, uint64_t number, const struct offline_watch *watch);
 
 struct offline_merge {

@@ -1,4 +1,4 @@
-/* What the user of a program says about its checkpoints, in the environment of rank 0. */
+/* The options of a program's checkpoints, which its user sets in the environment of rank 0. */
 #ifndef RM_RTLIB_CHECKPOINT_OPTIONS_H
 #define RM_RTLIB_CHECKPOINT_OPTIONS_H
 
@@ -23,7 +23,8 @@ struct options {
         uint32_t block_bytes; /* of those of one size */
 };
 
-/* `directory` NULL: RMRT_DIR, or rmrt-checkpoints in the working directory. -EINVAL, -ENAMETOOLONG. */
+/* `directory` NULL: RMRT_DIR, or rmrt-checkpoints in the working directory. -EINVAL,
+ * -ENAMETOOLONG. */
 int options_read(const char *directory, struct options *ret, struct rm_error *err);
 
 #endif

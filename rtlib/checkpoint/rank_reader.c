@@ -85,7 +85,8 @@ static bool run_complete(const Portable__Manifest *m, const Portable__Run *run) 
         return run->n_sizes == (manifest_has_sizes(m) ? n : 0);
 }
 
-/* Where the blocks of a run end, of an array of `bytes`; 0: it cannot be. Fewer bytes than a block has are compressed ones; none, or more, are there for no block. */
+/* Where the blocks of a run end, of an array of `bytes`; 0: it cannot be. Fewer bytes than a block
+ * has are compressed ones; none, or more, are there for no block. */
 static uint64_t run_end(const Portable__Manifest *m, const Portable__Run *run, uint64_t from, uint64_t bytes) {
         uint64_t at;
 

@@ -106,7 +106,7 @@ static void section_add(struct section *s, uint32_t bytes, uint32_t stored, cons
         s->packed = s->packed || check != hash;
 }
 
-/* Its bytes if it becomes smaller, else 0. */
+/* The compressed size of the block if it becomes smaller, else 0. */
 static uint32_t compress(struct rank_writer *w, const void *data, uint32_t size_bytes) {
         size_t n;
 

@@ -8,7 +8,7 @@
 #include "rtlib/checkpoint/folder.h"
 #include "rtlib/checkpoint/options.h"
 
-/* What rank 0 tells the others before each attempt. */
+/* The message of rank 0 to the others before each attempt. */
 struct attempt {
         char directory[OPTIONS_PATH_BYTES];
         uint64_t number; /* 0: no more */
@@ -87,7 +87,8 @@ static int match_all(struct restoring *s) {
         return r;
 }
 
-/* Where this rank's part of a distributed array begins; on all ranks together it must be as long as before. */
+/* Where this rank's part of a distributed array begins; on all ranks together it must be as long as
+ * before. */
 static int place_one(struct restoring *s, size_t i, const uint64_t *counts) {
         const struct array *array = &s->arrays->list[i];
         uint64_t sum = 0, there = manifest_total_count(s->m->arrays[s->matches[i].number]);
@@ -150,7 +151,8 @@ static int check_share(const struct restoring *s) {
 
 /* ---- reading ---- */
 
-/* What lies both in this rank's part of the array and in that of `rank` in the checkpoint. False: nothing. */
+/* Finds the elements that lie both in this rank's part of the array and in that of `rank` in the
+ * checkpoint. False: there are none. */
 static bool overlap(const struct restoring *s, size_t i, size_t rank, uint64_t *ret_from, uint64_t *ret_count, uint64_t *ret_to) {
         const struct array *array = &s->arrays->list[i];
         const Portable__Array *there = s->m->arrays[s->matches[i].number];
@@ -226,7 +228,8 @@ static bool leaves_private(const struct restoring *s) {
 
 /* ---- attempts ---- */
 
-/* Whatever it is that keeps this rank from reading it, an older one may be readable. */
+/* Any error that keeps this rank from reading the checkpoint counts as damage, since an older one
+ * may be readable. */
 static int whole(int r) {
         return r < 0 ? -EBADMSG : 0;
 }
@@ -265,7 +268,7 @@ static int attempt_restore(struct restoring *s) {
         return r;
 }
 
-/* On rank 0. */
+/* Looks for a checkpoint, on rank 0. */
 static int look_for(const char *directory, struct attempt *attempt, uint64_t **ret_numbers, size_t *ret_n, struct rm_error *err) {
         struct options options;
         cleanup_close int dir = -1;
@@ -300,7 +303,7 @@ static int attempts(struct restoring *s, const uint64_t *numbers, size_t n) {
                 r = attempt_restore(s);
                 if (r >= 0)
                         *s->err = damage;
-                /* Of the errors, only for damage is another set any better. */
+                /* Only damage is an error for which another checkpoint may be better. */
                 if (r != -EBADMSG)
                         return r;
                 if (damage.code == 0)
@@ -309,7 +312,7 @@ static int attempts(struct restoring *s, const uint64_t *numbers, size_t n) {
         }
 }
 
-/* Else they would not ask each other the same questions. */
+/* All ranks must have the same arrays, or they would not ask each other the same questions. */
 static int compare_arrays(const struct restoring *s) {
         uint8_t mine[PORTABLE_DIGEST_BYTES], first[PORTABLE_DIGEST_BYTES];
         int r;

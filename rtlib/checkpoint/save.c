@@ -10,7 +10,7 @@
 #include "rtlib/checkpoint/options.h"
 #include "rtlib/checkpoint/rank_file.h"
 
-/* What rank 0 tells the others at the beginning. */
+/* The message of rank 0 to the others at the beginning. */
 struct plan {
         struct options options;
         uint64_t number;
@@ -20,7 +20,7 @@ struct plan {
         uint64_t big_endian;
 };
 
-/* What a rank has written. */
+/* The file that a rank has written. */
 struct written {
         uint64_t size_bytes;
         uint8_t digest[PORTABLE_DIGEST_BYTES];
@@ -71,7 +71,7 @@ static int plan_make(struct saving *s, const char *directory) {
         return r;
 }
 
-/* Of this rank: the arrays are those of rank 0, and it finds the folder. */
+/* Checks on this rank that the arrays are those of rank 0, and that it finds the folder. */
 static int plan_check(struct saving *s) {
         uint8_t arrays[PORTABLE_DIGEST_BYTES];
 
@@ -85,7 +85,8 @@ static int plan_check(struct saving *s) {
         return s->dir < 0 ? s->dir : 0;
 }
 
-/* Has this rank the hashes of the newest checkpoint, and of the same arrays? Whoever was set back, or has restored, has not. */
+/* Has this rank the hashes of the newest checkpoint, and of the same arrays? Whoever was set back,
+ * or has restored, has not. */
 static bool can_increment(const struct saving *s, const struct saved *before) {
         return before->number > 0 && before->number == s->plan.newest && before->rank == s->ranks->rank &&
                before->size == s->ranks->size && before->block_bytes == s->now.block_bytes && before->adaptive == s->now.adaptive &&
@@ -106,7 +107,7 @@ static int increment_agree(struct saving *s, const struct saved *before) {
         return r;
 }
 
-/* What an increment takes of a rank, in seconds. */
+/* The costs of an increment on a rank, in seconds. */
 struct costs {
         double fixed, adaptive;
         uint64_t known;
@@ -159,7 +160,7 @@ static int begin(struct saving *s, const char *directory, const struct saved *be
 
 /* ---- the file of this rank ---- */
 
-/* What it waited for the storage. */
+/* Notes the time that the rank waited for the storage. */
 static void note_speed(struct saving *s, uint64_t bytes, uint64_t nsec, uint64_t cpu_nsec) {
         s->now.trial.written_bytes += bytes;
         s->now.trial.write_nsec += nsec > cpu_nsec ? nsec - cpu_nsec : 0;

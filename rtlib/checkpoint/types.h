@@ -11,7 +11,7 @@
 /* Can there be one? */
 bool type_valid(const struct rmrt_type *type);
 bool type_equal(const struct rmrt_type *a, const struct rmrt_type *b);
-/* Of a valid type. */
+/* The size of an element of a valid type. */
 uint64_t type_element_bytes(const struct rmrt_type *type);
 /* May it be converted to the other byte order? */
 bool type_converts(const struct rmrt_type *type);

@@ -1,4 +1,5 @@
-/* Attributes that the program sets are on its own communicator, and so must be where a copy is made of it. */
+/* Attributes that the program sets are on its own communicator, and so must be where a copy is made
+ * of it. */
 #include "rtlib/ft/ft.h"
 
 static int note(int rc, MPI_Comm comm) {

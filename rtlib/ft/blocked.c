@@ -9,7 +9,8 @@
 #define THREADS_MAX 64
 #define COMMS_MAX 4096 /* that are looked at; a program with more is waited for in vain */
 
-/* One for each thread that has made a collective call; with more, those of the others are not interrupted but by MPI itself. */
+/* One for each thread that has made a collective call; with more, those of the others are not
+ * interrupted but by MPI itself. */
 static struct {
         _Atomic(MPI_Comm) comms[THREADS_MAX];
         atomic_int used;
@@ -29,7 +30,8 @@ void blocked_leave(void) {
                 atomic_store_explicit(&blocked.comms[mine], NULL, memory_order_relaxed);
 }
 
-/* What there is while one is being made, in which who makes it waits for others, and which has no name yet: by index in Fortran. */
+/* The communicators that exist while one is being made, whose maker waits for others and which has
+ * no name yet: by index in Fortran. The new one is found by comparing with them. */
 static struct {
         MPI_Comm *before;
         int n; /* 0: none is being made */
@@ -76,7 +78,8 @@ static void revoke_unnamed(void) {
         }
 }
 
-/* Called by Open MPI whenever it waits. Word of a revoked communicator is handled at the same place, so revoking here is nothing that it would not do. */
+/* Called by Open MPI whenever it waits. Word of a revoked communicator is handled at the same
+ * place, so revoking here is nothing that it would not do. */
 static int look(void) {
         if (ft.ended)
                 return 0;

@@ -31,7 +31,8 @@ static void *need(const char *name) {
         return checked(find(name), name);
 }
 
-/* The linker may have put a variable of libmpi into the program, from where libmpi takes it, too. */
+/* The linker may have put a variable of libmpi into the program, from where libmpi takes it,
+ * too. */
 static void *variable(const char *name) {
         void *symbol = dlsym(RTLD_DEFAULT, name);
 

@@ -1,4 +1,5 @@
-/* The calls of MPI as the library finds them behind its own: it is loaded into programs that have no MPI, too, so nothing of MPI may be needed to load it. */
+/* The calls of MPI as the library finds them behind its own: it is loaded into programs that have
+ * no MPI, too, so nothing of MPI may be needed to load it. */
 #ifndef RM_RTLIB_FT_CALLS_H
 #define RM_RTLIB_FT_CALLS_H
 
@@ -20,7 +21,8 @@ struct mpi {
         int (*Comm_get_failed)(MPI_Comm comm, MPI_Group *ret);
         int (*progress_register)(
                 int (*callback)(void)); /* of Open MPI's lower part: calls it whenever somebody waits; may be NULL */
-        /* Of Open MPI itself: all ranks that it knows to be dead; may be NULL. MPIX_Comm_get_failed() makes a group anew each time. */
+        /* A variable of Open MPI itself: all ranks that it knows to be dead; may be NULL.
+         * MPIX_Comm_get_failed() makes a new group each time. */
         const MPI_Group *failed;
         MPI_Comm comm_world, comm_self, comm_null;
         MPI_Datatype byte, int_type, uint64, datatype_null;
@@ -37,13 +39,13 @@ extern struct mpi mpi;
 
 void mpi_resolve(void);
 
-/* What a wrapper passes its call on to, at any time. */
+/* The function that a wrapper passes its call on to, at any time. */
 #define REAL(name) ((mpi.ready ? (void) 0 : mpi_resolve()), mpi.name)
 
 /* A call and its PMPI_ name, which Open MPI's Fortran calls. */
 #define FT_WRAPS(name) __attribute__((visibility("default"), alias("MPI_" #name))) __typeof__(MPI_##name) PMPI_##name
 
-/* Those of mpi.h are addresses in libmpi. */
+/* The names of mpi.h are addresses in libmpi. */
 #undef MPI_COMM_WORLD
 #undef MPI_COMM_SELF
 #undef MPI_COMM_NULL

@@ -17,7 +17,7 @@ struct parcel {
 
 static struct parcel *parcels;
 
-/* What a dead rank would have taken, or is on a communicator that was given up, ends with an error. */
+/* A message to a dead rank, or on a communicator that was given up, ends with an error. */
 static bool has_arrived(struct parcel *p) {
         int done = 0;
 
@@ -105,7 +105,8 @@ static bool comes_from(const struct comm *c, const struct slot *slot, int from, 
         return comm_takes_part(c, from, number) && slot_part(slot, from, c->rank, giver_of(c, number), &first, &bytes);
 }
 
-/* The values of the ranks from `first` to `last`, of those that live, in order; this one's own if it is among them. False: none of them lives, or another was lost. */
+/* The values of the ranks from `first` to `last`, of those that live, in order; this one's own if
+ * it is among them. False: none of them lives, or another was lost. */
 static bool reduce(const struct comm *c, const struct op *o, const struct slot *slot, int first, int last, unsigned char *ret,
                    bool *ret_any) {
         unsigned char *part = xcalloc(slot->bytes + 1, 1);

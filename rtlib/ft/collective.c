@@ -36,7 +36,7 @@ static int attempt(struct comm *c, const struct op *o, const struct slot *slot) 
         return rc == MPI_SUCCESS && ft_was_hit(c->shadow, ft.repaired) ? MPI_ERR_PROC_FAILED : rc;
 }
 
-/* Somebody of it is dead: all others are to come out of it, too. */
+/* A member of the communicator is dead: all others are to leave the operation, too. */
 static void fail(struct comm *c) {
         if (c->shadow != mpi.comm_self)
                 (void) mpi.Comm_revoke(c->shadow);
@@ -55,7 +55,7 @@ static void keep_result(struct comm *c, const struct op *o, const struct slot *s
         op_keep_result(o, c, result);
 }
 
-/* Who has done it knows that all others have done those before it. */
+/* A rank that has done the operation knows that all others have done those before it. */
 static void forget(struct comm *c, const struct op *o, bool synchronised, size_t bytes) {
         if (synchronised || op_waits(o->kind, bytes))
                 ring_forget(c->ring, c->done);

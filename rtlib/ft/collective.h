@@ -25,12 +25,12 @@ int collective(struct comm *c, const struct op *op);
 
 /* The call itself, on a communicator in which all ranks are as in the program's. */
 int op_call(const struct op *op, MPI_Comm on);
-/* The same, as a call that does not block. */
+/* Starts the operation as a call that does not block. */
 int op_start(const struct op *op, MPI_Comm on, MPI_Request *ret);
 /* The same as the first on the members of `c` that live. */
 int op_call_among_living(const struct op *op, struct comm *c);
 
-/* What an operation is among those that live, until it has ended there. */
+/* An operation among the living ranks, until it has ended there. */
 struct call {
         struct op op; /* in ranks of `shadow` */
         int *arrays[4]; /* that `op` points to */
@@ -42,20 +42,22 @@ void call_prepare(struct call *call, const struct op *op, const struct comm *c);
 /* `rc`: how it ended. */
 void call_finish(struct call *call, const struct op *op, const struct comm *c, int rc);
 
-/* The root was lost: true for who only gives to it, and has nothing to do; gives up for who would get from it. */
+/* The root was lost: true for who only gives to it, and has nothing to do; gives up for who would
+ * get from it. */
 bool op_is_in_vain(const struct op *op, const struct comm *c);
 
-/* Of a reduction: how many values each rank has put in. */
+/* The number of values that each rank has put into a reduction. */
 int op_reduced_count(const struct op *op, const struct comm *c);
 /* How much a rank is to keep of it; the same at all. */
 size_t op_bytes(const struct op *op, const struct comm *c);
-/* Into the ring's slot: what this rank puts in, or what has come out. */
+/* Keeps data in the ring's slot: the input of this rank, or the result. */
 void op_keep_input(const struct op *op, const struct comm *c, struct slot *slot);
 void op_keep_result(const struct op *op, const struct comm *c, struct slot *slot);
 void op_take_result(const struct op *op, const struct comm *c, struct slot *slot);
-/* What was put in, where the call may have overwritten it. */
+/* Restores the input, where the call may have overwritten it. */
 void op_restore_input(const struct op *op, const struct comm *c, const struct slot *slot);
-/* Zeros for parts that are of ranks lost since there were so many losses: algorithms of Open MPI (Bruck's, for one) have put there what is of others. */
+/* Zeros for parts that are of ranks lost since there were so many losses: algorithms of Open MPI
+ * (Bruck's, for one) have put there what is of others. */
 void op_clear_lost(const struct op *op, const struct comm *c, uint32_t losses);
 /* Bytes of kept input, 0: none. */
 size_t op_input_bytes(const struct op *op, const struct comm *c, bool synchronised);

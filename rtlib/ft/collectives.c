@@ -3,7 +3,7 @@
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/nonblocking.h"
 
-/* Of a communicator that was made by a call which is not covered. */
+/* Refuses an operation on a communicator that was made by a call which is not covered. */
 static void refuse_unknown(const struct op *o, MPI_Comm comm) {
         int n = 1;
 
@@ -41,10 +41,11 @@ static int start(const struct op *o, MPI_Comm comm, MPI_Request *request) {
         return rc == MPI_SUCCESS ? rc : error_raise(c, rc);
 }
 
-/* What is in parentheses, before more parameters. */
+/* The list in parentheses, before more parameters. */
 #define LISTED(...) __VA_ARGS__ __VA_OPT__(, )
 
-/* COLLECTIVE(NAME, NAME of the one that does not block, (PARAMETERS before the communicator), FIELDS of `struct op`...) */
+/* COLLECTIVE(NAME, NAME of the one that does not block, (PARAMETERS before the communicator),
+ * FIELDS of `struct op`...) */
 #define COLLECTIVE(blocks, begins, parameters, ...)                                                                                \
         int MPI_##blocks(LISTED parameters MPI_Comm comm) {                                                                        \
                 const struct op o = { .name = "MPI_" #blocks, __VA_ARGS__ };                                                       \

@@ -6,7 +6,8 @@
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/peers.h"
 
-/* In order; few programs have more than some. The last one that was found is mostly the next, too. */
+/* The communicators in order; most programs have a few only. The last one that was found is mostly
+ * the next, too. */
 static struct {
         struct comm *_Atomic first;
         struct comm *_Atomic last_found;

@@ -1,4 +1,5 @@
-/* The communicators of the program. Each has a second one for its collective operations: what fails there is given up for all, and made anew, without touching messages. */
+/* The communicators of the program. Each has a second one for its collective operations: what fails
+ * there is given up for all, and made anew, without touching messages. */
 #ifndef RM_RTLIB_FT_COMM_H
 #define RM_RTLIB_FT_COMM_H
 
@@ -35,7 +36,8 @@ struct comm {
         uint64_t done; /* operations */
         uint64_t target; /* up to this operation some members were ahead when it was made anew: catch_up.c */
         uint64_t *done_by; /* by rank, then */
-        /* By rank: its process takes part from this operation on; COMM_FRESH: it was spare, and which one that is is not agreed on yet. */
+        /* The operation from which on each rank's process takes part; COMM_FRESH: it was spare, and
+         * which one that is is not agreed on yet. */
         uint64_t *since;
         struct ring *ring;
         unsigned ahead; /* of the ring, when so many operations were done */
@@ -50,10 +52,12 @@ struct comm *comm_by_id(uint64_t id);
 /* `world`: taken over. */
 struct comm *comm_add(MPI_Comm user, MPI_Comm shadow, uint64_t id, int size, int rank, int *world, uint32_t depth);
 void comm_remove(struct comm *c);
-/* All, in an order that is the same at all members: each after the one that it was made from. */
+/* The list of all communicators, in an order that is the same at all members: each after the one
+ * that it was made from. */
 struct comm *comm_first(void);
 
-/* Its members that live, as ranks of MPI_COMM_WORLD; updates `living`, `now` and `old`. */
+/* Counts the members of the communicator that live, as ranks of MPI_COMM_WORLD; updates `living`,
+ * `now` and `old`. */
 void comm_count_living(struct comm *c, uint32_t losses);
 
 static inline bool comm_has_lost(const struct comm *c) {

@@ -1,4 +1,5 @@
-/* Communicators that the program makes. Until all members are known to have one it is not established: then it is made again. */
+/* Communicators that the program makes. Until all members are known to have one it is not
+ * established: then it is made again. */
 #include "rtlib/ft/create.h"
 
 #include <string.h>
@@ -37,7 +38,7 @@ static int *members_of(MPI_Comm comm, int *ret_n) {
         return ranks;
 }
 
-/* Of those that live: their processes, and their places in the group. */
+/* Lists the living members: their processes, and their places in the group. */
 static int living_of(MPI_Group group, int *processes, int *places) {
         MPI_Group world;
         int n = 0, living = 0, *own, *ranks;
@@ -141,8 +142,9 @@ static bool has_topology(const struct comm *c) {
         return kind != MPI_UNDEFINED;
 }
 
-/* On the library's own, which is revoked once a loss is heard of: on the program's, who waits for a rank that has given up would wait for ever. Attributes are on the program's
- * alone, and so is a topology once the other was made anew. */
+/* On the library's own, which is revoked once a loss is heard of: on the program's, who waits for a
+ * rank that has given up would wait for ever. Attributes are on the program's alone, and so is a
+ * topology once the other was made anew. */
 static MPI_Comm made_on(const struct making *m, const struct comm *c) {
         bool copies = m->way == MAKE_DUP || m->way == MAKE_DUP_WITH_INFO, spares = c == ft.world && ft.ranks < ft.size;
         bool own = copies ? c->attributes || has_topology(c) : m->way == MAKE_CART_SUB;
@@ -221,8 +223,10 @@ int making_run(struct making *m, struct comm *c) {
         return rc;
 }
 
-/* Open MPI 5.0 makes communicators of a parent with a lower index first, and does not take back that one is being made when it fails: all others would wait for it. One that is
- * made of MPI_COMM_SELF, which has the lowest index but for MPI_COMM_WORLD, does not wait, and takes it back. */
+/* Open MPI 5.0 makes communicators of a parent with a lower index first, and does not take back
+ * that one is being made when it fails: all others would wait for it. One that is made of
+ * MPI_COMM_SELF, which has the lowest index but for MPI_COMM_WORLD, does not wait, and takes it
+ * back. */
 void making_clear(void) {
         MPI_Comm copy;
 
@@ -350,7 +354,7 @@ int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int n, const int from[], const
 }
 FT_WRAPS(Dist_graph_create_adjacent);
 
-/* Its members alone take part, and so it is they who see that all have it. */
+/* Only members of the group take part, and so they alone see that all have it. */
 static int try_group(struct making *m, struct comm *c, int tag) {
         MPI_Group group = without_lost(m->group);
         int rc;
@@ -408,7 +412,7 @@ int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *ret
 }
 FT_WRAPS(Comm_create_group);
 
-/* Others may need what this rank has kept of its operations, until all have come so far. */
+/* Other ranks may need the operations that this rank has kept, until all have come so far. */
 int MPI_Comm_free(MPI_Comm *comm) {
         const struct op barrier = { .kind = OP_BARRIER, .name = "MPI_Comm_free", .root = -1 };
         struct comm *c = ft_comm(*comm);

@@ -17,7 +17,7 @@ enum way {
         MAKE_DIST_GRAPH_ADJACENT,
 };
 
-/* Of graphs: as the calls have it. */
+/* The edges of graphs, as in the arguments of the calls. */
 struct edges {
         int n, m;
         const int *from, *degrees, *to, *weights, *to_weights;
@@ -43,7 +43,8 @@ int making_run(struct making *m, struct comm *c);
 /* After one that has failed, before the next. */
 void making_clear(void);
 
-/* The processes of a group, as in MPI_COMM_WORLD of Open MPI, without those who were lost; malloc'ed. */
+/* The processes of a group, as in MPI_COMM_WORLD of Open MPI, without those who were lost;
+ * malloc'ed. */
 int *group_processes(MPI_Group group, int *ret_n);
 
 /* A copy for the library itself, in the program's name `call`. NULL: this rank is alone in it. */

@@ -6,7 +6,8 @@
 
 #define PLAIN_MAX 128 /* a power of two; MPI has fewer */
 
-/* MPI's own types without holes: they are never freed, and so what is known of them holds. Entries are only added. */
+/* MPI's own types without holes: they are never freed, and so what is known of them holds. Entries
+ * are only added. */
 static struct {
         _Atomic(MPI_Datatype) type;
         size_t bytes;

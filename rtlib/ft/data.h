@@ -11,7 +11,8 @@ size_t data_extent(MPI_Datatype type);
 void data_pack(const void *data, int count, MPI_Datatype type, unsigned char *ret);
 void data_unpack(const unsigned char *packed, size_t bytes, void *ret, int count, MPI_Datatype type);
 
-/* As it lies in memory, with its holes: from so many bytes behind its address on. */
+/* The span of the data as it lies in memory, with its holes: from so many bytes behind its address
+ * on. */
 size_t data_span(int count, MPI_Datatype type, ptrdiff_t *ret_first);
 
 #endif

@@ -145,7 +145,7 @@ static int start_thread(void) {
         return r;
 }
 
-/* Who is not known to rmd is not missed. */
+/* Waits for rmd's first answer: a rank that rmd does not know is not missed when it ends. */
 static int await_answer(void) {
         const struct timespec pause = { .tv_nsec = 1000000 };
 

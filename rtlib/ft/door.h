@@ -1,4 +1,5 @@
-/* A thread that speaks with PID 1 of the capsule: it says that this rank goes on without others, hears which were lost, and makes no call of MPI. */
+/* A thread that speaks with PID 1 of the capsule: it says that this rank goes on without others,
+ * hears which were lost, and makes no call of MPI. */
 #ifndef RM_RTLIB_FT_DOOR_H
 #define RM_RTLIB_FT_DOOR_H
 

@@ -45,7 +45,8 @@ static bool await_loss(void) {
         return true;
 }
 
-/* Collective operations of Open MPI (libnbc) that meet a closed connection or a revoked communicator while they begin a round return what OMPI_ERROR is. */
+/* Collective operations of Open MPI (libnbc) that meet a closed connection or a revoked
+ * communicator while they begin a round return what OMPI_ERROR is. */
 static bool is_vague(int class) {
         return class == MPI_ERR_OTHER || class == MPI_ERR_INTERN || class == MPI_ERR_UNKNOWN || class == MPI_ERR_IN_STATUS;
 }
@@ -60,8 +61,9 @@ bool error_is_pending(int rc) {
         return class_of(rc) == MPI_ERR_PROC_FAILED_PENDING;
 }
 
-/* Mostly all ranks give up at once, and mpirun of PRRTE 3.0.8 may wait for itself for ever when several ask it at once to end the job: the lowest that lives asks it, and each of the
- * others a second later than the one before, if the job has not ended by then. */
+/* Mostly all ranks give up at once, and mpirun of PRRTE 3.0.8 may wait for itself for ever when
+ * several ask it at once to end the job: the lowest that lives asks it, and each of the others a
+ * second later than the one before, if the job has not ended by then. */
 static void await_turn(void) {
         const struct timespec turn = { .tv_sec = 1 };
         unsigned before = members_before(ft.rank);

@@ -1,5 +1,6 @@
-/* Files of the program (MPI-IO). Each rank has the file open for itself alone, so that nothing that it does there waits for another rank; calls of which all are to have the same, or
- * to be through, go together by collective operations of ours. */
+/* Files of the program (MPI-IO). Each rank has the file open for itself alone, so that nothing that
+ * it does there waits for another rank; calls of which all are to have the same, or to be through,
+ * go together by collective operations of ours. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,8 +88,9 @@ static int agree(struct file *f, const char *call, int own[2]) {
 
 typedef int by_one_fn(struct file *f, void *arg);
 
-/* What may be done once only: the lowest rank does it, and the others hear how that ended. If it is
- * lost meanwhile, the next one does it. Open MPI has no error of class 0, and none below. */
+/* Does an operation that may be done once only: the lowest rank does it, and the others hear how
+ * that ended. If it is lost meanwhile, the next one does it. Open MPI has no error of class 0, and
+ * none below. */
 static int by_one(struct file *f, const char *call, by_one_fn *act, void *arg) {
         int said[2], rc;
 
@@ -187,7 +189,7 @@ int MPI_File_close(MPI_File *handle) {
         (void) together(f, "MPI_File_close");
         take_out(f);
         rc = mpi.File_close(handle);
-        /* Whoever is the first does it. */
+        /* The first rank to come here deletes the file. */
         if (f->mode & MPI_MODE_DELETE_ON_CLOSE) {
                 (void) together(f, "MPI_File_close");
                 (void) mpi.File_delete(f->name, mpi.info_null);
@@ -214,7 +216,8 @@ int MPI_File_get_group(MPI_File handle, MPI_Group *ret) {
 }
 FT_WRAPS(File_get_group);
 
-/* All ranks do it, to the same end: what they have written before is not cut off, nor is what they write then. */
+/* All ranks do it, to the same end: what they have written before is not cut off, nor is what they
+ * write then. */
 int MPI_File_set_size(MPI_File handle, MPI_Offset size) {
         struct file *f = find(handle);
         int rc;
@@ -279,7 +282,8 @@ FT_WRAPS(File_set_view);
 
 /* ---- one after the other, in the order of ranks ---- */
 
-/* Where this rank's part begins; all move on behind that of the last. In etypes. */
+/* Computes where this rank's part begins; all ranks move on behind the part of the last. In
+ * etypes. */
 static int take_turn(struct file *f, const char *call, int count, MPI_Datatype type, MPI_Offset *ret) {
         MPI_Datatype etype, file_type;
         MPI_Offset at;
@@ -411,7 +415,8 @@ int MPI_File_get_position_shared(MPI_File handle, MPI_Offset *ret) {
 }
 FT_WRAPS(File_get_position_shared);
 
-/* ---- wherever another one has come to: there is no such place that all of them know at any time ---- */
+/* ---- wherever another one has come to: there is no such place that all of them know at any time
+ * ---- */
 
 static int refuse_shared(const struct file *f, const char *call) {
         ft_give_up("%s: %s: no shared file pointer in a job that goes on without lost ranks, but for calls in the order of ranks",

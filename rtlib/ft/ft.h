@@ -1,4 +1,5 @@
-/* The library as a whole: what it knows of losses, the communicators of the program, and how they go on. */
+/* The library as a whole: what it knows of losses, the communicators of the program, and how they
+ * go on. */
 #ifndef RM_RTLIB_FT_FT_H
 #define RM_RTLIB_FT_FT_H
 
@@ -45,13 +46,14 @@ static inline struct comm *ft_comm(MPI_Comm comm) {
 
 /* ---- errors.c ---- */
 
-/* A rank is dead, or a communicator was given up because one is. For errors that do not tell, waits until rmd has said who is lost, or has had time to. */
+/* A rank is dead, or a communicator was given up because one is. For errors that do not tell, waits
+ * until rmd has said who is lost, or has had time to. */
 bool error_is_loss(int rc);
 bool error_is_pending(int rc); /* MPI_ANY_SOURCE, and a rank is dead that might have sent it */
-/* What MPI returned, as the program wants it: by its own error handler. `c` NULL ok. */
+/* Passes MPI's error to the program as it wants it: by its own error handler. `c` NULL ok. */
 int error_raise(struct comm *c, int rc);
-/* A line on standard error, with the rank before it, in one write(2): other ranks say theirs at the same time. At most 1,024 bytes, the rest is cut.
- * A signal handler may call it. */
+/* A line on standard error, with the rank before it, in one write(2): other ranks say theirs at the
+ * same time. At most 1,024 bytes, the rest is cut. A signal handler may call it. */
 void ft_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Says why, and ends the job: a rank asks mpirun for it a second after the one before it. */
 void ft_give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -60,26 +62,30 @@ void ft_await_loss(void);
 void ft_acknowledge(void);
 /* Ranks that MPI itself knows to be dead. */
 uint32_t ft_count_detected(void);
-/* To be asked after a collective call that was successful: MPI_Allgatherv of Open MPI 5.0, for one, is, without the data that was still to come when its communicator was revoked,
- * or a rank found dead beside those that were known. */
+/* To be asked after a collective call that was successful: MPI_Allgatherv of Open MPI 5.0, for one,
+ * is, without the data that was still to come when its communicator was revoked, or a rank found
+ * dead beside those that were known. */
 bool ft_was_hit(MPI_Comm comm, uint32_t losses);
 
 /* ---- uncovered.c ---- */
 
 /* To be asked when a request has ended with a dead rank. */
 void ft_refuse_uncovered(void);
-/* A call that is passed on as it is, and makes a request of MPI's. Gives up if a rank was lost, and others have part in it. */
+/* A call that is passed on as it is, and makes a request of MPI's. Gives up if a rank was lost, and
+ * others have part in it. */
 void ft_note_uncovered(const char *call, MPI_Comm comm);
-/* Around a call that may wait for others, and does not go on without lost ones. Gives up if a rank is lost before, or in it. */
+/* Around a call that may wait for others, and does not go on without lost ones. Gives up if a rank
+ * is lost before, or in it. */
 void ft_enter_uncovered(const char *call);
 int ft_leave_uncovered(const char *call, int rc);
 
 /* ---- repair.c ---- */
 
-/* Makes all communicators anew without those who were lost, together with all ranks that live. Returns when it is done. */
+/* Makes all communicators anew without those who were lost, together with all ranks that live.
+ * Returns when it is done. */
 void ft_repair(void);
 
-/* For loops that wait: makes up for a loss if there is one. */
+/* To be called in loops that wait: makes up for a loss if there is one. */
 static inline void ft_keep_up(void) {
         if (UNLIKELY(atomic_load_explicit(&ft.hit, memory_order_relaxed)) && !ft_is_behind())
                 ft_await_loss();
@@ -89,11 +95,13 @@ static inline void ft_keep_up(void) {
 
 /* ---- blocked.c ---- */
 
-/* A call that waits for others on this communicator: once a loss is heard of, it is revoked under it, so that it ends. */
+/* A call that waits for others on this communicator: once a loss is heard of, it is revoked under
+ * it, so that it ends. */
 void blocked_init(void);
 void blocked_enter(MPI_Comm comm);
 void blocked_leave(void);
-/* The same for MPI_Comm_create_from_group(), which has a communicator of its own, and none yet that it is known by. */
+/* The same for MPI_Comm_create_from_group(), which has a communicator of its own, and none yet that
+ * it is known by. */
 void blocked_enter_unnamed(void);
 void blocked_leave_unnamed(void);
 bool blocked_is_unnamed(void); /* this thread is in it */

@@ -1,5 +1,8 @@
-/* MPI_Comm_create_from_group() agrees on a communicator's index by a group of PMIx, which all members construct together and then take down together: each waits for ever if one of them dies meanwhile. So a repair does
- * not wait for the one once it hears of a loss, and leaves the other out: each has a name of its own. These are the calls of libpmix that libmpi makes; in all else they are passed on. */
+/* MPI_Comm_create_from_group() agrees on a communicator's index by a group of PMIx, which all
+ * members construct together and then take down together: each waits for ever if one of them dies
+ * meanwhile. So a repair does not wait for the one once it hears of a loss, and leaves the other
+ * out: each has a name of its own. These are the calls of libpmix that libmpi makes; in all else
+ * they are passed on. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <time.h>
@@ -26,7 +29,8 @@ struct answer {
         size_t n;
 };
 
-/* In a thread of libpmix. What it has made is not released: it goes on to who asked. */
+/* The callback runs in a thread of libpmix. The results are not released: they go on to the
+ * caller. */
 static void on_answer(int status, void *results, size_t n, void *data, void (*release)(void *), void *release_data) {
         struct answer *answer = data;
 

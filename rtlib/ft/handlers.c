@@ -1,4 +1,5 @@
-/* MPI returns all errors to the library; what the program wants to be done with them is done here. */
+/* MPI returns all errors to the library; what the program wants to be done with them is done
+ * here. */
 #include "rtlib/ft/ft.h"
 
 int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
@@ -10,7 +11,7 @@ int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
         rc = mpi.Comm_set_errhandler(comm, handler);
         if (rc != MPI_SUCCESS)
                 return error_raise(c, rc);
-        /* What is got is ours, whatever the program frees. */
+        /* The handler that was got is ours, whatever the program frees. */
         rc = mpi.Comm_get_errhandler(comm, &c->handler);
         (void) mpi.Comm_set_errhandler(comm, mpi.errors_return);
         return rc;

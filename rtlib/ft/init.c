@@ -15,7 +15,7 @@
 
 struct ft ft;
 
-/* Of the ranks of the program: MPI_COMM_NULL at spare processes. */
+/* Makes the communicator of the program's ranks: MPI_COMM_NULL at spare processes. */
 static int make_shadow(const int *ranks, MPI_Comm *ret) {
         MPI_Group all, group;
         int rc;
@@ -49,7 +49,8 @@ static void make_world(void) {
 static void on_closed_connection(int signo) {
 }
 
-/* Open MPI writes to connections that a dead rank has just closed. By a handler, since programs that are executed would inherit that it is ignored. */
+/* Open MPI writes to connections that a dead rank has just closed. By a handler, since programs
+ * that are executed would inherit that it is ignored. */
 static void outlive_closed_connections(void) {
         const struct sigaction handled = { .sa_handler = on_closed_connection, .sa_flags = SA_RESTART };
         struct sigaction now;
@@ -58,7 +59,7 @@ static void outlive_closed_connections(void) {
                 (void) sigaction(SIGPIPE, &handled, NULL);
 }
 
-/* As PRRTE has set it, before MPI can be asked. */
+/* Reads a number that PRRTE has set, before MPI can be asked. */
 static int number_of(const char *variable) {
         const char *text = getenv(variable);
         int64_t number = -1;
@@ -83,7 +84,8 @@ static void announce(int rank, int size) {
                 ft_give_up("cannot hear of lost ranks: %s", strerror(-r));
 }
 
-/* Before MPI is initialized, so that the others do not wait for ever for a rank that is lost in there. */
+/* Before MPI is initialized, so that the others do not wait for ever for a rank that is lost in
+ * there. */
 static void prepare(void) {
         int rank = number_of("OMPI_COMM_WORLD_RANK"), size = number_of("OMPI_COMM_WORLD_SIZE");
 
@@ -93,7 +95,7 @@ static void prepare(void) {
         announce(rank, size);
 }
 
-/* Once MPI is initialized. */
+/* Starts the library once MPI is initialized. */
 static void start(int level) {
         int rank, size;
 
@@ -141,14 +143,15 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
 }
 FT_WRAPS(Init_thread);
 
-/* What MPI's own libraries do at the end of a process may hang when a rank was lost. */
+/* The exit handlers of MPI's own libraries may hang when a rank was lost, so they are skipped. */
 static void leave(int status, void *data) {
         (void) fflush(NULL);
         _exit(status);
 }
 
-/* When a rank has come through the first barrier, all that live are in it, and none needs anything of another any more; the second is there so that each of them comes to know
- * that: who gets an error in it is through the first. */
+/* When a rank has come through the first barrier, all that live are in it, and none needs anything
+ * of another any more; the second is there so that each of them comes to know that: who gets an
+ * error in it is through the first. */
 static void end_together(void) {
         const struct op barrier = { .kind = OP_BARRIER, .name = "MPI_Finalize", .root = -1 };
         bool together;
@@ -164,7 +167,7 @@ static void end_together(void) {
         if (!together)
                 (void) mpi.Comm_revoke(ft.world->shadow);
         blocked_leave();
-        /* Who was to do it may have been lost. */
+        /* The rank that was to end the spare ones may have been lost. */
         if (!together)
                 spare_end_others();
 }

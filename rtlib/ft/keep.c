@@ -1,5 +1,6 @@
-/* What a rank keeps of an operation: for those who had not done it when a member was lost, or to do it again itself. Of reductions as it lies in memory, since all ranks
- * have the same type; of others packed, since they may have it otherwise in memory. */
+/* A rank keeps the data of an operation: for ranks that had not done it when a member was lost, or
+ * to do it again itself. Data of reductions is kept as it lies in memory, since all ranks have the
+ * same type; that of others is packed, since they may have it otherwise in memory. */
 #include <string.h>
 
 #include "rtlib/ft/collective.h"
@@ -52,7 +53,7 @@ size_t op_bytes(const struct op *o, const struct comm *c) {
         }
 }
 
-/* Of MPI_Alltoallv and MPI_Alltoallw in place. */
+/* The span of the parts of MPI_Alltoallv and MPI_Alltoallw in place. */
 static size_t parts_span(const struct op *o, const struct comm *c) {
         size_t span = 0;
         ptrdiff_t first;
@@ -139,7 +140,8 @@ void op_restore_input(const struct op *o, const struct comm *c, const struct slo
                 memcpy(o->recv, slot->data, slot->bytes);
 }
 
-/* Those who were lost may have no part in it: what was there goes the same way then. */
+/* Ranks that were lost may have no part in the result: the data that was in their place is copied
+ * the same way then. */
 static void keep_parts(const struct op *o, const struct comm *c, struct slot *slot, bool back) {
         size_t at = 0;
 

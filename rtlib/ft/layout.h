@@ -1,4 +1,5 @@
-/* Where in memory the bytes of a type lie, so that another process, which does not have that type, finds them. */
+/* Where in memory the bytes of a type lie, so that another process, which does not have that type,
+ * finds them. */
 #ifndef RM_RTLIB_FT_LAYOUT_H
 #define RM_RTLIB_FT_LAYOUT_H
 
@@ -18,7 +19,7 @@ struct layout {
         size_t bytes; /* of all */
 };
 
-/* Of `count` of them, one after the other. */
+/* The layout of `count` elements, one after the other. */
 void layout_init(struct layout *l, int count, MPI_Datatype type);
 void layout_finish(struct layout *l);
 

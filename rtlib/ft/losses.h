@@ -1,4 +1,5 @@
-/* Which ranks of MPI_COMM_WORLD were lost, in the order in which rmd's log has them: a number of losses names which. One thread adds, others read. */
+/* Which ranks of MPI_COMM_WORLD were lost, in the order in which rmd's log has them: a number of
+ * losses names which. One thread adds, others read. */
 #ifndef RM_RTLIB_FT_LOSSES_H
 #define RM_RTLIB_FT_LOSSES_H
 
@@ -17,7 +18,8 @@ struct losses {
 void losses_init(struct losses *l, uint32_t ranks);
 void losses_finish(struct losses *l);
 
-/* Of a message that names `n` ranks, from this place in the order on: takes what is new. What leaves a gap, and ranks that there are not, are left. Returns the count. */
+/* Takes the new losses of a message that names `n` ranks, from this place in the order on. A
+ * message that leaves a gap, and ranks that do not exist, are ignored. Returns the count. */
 uint32_t losses_add(struct losses *l, uint32_t from, const uint32_t *ranks, size_t n);
 
 /* Was it lost, if no more than `count` were? */

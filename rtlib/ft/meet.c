@@ -10,7 +10,7 @@ struct word {
         uint32_t losses, try_number;
 };
 
-/* Of the lowest rank that lives: what each of the others has said last. */
+/* The words of a meeting: on the lowest living rank, the last one of each of the others. */
 static struct {
         struct word *joined; /* by rank; without losses: nothing */
         struct word said;    /* by this one, to `said_to` */
@@ -18,7 +18,8 @@ static struct {
 } meeting;
 
 static void say(uint32_t to, int tag, struct word word) {
-        /* So small that it goes without the other's help. One that is dead is known to be before long. */
+        /* So small that it goes without the other's help. One that is dead is known to be before
+         * long. */
         (void) mpi.Send(&word, sizeof(word), mpi.byte, (int) to, tag, ft.meeting);
 }
 
@@ -67,7 +68,7 @@ static bool lead(uint32_t losses, uint32_t try_number, struct word *ret) {
 static bool follow(uint32_t leader, uint32_t losses, uint32_t try_number, struct word *ret) {
         const struct word join = { losses, try_number };
 
-        /* Once: one that came late would count as an answer to the next question. */
+        /* The message is sent once: a late one would count as an answer to the next question. */
         if (meeting.said_to != leader || meeting.said.losses != losses || meeting.said.try_number != try_number) {
                 meeting.said = join;
                 meeting.said_to = leader;

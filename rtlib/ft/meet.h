@@ -1,4 +1,5 @@
-/* All ranks that live come together, each at its own time, before communicators are made anew: nobody may wait in there for one that does not come. */
+/* All ranks that live come together, each at its own time, before communicators are made anew:
+ * nobody may wait in there for one that does not come. */
 #ifndef RM_RTLIB_FT_MEET_H
 #define RM_RTLIB_FT_MEET_H
 
@@ -7,17 +8,19 @@
 
 #include "rtlib/ft/calls.h"
 
-/* Of messages on ft.meeting. */
+/* The tags of messages on ft.meeting. */
 enum { TAG_JOIN = 1, TAG_GO = 2, TAG_GROUP = 3, TAG_END = 4, TAG_WAITING = 5, TAG_STUCK = 6 };
 
-/* Waits until all ranks that are left by the same list of losses, with those that replace lost ones, are in here, however long they compute. `*try_number`: of repairs with this many losses, as the next one is
- * named; the result is what all have. Returns the losses that all know. */
+/* Waits until all ranks that are left by the same list of losses, with those that replace lost
+ * ones, are in here, however long they compute. `*try_number`: of repairs with this many losses, as
+ * the next one is named; the result is what all have. Returns the losses that all know. */
 uint32_t meet(uint32_t *try_number);
 
-/* The same for the members of a group, all of which are to be told apart from others of theirs by `name`. False: a rank was lost meanwhile. */
+/* The same for the members of a group, all of which are to be told apart from others of theirs by
+ * `name`. False: a rank was lost meanwhile. */
 bool meet_group(MPI_Group group, uint64_t name);
 
-/* Of ranks that wait: watch.c. */
+/* Messages of ranks that wait: watch.c. */
 void meet_say_waiting(uint32_t to, uint64_t serial);
 bool meet_hear_waiting(uint32_t from, uint64_t *ret_serial);
 void meet_say_stuck(uint32_t to);

@@ -46,7 +46,7 @@ static int cancel(void *state, int complete) {
         return MPI_SUCCESS;
 }
 
-/* Its place in the ring: others may need what came out. */
+/* The operation takes its place in the ring: others may need its result. */
 static void leave_result(struct comm *c, const struct pending *p) {
         bool kept = p->rc == MPI_SUCCESS && !p->synchronised;
         struct slot *slot = ring_take(c->ring, c->done, kept ? op_bytes(&p->op, c) : 0);
@@ -151,7 +151,8 @@ void nonblocking_look(void) {
         atomic_flag_clear(&here.busy);
 }
 
-/* What others have done while this rank had not yet: false if another was lost meanwhile. */
+/* Does the operations that others have done while this rank had not yet: false if another was lost
+ * meanwhile. */
 static bool catch_up_pending(struct comm *c) {
         while (c->pending && (c->done < c->target || c->freed)) {
                 struct pending *p = c->pending;

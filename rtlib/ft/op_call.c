@@ -1,4 +1,5 @@
-/* Collective calls, as they are and among those that live. Ranks keep their places in the program's buffers; the parts of those who are lost stay as they are. */
+/* Collective calls, as they are and among those that live. Ranks keep their places in the program's
+ * buffers; the parts of those who are lost stay as they are. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,7 +103,8 @@ int op_start(const struct op *o, MPI_Comm on, MPI_Request *ret) {
         return MPI_ERR_INTERN;
 }
 
-/* The values of those who live; without values, that of each is `same`, or its rank times `same`. */
+/* The values of those who live; without values, that of each is `same`, or its rank times
+ * `same`. */
 static int *of_living(const struct comm *c, const int *values, int same, bool times_rank) {
         int *ret = xcalloc((size_t) c->living + 1, sizeof(*ret));
 
@@ -141,7 +143,7 @@ static void clear_part(const struct op *o, const struct comm *c, int i) {
 }
 
 void op_clear_lost(const struct op *o, const struct comm *c, uint32_t losses) {
-        /* What was exchanged in place has been put back. */
+        /* Data that was exchanged in place has been put back already. */
         if (!receives_parts(o->kind) || (o->root >= 0 && o->root != c->rank) || (sends_parts(o->kind) && o->send == MPI_IN_PLACE))
                 return;
         for (int i = 0; i < c->size; i++)
@@ -164,7 +166,7 @@ static enum op_kind by_parts(enum op_kind kind) {
         }
 }
 
-/* Of all those arrays that the program has given, the parts of those who live. */
+/* Takes from all arrays that the program has given the parts of the living ranks. */
 static void take_parts(struct call *call, const struct op *op, const struct comm *c) {
         struct op *o = &call->op;
         bool here = !op_has_root(op->kind) || op->root == c->rank; /* elsewhere these arguments mean nothing */
@@ -184,7 +186,8 @@ static void take_parts(struct call *call, const struct op *op, const struct comm
         o->kind = by_parts(op->kind);
 }
 
-/* The blocks of those who are lost lie between the others: all is reduced everywhere, and each takes its own. */
+/* The blocks of those who are lost lie between the others: all is reduced everywhere, and each
+ * takes its own. */
 static void reduce_all(struct call *call, const struct op *op, const struct comm *c) {
         struct op *o = &call->op;
         int count = op_reduced_count(op, c);

@@ -190,7 +190,7 @@ static void complete(struct receive *r) {
         (void) mpi.Grequest_complete(r->outer);
 }
 
-/* Of a rank that was lost: a message with nothing in it. */
+/* Completes the receive of a rank that was lost: with an empty message. */
 static void complete_empty(struct receive *r) {
         status_set_empty(&r->status, r->from, r->tag);
         complete(r);
@@ -267,7 +267,8 @@ static int begin(struct receive *r, MPI_Request *ret) {
         return MPI_SUCCESS;
 }
 
-/* In the order in which they were begun: once one waits for a message from any source, those after it must not take that. */
+/* In the order in which they were begun: once one waits for a message from any source, those after
+ * it must not take that. */
 static int receive(struct comm *c, void *data, int n, MPI_Datatype type, int from, int tag, MPI_Request *ret) {
         const struct peer *way = from >= 0 ? peer_for(c, from) : NULL;
         struct receive *r = xcalloc(1, sizeof(*r));
@@ -326,7 +327,7 @@ static int imrecv(void *data, int n, MPI_Datatype type, MPI_Message *message, MP
         return rc;
 }
 
-/* One that begins again and again would have to look anew each time where its message comes from. */
+/* A persistent receive would have to find out each time from where its message comes. */
 static int recv_init(void *data, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request) {
         struct comm *c = peers_find(comm);
 

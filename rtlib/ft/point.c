@@ -1,5 +1,6 @@
-/* Messages between two ranks. What waits does so by MPI_Test, so that communicators can be made anew meanwhile: others may need this rank for that, and be what it waits for.
- * Messages to and from the dead are skipped. */
+/* Messages between two ranks. What waits does so by MPI_Test, so that communicators can be made
+ * anew meanwhile: others may need this rank for that, and be what it waits for. Messages to and
+ * from the dead are skipped. */
 #include <stdlib.h>
 
 #include "common/util.h"
@@ -8,7 +9,7 @@
 
 #define LOCAL_BYTES 1024 /* a message of this size is sent without the receiver's help, by all ways that Open MPI has */
 
-/* Of a call that has begun, or not. */
+/* Finishes a call that has begun, or failed to. */
 static int finish(int rc, MPI_Request *request, MPI_Status *status, int peer, int tag, MPI_Comm comm) {
         bool lost = false;
 
@@ -105,7 +106,7 @@ int MPI_Sendrecv_replace(void *data, int count, MPI_Datatype type, int to, int o
 }
 FT_WRAPS(Sendrecv_replace);
 
-/* What could not be begun since its peer is lost is done. */
+/* A request that could not be begun since its peer is lost counts as done. */
 static int begun(int rc, MPI_Comm comm, MPI_Request *request) {
         if (error_is_loss(rc))
                 *request = mpi.request_null;

@@ -7,14 +7,14 @@
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/members.h"
 
-/* What is told of a communicator, in numbers: these, and then the processes. */
+/* The description of a communicator, in numbers: these, and then the processes. */
 struct told {
         uint64_t id, parent, origin, tag, way, born, depth, size;
 };
 
 enum { NUMBERS = sizeof(struct told) / sizeof(uint64_t) };
 
-/* What this process was told, in no order. */
+/* The communicators that this process was told of, in no order. */
 struct claim {
         struct claim *next;
         struct told told;
@@ -163,7 +163,8 @@ void rejoin_finish(void) {
 
 /* ---- claiming ---- */
 
-/* Only where its program begins: once it has done an operation on a communicator, it is where the others are. */
+/* Only where its program begins: once it has done an operation on a communicator, it is where the
+ * others are. */
 static bool may_claim(const struct comm *c) {
         return ft.respawned && claims && c->done == c->since[c->rank];
 }
@@ -178,7 +179,8 @@ static const char *name_of(unsigned way) {
         return way < ARRAY_SIZE(names) ? names[way] : "another call";
 }
 
-/* Of what was made of `c` by the first operation of which nothing was claimed: that which this process is in, else any. NULL: there is none. */
+/* Finds a communicator made of `c` by the first operation of which none was claimed: that which
+ * this process is in, else any. NULL: there is none. */
 static struct claim *next_claim(const struct comm *c) {
         struct claim *best = NULL;
 

@@ -1,5 +1,7 @@
-/* Communicators made anew, without ranks that were lost. MPIX_Comm_shrink and MPIX_Comm_agree of Open MPI 5.0 hang over several hosts; who lives is known from rmd, and so they
- * are not needed. A communicator of MPI_Comm_create_from_group() has another index at each rank, by which a revoked one would not be found: so a copy of it is used. */
+/* Communicators made anew, without ranks that were lost. MPIX_Comm_shrink and MPIX_Comm_agree of
+ * Open MPI 5.0 hang over several hosts; who lives is known from rmd, and so they are not needed. A
+ * communicator of MPI_Comm_create_from_group() has another index at each rank, by which a revoked
+ * one would not be found: so a copy of it is used. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +21,7 @@
 #define TRIES_MAX 5
 #define DETECTION_SEC 2
 
-/* What ranks tell each other of each of their communicators. */
+/* The message of ranks to each other about each of their communicators. */
 struct entry {
         uint64_t id, done, since, ahead; /* as of struct comm; `since` of its own rank */
         uint64_t established;
@@ -117,7 +119,8 @@ static bool exchange(MPI_Comm world, int ranks, struct table *ret) {
         return rc == MPI_SUCCESS;
 }
 
-/* What this rank of the new world has said of a communicator; NULL: it has it not (not yet, or not any more). */
+/* The entry of this rank of the new world about a communicator; NULL: it does not have it (not yet,
+ * or not any more). */
 static const struct entry *find(const struct table *t, int rank, uint64_t id) {
         const struct entry *e = t->entries + t->firsts[rank] / NUMBERS;
 
@@ -144,7 +147,8 @@ static bool born_by_all(const struct table *t, const struct comm *c) {
         return false;
 }
 
-/* Once any member is through with making it, all have it; once any is through with freeing it, nobody needs anything of it. */
+/* Once any member is through with making it, all have it; once any is through with freeing it,
+ * nobody needs anything of it. */
 static bool is_to_be_made(const struct table *t, struct comm *c) {
         bool established = born_by_all(t, c), all = true;
 
@@ -191,7 +195,8 @@ static bool make_shadow(struct comm *c, MPI_Comm world, uint32_t losses) {
         return true;
 }
 
-/* All that the others have done was done without one that was spare: its first operation is their next one. */
+/* All operations so far were done without the rank that was spare: its first operation is the
+ * others' next one. */
 static void let_in(struct comm *c, int rank, unsigned ahead) {
         c->since[rank] = c->done_by[rank] = c->target;
         if (rank != c->rank)
@@ -229,7 +234,7 @@ static void refuse_late(const struct table *t) {
                                    ft.world->rank);
 }
 
-/* Who joins has MPI_COMM_WORLD only, and is told of the others. */
+/* A new member has MPI_COMM_WORLD only, and is told of the others. */
 static bool tell_who_joins(struct table *t, MPI_Comm world, uint32_t losses) {
         bool any = false;
 
@@ -268,7 +273,7 @@ static bool make_all(struct table *t, MPI_Comm world, uint32_t losses) {
         return true;
 }
 
-/* Those who replace others take their places. */
+/* Processes that replace others take their places. */
 static void place_members(uint32_t losses) {
         members_update(losses);
         for (int i = 0; i < ft.ranks; i++) {
@@ -303,7 +308,8 @@ static bool try_to_repair(uint32_t losses, uint32_t try_number) {
         return ok;
 }
 
-/* Word of others that give up the same may still be under way, and must find it given up: it would wake this rank in the middle of what it does on the new ones, as below. */
+/* Word of others that give up the same may still be under way, and must find it given up: it would
+ * wake this rank in the middle of what it does on the new ones, as below. */
 static void give_up_old(void) {
         for (struct comm *c = comm_first(); c; c = c->next)
                 if (c->shadow != mpi.comm_self && c->shadow != mpi.comm_null)
@@ -320,8 +326,8 @@ static void refuse_missing(uint32_t losses) {
                 ft_give_up("critical rank %d was lost, and no spare rank is left", rank);
 }
 
-/* When Open MPI itself comes to know that a rank is dead, it wakes all that waits. So nothing is begun before it knows; it is told by its own launcher, or by a connection that is
- * closed. */
+/* When Open MPI itself comes to know that a rank is dead, it wakes all that waits. So nothing is
+ * begun before it knows; it is told by its own launcher, or by a connection that is closed. */
 static void await_detection(uint32_t losses) {
         struct timespec start, now;
         int there;

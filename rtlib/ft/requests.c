@@ -47,7 +47,8 @@ int MPI_Waitall(int n, MPI_Request *requests, MPI_Status *statuses) {
 }
 FT_WRAPS(Waitall);
 
-/* What a test of one or more has returned: what is to be done about it, and what the program is to see. */
+/* Handles the result of a test of one or more requests: what to do about it, and the result that
+ * the program sees. */
 static int tested(int rc, int *done, MPI_Status *status) {
         if (rc != MPI_SUCCESS && error_is_pending(rc)) {
                 ft_acknowledge();
@@ -98,7 +99,8 @@ int MPI_Waitany(int n, MPI_Request *requests, int *index, MPI_Status *status) {
 }
 FT_WRAPS(Waitany);
 
-/* Each that ended is in the list, with the error of its own. Returns what is left as an error; those that wait for any rank and go on are taken out. */
+/* Each that ended is in the list, with the error of its own. Returns what is left as an error;
+ * those that wait for any rank and go on are taken out. */
 static int sort_out(int *n, int *indices, MPI_Status *statuses) {
         int kept = 0, rc = MPI_SUCCESS;
 
@@ -161,7 +163,8 @@ int MPI_Testall(int n, MPI_Request *requests, int *done, MPI_Status *statuses) {
         ft_keep_up();
         if (rc == MPI_SUCCESS)
                 return rc;
-        /* Those that have ended are gone from the list; the program asks again for the others. */
+        /* Requests that have ended are gone from the list; the program asks again for the
+         * others. */
         ft_acknowledge();
         *done = 1;
         for (int i = 0; i < n; i++) {

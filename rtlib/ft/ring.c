@@ -13,7 +13,7 @@ struct slot *ring_take(struct ring *ring, uint64_t number, size_t bytes) {
                 slot->data = spare->data;
                 slot->room = spare->room;
         }
-        /* What was large is not kept for ever. */
+        /* A large buffer is not kept indefinitely. */
         if (bytes > slot->room || slot->room > RING_KEPT_BYTES) {
                 slot->room = bytes;
                 slot->data = xrealloc(slot->data, bytes > 0 ? bytes : 1);
@@ -57,7 +57,8 @@ bool op_has_root(enum op_kind kind) {
                kind == OP_SCATTERV;
 }
 
-/* With parts of different sizes, ranks that get nothing from some need not wait for those; without any data, nobody needs to. */
+/* With parts of different sizes, ranks that get nothing from some need not wait for those; without
+ * any data, nobody needs to. */
 bool op_waits(enum op_kind kind, size_t bytes) {
         switch (kind) {
         case OP_BARRIER:

@@ -30,7 +30,8 @@ static bool is_to_end(void) {
         int there = 0, nothing;
         MPI_Status status;
 
-        /* Also what makes Open MPI take in what comes for it. After a loss it wants to be told that this is known. */
+        /* The probe also makes Open MPI take in its messages. After a loss it wants to be told that
+         * this is known. */
         if (mpi.Iprobe(MPI_ANY_SOURCE, TAG_END, ft.meeting, &there, &status) != MPI_SUCCESS) {
                 (void) mpi.Comm_failure_ack(ft.meeting);
                 return false;
@@ -66,7 +67,8 @@ bool rmrt_ft_is_respawned(void) {
         return ft.respawned;
 }
 
-/* By a message that is done when it was received: this process may end at once, and what MPI has not sent by then is lost. */
+/* By a message that is done when it was received: this process may end at once, and what MPI has
+ * not sent by then is lost. */
 static void end_one(int process) {
         MPI_Request request;
         int done = 0;

@@ -11,14 +11,16 @@ static struct mpi real;
 /* The same with what is above, for receives on communicators with replaced ranks. */
 static struct mpi below;
 
-/* MPI_ANY_SOURCE and MPI_PROC_NULL are negative; what is no rank is not to become one of the spare processes. */
+/* MPI_ANY_SOURCE and MPI_PROC_NULL are negative; what is no rank is not to become one of the spare
+ * processes. */
 static int process_of(int rank, MPI_Comm comm) {
         if (comm != mpi.comm_world || rank < 0)
                 return rank;
         return rank < ft.ranks ? ft.world->world[rank] : ft.size;
 }
 
-/* Of a message to this rank: both as Open MPI knows them. False: the rank was lost before this process began. */
+/* Translates the address of a message to this rank: both values as Open MPI knows them. False: the
+ * rank was lost before this process began. */
 static bool way_to(int *rank, MPI_Comm *comm) {
         const struct comm *c = peers_find(*comm);
 
@@ -78,7 +80,7 @@ static int improbe(int from, int tag, MPI_Comm comm, int *there, MPI_Message *me
         return rc;
 }
 
-/* One that has ended with an error has a status, too. */
+/* A request that has ended with an error has a status, too. */
 static int test(MPI_Request *request, int *done, MPI_Status *status) {
         int rc = real.Test(request, done, status);
 
@@ -111,7 +113,7 @@ static int test_all(int n, MPI_Request requests[], int *done, MPI_Status *status
         return rc;
 }
 
-/* One whose members are not those that Open MPI knows; NULL: it knows them. */
+/* Returns a communicator whose members are not those that Open MPI knows; NULL: it knows them. */
 static const struct comm *translated(MPI_Comm comm) {
         return comm == mpi.comm_world ? ft.world : peers_find(comm);
 }
@@ -146,7 +148,7 @@ static int group(MPI_Comm comm, MPI_Group *ret) {
         return rc;
 }
 
-/* What stands for it has its ranks. */
+/* The shadow of a communicator has the same ranks, and stands for it. */
 static MPI_Comm compared(MPI_Comm comm) {
         const struct comm *c = translated(comm);
 

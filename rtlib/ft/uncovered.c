@@ -1,5 +1,6 @@
-/* Calls that do not go on without lost ranks. They are MPI's own as long as none is lost; one that is made later, or still under way then, ends the job, rather than to hang or to
- * return what is nothing. */
+/* Calls that do not go on without lost ranks. They are MPI's own as long as none is lost; one that
+ * is made later, or still under way then, ends the job, rather than to hang or to return what is
+ * nothing. */
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/watch.h"
 
@@ -45,7 +46,7 @@ int ft_leave_uncovered(const char *call, int rc) {
         return rc;
 }
 
-/* What is passed to it may wait for others. */
+/* A call that is not covered may wait for other ranks. */
 #define UNCOVERED(name, parameters, arguments)                                                                                     \
         int MPI_##name parameters {                                                                                                \
                 ft_enter_uncovered("MPI_" #name);                                                                                  \

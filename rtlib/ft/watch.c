@@ -30,7 +30,7 @@ struct seen {
 };
 
 static struct {
-        /* By the thread that waits. */
+        /* Fields of the thread that waits. */
         unsigned depth;
         uint64_t serial; /* of the wait */
         const struct comm *comm;
@@ -45,7 +45,7 @@ static struct {
                 uint64_t serial; /* then */
                 uint32_t losses;
         } stuck;
-        /* Of both. */
+        /* Fields of both threads. */
         pthread_t thread;
         const char *_Atomic call;
         uint32_t call_losses; /* then */
@@ -55,7 +55,8 @@ static struct {
         int call_msec, repair_msec;
 } here;
 
-/* The program's call: the first of ours on the way in, which is the last of them that a stack shows. */
+/* The program's call: the first of ours on the way in, which is the last of them that a stack
+ * shows. */
 static const char *find_call(void *const *frames, int n) {
         const char *call = "MPI";
         Dl_info own, info;
@@ -68,7 +69,8 @@ static const char *find_call(void *const *frames, int n) {
         return call;
 }
 
-/* By the thread that hangs, maybe in a signal's handler. The line goes out at once: other ranks say theirs now. */
+/* By the thread that hangs, maybe in a signal's handler. The line goes out at once: other ranks say
+ * theirs now. */
 static void tell(const char *what) {
         char name[MPI_MAX_OBJECT_NAME] = "", where[MPI_MAX_OBJECT_NAME + 64] = "";
         void *frames[FRAMES];
@@ -108,7 +110,8 @@ int watch_tick(int msec) {
 
         here.call_msec = call && ft.losses.count > here.call_losses ? here.call_msec + msec : 0;
         here.repair_msec = here.repairs ? here.repair_msec + msec : 0;
-        /* The exit status is that of a rank that is lost, too: never a job that hangs, or ends as if all were well. */
+        /* The exit status is that of a rank that is lost, too: never a job that hangs, or ends as
+         * if all were well. */
         if (call && here.call_msec >= CALL_MSEC) {
                 ft_say("rank %d was lost in %s, which does not end without it", (int) ft.losses.order[here.call_losses], call);
                 _exit(1);
@@ -228,8 +231,9 @@ static void hear_stuck(uint32_t from) {
         here.stuck.losses = ft.losses.count;
 }
 
-/* The rank that has ended the job is lost, the job goes on, and this rank waits as before: mpirun of PRRTE 3.0.8 has not ended the others. They would find out one after the other that
- * they wait. */
+/* The rank that has ended the job is lost, the job goes on, and this rank waits as before: mpirun
+ * of PRRTE 3.0.8 has not ended the others. They would find out one after the other that they
+ * wait. */
 static void end_with_others(void) {
         if (!here.stuck.heard || here.serial != here.stuck.serial || ft.losses.count == here.stuck.losses)
                 return;

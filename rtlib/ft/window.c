@@ -183,7 +183,7 @@ int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *ret) {
 }
 FT_WRAPS(Win_create_dynamic);
 
-/* One of all ranks cannot be freed without those who were lost. */
+/* A window of all ranks cannot be freed without those that were lost. */
 static int free_native(struct window *w, uint64_t losses) {
         int rc;
 

@@ -1,5 +1,7 @@
-/* Windows of the program, for one-sided communication between fences: what is put, got and accumulated is kept until the fence, which exchanges it by collective operations, as these
- * go on without lost ranks. MPI has a window of its own beside it, for what needs no other rank, and for locks as long as none is lost. */
+/* Windows of the program, for one-sided communication between fences: what is put, got and
+ * accumulated is kept until the fence, which exchanges it by collective operations, as these go on
+ * without lost ranks. MPI has a window of its own beside it, for what needs no other rank, and for
+ * locks as long as none is lost. */
 #ifndef RM_RTLIB_FT_WINDOW_H
 #define RM_RTLIB_FT_WINDOW_H
 
@@ -16,7 +18,7 @@ enum request_kind {
         REQUEST_COMPARE_AND_SWAP,
 };
 
-/* What a rank asks of another until the next fence, one after the other. */
+/* The requests of a rank to another until the next fence, one after the other. */
 struct requests {
         unsigned char *data;
         size_t bytes, room;
@@ -44,7 +46,7 @@ struct window {
 /* NULL: calls on it are passed on as they are. */
 struct window *window_find(MPI_Win handle);
 
-/* What is asked of a rank. */
+/* A request to a rank. */
 struct request {
         enum request_kind kind;
         const void *in, *compare;

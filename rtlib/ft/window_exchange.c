@@ -1,4 +1,5 @@
-/* What ranks ask of each other until a fence, as messages, and what is done about it there. */
+/* The requests of ranks to each other until a fence go as messages, and are carried out at their
+ * targets. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -284,7 +285,7 @@ static int *every_second(const int *pairs, int first, int ranks) {
         return ret;
 }
 
-/* Of a rank that was lost meanwhile only a part may be there. */
+/* The data of a rank that was lost meanwhile may be there only in part. */
 static bool is_whole(const struct window *w, int from) {
         return w->comm->now[from] >= 0;
 }
