@@ -1,8 +1,9 @@
 /*
  * rm-agent: what mpirun starts instead of ssh, as "rm-agent HOST COMMAND...".
  *
- * It is dumped and restored with the capsule it runs in, so it must hold nothing that reaches outside, no socket above
- * all: it leaves a request in a directory that the capsule's PID 1 watches, and waits on a FIFO for the exit status.
+ * It is dumped and restored with the capsule it runs in, so it must hold nothing that reaches
+ * outside, no socket above all: it leaves a request in a directory that the capsule's PID 1
+ * watches, and waits on a FIFO for the exit status.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +46,8 @@ static void name_files(struct files *files) {
         snprintf(files->done, PATH_BYTES, "%s/%d-%ld.done", AGENT_DIR, (int) getpid(), number);
 }
 
-/* As ssh does: the words of the command joined by blanks are a line for the remote shell. */
+/* The request is built as ssh does it: the words of the command joined by blanks are a line for the
+ * remote shell. */
 static size_t build_request(char *text, size_t size, const char *host, char **words) {
         size_t used = 0;
 
@@ -100,7 +102,8 @@ static void on_end(int signo) {
         ended_by = signo;
 }
 
-/* They are let in only inside ppoll(), so none falls between looking at `ended_by` and waiting. */
+/* Blocks the signals that end the agent. They are let in only inside ppoll(), so none falls between
+ * looking at `ended_by` and waiting. */
 static void block_ends(sigset_t *ret_outside) {
         static const int ends[] = { SIGHUP, SIGINT, SIGTERM, SIGQUIT };
         struct sigaction action = { .sa_handler = on_end };
@@ -145,7 +148,8 @@ static int wait_status(const struct files *files, int fd, const sigset_t *outsid
 static int open_status(const struct files *files) {
         if (mkfifo(files->status, 0600) < 0)
                 return -1;
-        /* For both directions: it never reports an end, whoever comes and goes at the other one. */
+        /* The FIFO is open for both directions: it never reports an end, whichever process comes
+         * and goes at the other one. */
         return open(files->status, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 }
 

@@ -17,7 +17,8 @@
 #define LEADERLESS_QUIET_USEC (10U * 1000000U)
 /* A node may hear of a job, or remember it after a restart, this much later than we do. */
 #define UNHEARD_USEC (10U * 1000000U)
-/* How long rmd may take to know that the output is ours. If it never does, it keeps it for a while, and that is all. */
+/* How long rmd may take to know that the output is ours. If it never does, it keeps it for a while,
+ * and that is all. */
 #define RELEASE_USEC (5U * 1000000U)
 
 struct attachment *attachment_create(const struct attachment_config *config, uint64_t now) {
@@ -248,7 +249,7 @@ static void attach_refused(struct attachment *a, const Rm__Error *error, uint64_
         if (is_passing(error->code) || (error->code == ENOENT && exists && !a->ended && now < a->connected_usec + UNHEARD_USEC)) {
                 a->attach_at_usec = now + ATTACHMENT_RETRY_USEC;
         } else if (a->ended) {
-                /* It ended while nobody listened, and rmd has forgotten it. */
+                /* The job ended while no front end listened, and rmd has forgotten it. */
                 attachment_end(a);
         } else {
                 attachment_say(a, "job %" PRIu64 ": %s", a->config.job, *error->text ? error->text : strerror(error->code));
@@ -291,7 +292,7 @@ static void take_ok(struct attachment *a, uint32_t id) {
         controls_confirmed(a, id);
 }
 
-/* It answers what was asked before we attached once more. */
+/* The reply answers a request from before we attached once more. */
 static bool is_of_before(const struct attachment *a, const Rm__LocalReply *reply) {
         bool streams = reply->body_case == RM__LOCAL_REPLY__BODY_JOB_OUTPUT || reply->body_case == RM__LOCAL_REPLY__BODY_JOB_UPDATE;
 
@@ -334,7 +335,7 @@ static const char *waits_for(const struct attachment *a) {
         return a->reason && *a->reason ? a->reason : "waits to be placed";
 }
 
-/* It waits, and the reason is news. */
+/* The job waits, and the reason is news. */
 static bool wait_to_tell(const struct attachment *a) {
         return a->seen && is_pending(a) && !a->giving_up && !a->cancel_signo && (!a->said || strcmp(a->said, waits_for(a)) != 0);
 }
@@ -350,7 +351,8 @@ static void tell_wait(struct attachment *a, uint64_t now) {
         a->said = xstrdup(waits_for(a));
 }
 
-/* When to say that the job needs a leader; or, once its end was asked for, to go. While nobody has taken that, controls_insist() sees to it. */
+/* When to say that the job needs a leader; or, once its end was asked for, to go. While nobody has
+ * taken that, controls_insist() sees to it. */
 static uint64_t miss_leader_at(const struct attachment *a) {
         uint64_t since = a->leaderless_usec;
 

@@ -1,5 +1,6 @@
-/* One job watched by its front end: offsets, attempts, input, signals, waiting. No clock, and no input or output of its own but a temporary
- * file, so that every turn of events can be played in a test. */
+/* One job watched by its front end: offsets, attempts, input, signals, waiting. No clock, and no
+ * input or output of its own but a temporary file, so that every turn of events can be played in a
+ * test. */
 #ifndef RM_LAUNCHER_CLIENT_ATTACHMENT_H
 #define RM_LAUNCHER_CLIENT_ATTACHMENT_H
 
@@ -25,14 +26,15 @@ struct attachment_config {
         const char *temporary_directory; /* for what a checkpoint may give again, see recall.h; NULL: there is none */
 };
 
-/* Copies what it needs of `config`; `program` must outlive it. All times are monotonic microseconds. */
+/* Copies what it needs of `config`; `program` must outlive it. All times are monotonic
+ * microseconds. */
 struct attachment;
 struct attachment *attachment_create(const struct attachment_config *config, uint64_t now_usec);
 void attachment_destroy(struct attachment *attachment); /* NULL ok */
 
 /* A connection stands: say hello, attach, send again what rmd may not have taken. */
 void attachment_connected(struct attachment *attachment, uint64_t now_usec);
-/* It is gone, or nothing could be connected. */
+/* The connection is gone, or none could be made. */
 void attachment_lost(struct attachment *attachment, uint64_t now_usec);
 /* A reply came. */
 void attachment_reply(struct attachment *attachment, const Rm__LocalReply *reply, uint64_t now_usec);
@@ -40,9 +42,10 @@ void attachment_reply(struct attachment *attachment, const Rm__LocalReply *reply
 size_t attachment_input_room(const struct attachment *attachment);
 void attachment_input(struct attachment *attachment, const void *data, size_t size_bytes);
 void attachment_input_eof(struct attachment *attachment);
-/* One of SIGINT, SIGTERM, SIGHUP, ... reached the front end. */
+/* A signal (SIGINT, SIGTERM, SIGHUP, ...) reached the front end. */
 void attachment_signal(struct attachment *attachment, int signo, uint64_t now_usec);
-/* Do what is due; to be called at attachment_due_usec() at the latest (ATTACHMENT_NEVER_USEC: nothing to wait for). */
+/* Do what is due; to be called at attachment_due_usec() at the latest (ATTACHMENT_NEVER_USEC:
+ * nothing to wait for). */
 void attachment_tick(struct attachment *attachment, uint64_t now_usec);
 uint64_t attachment_due_usec(const struct attachment *attachment);
 
@@ -50,7 +53,7 @@ uint64_t attachment_due_usec(const struct attachment *attachment);
 struct buffer *attachment_requests(struct attachment *attachment);
 /* Bytes for standard output (1) and standard error (2), our own messages among the latter. */
 struct buffer *attachment_output(struct attachment *attachment, unsigned stream);
-/* That stream takes no more: its bytes are dropped from now on. */
+/* The output of that stream is closed: its bytes are dropped from now on. */
 void attachment_output_closed(struct attachment *attachment, unsigned stream);
 /* The same because its reader is gone (EPIPE): see cancel_unread. */
 void attachment_output_unread(struct attachment *attachment, unsigned stream);

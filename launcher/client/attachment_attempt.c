@@ -24,7 +24,8 @@ static const Rm__Checkpoint *newest_checkpoint(const Rm__Job *job) {
         return newest;
 }
 
-/* The attempt has been placed, so that it is known where it begins. One that was cancelled before that has no capsules. */
+/* The attempt has been placed, so that it is known where it begins. One that was cancelled before
+ * that has no capsules. */
 static bool is_placed(const Rm__Job *job) {
         if (job->state == RM__JOB_STATE__JOB_PENDING || job->state == RM__JOB_STATE__JOB_RECOVERING)
                 return false;
@@ -64,7 +65,8 @@ static void say_begins(struct attachment *a, const Rm__Job *job) {
         a->said_from = 0;
 }
 
-/* Before it is placed it is only likely that it goes on from its newest checkpoint: the parts of that may be lost too. */
+/* Before it is placed it is only likely that it goes on from its newest checkpoint: the parts of
+ * that may be lost too. */
 static void announce(struct attachment *a, const Rm__Job *job, uint64_t now) {
         const Rm__Checkpoint *newest = newest_checkpoint(job);
         uint64_t from = is_placed(job) ? job->restored_from : newest ? newest->id : 0;

@@ -5,7 +5,8 @@
 #include <signal.h>
 #include <string.h>
 
-/* A signal that is to end the job and that nobody confirms becomes a cancel, which the log can take for a job that is frozen; then we go. */
+/* A signal that is to end the job and that nobody confirms becomes a cancel, which the log can take
+ * for a job that is frozen; then we go. */
 #define CANCEL_USEC (10U * 1000000U)
 #define LEAVE_USEC (20U * 1000000U)
 
@@ -69,7 +70,8 @@ bool controls_refused(struct attachment *a, uint32_t id, const Rm__Error *error,
                         attachment_say(a, "%s", error->text);
                 drop_control(a, i);
         } else {
-                /* It is moving, or no leader can be reached: its end is the last thing that makes us give up. */
+                /* The job is moving, or no leader can be reached: a request for its end is the last
+                 * that is given up. */
                 a->controls[i].at_usec = now + ATTACHMENT_RETRY_USEC;
         }
         return true;
@@ -100,7 +102,7 @@ static void interrupt(struct attachment *a, int signo, uint64_t now) {
         controls_add(a, true, true, SIGKILL);
 }
 
-/* Its index, or n_controls. */
+/* The index of the interrupt that is not confirmed, or n_controls. */
 static size_t unconfirmed_interrupt(const struct attachment *a) {
         size_t i = 0;
 

@@ -5,7 +5,8 @@
 
 /* Input that rmd has not acknowledged is kept, to be sent again; so this bounds our memory too. */
 #define INPUT_WINDOW_BYTES (512U << 10)
-/* Of a job that may start again, or go back to a checkpoint, the last of it are kept: all, as long as it is not more than this. */
+/* The last bytes of input that are kept for a job that may start again, or go back to a checkpoint:
+ * all, as long as it is not more than this. */
 #define INPUT_KEPT_BYTES (8U << 20)
 #define INPUT_CHUNK_BYTES (64U << 10)
 
@@ -65,7 +66,7 @@ void attachment_input_eof(struct attachment *a) {
         input_put(a);
 }
 
-/* What was acknowledged and is not kept for a next attempt goes. */
+/* Drops input that was acknowledged and is not kept for a next attempt. */
 static void drop_old(struct attachment *a) {
         uint64_t keep = a->goes_back ? INPUT_KEPT_BYTES : 0;
         uint64_t taken = a->input_acked - a->input_base;
@@ -130,14 +131,14 @@ void input_ack(struct attachment *a, uint64_t offset, uint64_t now) {
         input_put(a);
 }
 
-/* What it did not take is needed if it goes back to where it still would. */
+/* The job has closed its input. The rest is needed if the job goes back to where it still read. */
 void input_closed(struct attachment *a) {
         a->input_over = true;
         if (!a->goes_back)
                 start_at(a, a->input_sent);
 }
 
-/* What was given to the attempt before is given to this one too. */
+/* Gives the input of the attempt before to this one too. */
 void input_repeat(struct attachment *a, uint64_t now) {
         if (!a->config.input)
                 return;
@@ -156,7 +157,8 @@ void input_repeat(struct attachment *a, uint64_t now) {
         input_rewind(a);
 }
 
-/* How much it had taken at the checkpoint is told when it is attached; what comes after that is given again. */
+/* How much it had taken at the checkpoint is told when it is attached; what comes after that is
+ * given again. */
 void input_resume(struct attachment *a) {
         if (!a->config.input)
                 return;

@@ -1,5 +1,6 @@
-/* What the parts of an attachment share: attachment.c (connection, time), attachment_attempt.c, attachment_output.c, attachment_input.c,
- * attachment_control.c (signals and cancels). */
+/* The internal interface of the parts of an attachment: attachment.c (connection, time),
+ * attachment_attempt.c, attachment_output.c, attachment_input.c, attachment_control.c (signals and
+ * cancels). */
 #ifndef RM_LAUNCHER_CLIENT_ATTACHMENT_INTERNAL_H
 #define RM_LAUNCHER_CLIENT_ATTACHMENT_INTERNAL_H
 
@@ -45,7 +46,8 @@ struct attachment {
         uint64_t attach_at_usec; /* attach again then, ATTACHMENT_NEVER_USEC: no need */
 
         struct buffer output[2];
-        /* Bytes of the job's stream taken over so far; those up to recall_end() are swallowed, as they were delivered before. */
+        /* Bytes of the job's stream taken over so far; those up to recall_end() are swallowed, as
+         * they were delivered before. */
         uint64_t received[2];
         struct recall *recall[2]; /* what was delivered; up to received, or beyond it */
         bool closed[2];
@@ -89,7 +91,8 @@ struct attachment {
         bool giving_up;
         uint64_t give_up_usec;
         bool ending; /* all has come */
-        /* Tell rmd then that we have it; ATTACHMENT_NEVER_USEC: told, or it has not said over this connection that it is all. */
+        /* Tell rmd then that we have it; ATTACHMENT_NEVER_USEC: told, or it has not said over this
+         * connection that it is all. */
         uint64_t release_at_usec;
         uint32_t release_id;
         uint64_t release_usec; /* go then in any case; ATTACHMENT_NEVER_USEC: there is output to be written before */
@@ -110,7 +113,8 @@ void attachment_leave(struct attachment *a, int code);
 uint32_t attachment_put(struct attachment *a, Rm__LocalRequest *request);
 bool attachment_runs(const struct attachment *a);
 
-/* attachment_attempt.c. True: a new one goes on from a checkpoint, so that it is to be attached at offsets that rmd may not expect. */
+/* attachment_attempt.c. True: a new one goes on from a checkpoint, so that it is to be attached at
+ * offsets that rmd may not expect. */
 bool attempt_follow(struct attachment *a, const Rm__Job *job, uint64_t now);
 
 /* attachment_losses.c */
@@ -122,7 +126,8 @@ void output_init(struct attachment *a);
 void output_finish(struct attachment *a);
 void output_take(struct attachment *a, const Rm__JobOutput *output);
 void output_begin(struct attachment *a); /* of an attempt from the beginning */
-/* The attempt goes on from that checkpoint (NULL: nothing is known of it). skipped: and so may others that we have not seen. */
+/* The attempt goes on from that checkpoint (NULL: nothing is known of it). skipped: and so may
+ * others that we have not seen. */
 void output_go_back(struct attachment *a, const Rm__Checkpoint *checkpoint, bool skipped);
 void output_follow(struct attachment *a, const Rm__Job *job); /* which checkpoints it has */
 void output_end(struct attachment *a); /* no more will come */

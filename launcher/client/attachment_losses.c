@@ -1,4 +1,5 @@
-/* Ranks that were lost, of a job that goes on without them: told once, those that were lost together in one line. */
+/* Ranks that were lost, of a job that goes on without them: told once, those that were lost
+ * together in one line. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -6,7 +7,8 @@
 #include "common/util.h"
 #include "launcher/client/attachment_internal.h"
 
-/* Where the loss of some is followed by that of all, or is part of the end of the job, that is known by then. */
+/* Where the loss of some is followed by that of all, or is part of the end of the job, that is
+ * known by then. */
 #define TOGETHER_USEC (300U * 1000U)
 #define NAMED_MAX 16U
 
@@ -50,7 +52,8 @@ static void add_all(struct lately_lost *lost, const Rm__JobSpec *spec, const Rm_
         rank_map_destroy(map);
 }
 
-/* What the end of an attempt has done to its ranks is no news: it is said why another begins. */
+/* Ranks that were lost at the end of an attempt are no news: the reason for the next attempt is
+ * reported instead. */
 static void forget(struct lately_lost *lost) {
         free(take_ptr(lost->names));
         lost->n = 0;

@@ -39,7 +39,7 @@ static void deliver(struct attachment *a, unsigned i, const uint8_t *data, size_
                 recall_drop(recall, recall_end(recall) - UNHEARD_BYTES);
 }
 
-/* What comes was there before, and is compared with it. */
+/* The output that comes was there before, and is compared with it. */
 static bool comes_again(const struct attachment *a, unsigned i) {
         return !a->closed[i] && a->received[i] < recall_end(a->recall[i]);
 }
@@ -71,7 +71,7 @@ static size_t swallow(struct attachment *a, unsigned i, const uint8_t *data, siz
         return equal;
 }
 
-/* What lies between was dropped before anybody asked for it. */
+/* The bytes in between were dropped before they were asked for. */
 static void miss(struct attachment *a, unsigned i, uint64_t from) {
         uint64_t had = comes_again(a, i) ? recall_end(a->recall[i]) : a->received[i];
 
@@ -116,7 +116,8 @@ void output_begin(struct attachment *a) {
         }
 }
 
-/* Where attempts were that we have not seen, they may have gone on from any checkpoint that we knew, none of which was before what is kept. */
+/* Where attempts were that we have not seen, they may have gone on from any checkpoint that we
+ * knew, none of which was before what is kept. */
 static uint64_t goes_on_at(const struct attachment *a, unsigned i, const Rm__Checkpoint *checkpoint, bool skipped) {
         uint64_t at = a->received[i];
 
@@ -143,7 +144,8 @@ void output_go_back(struct attachment *a, const Rm__Checkpoint *checkpoint, bool
         }
 }
 
-/* What the job cannot go back to is not needed any more; but what comes again now may have to be compared with it. */
+/* Output before the point to which the job can go back is not needed any more; but output that
+ * comes again now may have to be compared with it. */
 static void drop_before(struct attachment *a, unsigned i, const Rm__Job *job) {
         uint64_t oldest = UINT64_MAX;
 

@@ -16,7 +16,8 @@
 /* rmd answers at once, except when a change has to find a leader first. */
 #define REPLY_TIMEOUT_USEC (60U * 1000000U)
 
-/* rmd closes who has not said hello yet where one user connects many times at once: such as scripts that start many commands. */
+/* rmd closes who has not said hello yet where one user connects many times at once: such as scripts
+ * that start many commands. */
 #define OPEN_TRIES 6U
 #define OPEN_PAUSE_USEC 5000U /* doubled each time: 0.3 s in all */
 
@@ -265,7 +266,7 @@ static int open_once(const char *name, int interrupt_fd, struct client **ret_cli
         r = client_request(client, &request, RM__LOCAL_REPLY__BODY_HELLO, &client->hello, err);
         if (r < 0) {
                 client_close(client);
-                /* It took the connection, and closed it for others that came later. */
+                /* The daemon took the connection, and closed it for others that came later. */
                 return r == CLIENT_NO_DAEMON ? -EAGAIN : r;
         }
         *ret_client = client;

@@ -20,36 +20,40 @@ enum {
         EXIT_NO_DAEMON = 3,
 };
 
-/* What every call below answers when no rmd serves this node. */
+/* The result of every call below when no rmd serves this node. */
 #define CLIENT_NO_DAEMON (-EHOSTDOWN)
 
 struct client;
 
-/* RM_SOCKET of the environment, else root's socket for root where there is one, else CLIENT_SOCKET_PATH. */
+/* RM_SOCKET of the environment, else root's socket for root where there is one, else
+ * CLIENT_SOCKET_PATH. */
 const char *client_socket_path(void);
 
-/* Descriptors 0 to 2 that are closed become /dev/null, so that nothing else gets their numbers; stderr is written by lines. For the start of main. */
+/* Descriptors 0 to 2 that are closed become /dev/null, so that nothing else gets their numbers;
+ * stderr is written by lines. For the start of main. */
 void client_open_stdio(void);
 
-/* A connected socket, close-on-exec and non-blocking, nothing said yet. CLIENT_NO_DAEMON or another negative errno; -EAGAIN when rmd is
- * too busy to accept it. */
+/* A connected socket, close-on-exec and non-blocking, nothing said yet. CLIENT_NO_DAEMON or another
+ * negative errno; -EAGAIN when rmd is too busy to accept it. */
 int client_connect(int *ret_fd, struct rm_error *err);
 
 /* Connect and say hello as `name`, which is not copied. The connection closes in client_close(). */
 int client_open(const char *name, struct client **ret_client, struct rm_error *err);
-/* The same, for a program that keeps signals back: this and whatever waits for an answer return -EINTR as soon as `interrupt_fd` can be
- * read. It stays the caller's; -1: never. */
+/* The same as client_open(), for a program that keeps signals back: this and every call that waits
+ * for an answer return -EINTR as soon as `interrupt_fd` can be read. It stays the caller's; -1:
+ * never. */
 int client_open_interruptible(const char *name, int interrupt_fd, struct client **ret_client, struct rm_error *err);
 /* NULL ok. */
 void client_close(struct client *client);
 
 /* Send `request` (its id is set here) without waiting. */
 int client_send(struct client *client, Rm__LocalRequest *request, struct rm_error *err);
-/* Wait for the next reply to the last request sent, at most `timeout_usec` (0: forever; -ETIMEDOUT). Replies to earlier
- * requests are skipped. An Error of rmd is returned as its negative code with its text. The caller frees the reply with
- * rm__local_reply__free_unpacked(). */
+/* Wait for the next reply to the last request sent, at most `timeout_usec` (0: forever;
+ * -ETIMEDOUT). Replies to earlier requests are skipped. An Error of rmd is returned as its negative
+ * code with its text. The caller frees the reply with rm__local_reply__free_unpacked(). */
 int client_receive(struct client *client, uint64_t timeout_usec, Rm__LocalReply **ret_reply, struct rm_error *err);
-/* The next reply to any request, also an Error: for those who have asked several at a time. `timeout_usec` as above. */
+/* The next reply to any request, also an Error: for those who have asked several at a time.
+ * `timeout_usec` as above. */
 int client_receive_any(struct client *client, uint64_t timeout_usec, Rm__LocalReply **ret_reply, struct rm_error *err);
 /* client_send() and client_receive() of one reply, which must be a `body`. */
 int client_request(struct client *client, Rm__LocalRequest *request, Rm__LocalReply__BodyCase body, Rm__LocalReply **ret_reply,

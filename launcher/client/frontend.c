@@ -15,8 +15,8 @@
 #include "launcher/client/client.h"
 #include "launcher/client/wire.h"
 
-/* A pipe that polls writable takes this much without blocking. Standard output is shared with others, so it is not
- * ours to make non-blocking. */
+/* A pipe that polls writable takes this much without blocking. Standard output is shared with
+ * others, so it is not ours to make non-blocking. */
 #define WRITE_CHUNK_BYTES 4096U
 /* No more is taken from rmd while so much waits for a slow reader. */
 #define OUTPUT_HIGH_BYTES (1U << 20)
@@ -37,7 +37,7 @@ struct frontend {
         bool input_open;
 };
 
-/* What plain mpirun hands on or acts on. */
+/* The signals that plain mpirun passes on or acts on. */
 static const int forwarded_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGALRM };
 
 static bool is_end(int signo) {
@@ -163,7 +163,8 @@ static void receive_replies(struct frontend *f) {
                 attachment_reply(f->attachment, reply, now_usec());
                 rm__local_reply__free_unpacked(reply, NULL);
         }
-        /* What cannot be read is as good as no connection: the next one starts from known offsets. */
+        /* A reply that cannot be read has the effect of a lost connection: the next one starts from
+         * known offsets. */
         if (r < 0)
                 disconnect(f);
 }
@@ -217,7 +218,7 @@ static void take_signals(struct frontend *f) {
         while (read(f->signal_fd, &info, sizeof(info)) == (ssize_t) sizeof(info)) {
                 int code;
 
-                /* All that is left is a reader too slow to take the rest. */
+                /* The job is done, and only a slow reader has not taken the rest. */
                 if (attachment_done(f->attachment, &code) && (info.ssi_signo == SIGINT || info.ssi_signo == SIGTERM)) {
                         attachment_output_closed(f->attachment, 1);
                         attachment_output_closed(f->attachment, 2);

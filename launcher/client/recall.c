@@ -9,7 +9,7 @@
 #include "common/util.h"
 #include "launcher/client/buffer.h"
 
-/* Who prints no more than this needs no file. */
+/* A job that prints no more than this needs no file. */
 #define NO_FILE_BYTES (8U << 20)
 /* Moving what is kept to the file's beginning is not worth its while for less. */
 #define COMPACT_BYTES (4U << 20)
@@ -155,7 +155,7 @@ void recall_add(struct recall *r, const void *data, size_t size_bytes) {
         }
 }
 
-/* What is kept is less than what is free before it, so that the two do not overlap. */
+/* The kept bytes are fewer than the free ones before them, so that the two do not overlap. */
 static int compact(struct recall *r) {
         cleanup_free uint8_t *chunk = xcalloc(1, CHUNK_BYTES);
         uint64_t from = r->begin - r->base;

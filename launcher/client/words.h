@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* Number of single-character edits that make one word the other; only the first 64 characters count. */
+/* Number of single-character edits that make one word the other; only the first 64 characters
+ * count. */
 size_t words_distance(const char *a, const char *b);
 
 #endif

@@ -29,7 +29,7 @@ static char *default_name(const char *program) {
         return name;
 }
 
-/* What is no variable, as a program may have left it there, rmd would refuse. */
+/* Strings that are no variables, as a program may have left them there, would be refused by rmd. */
 static void take_environment(Rm__JobSpec *spec) {
         size_t n = 0;
 
@@ -67,7 +67,8 @@ static void take_limits(Rm__JobSpec *spec) {
         }
 }
 
-/* What a capsule has of its own: what is below them here is not there for the job. */
+/* Returns the mount that a capsule has of its own above the path: the files below it here are not
+ * there for the job. */
 static const char *private_mount(const char *path) {
         static const char *const mounts[] = { "/tmp", "/run", "/var/run", "/dev/shm" };
 
@@ -80,7 +81,8 @@ static const char *private_mount(const char *path) {
         return NULL;
 }
 
-/* Told here, where the user sees it: mpirun would start in a directory that is not there, or not find the program. */
+/* Told here, where the user sees it: mpirun would start in a directory that is not there, or not
+ * find the program. */
 static int check_places(const char *cwd, const char *program, struct rm_error *err) {
         static const char advice[] = "every job has a %s of its own; use a directory that all nodes share, such as your home";
         cleanup_free char *real = strchr(program, '/') ? realpath(program, NULL) : NULL;

@@ -76,7 +76,7 @@ static bool is_mapping(const char *name) {
         };
         size_t size = strlen(name);
 
-        /* They may be cut. */
+        /* Names of options may be cut. */
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (strcmp(name, names[i]) == 0 || (size > 1 && strncmp(names[i], name, size) == 0))
                         return true;

@@ -24,7 +24,8 @@ struct command {
         bool version;
 };
 
-/* Is called for every RM option found; `value` NULL for one without. A negative return ends the parse. */
+/* Is called for every RM option found; `value` NULL for one without. A negative return ends the
+ * parse. */
 typedef int (*command_option_fn)(void *context, size_t option, const char *value, struct rm_error *err);
 
 /* One RM option as the parser needs to know it: "group-size". */
@@ -33,14 +34,16 @@ struct command_option {
         bool has_value;
 };
 
-/* Take `args` (without the program's own name) apart. RM options may stand anywhere before PROGRAM, as "--x V" or "--x=V";
- * what follows PROGRAM is never looked at, but for ":". -EINVAL with a text for people. Nothing but `ret->help` or
- * `ret->version` is set when one was asked for. */
+/* Take `args` (without the program's own name) apart. RM options may stand anywhere before PROGRAM,
+ * as "--x V" or "--x=V"; what follows PROGRAM is never looked at, but for ":". -EINVAL with a text
+ * for people. Nothing but `ret->help` or `ret->version` is set when one was asked for. */
 int command_parse(char *const *args, const struct command_option *options, size_t n_options, command_option_fn option,
                   void *context, struct command *ret_command, struct rm_error *err);
-/* mpirun is to start so many, at least `ranks`, of which the others are in reserve. -EINVAL: not with this command line, and the text says why. */
+/* mpirun is to start so many, at least `ranks`, of which the others are in reserve. -EINVAL: not
+ * with this command line, and the text says why. */
 int command_reserve(struct command *command, uint32_t ranks, const char *why, struct rm_error *err);
-/* Ranks of one program must be in the order of their groups, for what `why` asks for. -EINVAL: there are several, or the command line may place ranks otherwise. */
+/* Ranks of one program must be in the order of their groups, for what `why` asks for. -EINVAL:
+ * there are several, or the command line may place ranks otherwise. */
 int command_keep_order(const struct command *command, const char *why, struct rm_error *err);
 void command_finish(struct command *command);
 

@@ -9,7 +9,8 @@ static const struct {
         const char *name;
         enum native_kind kind;
 } options[] = {
-        /* Of Open MPI 5.0 with PRRTE 3, in the groups of mpirun(1). A newer mpirun's unknown flags pass too. */
+        /* The options of Open MPI 5.0 with PRRTE 3, in the groups of mpirun(1). A newer mpirun's
+         * unknown flags pass too. */
         { "n", NATIVE_RANKS },
         { "np", NATIVE_RANKS },
         { "c", NATIVE_RANKS },

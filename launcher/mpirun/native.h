@@ -1,4 +1,4 @@
-/* What mpirun's own options look like, as far as finding PROGRAM and the ranks needs it. */
+/* The options of mpirun itself, as far as finding PROGRAM and the ranks needs them. */
 #ifndef RM_LAUNCHER_MPIRUN_NATIVE_H
 #define RM_LAUNCHER_MPIRUN_NATIVE_H
 
@@ -14,7 +14,8 @@ enum native_kind {
         NATIVE_AMBIGUOUS,
 };
 
-/* `name` without dashes and value. Long names may be cut as long as it stays clear what they take. */
+/* `name` without dashes and value. Long names may be cut as long as it stays clear what they
+ * take. */
 enum native_kind native_lookup(const char *name);
 
 #endif

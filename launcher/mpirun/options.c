@@ -267,7 +267,7 @@ static int resolve_checkpoint_files(struct options *o, struct rm_error *err) {
         return r;
 }
 
-/* After the time limit. */
+/* To be resolved after the time limit, on which it depends. */
 static int resolve_checkpoint_at_limit(struct options *o, struct rm_error *err) {
         const struct option_source *source = &o->sources[OPTION_CHECKPOINT_AT_LIMIT];
         int r = resolve_yes_no(source, &o->checkpoint_at_limit, err);
@@ -297,7 +297,8 @@ static bool take_critical(const struct option_source *source, struct options *o)
         return true;
 }
 
-/* After the reserve. By the environment or the file it is for those jobs that can. */
+/* To be resolved after the reserve. A value of the environment or the file applies to those jobs
+ * that can go on without a rank. */
 static int resolve_on_rank_loss(struct options *o, struct rm_error *err) {
         static const char *const choices[] = { "abort", "continue" };
         const struct option_source *source = &o->sources[OPTION_ON_RANK_LOSS];
@@ -314,7 +315,8 @@ static int resolve_on_rank_loss(struct options *o, struct rm_error *err) {
         return 0;
 }
 
-/* After what becomes of a job whose ranks are lost. By the environment or the file they are for those jobs that have critical ranks. */
+/* After what becomes of a job whose ranks are lost. By the environment or the file they are for
+ * those jobs that have critical ranks. */
 static int resolve_spare_ranks(struct options *o, struct rm_error *err) {
         const struct option_source *source = &o->sources[OPTION_SPARE_RANKS];
         int64_t number = 0;
@@ -329,7 +331,8 @@ static int resolve_spare_ranks(struct options *o, struct rm_error *err) {
         return 0;
 }
 
-/* After the interval of checkpoints and what becomes of a job whose ranks are lost: who asks for either wants the job to live. mpirun does not go on without a node or a daemon of its own, so
+/* After the interval of checkpoints and what becomes of a job whose ranks are lost: who asks for
+ * either wants the job to live. mpirun does not go on without a node or a daemon of its own, so
  * there the job falls back to its last checkpoint. */
 static int resolve_on_node_loss(struct options *o, struct rm_error *err) {
         enum { ABORT, RESTART, FOLD };

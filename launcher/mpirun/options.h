@@ -69,16 +69,19 @@ struct options {
         uint64_t wait_usec;
 };
 
-/* For command_parse(), OPTION_COUNT of them; `options_take` is its callback with a `struct options *` as context. */
+/* The options for command_parse(), OPTION_COUNT of them; `options_take` is its callback with a
+ * `struct options *` as context. */
 extern const struct command_option options_known[OPTION_COUNT];
 int options_take(void *context, size_t option, const char *value, struct rm_error *err);
 
-/* Fill what the command line did not give. A file that is not there is fine. -EINVAL for one that cannot be read. */
+/* Fill what the command line did not give. A file that is not there is fine. -EINVAL for one that
+ * cannot be read. */
 void options_read_environment(struct options *options);
 int options_read_config(struct options *options, const char *path, struct rm_error *err);
 /* Judge the values found. -EINVAL with a text that names the origin. */
 int options_resolve(struct options *options, struct rm_error *err);
-/* Of a job that begins with so many ranks: -EINVAL if they are more than it may have, or fewer. */
+/* Checks the options of a job that begins with so many ranks: -EINVAL if they are more than it may
+ * have, or fewer. */
 int options_check_ranks(const struct options *options, uint32_t ranks, struct rm_error *err);
 void options_finish(struct options *options);
 

@@ -33,7 +33,7 @@ static bool read_some(struct text *text) {
         return n > 0;
 }
 
-/* Until both streams have ended; -ETIME when that takes too long. */
+/* Reads until both streams have ended; -ETIME when that takes too long. */
 static int read_both(struct text *out, struct text *err_text, uint64_t limit_usec) {
         uint64_t deadline = now_usec() + limit_usec;
         struct pollfd fds[2] = { { .fd = out->fd, .events = POLLIN }, { .fd = err_text->fd, .events = POLLIN } };

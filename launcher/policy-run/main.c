@@ -1,4 +1,5 @@
-/* rm-policy-run: runs any policy on a saved snapshot (rmctl snapshot writes one) and shows its plan. Changes nothing. */
+/* rm-policy-run: runs any policy on a saved snapshot (rmctl snapshot writes one) and shows its
+ * plan. Changes nothing. */
 #include <argp.h>
 #include <inttypes.h>
 #include <math.h>

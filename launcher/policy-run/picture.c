@@ -191,7 +191,7 @@ static void print_cores(FILE *out, const json_t *snapshot, const json_t *answer,
         json_decref(all);
 }
 
-/* Where each job is: "n1:4 n2:4". */
+/* The nodes of each job: "n1:4 n2:4". */
 static char *describe_job(const json_t *answer, const char *name) {
         char *text = xstrdup("");
         json_t *run;

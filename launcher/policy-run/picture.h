@@ -5,7 +5,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* `snapshot` and `answer` are what rm-plugin-host has read and written: their form is known to be right. `width`: columns of the terminal. */
+/* `snapshot` and `answer` are what rm-plugin-host has read and written: their form is known to be
+ * right. `width`: columns of the terminal. */
 void picture_print(FILE *out, const json_t *snapshot, const json_t *answer, int width);
 
 #endif

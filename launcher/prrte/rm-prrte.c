@@ -1,15 +1,20 @@
 /*
- * rm-prrte: what PRRTE lacks as the launcher of jobs of rmd, which preloads this into mpirun and its daemons.
+ * rm-prrte: what PRRTE lacks as the launcher of jobs of rmd, which preloads this into mpirun and
+ * its daemons.
  *
- * A daemon writes down which ranks it starts, and how they end (daemon/capsule/rank_end.h), as soon as it gets SIGCHLD: before it has looked itself, mpirun may have told it to kill
- * the others. mpirun ends with the code of the rank of which it hears first: if one
- * crashes, that is most often another one, which aborts since its connection to the first is gone. And a daemon may itself crash when all its ranks have ended well.
+ * A daemon writes down which ranks it starts, and how they end (daemon/capsule/rank_end.h), as soon
+ * as it gets SIGCHLD: before it has looked itself, mpirun may have told it to kill the others.
+ * mpirun ends with the code of the rank of which it hears first: if one crashes, that is most often
+ * another one, which aborts since its connection to the first is gone. And a daemon may itself
+ * crash when all its ranks have ended well.
  *
- * mpirun puts each rm-agent into a process group of its own, twice: the child before it calls execve(2), and the parent, which on a busy node comes too late, is refused
- * (EACCES), and warns of it on the user's standard error. Here that is no failure, as long as the child has that group.
+ * mpirun puts each rm-agent into a process group of its own, twice: the child before it calls
+ * execve(2), and the parent, which on a busy node comes too late, is refused (EACCES), and warns of
+ * it on the user's standard error. Here that is no failure, as long as the child has that group.
  *
- * No other process is to have it. So PRRTE takes it out of its LD_PRELOAD when it starts: what it starts has the environment that it would have without. Like rm-yield it depends
- * on no library but libc, whichever that is.
+ * No other process is to have it. So PRRTE takes it out of its LD_PRELOAD when it starts: what it
+ * starts has the environment that it would have without. Like rm-yield it depends on no library but
+ * libc, whichever that is.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,10 +33,10 @@
 
 #define VARIABLE "LD_PRELOAD="
 
-/* Of the process; a child has them until it becomes another program. */
+/* The state of the process; a child has it until it executes another program. */
 static bool is_daemon, kills;
 static void (*handler)(int); /* the daemon's own, of SIGCHLD */
-/* Of ranks whose end was written down before they were waited for; a ring. */
+/* The ranks whose end was written down before they were waited for; a ring. */
 static pid_t seen[64];
 static unsigned seen_next;
 static const char *prrte_ends_path = RANK_END_PATH;
@@ -54,7 +59,8 @@ static bool is_end(char c) {
         return c == '\0' || c == ':' || c == ' ';
 }
 
-/* Takes this library out of the list, whose parts are separated by colons or blanks. False: nothing is left of it. */
+/* Takes this library out of the list, whose parts are separated by colons or blanks. False: nothing
+ * is left of it. */
 static bool strip(char *list, const char *self) {
         char *to = list;
         const char *from = list;
@@ -94,7 +100,8 @@ __attribute__((constructor)) static void begin(void) {
                 prrte_clean_environment(environ, PRRTE_PRELOAD);
 }
 
-/* What cannot be written is not known, as without it. */
+/* Writes an end into the file. An end that cannot be written is not known, as without this
+ * library. */
 static void record(enum rank_end_kind kind, pid_t pid, int status) {
         struct rank_end_record end = { .kind = kind, .pid = pid, .status = status };
         struct timespec now = { 0 };
@@ -112,7 +119,7 @@ static void record(enum rank_end_kind kind, pid_t pid, int status) {
         (void) syscall(SYS_close, fd);
 }
 
-/* It is waited for, and its number may come again. False: its end was not written down. */
+/* The process is waited for, and its number may come again. False: its end was not written down. */
 static bool forget(pid_t pid) {
         for (size_t i = 0; i < sizeof(seen) / sizeof(seen[0]); i++)
                 if (seen[i] == pid) {
@@ -129,12 +136,12 @@ static bool was_seen(pid_t pid) {
         return false;
 }
 
-/* As of waitpid(2), of what waitid(2) says. */
+/* Converts the status of waitid(2) to that of waitpid(2). */
 static int status_of(const siginfo_t *info) {
         return info->si_code == CLD_EXITED ? (info->si_status & 0xff) << 8 : info->si_status & 0x7f;
 }
 
-/* One of the children that have ended; it stays to be waited for. */
+/* Writes down the end of one of the children that have ended; it stays to be waited for. */
 static void see_end(void) {
         siginfo_t info = { 0 };
 

@@ -1,8 +1,9 @@
-/* The library that rmd preloads into mpirun and its daemons: where it is, and what of it the unit test calls. */
+/* The library that rmd preloads into mpirun and its daemons: where it is, and what of it the unit
+ * test calls. */
 #ifndef RM_LAUNCHER_PRRTE_RM_PRRTE_H
 #define RM_LAUNCHER_PRRTE_RM_PRRTE_H
 
-/* In a capsule; as LAUNCH_PRRTE in daemon/job/launch.h. */
+/* The path of the library in a capsule; the same as LAUNCH_PRRTE in daemon/job/launch.h. */
 #define PRRTE_PRELOAD "/run/rmd-prrte.so"
 
 /* Takes `self` out of LD_PRELOAD, in place, and that out of `env` if nothing is left of it. */

@@ -41,7 +41,7 @@ static const char *cause_text(Rm__CheckpointCause cause) {
         return (size_t) cause < ARRAY_SIZE(texts) ? texts[cause] : "?";
 }
 
-/* Of all parts. */
+/* The sums over all parts. */
 struct sum {
         uint64_t raw_bytes;
         uint64_t stored_bytes;
@@ -64,7 +64,7 @@ static struct sum sum_of(const Rm__Checkpoint *c) {
         return sum;
 }
 
-/* Those that have a part of it; STORED_SHARED: any node. */
+/* The nodes that have a part of the checkpoint; STORED_SHARED: any node. */
 static struct hostlist holders_of(const Rm__Checkpoint *c) {
         struct hostlist hosts = { 0 };
 
@@ -332,7 +332,8 @@ static uint64_t raw_bytes_of(const Rm__Checkpoint *c, int32_t capsule) {
         return 0;
 }
 
-/* Its parts there, one line for all that are good and one for each that is not; how many are not. */
+/* Verifies the parts of the checkpoint on one node: one line for all that are good and one for each
+ * that is not; returns how many are not. */
 static int verify_node(struct call *call, uint64_t job, const Rm__Checkpoint *c, const char *node, json_t *array) {
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         Rm__VerifyCheckpoint body = RM__VERIFY_CHECKPOINT__INIT;

@@ -1,4 +1,4 @@
-/* What the verbs about checkpoints share. */
+/* The common functions of the verbs about checkpoints. */
 #ifndef RM_LAUNCHER_RMCTL_CHECKPOINT_H
 #define RM_LAUNCHER_RMCTL_CHECKPOINT_H
 
@@ -16,7 +16,7 @@ void checkpoint_progress(const char *text);
 /* Jobs with their checkpoints; n_jobs 0: all. */
 int checkpoint_fetch(struct call *call, const uint64_t *jobs, size_t n_jobs, Rm__LocalReply **ret_reply);
 
-/* Something that a job has under way. */
+/* An operation that a job has under way. */
 struct checkpoint_awaited {
         const char *what; /* "checkpoint" */
         uint64_t job;
@@ -25,7 +25,8 @@ struct checkpoint_awaited {
         int (*judge)(struct call *call, const Rm__Job *job, uint64_t number);
 };
 
-/* Looks at it until it is over; what `judge` has answered. -ETIMEDOUT after `timeout_usec` (0: never); rmd may be away for a while. */
+/* Looks at it until it is over; what `judge` has answered. -ETIMEDOUT after `timeout_usec` (0:
+ * never); rmd may be away for a while. */
 int checkpoint_wait(struct call *call, const struct checkpoint_awaited *awaited, uint64_t timeout_usec);
 
 #endif

@@ -8,7 +8,7 @@
 #include "launcher/rmctl/judge.h"
 #include "launcher/rmctl/node.h"
 
-/* As many as rmd works on for one user at a time. */
+/* The number of requests that rmd handles for one user at a time. */
 #define ASKED_AT_ONCE 8U
 /* A node gives up collecting after 12 s, and says so. */
 #define ANSWER_USEC UINT64_C(20000000)
@@ -67,7 +67,7 @@ static int ask(struct examination *x, size_t i) {
         return r;
 }
 
-/* As NTP does it: half of the way there and back is what cannot be known. */
+/* The clocks are compared as NTP does it: half of the round-trip time is the uncertainty. */
 static void compare_clocks(struct examined *node, const struct patient *patient, uint64_t now) {
         const Rm__NodeFacts *facts = node->facts;
         uint64_t back_real_usec = patient->sent_real_usec + (now - patient->sent_usec);
@@ -98,7 +98,7 @@ static void take_reply(struct examination *x, size_t i, Rm__LocalReply *reply) {
         rm__local_reply__free_unpacked(reply, NULL);
 }
 
-/* Whose time is over; when the next one's will be. */
+/* Ends the questions whose time is over; returns when the next one's will be. */
 static uint64_t expire(struct examination *x, uint64_t now) {
         uint64_t next = UINT64_MAX;
 

@@ -19,9 +19,10 @@ struct rest {
         unsigned ranks;
 };
 
-/* What is remembered while somebody waits. */
+/* The memory of a command that waits. */
 struct wait {
-        /* Nodes once known to be draining: this node may hear of the drain later than the leader. */
+        /* Nodes once known to be draining: this node may hear of the drain later than the
+         * leader. */
         struct hostlist seen;
         struct hostlist told; /* what keeps groups on them */
 };
@@ -125,7 +126,7 @@ static int wait_drained(struct call *call, const struct hostlist *hosts, uint64_
         return r;
 }
 
-/* Who does not wait learns at least what is known now. */
+/* A caller that does not wait learns at least what is known now. */
 static void tell_once(struct call *call, const struct hostlist *hosts) {
         struct wait wait = { 0 };
         struct rest rest = { 0 };
@@ -206,7 +207,7 @@ static int run_resume(struct call *call) {
         return node_change(call, &request, &resume.names, &resume.n_names, "resumed", "resumed");
 }
 
-/* Those of `hosts` that are still there. */
+/* Finds those of `hosts` that are still there. */
 static int look_removed(struct call *call, const struct hostlist *hosts, struct hostlist *ret_rest) {
         const struct hostlist all = { 0 };
         Rm__LocalReply *reply = NULL;

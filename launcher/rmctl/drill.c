@@ -47,7 +47,7 @@ static void table_parts(struct call *call, const Rm__Checkpoint *drill) {
         call_print_table(call, t);
 }
 
-/* In one line: what it means, and what it would cost. */
+/* Prints the verdict of a drill in one line: its meaning, and the cost of a restart. */
 static void print_verdict(const Rm__Job *job, const Rm__Checkpoint *drill) {
         cleanup_free char *pause = human_duration(drill->pause_usec);
         size_t bad = count_bad(drill);

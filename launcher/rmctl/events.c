@@ -106,7 +106,7 @@ static int follow_once(struct follower *f, bool *ret_heard) {
         return r;
 }
 
-/* As often as rmd comes back. */
+/* Follows the events, and connects again as often as rmd comes back. */
 static int follow(struct follower *f) {
         uint64_t seen_usec = now_usec();
         bool ever = false;
@@ -126,7 +126,7 @@ static int follow(struct follower *f) {
         }
 }
 
-/* Those who follow or wait mean what happens from now on. */
+/* The latest event: a caller that follows or waits means the events from now on. */
 static int latest(struct call *call, uint64_t *ret_index) {
         Rm__GetStatus get = RM__GET_STATUS__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;

@@ -1,4 +1,5 @@
-/* rmctl export-checkpoint, import-checkpoint: the file is read and written here, with the caller's rights; its bytes go through a socket that rmd names. */
+/* rmctl export-checkpoint, import-checkpoint: the file is read and written here, with the caller's
+ * rights; its bytes go through a socket that rmd names. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 #define SHOWN_USEC 500000U
 #define STDIO "-"
 
-/* What goes from one descriptor to the other. */
+/* The data that goes from one descriptor to the other. */
 struct flow {
         struct call *call;
         const char *what;
@@ -28,7 +29,7 @@ struct flow {
 /* ---- the end by a signal ---- */
 
 static const int ending_signals[] = { SIGINT, SIGTERM, SIGHUP };
-/* What a handler needs of it, whatever is being waited for. */
+/* The data that a handler needs at the end, at any time. */
 static struct {
         const char *volatile unfinished; /* a file that goes; NULL: there is none */
         const char *volatile said;
@@ -188,7 +189,7 @@ static int open_export(struct call *call, Rm__ExportCheckpoint *body, int *ret_f
         }
 }
 
-/* As it is to be when all is there. */
+/* The output file, which gets its name when all of it is there. */
 struct output {
         const char *path; /* "-": standard output */
         char *new_path; /* while it is written */
@@ -212,7 +213,8 @@ static int output_open(struct call *call, const char *path, struct output *ret) 
         return r;
 }
 
-/* Not in the place of another file; where there are no links it cannot be told at once. */
+/* Gives the file its name, but never in the place of another file; where there are no links that
+ * cannot be done at once. */
 static int output_name(const struct output *o) {
         if (link(o->new_path, o->path) == 0)
                 return 0;

@@ -11,7 +11,7 @@
 char *human_ago(uint64_t when_usec, uint64_t now_usec);
 /* "0.281 s", "12 s", "3m 05s", "1h 02m", "2d 03h". */
 char *human_duration(uint64_t usec);
-/* As that, but never finer than seconds. */
+/* Like human_duration(), but never finer than seconds. */
 char *human_elapsed(uint64_t usec);
 /* "512 B", "30.0 MiB". */
 char *human_bytes(uint64_t bytes);

@@ -220,7 +220,8 @@ static bool any_cores(const Rm__Job *job) {
         return false;
 }
 
-/* The last move of each capsule that has arrived, as far as rmd remembers it; by the place of the capsule in the job. */
+/* The last move of each capsule that has arrived, as far as rmd remembers it; by the place of the
+ * capsule in the job. */
 static const Rm__Move **last_moves(const Rm__Job *job, const Rm__MoveList *list) {
         const Rm__Move **last = xcalloc(job->n_capsules + 1, sizeof(const Rm__Move *));
 
@@ -289,7 +290,8 @@ static void show_capsules(struct call *call, const Rm__Job *job, const Rm__Move 
                         table_printf(t, "%d", c->index);
                 table_printf(t, "%u%s", c->ranks, is_parked(job, c) ? " parked" : "");
                 table_cell(t, c->node);
-                /* The state itself holds the place in the capsules' network; a view may know the network. */
+                /* The state itself holds the place in the capsules' network; a view may know the
+                 * network. */
                 if (a >> 24)
                         table_printf(t, "%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
                 else
@@ -337,7 +339,8 @@ static char *spare_text(const Rm__Job *job) {
         return xasprintf("%u wanted: %s", job->spec->spares, nodes && *nodes ? nodes : "none yet");
 }
 
-/* "4 ranks on 2 cores of n1: 2.0 times as long"; NULL when it is not folded. What ranks that wait for messages take of the cores is little (rm-yield). */
+/* "4 ranks on 2 cores of n1: 2.0 times as long"; NULL when it is not folded. What ranks that wait
+ * for messages take of the cores is little (rm-yield). */
 static char *fold_text(const Rm__JobView *v) {
         cleanup_free char *where = xasprintf("%u ranks on %u core%s of %s", v->folded_ranks, v->folded_cores,
                                              v->folded_cores == 1 ? "" : "s", v->folded_node);
@@ -349,8 +352,8 @@ static char *fold_text(const Rm__JobView *v) {
         return xasprintf("%s: %.1f times as long", where, (double) v->folded_ranks / v->folded_cores);
 }
 
-/* What it has now is seen without a move; the reason of its last refusal may be one that only a
- * move finds. */
+/* The obstacles of now are seen without a move; the reason of the last refusal may be one that only
+ * a move finds. */
 static void show_obstacles(const Rm__Job *job, uint64_t now) {
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *c = job->capsules[i];
@@ -532,7 +535,7 @@ static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList
                 (void) printf("and %u more groups\n", v->capsules_left_out);
 }
 
-/* That the moves cannot be had does not matter much. */
+/* The job is shown even if its moves cannot be had. */
 static void show_with_moves(struct call *call, const Rm__JobView *view) {
         Rm__LocalReply *moves = NULL;
         struct rm_error none = { 0 };

@@ -47,7 +47,8 @@ static void add_ok(struct judging *j, const struct examined *of, const char *che
 
 /* ---- comparing ---- */
 
-/* A fact as text, NULL: the node has not told it; the caller frees it. `of` says which, where there are several of a kind. */
+/* A fact as text, NULL: the node has not told it; the caller frees it. `of` says which, where there
+ * are several of a kind. */
 typedef char *(*fact_fn)(const Rm__NodeFacts *facts, const char *of);
 
 static char *fact_of(const struct examined *node, fact_fn fact, const char *of) {
@@ -79,7 +80,8 @@ static int compare_texts(const void *a, const void *b) {
         return strcmp(*(char *const *) a, *(char *const *) b);
 }
 
-/* What most nodes have; of values that as many have, the leader's. NULL: nobody has told. The caller frees it. */
+/* The value that most nodes have; of values that as many have, the leader's. NULL: no node has
+ * reported one. The caller frees it. */
 static char *usual(const struct judging *j, fact_fn fact, const char *of) {
         cleanup_free char **values = xcalloc(j->n, sizeof(*values));
         cleanup_free char *leaders = NULL;
@@ -108,7 +110,7 @@ static char *usual(const struct judging *j, fact_fn fact, const char *of) {
         return best;
 }
 
-/* Something that is to be the same everywhere. */
+/* A fact that is to be the same everywhere. */
 struct likeness {
         const char *check, *what;
         fact_fn fact;
@@ -242,7 +244,8 @@ static void judge_libraries(struct judging *j, const struct examined *node, cons
 
 /* ---- the processor ---- */
 
-/* Instruction sets, which programs choose their code by; the kernel's other words tell of its own doings. ARM's are all of this kind. */
+/* Instruction sets, which programs choose their code by; the kernel's other words tell of its own
+ * doings. ARM's are all of this kind. */
 static bool is_instruction_set(const char *word, size_t n, const char *machine) {
         static const char *const exact[] = { "cx16",      "fma",    "fma4",   "xop",        "tbm",       "abm",        "aes",
                                              "pclmulqdq", "vaes",   "movbe",  "popcnt",     "f16c",      "lahf_lm",    "rdrand",
@@ -274,7 +277,7 @@ static bool has_word(const char *words, const char *word, size_t n) {
         return false;
 }
 
-/* Of `flags`, those that are not in `known` yet. */
+/* Adds those of `flags` to `known` that are not in it yet. */
 static void add_flags(const char *flags, const char *machine, char **known) {
         for (const char *at = flags + strspn(flags, " "); *at; at += strspn(at, " ")) {
                 size_t n = strcspn(at, " ");
@@ -485,7 +488,8 @@ static int compare_numbers(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-/* Of three or more the one in the middle, so that no single clock makes all others wrong; of two the leader's. */
+/* The usual clock: of three nodes or more the one in the middle, so that no single clock makes all
+ * others wrong; of two the leader's. */
 static int64_t usual_clock(const struct judging *j) {
         cleanup_free int64_t *clocks = xcalloc(j->n, sizeof(*clocks));
         int64_t leaders = 0;
@@ -517,7 +521,7 @@ static void judge_clock(struct judging *j, const struct examined *node, int64_t 
 
 /* ---- all ---- */
 
-/* What follows from all nodes together. */
+/* The facts that follow from all nodes together. */
 struct whole {
         struct likeness likenesses[ARRAY_SIZE(likenesses)];
         struct shared *libraries;

@@ -1,4 +1,4 @@
-/* What rmctl doctor says: facts of nodes in, findings out. Pure. */
+/* The judgement of rmctl doctor: facts of nodes in, findings out. Pure. */
 #ifndef RM_LAUNCHER_RMCTL_JUDGE_H
 #define RM_LAUNCHER_RMCTL_JUDGE_H
 
@@ -18,10 +18,10 @@ struct examined {
         const char *silence; /* why there are no facts; NULL: there are */
         const char *silence_fix;
         const Rm__NodeFacts *facts;
-        /* What keeps groups there, as rmd tells it to who may know. */
+        /* The obstacles that keep groups there, as rmd tells them to a user who may know. */
         char *const *staying;
         size_t n_staying;
-        /* Its wall clock is ahead of ours by so much, give or take `clock_error_usec`. */
+        /* The node's wall clock is ahead of ours by so much, give or take `clock_error_usec`. */
         int64_t clock_usec;
         uint64_t clock_error_usec;
 };

@@ -135,7 +135,7 @@ static int no_verb(const char *word) {
         return EXIT_USAGE;
 }
 
-/* As rm-checkpoint, verbs are shorter. */
+/* The name of the verb in full: under the name rm-checkpoint verbs are shorter. */
 static char *full_name(const char *program, char *word) {
         static const char *const names[][2] = { { "list", "list-checkpoints" },    { "verify", "verify-checkpoint" },
                                                 { "remove", "remove-checkpoint" }, { "export", "export-checkpoint" },

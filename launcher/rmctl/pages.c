@@ -24,7 +24,7 @@ static struct list list_of(Rm__LocalReply *reply) {
         }
 }
 
-/* What `page` has goes to the end of `all`. */
+/* Moves the entries of `page` to the end of `all`. */
 static void take_over(Rm__LocalReply *all, Rm__LocalReply *page) {
         struct list to = list_of(all);
         struct list from = list_of(page);

@@ -1,4 +1,5 @@
-/* rmctl show-portable, verify-portable, merge-portable: folders of checkpoints that programs make by librmrt-checkpoint. No rmd is asked. */
+/* rmctl show-portable, verify-portable, merge-portable: folders of checkpoints that programs make
+ * by librmrt-checkpoint. No rmd is asked. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "rtlib/checkpoint/folder.h"
 #include "rtlib/checkpoint/offline.h"
 
-/* What takes no longer shows no progress. */
+/* An operation that takes no longer shows no progress. */
 #define SILENT_USEC 1000000U
 
 /* The folder, and the numbers in it. */
@@ -167,7 +168,7 @@ static int run_show(struct call *call) {
 
 /* ---- verify-portable ---- */
 
-/* What is being read. */
+/* A checkpoint while it is read. */
 struct reading {
         const struct call *call;
         const char *verb;

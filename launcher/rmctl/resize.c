@@ -9,7 +9,8 @@
 
 #define RANKS_MAX 65536
 
-/* Over when it is done, or another has followed it: then the number of active ranks; 0: it is under way. */
+/* Over when it is done, or another has followed it: then the number of active ranks; 0: it is under
+ * way. */
 static int judge(struct call *call, const Rm__Job *job, uint64_t epoch) {
         const Rm__Resize *resize = job->resize;
         cleanup_free char *text = NULL;

@@ -11,7 +11,7 @@
 
 /* ---- status ---- */
 
-/* As for every other request. */
+/* The time limit of an answer, as for every other request. */
 #define ANSWER_USEC (60U * 1000000U)
 #define HOUR_USEC (3600 * UINT64_C(1000000))
 
@@ -24,7 +24,8 @@ static void print_warning(const struct call *call, const Rm__Status *status, con
                       availability ? " (what stood there before stays in force)" : "", colour_end(colour));
 }
 
-/* "n1 n2 n3 (DOWN); quorum 2, 0 may be lost". Without a leader it is not known how many are there. */
+/* "n1 n2 n3 (DOWN); quorum 2, 0 may be lost". Without a leader it is not known how many are
+ * there. */
 static char *voters_text(const Rm__Status *s) {
         struct buffer text = { 0 };
         char *clean;
@@ -58,7 +59,7 @@ static void show_sensor(const Rm__SensorView *s) {
         call_take_key(key, *s->status ? human_clean(text) : xstrdup("has not answered yet"));
 }
 
-/* What it says is as old as its fault. */
+/* Shows the fault of a sensor, whose values are as old as its fault. */
 static void show_fault(const struct call *call, const Rm__SensorView *s) {
         enum colour colour = call->colours ? COLOUR_YELLOW : COLOUR_NONE;
         cleanup_free char *clean = human_clean(s->fault);
@@ -87,7 +88,7 @@ static void show_status(const Rm__Status *s) {
         call_take_key("Node losses", losses_text(s));
         call_take_key("Jobs", xasprintf("%u running, %u pending", s->jobs_running, s->jobs_pending));
         call_take_key("Moves", xasprintf("%u in progress", s->moves_running));
-        /* Of moves from this node. */
+        /* Page tracking matters for moves from this node. */
         if (s->tracking)
                 call_print_key("Page tracking", "yes");
         else if (s->untracked[0])

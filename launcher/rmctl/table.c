@@ -119,7 +119,7 @@ static void drop_columns(const struct table *t, size_t *widths, size_t width) {
                                 highest = t->columns[i].drop;
                 if (highest == 0)
                         return;
-                /* Those of one rank tell something together. */
+                /* Columns of one rank belong together, and are dropped together. */
                 for (size_t i = 0; i < t->n_columns; i++)
                         if (t->columns[i].drop == highest)
                                 widths[i] = DROPPED;

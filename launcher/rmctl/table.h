@@ -20,7 +20,8 @@ struct table;
 struct table *table_create(const struct column *columns, size_t n_columns);
 void table_destroy(struct table *table); /* NULL ok */
 
-/* Fill row after row, cell after cell. The text is copied and cleaned of control characters; NULL and "" show as "-". */
+/* Fill row after row, cell after cell. The text is copied and cleaned of control characters; NULL
+ * and "" show as "-". */
 void table_cell(struct table *table, const char *text);
 void table_colour(struct table *table, const char *text, enum colour colour);
 void table_printf(struct table *table, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -1,4 +1,5 @@
-/* What the cluster's log does not have: memory that is free, what folded jobs get of their cores, how far programs are. */
+/* The figures that the cluster's log does not have: free memory, the share that folded jobs get of
+ * their cores, the progress of programs. */
 #ifndef RM_LAUNCHER_RMCTL_USE_H
 #define RM_LAUNCHER_RMCTL_USE_H
 

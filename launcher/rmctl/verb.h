@@ -63,11 +63,11 @@ const struct verb *verb_find(const char *name);
 /* The nearest name, or NULL when nothing is near. */
 const char *verb_guess(const char *name);
 
-/* What a verb returns: 0, a positive exit code, or a negative errno with call->err set. */
+/* A verb returns 0, a positive exit code, or a negative errno with call->err set. */
 
 /* The value of a flag, NULL when it was not given. */
 const char *call_flag(const struct call *call, const char *name);
-/* Of a flag that is a time; `ret` is left alone when it was not given. */
+/* The value of a flag that is a time; `ret` is left alone when it was not given. */
 int call_duration(struct call *call, const char *name, uint64_t *ret_usec);
 /* Refuse the way it was called. Returns a negative errno. */
 int call_usage(struct call *call, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -81,10 +81,12 @@ int call_connect(struct call *call);
 int call_request(struct call *call, Rm__LocalRequest *request, Rm__LocalReply__BodyCase body, Rm__LocalReply **ret_reply);
 /* As call_request() for an Ok, whose text, if any, is printed. */
 int call_request_ok(struct call *call, Rm__LocalRequest *request, uint64_t *ret_id);
-/* rmd may be restarted while we wait for something; drop the connection, so that the next request makes a new one. */
+/* rmd may be restarted while we wait for something; drop the connection, so that the next request
+ * makes a new one. */
 void call_disconnect(struct call *call);
 
-/* Print `value` with "version": 1 in front; takes it over. An object is extended, anything else stands under `name`. */
+/* Print `value` with "version": 1 in front; takes it over. An object is extended, anything else
+ * stands under `name`. */
 void call_print_json(const char *name, json_t *value);
 /* A repeated field as JSON under `name`. */
 void call_print_list(const char *name, ProtobufCMessage *const *messages, size_t n);
@@ -97,7 +99,8 @@ void call_take_key(const char *key, char *text);
 /* A state, coloured. */
 void call_state_key(const struct call *call, const char *key, const char *state);
 
-/* Sleep between two looks at something that is waited for; false when `deadline_usec` (0: none) has passed. */
+/* Sleep between two looks at something that is waited for; false when `deadline_usec` (0: none) has
+ * passed. */
 bool call_pause(uint64_t deadline_usec);
 
 extern const struct verb verb_list_nodes, verb_show_node, verb_drain_node, verb_resume_node, verb_remove_node, verb_report_health;

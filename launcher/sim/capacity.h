@@ -1,7 +1,8 @@
 /*
- * What a simulated cluster has, and how that changes.
+ * The capacity of a simulated cluster, and its changes.
  *
- * A cluster is "NxC" (N nodes with C cores, named n1, n2, ...) or the nodes of a snapshot file. Changes are a text file:
+ * A cluster is "NxC" (N nodes with C cores, named n1, n2, ...) or the nodes of a snapshot file.
+ * Changes are a text file:
  *
  *      # seconds  node  cores that may be used from then on
  *      3600       n17   0

@@ -115,7 +115,7 @@ static struct reservation reserve(const struct easy *easy, const struct world *w
                         return (struct reservation) { .time_usec = end > world->now_usec ? end : world->now_usec + 1,
                                                       .extra = cores - ranks };
         }
-        /* Not with the cores there are now. */
+        /* The job does not fit with the cores there are now. */
         return (struct reservation) { .time_usec = WORLD_NEVER, .extra = free_cores(world) };
 }
 

@@ -1,4 +1,5 @@
-/* Things that will happen, the next one first; equal ones in an order that depends on nothing but what they are. */
+/* Things that will happen, the next one first; equal ones in an order that depends on nothing but
+ * what they are. */
 #ifndef RM_SIM_HEAP_H
 #define RM_SIM_HEAP_H
 

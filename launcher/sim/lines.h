@@ -22,7 +22,8 @@ struct lines {
         char field[LINES_MAX_FIELDS][LINES_FIELD_BYTES];
 };
 
-/* The next line that has a field. False at the end, and when a line is wrong: then err->code is set. */
+/* The next line that has a field. False at the end, and when a line is wrong: then err->code is
+ * set. */
 bool lines_next(struct lines *lines, struct rm_error *err);
 /* "NAME:LINE: " and what is wrong; -EINVAL. */
 int lines_wrong(const struct lines *lines, struct rm_error *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

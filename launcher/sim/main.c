@@ -1,4 +1,5 @@
-/* rm-sim: replays a trace of jobs against a cluster in virtual time, with the scheduler of rmd and any policy. */
+/* rm-sim: replays a trace of jobs against a cluster in virtual time, with the scheduler of rmd and
+ * any policy. */
 #include <argp.h>
 #include <malloc.h>
 #include <math.h>

@@ -25,7 +25,7 @@ struct managed {
 
 /* ---- the world as the scheduler sees it ---- */
 
-/* As rmd chooses it: half of the smallest node that can be used. */
+/* The size of groups as rmd chooses it: half of the smallest node that can be used. */
 static uint32_t usual_group_size(const struct managed *managed, const struct world *world) {
         uint32_t smallest = 0;
 

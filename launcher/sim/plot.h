@@ -1,4 +1,5 @@
-/* Utilisation over time as an SVG picture: what is usable in grey, what works in colour, a panel for each policy. */
+/* Utilisation over time as an SVG picture: what is usable in grey, what works in colour, a panel
+ * for each policy. */
 #ifndef RM_SIM_PLOT_H
 #define RM_SIM_PLOT_H
 

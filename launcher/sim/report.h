@@ -1,4 +1,4 @@
-/* What a simulation comes to: figures, tables, CSV and a picture. */
+/* The results of a simulation: figures, tables, CSV and a picture. */
 #ifndef RM_SIM_REPORT_H
 #define RM_SIM_REPORT_H
 
@@ -21,7 +21,8 @@ struct report {
         uint32_t n_malleable; /* that could change their number of ranks */
         struct spread wait_seconds; /* from submission to the first start */
         struct spread turnaround_seconds; /* from submission to the end */
-        /* from submission to the end, for what the job takes by itself; at least 1, and very short jobs count as short ones */
+        /* from submission to the end, for what the job takes by itself; at least 1, and very short
+         * jobs count as short ones */
         struct spread slowdown;
         double utilisation; /* run time x ranks of jobs that ended, of what was usable from the first submission to the last end */
         double makespan_seconds;

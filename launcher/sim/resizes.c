@@ -48,7 +48,8 @@ static int32_t emptiest(const int64_t *room, uint32_t n_nodes) {
         return (int32_t) best;
 }
 
-/* Groups that are added begin where most cores are free; where too few are, the next rounds mend that. */
+/* Groups that are added begin where most cores are free; where too few are, the next rounds mend
+ * that. */
 static void grow(struct world *world, uint32_t j, uint32_t ranks) {
         const struct sim_job *job = &world->jobs[j];
         uint32_t n_nodes = world->cluster->n_nodes, n_groups = (ranks - 1) / job->group_size + 1;

@@ -1,4 +1,4 @@
-/* Who decides in a simulation: rmd's scheduler with a policy, or a plain batch system to compare with. */
+/* The scheduler of a simulation: rmd's with a policy, or a plain batch system to compare with. */
 #ifndef RM_SIM_SCHEDULER_H
 #define RM_SIM_SCHEDULER_H
 
@@ -8,7 +8,8 @@
 #include "common/error.h"
 #include "launcher/sim/world.h"
 
-/* One way to decide. `run` looks at the world as it is now and starts, moves and kills jobs; called again after every change. */
+/* One way to decide. `run` looks at the world as it is now and starts, moves and kills jobs; called
+ * again after every change. */
 struct sim_scheduler {
         void *self;
         int (*run)(void *self, struct world *world, struct rm_error *err);
@@ -17,9 +18,10 @@ struct sim_scheduler {
 
 #define EASY_NAME "easy"
 
-/* EASY backfill (Lifka 1995): jobs start in order; one that waits may overtake when it neither runs into the time the first one can
- * start at, by the time limits of what runs, nor takes cores that the first one will need. Ranks go to any free cores. Nothing moves:
- * where a node loses cores that are used, the jobs there that started last are killed and wait again. */
+/* EASY backfill (Lifka 1995): jobs start in order; one that waits may overtake when it neither runs
+ * into the time the first one can start at, by the time limits of what runs, nor takes cores that
+ * the first one will need. Ranks go to any free cores. Nothing moves: where a node loses cores that
+ * are used, the jobs there that started last are killed and wait again. */
 struct sim_scheduler easy_create(void);
 
 enum managed_backfill {

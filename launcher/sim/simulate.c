@@ -10,7 +10,7 @@
 
 /* ---- how often to ask ---- */
 
-/* What happens if every job starts when it is submitted. */
+/* A change of the number of running ranks if every job starts when it is submitted. */
 struct change {
         int64_t time_usec;
         int32_t running; /* so many more */

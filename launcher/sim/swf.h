@@ -1,4 +1,5 @@
-/* Traces in the Standard Workload Format: one job a line, 18 numbers, -1 for what is not known; comments begin with ';'. */
+/* Traces in the Standard Workload Format: one job a line, 18 numbers, -1 for what is not known;
+ * comments begin with ';'. */
 #ifndef RM_SIM_SWF_H
 #define RM_SIM_SWF_H
 

@@ -30,7 +30,7 @@ static void take_sample(struct world *world) {
         *last = (struct sim_sample) { .time_usec = world->now_usec, .working = working, .usable = world->usable };
 }
 
-/* Those of a group if the job has so many in all. */
+/* The ranks of a group if the job has so many in all. */
 static uint32_t group_part(const struct sim_job *job, uint32_t group, uint32_t ranks) {
         uint32_t first = group * job->group_size, left = ranks > first ? ranks - first : 0;
 
@@ -87,7 +87,8 @@ static double full_speed(const struct sim_job *job) {
         return (double) job->ranks / job->trace->ranks;
 }
 
-/* The slowest node decides. A folded rank runs by its part of a core: bench/fold measures 1.8 to 2.2 times as long on half the cores. */
+/* The slowest node decides. A folded rank runs by its part of a core: bench/fold measures 1.8 to
+ * 2.2 times as long on half the cores. */
 static double speed_of(const struct world *world, const struct sim_job *job) {
         double speed = 1;
 
@@ -375,7 +376,7 @@ int64_t world_next_usec(const struct world *world) {
         return next;
 }
 
-/* All that happens at this very moment. */
+/* Handles all events of this very moment. */
 static void happen_now(struct world *world) {
         while (world->heap.n > 0 && world->heap.entries[0].time_usec <= world->now_usec) {
                 struct heap_entry entry = heap_take(&world->heap);

@@ -1,11 +1,14 @@
 /*
- * The cluster that is simulated: nodes whose cores come and go, jobs that wait, run, stand still and end, in virtual time. It
- * knows no scheduler: one looks at it and calls world_start(), world_move(), world_resize() and world_kill().
+ * The cluster that is simulated: nodes whose cores come and go, jobs that wait, run, stand still
+ * and end, in virtual time. It knows no scheduler: one looks at it and calls world_start(),
+ * world_move(), world_resize() and world_kill().
  *
- * How fast a job runs: its slowest node decides, for MPI ranks wait for each other. A node with more ranks than usable cores runs
- * each at cores / ranks of its speed; without cores they stand still until they have moved. While a group moves, its whole job
- * stands still. A part of the jobs can have fewer or more ranks than the trace says: their speed is as their ranks are, and while
- * that number changes they stand still for as long as the memory of the ranks that come or go is on its way.
+ * How fast a job runs: its slowest node decides, for MPI ranks wait for each other. A node with
+ * more ranks than usable cores runs each at cores / ranks of its speed; without cores they stand
+ * still until they have moved. While a group moves, its whole job stands still. A part of the jobs
+ * can have fewer or more ranks than the trace says: their speed is as their ranks are, and while
+ * that number changes they stand still for as long as the memory of the ranks that come or go is on
+ * its way.
  */
 #ifndef RM_SIM_WORLD_H
 #define RM_SIM_WORLD_H
@@ -67,7 +70,7 @@ struct world_config {
         double least_ratio, most_ratio; /* of their ranks in the trace */
 };
 
-/* From `time_usec` on: what runs, and what could. */
+/* A sample of the load from `time_usec` on: the ranks that run, and those that could. */
 struct sim_sample {
         int64_t time_usec;
         double working; /* cores' worth of progress */
@@ -108,9 +111,11 @@ struct world *world_create(const struct rm_snapshot *cluster, const struct swf *
                            const struct world_config *config);
 void world_destroy(struct world *world); /* NULL ok */
 
-/* When something happens next by itself. Without jobs that wait or run, and none to come, WORLD_NEVER. */
+/* When something happens next by itself. Without jobs that wait or run, and none to come,
+ * WORLD_NEVER. */
 int64_t world_next_usec(const struct world *world);
-/* Let time pass until `usec` (not before now), and happen what does until then and at that moment. */
+/* Let time pass until `usec` (not before now), and happen what does until then and at that
+ * moment. */
 void world_advance(struct world *world, int64_t usec);
 
 /* A waiting job begins. `group_node`: n_groups entries for groups of `group_size`. */
@@ -120,7 +125,8 @@ void world_kill(struct world *world, uint32_t job);
 /* One group that does not move begins to. */
 void world_move(struct world *world, uint32_t job, uint32_t group, int32_t to);
 
-/* A running job of which no group moves is to have that many ranks. `group_node`: entries for the groups that are added; NULL where none is. */
+/* A running job of which no group moves is to have that many ranks. `group_node`: entries for the
+ * groups that are added; NULL where none is. */
 void world_resize(struct world *world, uint32_t job, uint32_t ranks, const int32_t *group_node);
 /* A scheduler looks again then, whatever happens. */
 void world_wake(struct world *world, int64_t usec);

@@ -1,17 +1,20 @@
 /*
- * rm-yield: sched_yield(2) for the ranks of a job, which Open MPI calls whenever it has found no message (mpi_yield_when_idle). Preloaded
- * into them by rmd.
+ * rm-yield: sched_yield(2) for the ranks of a job, which Open MPI calls whenever it has found no
+ * message (mpi_yield_when_idle). Preloaded into them by rmd.
  *
- * A rank with a core of its own must not pay for that: most of its calls return without the kernel. A rank that shares its core must leave it to
- * the others while it waits, or each of them polls for whole time slices. Which of both holds changes while the program runs, and
- * depends on more than its own job, so each thread finds out for itself, from what the kernel counts: whether it was
+ * A rank with a core of its own must not pay for that: most of its calls return without the kernel.
+ * A rank that shares its core must leave it to the others while it waits, or each of them polls for
+ * whole time slices. Which of both holds changes while the program runs, and depends on more than
+ * its own job, so each thread finds out for itself, from what the kernel counts: whether it was
  * preempted, and for how long others had its core.
  *
- * No call blocks: at worst it is one real yield and one look at the counters. A thread alone on its core pays one of
- * both every LOOK_NSEC; with others there, they get at most GIVEN_FACTOR times the time that it has itself (see `credit_nsec`).
+ * No call blocks: at worst it is one real yield and one look at the counters. A thread alone on its
+ * core pays one of both every LOOK_NSEC; with others there, they get at most GIVEN_FACTOR times the
+ * time that it has itself (see `credit_nsec`).
  *
- * It depends on no library, keeps nothing but a few numbers in each thread, has no constructor and opens nothing: CRIU restores it like the
- * program's own memory, and it goes on after a move with what it finds there.
+ * It depends on no library, keeps nothing but a few numbers in each thread, has no constructor and
+ * opens nothing: CRIU restores it like the program's own memory, and it goes on after a move with
+ * what it finds there.
  */
 #include <sched.h>
 #include <stdbool.h>
@@ -21,19 +24,21 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Time between two looks, each of which takes some 0.7 us with its yield, and how many calls may return at once meanwhile. Polling shared
- * memory takes some 60 ns a call, TCP 1 us and more. */
+/* Time between two looks, each of which takes some 0.7 us with its yield, and how many calls may
+ * return at once meanwhile. Polling shared memory takes some 60 ns a call, TCP 1 us and more. */
 #define LOOK_NSEC 250000
 #define ANSWERED_CALLS_MIN 64
 #define ANSWERED_CALLS_MAX 4096
-/* Polling shows that the core is shared only at the end of a time slice. So a thread that has seen it goes on yielding until so many yields in
- * a row, some 0.2 ms, have come back with nobody else on the core. */
+/* Polling shows that the core is shared only at the end of a time slice. So a thread that has seen
+ * it goes on yielding until so many yields in a row, some 0.2 ms, have come back with nobody else
+ * on the core. */
 #define VAIN_YIELDS 256
-/* Where somebody computes on the core, a yield lasts a time slice, in which thousands of messages might have come. So a thread that
- * has given others more than so many times what it has had itself polls instead until that holds again: it never stands still, and takes
- * no more than a sixteenth of the core from those who compute there. */
+/* Where somebody computes on the core, a yield lasts a time slice, in which thousands of messages
+ * might have come. So a thread that has given others more than so many times what it has had itself
+ * polls instead until that holds again: it never stands still, and takes no more than a sixteenth
+ * of the core from those who compute there. */
 #define GIVEN_FACTOR 8
-/* What it has used long ago does not count. */
+/* Processor time that was used long ago does not count. */
 #define CREDIT_NSEC INT64_C(100000000)
 
 struct thread {
@@ -42,7 +47,7 @@ struct thread {
         uint32_t answered; /* calls that may return at once between two looks on a core of its own; 0: not known yet */
         uint32_t yields; /* to be made one by one: the core was shared lately */
         int64_t credit_nsec; /* for which the others may yet have the core, by our yields; negative: poll */
-        /* At the last look; all 0: there was none. */
+        /* The figures of the last look; all 0: there was none. */
         int64_t now_nsec;
         int64_t used_nsec; /* processor time */
         long preempted; /* how often */
@@ -57,8 +62,9 @@ static int64_t read_clock(clockid_t id) {
         return (int64_t) t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* What there was since the last look: processor time that the thread has used, and time that others had its core. Time in which it has slept or
- * waited for a file counts as theirs only if it was preempted too. */
+/* Reads what happened since the last look: processor time that the thread has used, and time that
+ * others had its core. Time in which it has slept or waited for a file counts as theirs only if it
+ * was preempted too. */
 static void look_at_kernel(struct thread *t, int64_t *ret_used_nsec, int64_t *ret_lost_nsec) {
         struct thread last = *t;
         struct rusage usage = { 0 };
@@ -117,7 +123,7 @@ __attribute__((noinline)) static void yield(struct thread *t) {
                 t->window = 1;
 }
 
-/* Never fails, as on Linux. */
+/* The call never fails, as on Linux. */
 int sched_yield(void) {
         struct thread *t = &self;
 
