@@ -82,7 +82,8 @@ static uint8_t *put_bytes(uint8_t *to, const uint8_t *begin, const uint8_t *end)
         return to + (end - begin);
 }
 
-/* The bytes of the message lie behind `to` already, with room for its number and length before them. */
+/* The bytes of the message lie behind `to` already, with room for its number and length before
+ * them. */
 static uint8_t *put_message(uint8_t *to, unsigned number, const uint8_t *begin, const uint8_t *end) {
         uint8_t *at = criu_put_varint(criu_put_varint(to, (uint64_t) number << 3 | CRIU_WIRE_BYTES), (uint64_t) (end - begin));
 

@@ -1,4 +1,5 @@
-/* Reads CRIU's image files, entry by entry and field by field, without a copy. They come from memory that a user controls. Pure. */
+/* Reads CRIU's image files, entry by entry and field by field, without a copy. They come from
+ * memory that a user controls. Pure. */
 #ifndef RM_DAEMON_CRIU_IMAGES_FIELDS_H
 #define RM_DAEMON_CRIU_IMAGES_FIELDS_H
 
@@ -6,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The head of each image has so many bytes, and names its kind by a magic number; fields are encoded as protobuf has it. */
+/* The head of each image has so many bytes, and names its kind by a magic number; fields are
+ * encoded as protobuf has it. */
 enum {
         CRIU_VARINT_BYTES = 10,
         CRIU_WIRE_VARINT = 0, /* in the lowest bits of a field's key */
@@ -37,20 +39,24 @@ struct criu_field {
 
 /* False: this is no image of that kind. `ret` has its entries. */
 bool criu_image_open(uint8_t *image, size_t size_bytes, uint32_t magic, struct criu_cursor *ret);
-/* False: there is none any more, or it goes beyond the end of the file; then not all of the file has been read. */
+/* False: there is none any more, or it goes beyond the end of the file; then not all of the file
+ * has been read. */
 bool criu_next_entry(struct criu_cursor *c, struct criu_cursor *ret);
 
-/* False: at the end, or at a field that is of no such kind, as CRIU's messages here have none, or is damaged; then not all of the message has been read. */
+/* False: at the end, or at a field that is of no such kind, as CRIU's messages here have none, or
+ * is damaged; then not all of the message has been read. */
 bool criu_next_field(struct criu_cursor *c, struct criu_field *ret);
 /* Writes a varint, of at most CRIU_VARINT_BYTES, to `to`; returns where it ends. */
 uint8_t *criu_put_varint(uint8_t *to, uint64_t value);
 
-/* These write a message anew, and return where it ends: without the fields of a number, or with what `put` makes of those of a number, which are messages themselves. What follows
- * `to` needs room for CRIU_VARINT_BYTES more than what is written. */
+/* These write a message anew, and return where it ends: without the fields of a number, or with
+ * what `put` makes of those of a number, which are messages themselves. What follows `to` needs
+ * room for CRIU_VARINT_BYTES more than what is written. */
 typedef uint8_t *(*criu_put_fn)(uint8_t *to, struct criu_cursor inner, const void *arg);
 uint8_t *criu_put_without(uint8_t *to, struct criu_cursor message, unsigned number);
 uint8_t *criu_put_with(uint8_t *to, struct criu_cursor message, unsigned number, criu_put_fn put, const void *arg);
-/* Likewise the first entry of an image. Returns the size in bytes of what is in `ret`; 0: the image is of another kind, or has none. */
+/* Does the same with the first entry of an image. Returns the size in bytes of what is in `ret`; 0:
+ * the image is of another kind, or has none. */
 size_t criu_put_image(uint8_t *ret, uint8_t *image, size_t size_bytes, uint32_t magic, unsigned number, criu_put_fn put,
                       const void *arg);
 static inline bool criu_all_read(const struct criu_cursor *c) {

@@ -31,7 +31,9 @@ enum {
         STEP = 64,
 };
 
-/* Of file_entry.type: what the inventory knows by its path, or what has no contents but the job's own. Not: namespaces, network devices, external files, fanotify, BPF objects, raw sockets. */
+/* The types in file_entry.type that are expected: files that the inventory knows by their paths,
+ * and those without contents but the job's own. Not: namespaces, network devices, external files,
+ * fanotify, BPF objects, raw sockets. */
 static bool is_expected(uint64_t type) {
         static const uint8_t types[] = {
                 1 /* regular */,  2 /* pipe */,      3 /* FIFO */,    4 /* inet */,     5 /* Unix */,

@@ -7,7 +7,7 @@
 #include "common/util.h"
 
 enum {
-        /* Of the kernel. */
+        /* These are values of the kernel. */
         ERESTARTNOHAND_VALUE = 514, /* call again, unless a handler was called */
         ERESTART_RESTARTBLOCK_VALUE = 516, /* the same, by restart_syscall(2) */
         CODE_64_BIT = 0x33, /* the segment of 64 bit code */
@@ -39,8 +39,8 @@ static bool ends(long number) {
         return is_one_of(number, numbers, ARRAY_SIZE(numbers));
 }
 
-/* Calls that the kernel goes on with by restart_syscall(2). What that is then is known to the kernel alone: who dumps the thread in it cannot
- * have it made again. */
+/* Calls that the kernel goes on with by restart_syscall(2). What that is then is known to the
+ * kernel alone: who dumps the thread in it cannot have it made again. */
 static bool goes_on_unnamed(long number) {
         static const long numbers[] = { SYS_poll, SYS_nanosleep, SYS_clock_nanosleep, SYS_futex };
 

@@ -8,8 +8,8 @@
 
 #include "common/util.h"
 
-/* The name comes last. It is the kernel's own word only in brackets and without an inode: names of files begin with '/', and those that a
- * program gives its memory with "[anon". */
+/* The name comes last. It is the kernel's own word only in brackets and without an inode: names of
+ * files begin with '/', and those that a program gives its memory with "[anon". */
 static enum map_kind kind_of(const char *access, uint64_t inode, const char *name) {
         if (inode == 0 && strcmp(name, "[vdso]") == 0)
                 return access[2] == 'x' ? MAP_KIND_VDSO : MAP_KIND_KERNEL;

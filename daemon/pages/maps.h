@@ -29,8 +29,8 @@ struct maps {
 /* One line of /proc/PID/maps. 0, or -EBADMSG. */
 int map_parse(const char *line, struct map *ret);
 
-/* As they are now, of the process whose directory in /proc this is. Free with maps_finish(). 0; -ESRCH: it has ended, or has no memory
- * any more; or -errno. */
+/* Reads the present mappings of the process whose directory in /proc this is. Free with
+ * maps_finish(). 0; -ESRCH: it has ended, or has no memory any more; or -errno. */
 int maps_read(int proc_fd, struct maps *ret);
 void maps_finish(struct maps *maps);
 

@@ -23,7 +23,8 @@ enum {
 /* More than what any process has, and what is remembered of it takes 64 MiB at most. */
 #define ZERO_MAX_BYTES (UINT64_C(1) << 40)
 
-/* Which pages of a part of the addresses are there. Looking for the end of a run in the file would walk over each page of it. */
+/* Which pages of a part of the addresses are there. Looking for the end of a run in the file would
+ * walk over each page of it. */
 struct chunk {
         uint64_t number; /* of its first page, divided by CHUNK_PAGES */
         size_t pages;
@@ -96,7 +97,7 @@ static void count(struct page_store *store, struct chunk *chunk) {
                 free_chunk(store, chunk);
 }
 
-/* Of pages [from, to), what is in this chunk, as bits of it. */
+/* Clips pages [from, to) to those in this chunk, as bits of it. */
 static bool clip(const struct chunk *chunk, uint64_t from, uint64_t to, uint64_t *ret_from, uint64_t *ret_to) {
         uint64_t begin = chunk->number * CHUNK_PAGES;
 
@@ -121,7 +122,8 @@ static void mark_there(struct page_store *store, uint64_t from, uint64_t to) {
         }
 }
 
-/* Calls `visit` for each chunk that has some of the pages. A range may be far wider than all there is. */
+/* Calls `visit` for each chunk that has some of the pages. A range may be far wider than all there
+ * is. */
 static void each_chunk(struct page_store *store, uint64_t from, uint64_t to,
                        void (*visit)(struct page_store *store, struct chunk *chunk, uint64_t a, uint64_t b)) {
         uint64_t first = from / CHUNK_PAGES, last = (to - 1) / CHUNK_PAGES, a, b;
@@ -237,7 +239,8 @@ int page_store_write(struct page_store *store, uint64_t address, const void *dat
                 else
                         done += (size_t) n;
         }
-        /* A page of which only a part was written counts as there: to be written again, or dropped. */
+        /* A page of which only a part was written counts as there: to be written again, or
+         * dropped. */
         if (done > 0)
                 mark_there(store, address / PAGES_PAGE_BYTES, (address + done + PAGES_PAGE_BYTES - 1) / PAGES_PAGE_BYTES);
         return r;
@@ -400,7 +403,8 @@ bool page_store_next(const struct page_store *store, uint64_t from, uint64_t max
 
         if (store->pages == 0 || from >= STORE_END)
                 return false;
-        /* The kernel has the pages in order. Where a file's page is larger than ours it may tell too much. */
+        /* The kernel has the pages in order. Where a file's page is larger than ours it may tell
+         * too much. */
         while (!page_store_has(store, start)) {
                 off_t data = lseek(store->fd, (off_t) start, SEEK_DATA);
 

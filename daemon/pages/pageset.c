@@ -87,7 +87,7 @@ static void put(struct pageset *set, struct part *part, unsigned from, unsigned 
         }
 }
 
-/* Of pages [first, last) what is in the part with that number. */
+/* Clips pages [first, last) to those in the part with that number. */
 static void clip(uint64_t number, uint64_t first, uint64_t last, unsigned *ret_from, unsigned *ret_to) {
         uint64_t begin = number * PART_PAGES;
 
@@ -217,7 +217,7 @@ int pageset_save(const struct pageset *set, int fd) {
         return r == 0 ? write_all(fd, runs, n * sizeof(*runs)) : r;
 }
 
-/* As many as there are. A part of one: -EBADMSG. */
+/* Reads as many runs as there are. A part of one: -EBADMSG. */
 static int runs_read(int fd, struct run *runs, size_t *ret_n) {
         size_t size = FILE_RUNS * sizeof(*runs), done = 0;
 

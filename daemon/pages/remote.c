@@ -58,7 +58,8 @@ static void answer_late(struct helper *helper, int64_t descriptor) {
         (void) close_range((unsigned) helper->proc_fd + 1, ~0U, 0);
 }
 
-/* The program may have changed what is there, but only its own threads could be hurt by that. Read while they stand still. */
+/* The program may have changed what is there, but only its own threads could be hurt by that. Read
+ * while they stand still. */
 static int find_instruction(int proc_fd, int memory_fd, uint64_t *ret, struct rm_error *err) {
         cleanup_free uint8_t *code = xcalloc(1, VDSO_MAX_BYTES);
         struct maps maps;
@@ -82,9 +83,9 @@ static int find_instruction(int proc_fd, int memory_fd, uint64_t *ret, struct rm
         return r == 0 ? 0 : error_set(err, r, "there is no system call instruction in a vdso");
 }
 
-/* The process must not keep the descriptor: who finds it there, as a dump does, refuses the process.
- * Where somebody has frozen the process just now, rm-mover gets its answer, and the descriptor is
- * closed when the process runs again. Until then its threads stay traced. */
+/* The process must not keep the descriptor: who finds it there, as a dump does, refuses the
+ * process. Where somebody has frozen the process just now, rm-mover gets its answer, and the
+ * descriptor is closed when the process runs again. Until then its threads stay traced. */
 static int close_there(struct helper *helper, struct threads *threads, uint64_t instruction, int64_t descriptor,
                        struct rm_error *err) {
         const struct threads_call call = { .instruction = instruction, .number = SYS_close, .argument = (uint64_t) descriptor };
@@ -93,7 +94,8 @@ static int close_there(struct helper *helper, struct threads *threads, uint64_t 
 
         while (r == -ETIMEDOUT || r == -EAGAIN) {
                 answer_late(helper, descriptor);
-                /* Who ends this process meanwhile shall find the thread with its own registers. */
+                /* A process that is ended meanwhile must be found with the thread's own
+                 * registers. */
                 (void) usleep(LATE_PAUSE_USEC);
                 r = threads_call(threads, &call, now_usec() + LATE_TRY_USEC, &result, NULL);
         }
@@ -153,7 +155,8 @@ static int take_once(struct helper *helper, int pidfd, int proc_fd, uint64_t dea
         return r;
 }
 
-/* Nothing but SIGKILL ends it, and the stops of threads show as SIGCHLD, which therefore must not be ignored. */
+/* Nothing but SIGKILL ends it, and the stops of threads show as SIGCHLD, which therefore must not
+ * be ignored. */
 static void guard(void) {
         sigset_t all;
 
@@ -224,7 +227,7 @@ static int take_by_helper(int pidfd, int proc_fd, uint64_t limit_usec, int *ret_
         *ret_answer = answer;
         if (answer.error.code < 0)
                 return error_set(err, answer.error.code, "%s", answer.error.text);
-        /* Who shares its table of descriptors may have put another there. */
+        /* A process that shares the table of descriptors may have put another one there. */
         if (fd < 0 || !passing_is_userfaultfd(fd))
                 return error_set(err, -EPROTO, "what came out of the process is no userfaultfd");
         *ret_fd = take_fd(&fd);
@@ -232,7 +235,8 @@ static int take_by_helper(int pidfd, int proc_fd, uint64_t limit_usec, int *ret_
 }
 
 int remote_userfaultfd(int pidfd, int proc_fd, uint64_t limit_usec, int *ret_fd, uint64_t *ret_stopped_usec, struct rm_error *err) {
-        /* As long as all tries take if each keeps to its limit, and the program then runs as long; with many threads one does not. */
+        /* The end is as long as all tries take if each keeps to its limit, and the program then
+         * runs as long; with many threads one does not. */
         uint64_t end_usec = now_usec() + 2 * LATE_TRIES_MAX * limit_usec;
         struct answer answer = { 0 };
         int most = LATE_TRIES_MAX, r = -ETIMEDOUT;

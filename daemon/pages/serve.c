@@ -15,7 +15,7 @@
 #include "daemon/pages/maps.h"
 #include "daemon/pages/passing.h"
 
-/* Of what programs have: the kernel refuses a range that goes beyond. */
+/* The range of addresses that programs have: the kernel refuses a range that goes beyond. */
 #define USER_BEGIN UINT64_C(0x10000)
 #define USER_END ((UINT64_C(1) << 47) - PAGES_PAGE_BYTES)
 
@@ -116,7 +116,8 @@ static uint64_t later_bytes(const struct serve *serve) {
         return bytes;
 }
 
-/* Also when the last of what was to come has been given up by the program. The other end may go then. */
+/* Tells how many bytes are left, also when the program has given up the last of the pages that were
+ * to come. The other end may close then. */
 static void tell_left(struct serve *serve) {
         uint64_t bytes = serve->later_fd >= 0 ? later_bytes(serve) : 0;
 
@@ -209,7 +210,8 @@ static void wake(const struct task *task, uint64_t start, uint64_t end) {
         (void) ioctl(task->uffd, UFFDIO_WAKE, &range);
 }
 
-/* One try. Returns how many bytes the process has now, or an error: -EAGAIN: an event is to be read first. */
+/* One try. Returns how many bytes the process has now, or an error: -EAGAIN: an event is to be read
+ * first. */
 static int64_t copy(struct serve *serve, struct task *task, uint64_t start, uint64_t size_bytes) {
         struct uffdio_copy c = { .dst = start, .src = (uint64_t) (uintptr_t) serve->data, .len = size_bytes };
 
@@ -218,18 +220,20 @@ static int64_t copy(struct serve *serve, struct task *task, uint64_t start, uint
         return errno == EAGAIN && c.copy > 0 ? c.copy : -errno;
 }
 
-/* Gives a run of pages that are there, or some of it from its start. -EAGAIN: an event is to be read first. */
+/* Gives a run of pages that are there, or some of it from its start. -EAGAIN: an event is to be
+ * read first. */
 static int give(struct serve *serve, struct task *task, uint64_t start, uint64_t end) {
         uint64_t size = end - start < task->piece_bytes ? end - start : task->piece_bytes;
         int64_t n = page_store_read(task->store, start, serve->data, size);
 
         if (n < 0)
                 return (int) n;
-        /* What is given at once must be of one mapping, of which nothing is known here. */
+        /* A copy must be within one mapping, and the mappings are not known here. */
         while ((n = copy(serve, task, start, size)) == -ENOENT && size > PAGES_PAGE_BYTES)
                 size = size / 2 / PAGES_PAGE_BYTES * PAGES_PAGE_BYTES;
-        /* The mapping may have been moved just now: then an event tells that, and nothing may be dropped before. The kernel looks for the mapping first, and
-         * for such events only at the beginning of a call. */
+        /* The mapping may have been moved just now: then an event tells that, and nothing may be
+         * dropped before. The kernel looks for the mapping first, and for such events only at the
+         * beginning of a call. */
         if (n == -ENOENT)
                 n = copy(serve, task, start, size);
         task->piece_bytes = n > 0 && size * 2 <= PUSH_BYTES ? size * 2 : size;
@@ -327,7 +331,8 @@ static void note_came(struct serve *serve, const struct task *task, uint64_t sta
         }
 }
 
-/* What of it was still to come; other pages the program has given up since, or moved, or they were asked for twice. */
+/* Takes the part of a piece that was still to come; other pages the program has given up since, or
+ * moved, or they were asked for twice. */
 static int take_piece(struct serve *serve, const struct piece *piece, struct task **ret_task) {
         uint64_t start = piece->head.address, end = start + piece->head.size_bytes, first, last;
         struct task *task = piece->head.pid > 0 ? find_task(serve, (pid_t) piece->head.pid) : NULL;
@@ -404,7 +409,8 @@ static int give_piece(struct serve *serve, struct task *task, uint64_t at, uint6
         return r == -EAGAIN ? 0 : r;
 }
 
-/* Not all mappings are known to the kernel as such yet, and only those that somebody waits for certainly are. */
+/* The pages are given only where a thread waits: not all mappings are registered with the kernel
+ * yet, and only those certainly are. */
 static int give_waited(struct serve *serve, struct task *task, uint64_t start, uint64_t end) {
         int r = 0;
 
@@ -417,7 +423,7 @@ static int give_waited(struct serve *serve, struct task *task, uint64_t start, u
         return r == -EAGAIN ? 0 : r;
 }
 
-/* What has come. */
+/* Takes the pages that have come. */
 static int take_later(struct serve *serve, struct rm_error *err) {
         struct task *task = NULL;
         int r = 0;
@@ -493,7 +499,8 @@ static int copy_to_child(struct serve *serve) {
         return r == 0 && ops && ops->copied ? ops->copied(ops->ctx, child->uffd) : r;
 }
 
-/* After an error its userfaultfd stays open with whoever holds a duplicate, or here: it must not run on zeros before it is killed. */
+/* After an error its userfaultfd stays open with whoever holds a duplicate, or here: it must not
+ * run on zeros before it is killed. */
 static int on_fork(struct serve *serve, struct task *task, int uffd) {
         struct page_store *store;
         int r = page_store_create("pages of a child", &store);
@@ -537,7 +544,8 @@ static void hold(struct serve *serve, unsigned n) {
                 atomic_store(serve->in_hand, n);
 }
 
-/* What comes behind a fork may take from the parent what the child must have. */
+/* Carries out messages one by one: a message behind a fork may remove from the parent pages that
+ * the child must have. */
 static int carry_out(struct serve *serve, struct task *task, const struct uffd_msg *messages, size_t n, bool faults) {
         int r = 0;
 
@@ -551,8 +559,9 @@ static int carry_out(struct serve *serve, struct task *task, const struct uffd_m
         return r;
 }
 
-/* All that are to be read now. Faults come behind the events that were read with them: one of these may have changed what is at their address.
- * A fault that is lost is found again (serve_resume()), an event is not; the copy after a fork, which takes long, can be made again. */
+/* Reads all messages that are there. Faults come behind the events that were read with them: one of
+ * these may have changed the page at their address. A fault that is lost is found again
+ * (serve_resume()), an event is not; the copy after a fork, which takes long, can be made again. */
 static int read_events(struct serve *serve, struct task *task) {
         struct uffd_msg messages[EVENTS_MAX];
         ssize_t n;
@@ -574,7 +583,8 @@ static int read_events(struct serve *serve, struct task *task) {
 
 /* ---- the order of things ---- */
 
-/* The next run: what is urgent, then the rest by address; what was moved to lower addresses comes at the end. */
+/* The next run: what is urgent, then the rest by address; what was moved to lower addresses comes
+ * at the end. */
 static bool next_run(struct task *task, uint64_t *ret_start, uint64_t *ret_end) {
         while (task->urgent_done < task->n_urgent) {
                 struct span *span = &task->urgent[task->urgent_done];
@@ -610,7 +620,7 @@ static int attend_polled(struct serve *serve, size_t n, struct rm_error *err) {
         for (size_t i = 0; i < n; i++, task = TAILQ_NEXT(task, entry)) {
                 int r = 0;
 
-                /* Somebody else who has it has made it block. */
+                /* Another process that has the descriptor has made it block. */
                 if (serve->polls[i].revents & POLLERR)
                         r = -EPROTO;
                 else if (serve->polls[i].revents)
@@ -631,7 +641,8 @@ static bool idles(const struct serve *serve) {
         return true;
 }
 
-/* Who waits for a page, or for an event to be seen, of all processes; and what has come. */
+/* Attends to threads that wait for a page, or for an event to be seen, of all processes; and to
+ * pages that have come. */
 static int attend(struct serve *serve, struct rm_error *err) {
         const struct task *task;
         size_t n = 0;
@@ -649,7 +660,8 @@ static int attend(struct serve *serve, struct rm_error *err) {
         return r == 0 && ready > 0 && serve->later_fd >= 0 ? take_later(serve, err) : r;
 }
 
-/* A piece for each process, and between two pieces all that is asked for; who has all it lacked, or has ended, is served no more. */
+/* A piece for each process, and between two pieces all that is asked for; who has all it lacked, or
+ * has ended, is served no more. */
 static int serve_tasks(struct serve *serve, struct rm_error *err) {
         struct task *task, *next;
 
@@ -687,7 +699,8 @@ int serve_resume(struct serve *serve, int uffd, struct page_store *store) {
 
         if (fcntl(uffd, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
-        /* Faults that the other server had read are told to nobody again: so everybody asks anew. */
+        /* Faults that the other server had read are told to nobody again: so everybody asks
+         * anew. */
         wake(task, USER_BEGIN, USER_END);
         return 0;
 }

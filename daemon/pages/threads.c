@@ -26,9 +26,11 @@ enum {
         SYSCALL_BYTES = 2,
         /* A system call is begun anew this often when signals come first. */
         TRIES_MAX = 32,
-        /* Whatever the deadline: for a thread to end a call that it is in, or to come back into a stop that it has just left. */
+        /* A thread has this time, whatever the deadline, to end a call that it is in, or to come
+         * back into a stop that it has just left. */
         FINISH_USEC = 5000000,
-        /* For threads that were to stop, and had not yet when the process was given up: as long as they may wait for a core. */
+        /* For threads that were to stop, and had not yet when the process was given up: as long as
+         * they may wait for a core. */
         LATE_USEC = 1000000,
 };
 
@@ -51,8 +53,8 @@ struct threads {
 
 /* ---- what /proc says ---- */
 
-/* What follows "NAME:" in a thread's status, a letter or a number. It may be long: a thread can have 65536 groups. -ENODATA: it has no
- * such line. */
+/* Reads the value behind "NAME:" in a thread's status, a letter or a number. It may be long: a
+ * thread can have 65536 groups. -ENODATA: it has no such line. */
 static int read_status(int proc_fd, pid_t tid, const char *name, char *ret_letter, uint64_t *ret_number) {
         char path[64];
         cleanup_close int fd = -1;
@@ -92,7 +94,8 @@ static int check_filter(int proc_fd, pid_t tid, struct rm_error *err) {
 
 /* ---- stops ---- */
 
-/* The next event of a thread. SIGCHLD is blocked and so waits to be taken; as one may speak for several threads, it only ends a pause. */
+/* The next event of a thread. SIGCHLD is blocked and so waits to be taken; as one may speak for
+ * several threads, it only ends a pause. */
 static int await_event(pid_t tid, uint64_t deadline_usec, int *ret_status) {
         const struct timespec pause = { .tv_nsec = 1000000 };
         sigset_t child;
@@ -116,8 +119,8 @@ static bool is_event_stop(int status) {
         return status >> 16 == PTRACE_EVENT_STOP;
 }
 
-/* Until the thread stands in the stop that PTRACE_INTERRUPT asked for. A signal that comes first is delivered: its handler then begins
- * where the thread goes on later. */
+/* Until the thread stands in the stop that PTRACE_INTERRUPT asked for. A signal that comes first is
+ * delivered: its handler then begins where the thread goes on later. */
 static int await_stop(struct thread *t, uint64_t deadline_usec) {
         int status;
 
@@ -188,7 +191,7 @@ static int compare_tids(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-/* In order, to be searched: there may be thousands. */
+/* The known threads in order, to be searched: there may be thousands. */
 static pid_t *known_tids(const struct threads *threads) {
         pid_t *tids = xcalloc(threads->n, sizeof(*tids));
 
@@ -199,7 +202,7 @@ static pid_t *known_tids(const struct threads *threads) {
         return tids;
 }
 
-/* Those that are not known yet; all are asked before the first is waited for. */
+/* Seizes the threads that are not known yet; all are asked before the first is waited for. */
 static int seize_new(struct threads *threads, struct rm_error *err) {
         cleanup_close int fd = openat(threads->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_free pid_t *known = known_tids(threads);
@@ -252,7 +255,8 @@ int threads_stop(int proc_fd, uint64_t deadline_usec, struct threads **ret, stru
         *ret = threads;
         threads->proc_fd = proc_fd;
         threads->deadline_usec = deadline_usec;
-        /* A thread that still ran may have made another: until there is none that is not stopped. */
+        /* A thread that still ran may have made another: until there is none that is not
+         * stopped. */
         do {
                 before = threads->n;
                 r = seize_new(threads, err);
@@ -274,8 +278,9 @@ static bool dispatches_calls(pid_t tid) {
         return ptrace(PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, tid, sizeof(config), &config) == 0 && config.mode != 0;
 }
 
-/* May it stand in a restartable sequence? It would go on in there as if nothing had come between, though it had to begin again: the
- * kernel looks when a thread returns to its program, and would see it elsewhere. */
+/* May it stand in a restartable sequence? It would go on in there as if nothing had come between,
+ * though it had to begin again: the kernel looks when a thread returns to its program, and would
+ * see it elsewhere. */
 static bool may_be_in_sequence(pid_t tid, int memory_fd) {
         struct __ptrace_rseq_configuration config = { 0 };
         uint64_t sequence = 0;
@@ -315,8 +320,8 @@ static int put_back(struct thread *t) {
         return ptrace(PTRACE_SETREGS, t->tid, NULL, &t->regs) < 0 ? -errno : 0;
 }
 
-/* From any stop, with its own registers, to the stop where it may be let go, on the way taking `signal`. Only there does the
- * kernel repeat a system call that it interrupted. */
+/* From any stop, with its own registers, to the stop where it may be let go, on the way taking
+ * `signal`. Only there does the kernel repeat a system call that it interrupted. */
 static int come_to_stop(struct thread *t, int signal) {
         t->stopped = false;
         if (ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL) < 0 || ptrace(PTRACE_CONT, t->tid, NULL, (long) signal) < 0)
@@ -324,7 +329,8 @@ static int come_to_stop(struct thread *t, int signal) {
         return await_stop(t, now_usec() + FINISH_USEC);
 }
 
-/* It did not reach the call in time, as in a frozen control group: to the same stop, without the call. */
+/* Takes back a thread that did not reach the call in time, as in a frozen control group: to the
+ * same stop, without the call. */
 static int take_back(struct thread *t) {
         struct user_regs_struct own = t->regs, regs;
         bool handled = false;
@@ -359,7 +365,8 @@ static int take_back(struct thread *t) {
         return put_back(t);
 }
 
-/* To the next stop at a system call's begin or end. -EAGAIN: something came between, and the thread is as it was before the call. */
+/* To the next stop at a system call's begin or end. -EAGAIN: something came between, and the thread
+ * is as it was before the call. */
 static int go_to_call(struct thread *t, uint64_t deadline_usec) {
         int status, r;
 
@@ -390,12 +397,13 @@ static int call_once(struct thread *t, const struct user_regs_struct *wanted, ui
                 return r;
         if (ptrace(PTRACE_GETREGS, t->tid, NULL, &regs) < 0)
                 return -errno;
-        /* Who shares its memory but is none of its threads may have put something else there: then no call at all. */
+        /* A process that shares the memory but is no thread of this one may have changed it: then
+         * no call is made. */
         right = regs.orig_rax == wanted->rax && regs.rip == wanted->rip + SYSCALL_BYTES;
         regs.orig_rax = right ? regs.orig_rax : (unsigned long long) -1;
         if (!right && ptrace(PTRACE_SETREGS, t->tid, NULL, &regs) < 0)
                 return -errno;
-        /* Whatever the time is: it is being made. */
+        /* The call is being made, so its end is waited for, whatever the time is. */
         r = go_to_call(t, now_usec() + FINISH_USEC);
         if (r == -EAGAIN)
                 return -EPROTO; /* the call was made: not again */
@@ -423,7 +431,7 @@ int threads_call(struct threads *threads, const struct threads_call *call, uint6
 
                 wanted.rip = call->instruction;
                 wanted.rax = (unsigned long long) call->number;
-                /* As of a thread that is in no system call: the kernel has none to repeat. */
+                /* The thread counts as being in no system call: the kernel has none to repeat. */
                 wanted.orig_rax = (unsigned long long) -1;
                 wanted.rdi = call->argument;
                 r = call_once(t, &wanted, deadline_usec, ret_result);
@@ -441,7 +449,8 @@ static void release(struct thread *t) {
         (void) ptrace(PTRACE_DETACH, t->tid, NULL, NULL);
 }
 
-/* Once it has a core it comes to the stop; one that waits where no signal reaches it (vfork(2)) is in no call that could be interrupted. */
+/* Once it has a core it comes to the stop; one that waits where no signal reaches it (vfork(2)) is
+ * in no call that could be interrupted. */
 static bool comes_late(const struct threads *threads, const struct thread *t) {
         char state = '\0';
         uint64_t none;

@@ -22,7 +22,7 @@
 #define PAGE_IS_GUARD (1U << 8)
 #endif
 
-/* Of what programs have. */
+/* The end of the addresses that programs have. */
 #define USER_END (UINT64_C(1) << 47)
 
 enum {
@@ -30,10 +30,12 @@ enum {
         POLL_USEC = 10000,
 };
 
-/* What one system call looks at: all of it written and to be protected, that takes some 20 ms. */
+/* The range of one system call that scans: if all of it is written and to be protected, that takes
+ * some 20 ms. */
 static const uint64_t step_bytes = UINT64_C(4) << 30;
 
-/* What one system call protects: it is told before the next one, and what is written meanwhile to pages behind it is still told in this round. */
+/* The pages that one system call protects: they are reported before the next one, and pages behind
+ * them that are written meanwhile are still reported in this round. */
 static const uint64_t protect_pages = 4096;
 
 struct track {
@@ -65,10 +67,10 @@ static int uffd_unregister(int uffd, uint64_t start, uint64_t end) {
         return ioctl(uffd, UFFDIO_UNREGISTER, &range) < 0 ? -errno : 0;
 }
 
-/* All of it or nothing: where a mapping would have to be split, and the process has as many as
- * it may, the kernel has registered those before it. Its other errors come first; with one of
- * them a part may belong to a userfaultfd of the process, which kernels before 6.17 would
- * unregister. */
+/* Registers all of the range or none of it: where a mapping would have to be split, and the process
+ * has as many as it may, the kernel has registered those before it. Its other errors come first;
+ * with one of them a part may belong to a userfaultfd of the process, which kernels before 6.17
+ * would unregister. */
 static int uffd_register(int uffd, uint64_t start, uint64_t end) {
         struct uffdio_register registration = { .range = { .start = start, .len = end - start }, .mode = UFFDIO_REGISTER_MODE_WP };
         int r = ioctl(uffd, UFFDIO_REGISTER, &registration) < 0 ? -errno : 0;
@@ -78,7 +80,8 @@ static int uffd_register(int uffd, uint64_t start, uint64_t end) {
         return r;
 }
 
-/* Takes the protection off again: what is registered now can have pages that an earlier registration has left marked as unwritten. */
+/* Takes the protection off again: what is registered now can have pages that an earlier
+ * registration has left marked as unwritten. */
 static int uffd_unprotect(int uffd, uint64_t start, uint64_t end) {
         struct uffdio_writeprotect unprotect = { .range = { .start = start, .len = end - start } };
         int r;
@@ -99,8 +102,8 @@ enum scan {
         SCAN_UNREGISTERED, /* the others: whether they are written is not known */
 };
 
-/* Pages in memory or in swap, but not the page of zeros, and of a private mapping not those of its file. What is in no mapping that is
- * registered is passed over where pages are to be protected. */
+/* Pages in memory or in swap, but not the page of zeros, and of a private mapping not those of its
+ * file. What is in no mapping that is registered is passed over where pages are to be protected. */
 static struct pm_scan_arg scan_argument(enum scan scan, const struct map *map) {
         static const uint64_t masks[] = {
                 [SCAN_PROTECT] = PAGE_IS_WRITTEN,
@@ -129,10 +132,10 @@ static struct pm_scan_arg scan_argument(enum scan scan, const struct map *map) {
 
 /* ---- can it be done at all ---- */
 
-/* In the child: is a protected page written, as far as the kernel says, once it has been moved? It
- * is asked as a round does, which registers each mapping before: from 2026 on kernels say "written"
- * only of registered ones. A kernel that has kept the protection (CVE-2025-21696) says so of
- * neither. */
+/* Tests, in the child: is a protected page written, as far as the kernel says, once it has been
+ * moved? The test asks as a round does, which registers each mapping before: from 2026 on kernels
+ * say "written" only of registered ones. A kernel that has kept the protection (CVE-2025-21696)
+ * says so of neither. */
 static int try_move(void) {
         struct map page = { .kind = MAP_KIND_LAZY };
         struct page_region region;
@@ -208,7 +211,7 @@ static int pid_of(int pidfd, pid_t *ret) {
         return *ret > 0 ? 0 : -ESRCH;
 }
 
-/* Its directory in /proc, opened while its pid is surely its own. */
+/* Opens the process's directory in /proc, while its pid is surely its own. */
 static int open_process(int pidfd) {
         cleanup_close int fd = -1;
         char path[64];
@@ -312,7 +315,8 @@ static bool is_wanted(const struct round *round, const struct map *map) {
         return map->kind < MAP_KIND_VDSO && (round->track->kinds & 1U << map->kind) != 0;
 }
 
-/* Mappings may be many, and so may steps over one of many TiB with nothing in it, which take no time. */
+/* Mappings may be many, and so may steps over one of many TiB with nothing in it, which take no
+ * time. */
 static int poll_sometimes(struct round *round) {
         struct track *track = round->track;
         uint64_t now = now_usec();
@@ -351,8 +355,9 @@ static int find_page(struct round *round, enum scan scan, const struct map *map)
         return scan_pages(round, &argument);
 }
 
-/* With the room on both sides of it: a mapping that grows meanwhile would be registered in part otherwise, and so be two, which mremap(2) refuses to take for
- * one. In the last one there may be no room: addresses of the kernel come next. */
+/* With the room on both sides of it: a mapping that grows meanwhile would be registered in part
+ * otherwise, and so be two, which mremap(2) refuses to take for one. In the last one there may be
+ * no room: addresses of the kernel come next. */
 static struct map with_room(const struct maps *maps, size_t i) {
         struct map range = maps->items[i];
 
@@ -363,8 +368,8 @@ static struct map with_room(const struct maps *maps, size_t i) {
         return range;
 }
 
-/* A mapping that cannot be registered (it is gone meanwhile, or of a kind that the kernel does not take) is not protected either, and so told by
- * the last round at the latest. */
+/* A mapping that cannot be registered (it is gone meanwhile, or of a kind that the kernel does not
+ * take) is not protected either, and so told by the last round at the latest. */
 static int register_map(const struct round *round, size_t i, bool *ret_done, struct rm_error *err) {
         int uffd = round->track->uffd;
         struct map range = with_room(&round->maps, i);
@@ -375,7 +380,7 @@ static int register_map(const struct round *round, size_t i, bool *ret_done, str
                 r = uffd_register(uffd, range.start, range.end);
         }
         *ret_done = r == 0;
-        /* It could protect pages itself, so that they would pass for unwritten. */
+        /* The process could protect pages itself, so that they would pass for unwritten. */
         if (r == -EBUSY)
                 return error_set(err, r, "the process uses userfaultfd itself, at %" PRIx64, range.start);
         r = r < 0 ? 0 : uffd_unprotect(uffd, range.start, range.end);
@@ -389,8 +394,9 @@ static bool any_registered(struct round *round) {
         return false;
 }
 
-/* All mappings in the first round, later those with pages that are not registered: new ones, ones that were moved, and ones that became one with what was moved
- * beside them: mremap(2) ends the registration of all of that, and leaves the marks at the pages. What is registered must not be
+/* All mappings in the first round, later those with pages that are not registered: new ones, ones
+ * that were moved, and ones that became one with what was moved beside them: mremap(2) ends the
+ * registration of all of that, and leaves the marks at the pages. What is registered must not be
  * registered again: if that happens just before, it would pass unseen. */
 static int register_maps(struct round *round, struct rm_error *err) {
         bool first = round->track->figures.rounds == 0;
@@ -432,14 +438,15 @@ static int tell(struct round *round, int n, enum scan scan, enum map_kind kind) 
         return 0;
 }
 
-/* The kernel walks on when its own list of 512 regions is full; if it comes to the end then, it leaves in walk_end where that list was full last. */
+/* The kernel walks on when its own list of 512 regions is full; if it comes to the end then, it
+ * leaves in walk_end where that list was full last. */
 static uint64_t scanned_to(const struct round *round, const struct pm_scan_arg *argument, int n) {
         uint64_t told = n > 0 ? round->regions[n - 1].end : 0;
 
         return argument->walk_end > told ? argument->walk_end : told;
 }
 
-/* What is not registered counts as written. */
+/* Memory that is not registered counts as written. */
 static enum scan scan_for(struct round *round, const struct map *map) {
         if (round->scan != SCAN_WRITTEN && round->scan != SCAN_BOTH)
                 return round->scan;

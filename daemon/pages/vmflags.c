@@ -82,7 +82,8 @@ static bool is_flags(const struct line *line) {
         return strncmp(line->text, FLAGS, strlen(FLAGS)) == 0;
 }
 
-/* Of maps: it begins with an address. The other lines of smaps begin with capitals, and the kernel writes a newline in the name of a file as "\012". */
+/* A line of maps begins with an address. The other lines of smaps begin with capitals, and the
+ * kernel writes a newline in the name of a file as "\012". */
 static bool is_mapping(const struct line *line) {
         return line->size > 0 && strchr("0123456789abcdef", line->text[0]);
 }
@@ -146,7 +147,7 @@ size_t vmflags_reduce(char *smaps) {
         size_t size = 0;
 
         while (next_line(&rest, &line)) {
-                /* One without its end would grow by that. */
+                /* A line without its end would grow by that. */
                 if (line.text[line.size] == '\0' || (!is_mapping(&line) && !is_flags(&line)))
                         continue;
                 memmove(smaps + size, line.text, line.size + 1);
@@ -158,9 +159,11 @@ size_t vmflags_reduce(char *smaps) {
 
 /* ---- what is restored lazily ---- */
 
-/* CRIU (4.2) marks a page in its image as lazy, and passes over it in a lazy restore, when it takes the mapping for private and anonymous, not locked, and not
- * of huge pages; what it takes for lazy and we do not costs time only, as the store has all private anonymous memory. The other way round contents would be lost. So
- * this names what may be: other names in brackets are the kernel's, and for these CRIU has rules of its own. */
+/* CRIU (4.2) marks a page in its image as lazy, and passes over it in a lazy restore, when it takes
+ * the mapping for private and anonymous, not locked, and not of huge pages; what it takes for lazy
+ * and we do not costs time only, as the store has all private anonymous memory. The other way round
+ * contents would be lost. So this names what may be: other names in brackets are the kernel's, and
+ * for these CRIU has rules of its own. */
 static bool is_lazy(const struct mapping *mapping, const struct line *flags) {
         /* Locked; of huge pages; droppable, not restored at all; of devices, not dumped at all. */
         static const char *const never[] = { "lo", "ht", "dp", "io", "pf", NULL };
@@ -207,8 +210,9 @@ static int next_mapping(const char **rest, struct line *ret_line, struct mapping
         return is_mapping(ret_line) && next_line(rest, ret_flags) && is_flags(ret_flags) ? parse_mapping(ret_line, ret) : -EBADMSG;
 }
 
-/* CRIU marks a shadow stack as lazy, and a lazy restore leaves it empty. And a child that is forked while memory is missing gets what its parent had there, also
- * where it must get zeros; droppable memory is so too (getrandom(3) has its state there), but is not lazy. */
+/* CRIU marks a shadow stack as lazy, and a lazy restore leaves it empty. And a child that is forked
+ * while memory is missing gets what its parent had there, also where it must get zeros; droppable
+ * memory is so too (getrandom(3) has its state there), but is not lazy. */
 static bool never_lazy(const struct line *flags, bool lazy) {
         return has_flag(flags, "ss") || (lazy && has_flag(flags, "wf"));
 }
@@ -240,8 +244,9 @@ int vmflags_lazy(const char *reduced, struct vmflags_range **ret, size_t *ret_n)
 
 /* ---- kept flags ---- */
 
-/* What was unmapped and mapped again at the same place, of the same size, reads the same in maps, and would get the flags of what was there before. Contents are not
- * lost by that, but if it was droppable: CRIU leaves out what such memory has. */
+/* Memory that was unmapped and mapped again at the same place, of the same size, reads the same in
+ * maps, and would get the flags of the memory before. No contents are lost by that, unless it was
+ * droppable: CRIU leaves out the contents of such memory. */
 static bool may_be_trusted(const struct line *flags) {
         return !has_flag(flags, "dp");
 }

@@ -56,7 +56,7 @@ static Capsule__Spec owner(void) {
         return spec;
 }
 
-/* In a child. As the owner, without anything that we were started with. */
+/* Executes a program in a child, as the owner, without any right that we were started with. */
 static _Noreturn void execute(const char *path, char *const *argv, char *const *env, uint64_t capabilities) {
         const Capsule__Spec spec = owner();
         int null = open("/dev/null", O_RDWR);
@@ -248,7 +248,7 @@ static int listen_for_criu(struct rm_error *error) {
         return take_fd(&fd);
 }
 
-/* It may end before. */
+/* CRIU may end before it connects. */
 static int await_connection(int listen_fd, pid_t criu) {
         cleanup_close int pidfd = (int) syscall(SYS_pidfd_open, criu, 0);
         struct pollfd polled[] = { { .fd = listen_fd, .events = POLLIN }, { .fd = pidfd, .events = POLLIN } };
@@ -259,7 +259,7 @@ static int await_connection(int listen_fd, pid_t criu) {
         return polled[0].revents ? accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC) : -ECHILD;
 }
 
-/* As for every restore: CRIU has no capability to drop others. */
+/* The bounding set is lifted as for every restore: CRIU has no capability to drop others. */
 static int lift_bounding(const struct test *test, struct rm_error *error) {
         cleanup_free char *path = xasprintf(IMAGES_DIR "/core-%d.img", (int) test->pid);
         cleanup_free uint8_t *lifted = NULL;

@@ -1,5 +1,5 @@
-/* A move of one small process from and to the same place, with everything that a move whose private memory travels apart needs: tracking, the library in
- * CRIU's dump, and a lazy restore. */
+/* A move of one small process from and to the same place, with everything that a move whose private
+ * memory travels apart needs: tracking, the library in CRIU's dump, and a lazy restore. */
 #ifndef RM_DAEMON_PAGES_TEST_BOTH_ENDS_H
 #define RM_DAEMON_PAGES_TEST_BOTH_ENDS_H
 
@@ -16,7 +16,7 @@ struct both_ends {
         const char **stage; /* what is being done, for who waits */
 };
 
-/* As PID 1 in namespaces of its own, on whose OWN_DIR it may write. */
+/* Tries both ends as PID 1 in namespaces of its own, on whose OWN_DIR it may write. */
 int both_ends_try(const struct both_ends *ends, struct rm_error *error);
 
 #endif

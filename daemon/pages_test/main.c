@@ -1,8 +1,11 @@
-/* rm-pages-test: may private memory travel apart from CRIU's images on this node? It tries, with a small process and with the CRIU of the node, as that depends on how
- * CRIU and the kernel do things that neither promises. In namespaces of its own, and of what it makes nothing is left.
+/* rm-pages-test: may private memory travel apart from CRIU's images on this node? It tries, with a
+ * small process and with the CRIU of the node, as that depends on how CRIU and the kernel do things
+ * that neither promises. In namespaces of its own, and of what it makes nothing is left.
  *
- * usage: rm-pages-test CRIU [LIBRARY]     as root; CRIU: its path; LIBRARY: in place of the installed one
- * One line on stdout. Exit status 0: it may; 1: it may not, and the line says why; 2: wrong usage; 3: it took too long to tell. */
+ * usage: rm-pages-test CRIU [LIBRARY]     as root; CRIU: its path; LIBRARY: in place of the
+ *                                         installed one
+ * One line on stdout. Exit status 0: it may; 1: it may not, and the line says why; 2: wrong usage;
+ * 3: it took too long to tell. */
 #include <errno.h>
 #include <inttypes.h>
 #include <net/if.h>

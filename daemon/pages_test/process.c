@@ -21,7 +21,8 @@ enum {
         LARGE = PROCESS_LAZY_BYTES / PAGE,
 };
 
-/* Memory, and what its pages have: nothing was ever written into every eighth of them, and some are given back when it changes. */
+/* Memory, and what its pages have: nothing was ever written into every eighth of them, and some are
+ * given back when it changes. */
 struct memory {
         const char *name;
         char *(*make)(size_t bytes); /* NULL: there is none of this kind here */

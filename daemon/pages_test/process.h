@@ -1,4 +1,5 @@
-/* The process that rm-pages-test dumps and restores: it has memory of each kind, changes it when told, and looks at it when it has been restored. */
+/* The process that rm-pages-test dumps and restores: it has memory of each kind, changes it when
+ * told, and looks at it when it has been restored. */
 #ifndef RM_DAEMON_PAGES_TEST_PROCESS_H
 #define RM_DAEMON_PAGES_TEST_PROCESS_H
 
@@ -14,10 +15,11 @@ enum {
         PROCESS_WRONG = 16, /* and more: the number of the memory that is not as it was */
 };
 
-/* Stops itself (SIGSTOP) when its memory is made, and again when it has changed it. Ends with 0 after it has looked at it and all is as it was. */
+/* Stops itself (SIGSTOP) when its memory is made, and again when it has changed it. Ends with 0
+ * after it has looked at it and all is as it was. */
 _Noreturn void process_run(void);
 
-/* Of the status that it has ended with. */
+/* The name of the memory by the status with which the process has ended. */
 const char *process_memory_name(int status);
 
 #endif
