@@ -1,5 +1,6 @@
-/* What a pair of movers carries: from a given memory (through vmsplice, as CRIU does it) or from a real `criu dump --stream`, over
- * loopback. Prints rate and phases, the median of several, for each codec that is named. */
+/* Measures the transfer by a pair of movers: from a given memory (through vmsplice, as CRIU does
+ * it) or from a real `criu dump --stream`, over loopback. Prints rate and phases, the median of
+ * several, for each codec that is named. */
 #include <argp.h>
 #include <fcntl.h>
 #include <math.h>

@@ -1,5 +1,6 @@
-/* What it takes to carry the private memory of running processes, over loopback: they write some of their pages all the time, are stopped when
- * the mover says that the rest is worth no more rounds, and the time from then on counts. */
+/* Measures the transfer of the private memory of running processes, over loopback: they write some
+ * of their pages all the time, are stopped when the mover says that the rest is worth no more
+ * rounds, and the time from then on counts. */
 #include <argp.h>
 #include <signal.h>
 #include <stdio.h>

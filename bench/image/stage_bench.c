@@ -1,4 +1,5 @@
-/* What each stage of the image stream costs, one at a time, on one core: MB/s, the median of several runs. */
+/* Measures each stage of the image stream, one at a time, on one core: MB/s, the median of several
+ * runs. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +91,7 @@ static void read_stream(struct bench *b) {
                 fail("the stream cannot be read");
 }
 
-/* The same, into files of a tmpfs. */
+/* The same stream is written into files of a tmpfs. */
 static void place_stream(struct bench *b) {
         struct image_place *p = image_place_create();
         struct image_reader *reader = NULL;
@@ -104,7 +105,7 @@ static void place_stream(struct bench *b) {
         image_place_destroy(p);
 }
 
-/* From files of a tmpfs. */
+/* The tree is read from files of a tmpfs. */
 static void write_tree(struct bench *b) {
         struct image_tree_figures figures = { 0 };
         struct image_writer *w = NULL;

@@ -1,4 +1,5 @@
-/* What tracking costs: pages-bench [MIB] [REPETITIONS], as root. A child of MIB of memory is tracked; prints the median of each step. */
+/* Measures the cost of tracking: pages-bench [MIB] [REPETITIONS], as root. A child of MIB of memory
+ * is tracked; prints the median of each step. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>

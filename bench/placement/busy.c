@@ -19,7 +19,7 @@ enum {
         MOVE_BASE = 3,
 };
 
-/* What stays of a node or a job from one generation to the next. */
+/* The nodes and jobs that stay from one generation to the next. */
 struct busy {
         const struct instance *instance;
         struct dice *dice;
@@ -109,7 +109,8 @@ static void replace_jobs(struct busy *busy, uint32_t percent) {
                         draw_job(busy, j);
 }
 
-/* Their owners want some nodes back, in part or whole. As many ranks wait as would not fit any more. */
+/* Their owners want some nodes back, in part or whole. As many ranks wait as would not fit any
+ * more. */
 static void lose_cores(struct busy *busy) {
         uint64_t cores = 0, running = 0;
 

@@ -44,7 +44,8 @@ static void scale_ranks(struct dice *dice, uint32_t *ranks, uint32_t n, uint64_t
         }
 }
 
-/* `cores`: those that full groups can use. When hard, there is a place for each group of it, smaller last ones too. */
+/* `cores`: those that full groups can use. When hard, there is a place for each group of it,
+ * smaller last ones too. */
 static void draw_ranks(const struct instance *instance, struct dice *dice, uint64_t cores, uint32_t *ret_ranks) {
         uint64_t sum = 0, spare = (uint64_t) instance->jobs * (instance->group_size - 1);
 
@@ -57,8 +58,9 @@ static void draw_ranks(const struct instance *instance, struct dice *dice, uint6
                 scale_ranks(dice, ret_ranks, instance->jobs, cores / 2);
 }
 
-/* Put the groups of jobs, as long as whole jobs fit, node by node in a random order: scattered as after a long day. A node has a
- * place for every `group_size` cores, and no group takes more than one. */
+/* Put the groups of jobs, as long as whole jobs fit, node by node in a random order: scattered as
+ * after a long day. A node has a place for every `group_size` cores, and no group takes more than
+ * one. */
 static void put_jobs(struct snapshot *snapshot, struct dice *dice, uint32_t group_size) {
         const struct rm_snapshot *view = snapshot_view(snapshot);
         cleanup_free uint32_t *room = xcalloc(view->n_nodes + 1u, sizeof(*room));

@@ -1,4 +1,5 @@
-/* Instances to measure placement on, made from a seed. The same seed gives the same instance everywhere. */
+/* Instances to measure placement on, made from a seed. The same seed gives the same instance
+ * everywhere. */
 #ifndef RM_BENCH_INSTANCE_H
 #define RM_BENCH_INSTANCE_H
 
@@ -31,8 +32,9 @@ uint32_t dice_between(struct dice *dice, uint32_t low, uint32_t high);
 /* Cores and ranks uniform 1..64 (when hard, ranks are scaled), priorities uniform 1..10, K = 10. */
 struct snapshot *instance_create(const struct instance *instance);
 
-/* Jobs run where `plan` puts them, moving a group costs 0..30, the same for all of a job; then nodes change places: a fifth of
- * them have the cores, and penalties, of another now. What runs there may be too much for them. */
+/* Jobs run where `plan` puts them, moving a group costs 0..30, the same for all of a job; then
+ * nodes change places: a fifth of them have the cores, and penalties, of another now. What runs
+ * there may be too much for them. */
 void instance_change(const struct instance *instance, struct snapshot *snapshot, const struct rm_plan *plan);
 
 #endif

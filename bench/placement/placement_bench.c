@@ -1,11 +1,13 @@
 /*
- * Runs a policy in this process on generated instances, one thread, and says how good and how fast its plans are.
+ * Runs a policy in this process on generated instances, one thread, and says how good and how fast
+ * its plans are.
  *
  *      placement_bench --policy-dir DIR [OPTION]...
  *
- * One line for each instance with --verbose, one for each set at the end, and with --hardest those that took longest or stayed open.
- * --all-families runs the set for each family, and sums up. --write FILE writes the (first) instance as a snapshot, --write-lp FILE
- * the program that it is, for another solver.
+ * One line for each instance with --verbose, one for each set at the end, and with --hardest those
+ * that took longest or stayed open. --all-families runs the set for each family, and sums up.
+ * --write FILE writes the (first) instance as a snapshot, --write-lp FILE the program that it is,
+ * for another solver.
  */
 #include <argp.h>
 #include <dlfcn.h>
@@ -40,7 +42,8 @@ struct clock {
         bool wall;
 };
 
-/* Of this thread, so that what else the machine does is not measured; or on the wall. */
+/* The processor time of this thread, so that other work of the machine is not measured; or the time
+ * on the wall. */
 static uint64_t clock_usec(bool wall) {
         struct timespec time;
 
@@ -305,7 +308,7 @@ static void summarise(const struct options *options, const char *label, struct m
         name_hardest(measures, n, options->hardest);
 }
 
-/* Into `measures`; returns how many. Counts in *failed those that gave no plan. */
+/* Runs the set into `measures`; returns how many. Counts in *failed those that gave no plan. */
 static uint32_t run_set(const struct options *options, const struct rm_policy_plugin *plugin, struct measure *measures,
                         int *failed) {
         struct instance instance = options->instance;

@@ -36,7 +36,8 @@ static double bytes_of_rank(const struct annealing *a, uint32_t r) {
         return sum;
 }
 
-/* What is between the two of them is counted twice, before and after: they are on different nodes. */
+/* The traffic between the two ranks is counted twice, before and after: they are on different
+ * nodes. */
 static double swap(struct annealing *a, uint32_t r, uint32_t s) {
         double before = bytes_of_rank(a, r) + bytes_of_rank(a, s);
         uint32_t node = a->node[r];
@@ -83,7 +84,7 @@ static double try_swap(struct annealing *a, const uint32_t *home, double heat) {
         double more;
 
         s = stayer ? *stayer : a->movers[roll(a, a->n_movers)];
-        /* Who would come home that way would make one move less. */
+        /* A rank that would come home that way would make one move less. */
         if (a->node[r] == a->node[s] || (!stayer && (a->node[s] == home[r] || a->node[r] == home[s])))
                 return 0;
         more = swap(a, r, s);

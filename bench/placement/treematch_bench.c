@@ -1,6 +1,6 @@
 /*
- * treematch against Scotch, by slot, and a plain two-step reconfiguration, on the same instances, one thread. Prints a line for each instance
- * and a summary; usage in bench/placement/treematch.
+ * treematch against Scotch, by slot, and a plain two-step reconfiguration, on the same instances,
+ * one thread. Prints a line for each instance and a summary; usage in bench/placement/treematch.
  */
 #include <argp.h>
 #include <errno.h>
@@ -282,7 +282,7 @@ static void time_all(const struct options *options) {
 
 /* ---- memory ---- */
 
-/* What the kernel says of this process, in KiB. */
+/* Reads a figure of this process from /proc, in KiB. */
 static double status_kib(const char *name) {
         cleanup_file FILE *status = fopen("/proc/self/status", "re");
         char line[256];
@@ -303,7 +303,8 @@ static void forget_peak(void) {
         }
 }
 
-/* Of a process of its own, so that nothing is there from before. Bytes for each edge, beyond the snapshot. */
+/* Weighs in a process of its own, so that no memory is left from before. Bytes for each edge,
+ * beyond the snapshot. */
 static double weigh(const struct options *options, enum traffic_kind kind, uint32_t ranks) {
         struct rm_traffic traffic = traffic_make(kind, ranks, options->seed + 1000 * ranks + kind);
         struct bench_cluster cluster = cluster_make(CLUSTER_IRREGULAR, ranks, options->seed + 77 * ranks);

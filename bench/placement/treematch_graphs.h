@@ -1,4 +1,5 @@
-/* Instances for the benchmark of treematch: who talks to whom, and the cluster it is to be put on. All made from seeds. */
+/* Instances for the benchmark of treematch: who talks to whom, and the cluster it is to be put on.
+ * All made from seeds. */
 #ifndef RM_BENCH_TREEMATCH_GRAPHS_H
 #define RM_BENCH_TREEMATCH_GRAPHS_H
 
@@ -20,7 +21,8 @@ enum traffic_kind {
         TRAFFIC_CLUSTERS_PERMUTED,
         TRAFFIC_RMAT,
         N_TRAFFIC_KINDS,
-        /* Everybody with everybody; only timed: all the same, at random, and less with the distance between numbers that are permuted. */
+        /* Traffic of all ranks with all others; only timed: all the same, at random, and less with
+         * the distance between numbers that are permuted. */
         TRAFFIC_DENSE = N_TRAFFIC_KINDS,
         TRAFFIC_DENSE_RANDOM,
         TRAFFIC_DENSE_PERMUTED,
@@ -36,8 +38,9 @@ const char *cluster_kind_name(enum cluster_kind kind);
 struct rm_traffic traffic_make(enum traffic_kind kind, uint32_t ranks, uint64_t seed);
 void traffic_free(struct rm_traffic *traffic);
 
-/* Nodes of 2 packages with 8 cores each, 8 nodes to a switch below one root. Balanced: as many as `ranks` fill. Irregular: every node has 3 to
- * 16 cores free, `ranks` in all; spare: a tenth more. */
+/* Nodes of 2 packages with 8 cores each, 8 nodes to a switch below one root. Balanced: as many as
+ * `ranks` fill. Irregular: every node has 3 to 16 cores free, `ranks` in all; spare: a tenth
+ * more. */
 struct bench_cluster {
         uint32_t n_nodes, n_switches;
         struct rm_node *nodes;

@@ -30,7 +30,8 @@ static uint64_t bytes_between(const struct rm_traffic *traffic, uint32_t a, uint
         return 0;
 }
 
-/* The part, with room, of the placed member that i talks to most; one of those that it talks to equally, or not at all, is as good as the other. */
+/* The part, with room, of the placed member that i talks to most; one of those that it talks to
+ * equally, or not at all, is as good as the other. */
 static uint32_t best_part(const struct partition *p, uint32_t i, const uint32_t *part, const uint32_t *used) {
         uint32_t best = UINT32_MAX;
         uint64_t most = 0;
@@ -89,7 +90,7 @@ static void partition(const struct partition *p, uint32_t *ret_part) {
         }
 }
 
-/* Who leaves node n is marked in `leaves`. Returns how many stay. */
+/* Marks the ranks that leave node n in `leaves`. Returns how many stay. */
 static uint32_t step_one(const struct rm_job *job, const uint32_t *home, uint32_t n, uint64_t *state, bool *leaves) {
         cleanup_free uint32_t *rank = xcalloc(job->ranks, sizeof(*rank)), *part = xcalloc(job->ranks, sizeof(*part));
         uint32_t here = 0, room[2];
@@ -122,7 +123,7 @@ void twostep_plain(const struct rm_job *job, const uint32_t *home, uint32_t n_no
         for (uint32_t r = 0; r < job->ranks; r++)
                 if (leaves[r])
                         rank[p.n++] = r;
-        /* As many cores as are needed, those of the first nodes. */
+        /* Only as many cores are used as are needed, those of the first nodes. */
         for (uint32_t n = 0; n < n_nodes; n++) {
                 room[n] = room[n] < p.n - spare ? room[n] : p.n - spare;
                 spare += room[n];

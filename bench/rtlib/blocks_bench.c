@@ -1,10 +1,16 @@
-/* What a checkpoint writes and how long that takes, by the way in which it finds what has changed: everything, pages that were written, blocks of a fixed size by their hash, and adaptive blocks
- * (rtlib/checkpoint/adaptive.h) with a table of as many bytes, of which none becomes larger than four of the fixed ones. Of nine kernels (traces.c), as a table like that of Agarwal et al. 2004, with the speed of the storage beside it.
+/* Compares how much a checkpoint writes and how long that takes, by the method that finds the
+ * changes: everything, pages that were written, blocks of a fixed size by their hash, and adaptive
+ * blocks (rtlib/checkpoint/adaptive.h) with a table of as many bytes, of which none becomes larger
+ * than four of the fixed ones. Of nine kernels (traces.c), as a table like that of Agarwal et al.
+ * 2004, with the speed of the storage beside it.
  *
- * Time is that of SHA-256 and of the tables, as measured, and that of the bytes at that speed, as calculated: as in a program that stands still until both are done. What is written is hashed, too,
- * where changes are not found by hashes, since a restore verifies all. A section of neighbouring blocks has a header of 32 bytes, as in that text; librmrt-checkpoint has some 35 for each block, so
- * small blocks look better here than there. The first half of the checkpoints does not count: in these adaptive blocks find their sizes. That a page is caught when it is first written to costs the
- * program something, which is not counted either. */
+ * Time is that of SHA-256 and of the tables, as measured, and that of the bytes at that speed, as
+ * calculated: as in a program that stands still until both are done. What is written is hashed,
+ * too, where changes are not found by hashes, since a restore verifies all. A section of
+ * neighbouring blocks has a header of 32 bytes, as in that text; librmrt-checkpoint has some 35 for
+ * each block, so small blocks look better here than there. The first half of the checkpoints does
+ * not count: in these adaptive blocks find their sizes. That a page is caught when it is first
+ * written to costs the program something, which is not counted either. */
 #include <openssl/evp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -67,7 +73,7 @@ struct contender {
         uint64_t caps; /* ADAPTIVE: no block is larger than so many of block_bytes */
         uint8_t *hashes;
         struct adaptive adaptive;
-        /* Of the second half of all checkpoints. */
+        /* The sums of the second half of all checkpoints. */
         uint64_t bytes, sections, nsec;
 };
 

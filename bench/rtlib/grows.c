@@ -1,8 +1,12 @@
-/* For bench/growth. Steps of a millisecond; prints after each change how many ranks there are and when all of them had computed together, in microseconds since 1970.
+/* The program of bench/growth. It makes steps of a millisecond; prints after each change how many
+ * ranks there are and when all of them had computed together, in microseconds since 1970.
  *
  *      grows STOP_FILE            as a job with ranks in reserve
- *      grows --alone TIMES        half of the ranks sleep for two seconds while the others compute; then all make a communicator, each time: what MPI alone takes for it
- *      grows --spawn N TIMES      N more ranks by MPI_Comm_spawn() and MPI_Intercomm_merge() instead, and how many microseconds that took, each time */
+ *      grows --alone TIMES        half of the ranks sleep for two seconds while the others compute;
+ *                                 then all make a communicator, each time: what MPI alone takes for
+ *                                 it
+ *      grows --spawn N TIMES      N more ranks by MPI_Comm_spawn() and MPI_Intercomm_merge()
+ *                                 instead, and how many microseconds that took, each time */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
-/* What librmrt-checkpoint writes in an increment, and how long a save takes, by RMRT_BLOCK: blocks of three sizes, adaptive ones, and auto, which measures both and then keeps to one. Of the kernels of blocks_bench
- * (traces.c), by one rank, with all that the library does: hashes, index, sync. The first half of the saves does not count: adaptive blocks find their sizes in these, and auto decides.
+/* Compares how much librmrt-checkpoint writes in an increment, and how long a save takes, by
+ * RMRT_BLOCK: blocks of three sizes, adaptive ones, and auto, which measures both and then keeps to
+ * one. Of the kernels of blocks_bench (traces.c), by one rank, with all that the library does:
+ * hashes, index, sync. The first half of the saves does not count: adaptive blocks find their sizes
+ * in these, and auto decides.
  *
  * usage: kinds_bench DIRECTORY [KERNEL] */
 #include <dirent.h>

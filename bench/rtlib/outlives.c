@@ -1,5 +1,7 @@
-/* For bench/rank-loss. Steps of a millisecond, after each of which all ranks learn a sum; one kills itself, and the lowest of those that were there all the time prints how long the longest time
- * between two sums was, in microseconds, and how long one takes otherwise (median). If the one is critical, its sum is that with the process that replaces it.
+/* The program of bench/rank-loss. It makes steps of a millisecond, after each of which all ranks
+ * learn a sum; one kills itself, and the lowest of those that were there all the time prints how
+ * long the longest time between two sums was, in microseconds, and how long one takes otherwise
+ * (median). If the one is critical, its sum is that with the process that replaces it.
  *
  *      outlives STEPS LOST [critical] */
 #include <mpi.h>

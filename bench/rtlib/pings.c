@@ -1,4 +1,6 @@
-/* For bench/rank-loss --cost. Microseconds of messages and sums, medians of rounds: half a round trip between ranks 0 and 1, and MPI_Allreduce() of all ranks; a line each: what, bytes, microseconds. */
+/* The program of bench/rank-loss --cost. It prints microseconds of messages and sums, medians of
+ * rounds: half a round trip between ranks 0 and 1, and MPI_Allreduce() of all ranks; a line each:
+ * what, bytes, microseconds. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

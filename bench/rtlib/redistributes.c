@@ -1,5 +1,7 @@
-/* How long it takes to bring an array from its distribution over half of the ranks to that over all of them, and back: by rmrt_redistribute(), and by a file that the ranks write
- * and read, each its part. The file is left in the page cache (the best that a file can be), or synced before it is read, as where it has to last.
+/* How long it takes to bring an array from its distribution over half of the ranks to that over all
+ * of them, and back: by rmrt_redistribute(), and by a file that the ranks write and read, each its
+ * part. The file is left in the page cache (the best that a file can be), or synced before it is
+ * read, as where it has to last.
  *
  * usage: redistributes FILE RUNS MIB...       (each line: MIB DIRECTION WAY SECONDS) */
 #include <fcntl.h>

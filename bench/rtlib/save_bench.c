@@ -1,4 +1,5 @@
-/* What librmrt-checkpoint costs one rank: a full checkpoint beside a plain file of the same bytes, increments after small changes, a restore. Median of several runs. */
+/* Measures the cost of librmrt-checkpoint in one rank: a full checkpoint beside a plain file of the
+ * same bytes, increments after small changes, a restore. Median of several runs. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* What a call of rmrt_step() costs: in a rank of rmd's, and outside of rmd; and of rmrt_checkpoint_here(), when nothing is near. Median of several runs. */
+/* Measures the cost of a call of rmrt_step(): in a rank of rmd's, and outside of rmd; and of
+ * rmrt_checkpoint_here(), when nothing is near. Median of several runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -8,7 +9,7 @@
 enum { RUNS = 9 };
 #define CALLS UINT64_C(20000000)
 
-/* Of its own processor time. */
+/* The processor time of this process. */
 static double now_nsec(void) {
         struct timespec t;
 

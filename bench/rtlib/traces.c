@@ -1,5 +1,7 @@
-/* Kernels of our own that write to memory in the pattern of the benchmark that each is named after, and are far from solving its problem: they are not NPB, sPPM and
- * Sweep3D, which no distribution has. Each computes in earnest, so that what stays the same to the last bit is found to be unchanged, as in a program. */
+/* Kernels of our own that write to memory in the pattern of the benchmark that each is named after,
+ * and are far from solving its problem: they are not NPB, sPPM and Sweep3D, which no distribution
+ * has. Each computes in earnest, so that what stays the same to the last bit is found to be
+ * unchanged, as in a program. */
 #include "bench/rtlib/traces.h"
 
 #include <complex.h>

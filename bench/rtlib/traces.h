@@ -1,4 +1,5 @@
-/* Programs whose memory changes as that of those which Agarwal et al. 2004 checkpointed, and of others. */
+/* Programs whose memory changes as that of those which Agarwal et al. 2004 checkpointed, and of
+ * others. */
 #ifndef RM_BENCH_RTLIB_TRACES_H
 #define RM_BENCH_RTLIB_TRACES_H
 

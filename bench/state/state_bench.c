@@ -1,4 +1,5 @@
-/* How long a large cluster's state takes: to be listed, to be changed by one command, and to be made into what a policy sees. */
+/* How long a large cluster's state takes: to be listed, to be changed by one command, and to be
+ * made into what a policy sees. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 #define NODES 1000U
 #define JOBS 1000U
 #define GROUPS 99U /* a job: with its head 100 capsules */
-/* Each has its addresses, and there are STATE_CAPSULES_MAX; the others have ended, and are still known. */
+/* Each has its addresses, and there are STATE_CAPSULES_MAX; the others have ended, and are still
+ * known. */
 #define JOBS_RUNNING 640U
 #define MOVES STATE_MOVES_KEPT
 #define MOVES_OPEN 8U
@@ -308,7 +310,7 @@ static void node_scraped(struct bench *bench, unsigned turn) {
         free(metrics_node_text(bench->metrics, bench->index, &own, METRICS_OPEN));
 }
 
-/* What nodes have counted comes to the leader. */
+/* The counters of all nodes come to the leader. */
 static void nodes_reported(struct bench *bench, unsigned turn) {
         for (unsigned i = 0; i < NODES; i++) {
                 uint64_t values[COUNTERS] = { 0 };
