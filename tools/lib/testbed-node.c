@@ -1,11 +1,12 @@
-/* An emulated node: makes its namespaces and mounts, then is its first process and starts commands in
- * it for those who ask.
+/* An emulated node: makes its namespaces and mounts, then is its first process and starts commands
+ * in it for those who ask.
  *
  * usage: testbed-node boot NODE CGROUP SOCKET PID_FILE CLOCK_AHEAD LAYERS DISK HOME
  *            NODE         host name
  *            CGROUP       the node's control group, which the caller has made
  *            SOCKET       where it listens (a path of the machine)
- *            PID_FILE     gets the pid of the first process as the machine counts, when all is there
+ *            PID_FILE     gets the pid of the first process as the machine counts, when all is
+ *                         there
  *            CLOCK_AHEAD  seconds that CLOCK_MONOTONIC and CLOCK_BOOTTIME are ahead
  *            LAYERS       read-only layers of the root file system, joined by ':', highest first
  *            DISK         upper/ and work/ of the overlay, and root/ to mount it on
@@ -14,20 +15,20 @@
  *            only a network, with the programs of ROOT and the machine's pids
  *        testbed-node exec SOCKET [--user U] [--chdir DIR] [--output FILE] [--pid-file FILE]
  *                                 [--detach] [--] CMD [ARG...]
- *            CMD runs in the node as at a fresh login, with the caller's standard input, output and
- *            error, or FILE for both outputs; signals are passed on, the exit code is that of CMD, or
- *            128 + N. With --detach nobody waits for it.
+ *            CMD runs in the node as at a fresh login, with the caller's standard input, output
+ *            and error, or FILE for both outputs; signals are passed on, the exit code is that of
+ *            CMD, or 128 + N. With --detach nobody waits for it.
  *        testbed-node ask SOCKET [ARG...]
  *            asks a server that runs in a node, and takes requests as `exec` sends them
- *            (tests/cluster/inside/q): it writes to the caller's standard output and error, and answers
- *            with an exit code. 254: no server is there.
+ *            (tests/cluster/inside/q): it writes to the caller's standard output and error, and
+ *            answers with an exit code. 254: no server is there.
  *
- * `boot` and `switch` return when the place is there. A command costs one process more, instead of a
- * dozen that enter namespaces: the first process is in all of them, and forks. A request travels as
- * strings that each end with a zero byte, beside them the three descriptors (SCM_RIGHTS). The new
- * process reads it by itself, so that a caller that hangs holds up nobody. It first sends one byte whose
- * credentials (SCM_CREDENTIALS) tell the caller its pid on the machine, to which signals then go
- * directly. The first process writes the wait status when it has reaped it. */
+ * `boot` and `switch` return when the place is there. A command costs one process more, instead of
+ * a dozen that enter namespaces: the first process is in all of them, and forks. A request travels
+ * as strings that each end with a zero byte, beside them the three descriptors (SCM_RIGHTS). The
+ * new process reads it by itself, so that a caller that hangs holds up nobody. It first sends one
+ * byte whose credentials (SCM_CREDENTIALS) tell the caller its pid on the machine, to which signals
+ * then go directly. The first process writes the wait status when it has reaped it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -105,7 +106,7 @@ static void device(const char *name, unsigned int major, unsigned int minor) {
 
         (void) snprintf(path, sizeof(path), "dev/%s", name);
         if (mknod(path, S_IFCHR | 0666, makedev(major, minor)) == 0) {
-                /* Whatever the umask is. */
+                /* The mode is set again, whatever the umask is. */
                 if (chmod(path, 0666) < 0)
                         die("%s", path);
                 return;
@@ -176,10 +177,12 @@ static void enter_root(const char *layers, const char *disk, const char *home) {
         mount_on("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
         mount_on("sysfs", "sysfs", "sys", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
         mount_on("cgroup2", "cgroup2", "sys/fs/cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
-        /* CRIU refuses to work below a chroot ("No parent found for mountpoint"), so the root is really exchanged. */
+        /* CRIU refuses to work below a chroot ("No parent found for mountpoint"), so the root is
+         * really exchanged. */
         if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
                 die("pivot_root to %s", path);
-        /* The kernel sends by itself over IPv6, which would be the only traffic of an idle cluster. */
+        /* The kernel sends by itself over IPv6, which would be the only traffic of an idle
+         * cluster. */
         write_if_there("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
         write_if_there("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
         loopback_up();
@@ -250,7 +253,7 @@ static struct request read_request(int fd, int descriptors[3]) {
         return request;
 }
 
-/* As login does, from the node's own /etc/passwd and /etc/group. */
+/* The user's identity is taken as login does it, from the node's own /etc/passwd and /etc/group. */
 static void become(const char *user, char *home, size_t size) {
         FILE *file = fopen("/etc/passwd", "re");
         struct passwd *p = NULL;
@@ -431,8 +434,8 @@ static void join_cgroup(const char *cgroup) {
         write_file(path, "0");
 }
 
-/* Waits until the first process has said that all is there. That lives on, and its pid goes into a file
- * that was opened before, since its new root is the caller's as well. */
+/* Waits until the first process has said that all is there. That lives on, and its pid goes into a
+ * file that was opened before, since its new root is the caller's as well. */
 static int left_behind(pid_t pid, int ready, int pid_file) {
         char byte, text[32];
 
@@ -565,7 +568,8 @@ static void send_request(int fd, const char *request, size_t length) {
         }
 }
 
-/* The command's pid as the caller counts, from the credentials of the first byte; -1: it has ended before. */
+/* The command's pid as the caller counts, from the credentials of the first byte; -1: it has ended
+ * before. */
 static pid_t receive_pid(int fd) {
         char byte, control[CMSG_SPACE(sizeof(struct ucred))];
         struct iovec iov = { &byte, 1 };
