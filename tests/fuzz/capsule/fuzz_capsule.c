@@ -1,5 +1,6 @@
-/* What comes to the capsule's PID 1 and to rmd's side of it from outside: rm-agent's files, written by users, messages, also those of programs at the door, and images whose
- * content a user has shaped. */
+/* Feeds the decoders of the capsule's PID 1, and of rmd's side of it, with input from outside:
+ * rm-agent's files, written by users, messages, also those of programs at their socket, and images
+ * whose content a user has shaped. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -49,7 +50,7 @@ static void take(struct ranks *ranks, const uint8_t *data, size_t size) {
                 door__request__free_unpacked(request, NULL);
 }
 
-/* As two messages: what comes before a notice, and what may answer it. */
+/* The input is two messages: one before a notice, and one that may answer it. */
 static void knock(const uint8_t *data, size_t size) {
         struct ranks *ranks = ranks_create();
         Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
@@ -101,7 +102,7 @@ static void change(const uint8_t *data, size_t size) {
                 door__request__free_unpacked(request, NULL);
 }
 
-/* What is told is told to one of the group, and has no more in it than fits. */
+/* Each notice goes to one rank of the group, and has no more in it than fits. */
 static void tell_all(struct lost_ranks *ranks) {
         uint32_t first = lost_ranks_first(ranks);
         Door__Loss word;
@@ -112,7 +113,8 @@ static void tell_all(struct lost_ranks *ranks) {
                         __builtin_trap();
 }
 
-/* A word of a rank of a job that has lost others; then the other end of a move says the same of it. */
+/* A word of a rank of a job that has lost others; then the other end of a move says the same of
+ * it. */
 static void endure(const uint8_t *data, size_t size) {
         Door__Request *request = size <= DOOR_MESSAGE_BYTES ? door__request__unpack(NULL, size, data) : NULL;
         Capsule__RankWatch *carry = capsule__rank_watch__unpack(NULL, size, data);
@@ -143,7 +145,7 @@ static void endure(const uint8_t *data, size_t size) {
                 door__request__free_unpacked(request, NULL);
 }
 
-/* What the other end of a move says of its ranks. */
+/* Takes over the state of ranks that the other end of a move sends. */
 static void take_over(const uint8_t *data, size_t size) {
         Capsule__Parking *carry = capsule__parking__unpack(NULL, size, data);
         struct parking *parking = parking_create();

@@ -1,4 +1,5 @@
-/* CRIU's images, whose content a user has shaped: what PID 1 and rm-mover look for in them. The first byte says as which image the rest is read. */
+/* CRIU's images, whose content a user has shaped: what PID 1 and rm-mover look for in them. The
+ * first byte says as which image the rest is read. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static void make_world(struct world *w) {
         w->inventory.n_files = ARRAY_SIZE(w->files);
 }
 
-/* What has passed passes again when its bounding set is lifted. */
+/* An image that has passed passes again when its bounding set is lifted. */
 static void look_at_core(struct world *w, uint8_t *image, size_t size) {
         const struct image_identity_scope scope = { &w->spec, &w->inventory, 0 };
         cleanup_free uint8_t *lifted = xcalloc(1, image_identity_lifted_bytes(size));

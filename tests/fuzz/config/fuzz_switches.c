@@ -1,4 +1,5 @@
-/* The reader of the switches' file against arbitrary bytes: an error names the file, and what is taken is a forest. */
+/* The reader of the switches' file against arbitrary bytes: an error names the file, and what is
+ * taken is a forest. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

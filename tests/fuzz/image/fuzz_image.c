@@ -1,5 +1,5 @@
-/* The decoder of image streams against arbitrary bytes: as they are, and again with every checksum put right, since without that
- * nothing would get behind the first one. */
+/* The decoder of image streams against arbitrary bytes: as they are, and again with every checksum
+ * put right, since without that nothing would get behind the first one. */
 #include <stdlib.h>
 #include <string.h>
 

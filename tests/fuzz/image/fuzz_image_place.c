@@ -1,4 +1,5 @@
-/* Where arbitrary streams with right checksums put files: below the given directories, or nowhere. */
+/* Where arbitrary streams with right checksums put files: below the given directories, or
+ * nowhere. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +11,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-/* On a tmpfs: offsets of pages are addresses. */
+/* The directory is on a tmpfs: offsets of pages are addresses. */
 static char base[] = "/dev/shm/rmd-fuzz-place.XXXXXX";
 
 static void base_remove(void) {

@@ -1,5 +1,5 @@
-/* Writes the seeds of fuzz_image and fuzz_image_place into a directory: whole streams with every kind of object, with holes, a delta and
- * each codec.
+/* Writes the seeds of fuzz_image and fuzz_image_place into a directory: whole streams with every
+ * kind of object, with holes, a delta and each codec.
  * usage: make_image_seeds DIRECTORY */
 #include <endian.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "common/util.h"
 #include "tests/unit/image/memory.h"
 
-/* What the fuzz target knows: blocks of one byte, under even numbers. */
+/* The blocks that the fuzz target knows: blocks of one byte, under even numbers. */
 static bool even_has(void *ctx, const void *block, uint64_t *ret_number) {
         const uint8_t *p = block;
 

@@ -1,6 +1,6 @@
-/* The reader of exported checkpoints against arbitrary bytes: as they are, for what is read before a
- * key was found to be right; and sealed, for what a holder of the key could make it read. What it gives
- * out can be read, and what it says is valid can be used. */
+/* The reader of exported checkpoints against arbitrary bytes: as they are, for what is read before
+ * a key was found to be right; and sealed, for what a holder of the key could make it read. What it
+ * gives out can be read, and what it says is valid can be used. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
 
-/* As rm-mover and rmd look at it. */
+/* Checks the head as rm-mover and rmd do. */
 static void use_head(const Rm__ExportHead *head) {
         cleanup_free char *dir = NULL;
 

@@ -1,5 +1,5 @@
-/* Writes seeds of fuzz_export into a directory: a head and a file as they are inside the seal, and the
- * same sealed, with a key of zeros.
+/* Writes seeds of fuzz_export into a directory: a head and a file as they are inside the seal, and
+ * the same sealed, with a key of zeros.
  * usage: make_export_seeds DIRECTORY */
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
-/* What puts together a state, or a job's environment, that comes in parts, against any order of parts. Each record of the input is one part: total and
- * offset (two bytes each, little endian, read as negative from 0xff00 on), its length (one byte), and its bytes. */
+/* Feeds the code that puts together a state, or a job's environment, with parts in any order. Each
+ * record of the input is one part: total and offset (two bytes each, little endian, read as
+ * negative from 0xff00 on), its length (one byte), and its bytes. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,10 @@
-/* What a model says and answers. The bytes are a model's wishes: which variables there are, what they are called, and which value each has, so
- * that all of mathprog runs on it: the text is searched for what it declares, GLPK makes a program of it, and the answer is read off.
+/* Feeds mathprog with models and answers. The bytes describe a model: which variables there are,
+ * what they are called, and which value each has, so that all of mathprog runs on it: the text is
+ * searched for what it declares, GLPK makes a program of it, and the answer is read off.
  *
- * They are not the model's text itself: that is GLPK's to read, which ends the process on some of it. That is why models run in a process of
- * their own, and what becomes of rmd then is tested elsewhere. What mathprog itself looks for in a text is given the bytes as they are. */
+ * They are not the model's text itself: that is GLPK's to read, which ends the process on some of
+ * it. That is why models run in a process of their own, and what becomes of rmd then is tested
+ * elsewhere. What mathprog itself looks for in a text is given the bytes as they are. */
 #include "policies/mathprog.c"
 
 #include "common/util.h"
@@ -146,7 +148,7 @@ static void run_model(const char *model, const struct rm_snapshot *snapshot) {
         plan_destroy(plan);
 }
 
-/* What is looked for in the text of a model, whatever that is. */
+/* The search for declarations in the text of a model, whatever the text is. */
 static void search_text(const uint8_t *bytes, size_t size_bytes, const struct rm_snapshot *snapshot) {
         char *model = xcalloc(1, size_bytes + 1), *text = NULL;
         size_t text_bytes;

@@ -1,7 +1,8 @@
 /*
- * A job that rmd lets in, from arbitrary bytes: whatever passes the check must go into the state, be shown to a policy, be written and
- * read again, waiting and running, without being refused or left out. The bytes are appended to a good spec, as protobuf merges messages:
- * single fields are replaced, lists grow.
+ * A job that rmd lets in, from arbitrary bytes: whatever passes the check must go into the state,
+ * be shown to a policy, be written and read again, waiting and running, without being refused or
+ * left out. The bytes are appended to a good spec, as protobuf merges messages: single fields are
+ * replaced, lists grow.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -83,8 +84,8 @@ static void submit(struct world *w, Rm__JobSpec *spec) {
         apply(w, &command);
 }
 
-/* All of it on n1, in groups of the size that the view has chosen: also those of parked ranks,
- * which policies are not shown. */
+/* Places all ranks on n1, in groups of the size that the view has chosen: also those of parked
+ * ranks, which policies are not shown. */
 static void start(struct world *w, const struct rm_job *job) {
         uint32_t n_groups;
         cleanup_free uint32_t *ranks = groups_create(state_job(w->state, 1)->spec->ranks, job->group_size, &n_groups);
@@ -195,7 +196,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes) {
                 check(err.text[0] != '\0' && text_is_plain(err.text));
         } else {
                 jobspec_normalize(spec);
-                /* What rmd sets itself, whatever the client said. */
+                /* These fields are set by rmd, whatever the client has sent. */
                 spec->uid = spec->gid = 1000;
                 message_set_string(&spec->user, "alice");
                 message_set_string(&spec->submit_node, "n1");

@@ -1,5 +1,6 @@
-/* The decoders of portable checkpoints against arbitrary bytes: a manifest, and a rank's file with the manifest that names it. Digests are made to fit, since
- * random bytes would come no further than that. */
+/* The decoders of portable checkpoints against arbitrary bytes: a manifest, and a rank's file with
+ * the manifest that names it. Digests are made to fit, since random bytes would come no further
+ * than that. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static void walk(const Portable__Manifest *m) {
                 abort();
 }
 
-/* As far as a small program would read it. */
+/* Reads as many blocks as a small program would. */
 static void read_blocks(struct rank_reader *reader, const Portable__Manifest *m) {
         cleanup_free uint8_t *block = xrealloc(NULL, m->block_bytes);
 

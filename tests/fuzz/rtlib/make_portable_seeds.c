@@ -1,4 +1,5 @@
-/* Writes the seeds of fuzz_portable into a directory: a manifest and the file of its only rank, full, compressed, and as an increment.
+/* Writes the seeds of fuzz_portable into a directory: a manifest and the file of its only rank,
+ * full, compressed, and as an increment.
  * usage: make_portable_seeds DIRECTORY */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /*
- * Snapshots from arbitrary bytes; what is accepted must survive writing, reading again, and a whole round. Input that does not begin
- * as JSON drives a generator of snapshots that are nearly right: bytes alone seldom get past the parser of JSON.
+ * Snapshots from arbitrary bytes; what is accepted must survive writing, reading again, and a whole
+ * round. Input that does not begin as JSON drives a generator of snapshots that are nearly right:
+ * bytes alone seldom get past the parser of JSON.
  */
 #include <stdlib.h>
 #include <string.h>

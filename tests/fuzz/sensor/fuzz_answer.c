@@ -1,4 +1,5 @@
-/* What a sensor's process tells, against arbitrary bytes: what is taken is within its limits and can be evaluated. */
+/* Feeds the parser of sensors' answers with arbitrary bytes: an answer that is taken is within its
+ * limits and can be evaluated. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Any bytes are changes of capacity, in order and within what nodes have, or one error with its line. */
+/* Any bytes are changes of capacity, in order and within what nodes have, or one error with its
+ * line. */
 #include <string.h>
 
 #include "launcher/sim/capacity.h"

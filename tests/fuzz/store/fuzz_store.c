@@ -1,4 +1,5 @@
-/* The decoder of manifests against arbitrary bytes: all that it says of a checkpoint must be usable. */
+/* The decoder of manifests against arbitrary bytes: all that it says of a checkpoint must be
+ * usable. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static uint32_t some_find(void *ctx, const uint8_t *hash) {
         return hash[0] % 2 ? hash[1] : INDEX_NONE;
 }
 
-/* As far as loading looks at it. */
+/* Walks over the checkpoint as loading does. */
 static void walk(struct checkpoint *c) {
         for (size_t i = 0; i < c->n_objects; i++) {
                 struct blockmap_walk blocks;

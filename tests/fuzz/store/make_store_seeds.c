@@ -1,4 +1,5 @@
-/* Writes the seeds of fuzz_store into a directory: manifests with every kind of object, and with nothing.
+/* Writes the seeds of fuzz_store into a directory: manifests with every kind of object, and with
+ * nothing.
  * usage: make_store_seeds DIRECTORY */
 #include <stdio.h>
 #include <string.h>

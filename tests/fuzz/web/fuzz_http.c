@@ -1,6 +1,6 @@
-/* What any user of the machine can send to the HTTP server, in pieces of any size: it answers in
- * HTTP or not at all, nothing but GET and HEAD gets what is served, and nothing of a connection is
- * left. */
+/* Feeds the HTTP server with requests of any user of the machine, in pieces of any size: it answers
+ * in HTTP or not at all, nothing but GET and HEAD gets what is served, and nothing of a connection
+ * is left. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static void send_piece(struct event_base *base, int fd, const uint8_t *data, siz
         (void) event_base_loop(base, EVLOOP_NONBLOCK);
 }
 
-/* All that has been answered so far. */
+/* Receives all that has been answered so far. */
 static size_t receive(int fd, char *answer, size_t used) {
         ssize_t n;
 

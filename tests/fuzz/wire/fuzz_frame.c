@@ -1,5 +1,7 @@
-/* Bytes from outside against what reads frames: the event loop's connection, as it serves peers and as it serves local clients, and the
- * blocking receiver. The first byte says which of them, and which message is expected; the rest arrives. Whatever decodes must survive being packed and read again. */
+/* Bytes from outside against what reads frames: the event loop's connection, as it serves peers and
+ * as it serves local clients, and the blocking receiver. The first byte says which of them, and
+ * which message is expected; the rest arrives. Whatever decodes must survive being packed and read
+ * again. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -90,7 +92,7 @@ static void feed_conn(int fds[2], const ProtobufCMessageDescriptor *type, bool i
                 base = event_base_new();
         if (conn_create(base, fds[0], &config, in_turn ? &turn_ops : &ops, &watched, &watched.conn) < 0)
                 abort();
-        /* As many frames as there may be. */
+        /* The loop ends after as many frames as the input can hold. */
         for (int i = 0; i < (in_turn ? 10000 : 1000) && !watched.over; i++) {
                 (void) event_base_loop(base, EVLOOP_NONBLOCK);
                 if (!watched.over && watched.waits) {

@@ -1,4 +1,5 @@
-/* Makes what the frame fuzzers start from: for every protocol, one frame for every message it may carry, all fields filled in.
+/* Makes what the frame fuzzers start from: for every protocol, one frame for every message it may
+ * carry, all fields filled in.
  * usage: make_frame_seeds DIR    writes DIR/frame_PROTOCOL/TYPE-CASE */
 #include <stdio.h>
 #include <stdlib.h>

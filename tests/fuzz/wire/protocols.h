@@ -1,4 +1,5 @@
-/* What may arrive framed, by protocol: FUZZ_PROTOCOL is one of local, peer, capsule, mover. */
+/* The types of framed messages, by protocol: FUZZ_PROTOCOL is one of local, peer, capsule,
+ * mover. */
 #ifndef RM_FUZZ_PROTOCOLS_H
 #define RM_FUZZ_PROTOCOLS_H
 
