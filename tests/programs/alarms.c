@@ -1,9 +1,10 @@
-/* One-shot timers: each rank sets one of every kind, and each must go off once, in time, however often the rank has moved.
+/* One-shot timers: each rank sets one of every kind, and each must go off once, in time, however
+ * often the rank has moved.
  *
  * usage: alarms [--seconds=S] --stop-file=F
  *   --seconds   until they go off (default 10)
- * ITIMER_REAL is set by alarm() in even ranks and by setitimer() in odd ones. Says "running" when all are set, and "RANK fired"
- * when all of a rank have gone off. */
+ * ITIMER_REAL is set by alarm() in even ranks and by setitimer() in odd ones. Says "running" when
+ * all are set, and "RANK fired" when all of a rank have gone off. */
 #include <mpi.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -58,7 +59,8 @@ static bool all_fired(void) {
         return true;
 }
 
-/* The virtual timer counts the time of this rank only, so that it goes off after the move the rank works no sooner. */
+/* The virtual timer counts the time of this rank only, so that it goes off after the move the rank
+ * works no sooner. */
 static void work_a_little(bool moved) {
         int64_t end = now_usec() + 2000;
 

@@ -1,6 +1,8 @@
-/* What a program learns of its communicators by calls that need no other rank, before and after a rank of them was lost; or one call that does not go on then.
+/* Compares the results of calls about communicators that need no other rank, before and after a
+ * rank of them was lost; or one call that does not go on then.
  *
- * usage: asks [CALL]: rank 1 dies. Without CALL the lowest rank says "asks: all as before"; with it, all that are left make that call. Exit 3: a result is wrong. */
+ * usage: asks [CALL]: rank 1 dies. Without CALL the lowest rank says "asks: all as before"; with
+ *         it, all that are left make that call. Exit 3: a result is wrong. */
 #include <mpi.h>
 #include <signal.h>
 

@@ -1,5 +1,6 @@
-/* Files whose rights are more than a mode: each rank makes a file, a directory and a FIFO with access control lists in each of some
- * directories, and looks again and again whether what the kernel says of them is still the same.
+/* Files whose rights are more than a mode: each rank makes a file, a directory and a FIFO with
+ * access control lists in each of some directories, and looks again and again whether what the
+ * kernel says of them is still the same.
  *
  * usage: attributes --stop-file=F [--tags=N] DIRECTORY...
  *        --tags   the file gets N further attributes of 1 KiB each */
@@ -22,7 +23,8 @@ struct acl {
         } entries[5];
 };
 
-/* The owner and one named user may read and write, the group nothing at all. The mode says rw-rw----. */
+/* The owner and one named user may read and write, the group nothing at all. The mode says
+ * rw-rw----. */
 static const struct acl acl = {
         2,
         { { 1, 6, UINT32_MAX }, { 2, 6, NAMED_USER }, { 4, 0, UINT32_MAX }, { 0x10, 6, UINT32_MAX }, { 0x20, 0, UINT32_MAX } }
@@ -72,7 +74,8 @@ static void files_make(const char *directory, int rank, long tags) {
         set(fifo, "system.posix_acl_access", &acl, sizeof(acl));
 }
 
-/* How many attributes and bytes, and a hash of all of it and the mode. The kernel may list them in any order. */
+/* How many attributes and bytes, and a hash of all of it and the mode. The kernel may list them in
+ * any order. */
 static uint64_t file_hash(const char *name) {
         static char names[65536];
         static char value[65536];

@@ -1,4 +1,5 @@
-/* No clock that a program can see may go backwards in a rank, whatever node it runs on; how far it jumped is printed.
+/* No clock that a program can see may go backwards in a rank, whatever node it runs on; how far it
+ * jumped is printed.
  *
  * usage: clocks [--seconds=S] [--stop-file=F] [--max-jump-msec=M] */
 #include <mpi.h>

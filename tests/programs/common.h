@@ -1,4 +1,5 @@
-/* What the test programs share: time, hashes, pseudo-random numbers, options and the end of a run. */
+/* The common functions of the test programs: time, hashes, pseudo-random numbers, options and the
+ * end of a run. */
 #ifndef TEST_PROGRAMS_COMMON_H
 #define TEST_PROGRAMS_COMMON_H
 

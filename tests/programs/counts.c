@@ -1,6 +1,8 @@
-/* A program that goes on without a lost rank, and then waits for what never comes: rank 0 counts one message from each of the others, of which one is dead.
+/* A program that goes on without a lost rank, and then waits for what never comes: rank 0 counts
+ * one message from each of the others, of which one is dead.
  *
- * usage: counts [SECONDS|all]: without, it hangs, and is to be ended; with SECONDS, the last rank computes for so long before it sends, and all is well but for the dead; with "all"
+ * usage: counts [SECONDS|all]: without, it hangs, and is to be ended; with SECONDS, the last rank
+ *         computes for so long before it sends, and all is well but for the dead; with "all"
  * each rank waits for such a message, so that the end of one lets no other go on. */
 #include <mpi.h>
 #include <signal.h>

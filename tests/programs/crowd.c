@@ -1,7 +1,9 @@
-/* Computes on as many cores as it can get: threads, some of them started late, which take the right to every core. Says how many it got.
+/* Computes on as many cores as it can get: threads, some of them started late, which take the right
+ * to every core. Says how many it got.
  *
  * usage: crowd [--threads=N] [--late=N] [--wide] [--stop-file=F] [--seconds=S]
- *   --threads  at once (2), --late: as many more every second, --wide: each binds itself to all cores, over and over
+ *   --threads  at once (2), --late: as many more every second, --wide: each binds itself to all
+ *              cores, over and over
  * A line each second: "crowd: rank R used 1.98 cores". Ends with F, or after S seconds (120). */
 #include <mpi.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /* Ends in every way a rank can end.
  *
- * usage: exitcodes ok | exit RANK CODE | signal RANK SIGNO | abort RANK CODE | unfinalized RANK CODE [--delay-msec=D]
+ * usage: exitcodes ok | exit RANK CODE | signal RANK SIGNO | abort RANK CODE | unfinalized RANK
+ *         CODE [--delay-msec=D]
  *   exit         after MPI_Finalize, RANK leaves with CODE and the others with 0
  *   signal       RANK raises SIGNO while the others wait for it
  *   abort        RANK calls MPI_Abort(CODE) while the others wait for it

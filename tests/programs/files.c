@@ -1,6 +1,8 @@
-/* MPI-IO: a file that all ranks write and read, by each kind of call, while some are lost on the way. What is of a living rank is where it belongs.
+/* MPI-IO: a file that all ranks write and read, by each kind of call, while some are lost on the
+ * way. What is of a living rank is where it belongs.
  *
- * usage: files ROUNDS SEED [LOST STEP]... with FILES_NAME in the environment: loses.h. Says "files: N ranks". Exit 3: a result is wrong. */
+ * usage: files ROUNDS SEED [LOST STEP]... with FILES_NAME in the environment: loses.h. Says "files:
+ *         N ranks". Exit 3: a result is wrong. */
 #include "loses.h"
 
 #define COUNT 4

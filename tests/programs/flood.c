@@ -1,12 +1,16 @@
-/* Writes numbered records to standard output and standard error, and verifies what arrived: each once, whole, in order.
- * mpirun may cut and mix what ranks write anywhere, so each rank writes in sixteen letters of its own.
+/* Writes numbered records to standard output and standard error, and verifies what arrived: each
+ * once, whole, in order. mpirun may cut and mix what ranks write anywhere, so each rank writes in
+ * sixteen letters of its own.
  *
- * usage: flood [--lines=N | --stop-file=F] [--width=W] [--pause-usec=U] [--no-newline] [--only=out|err]
+ * usage: flood [--lines=N | --stop-file=F] [--width=W] [--pause-usec=U] [--no-newline]
+ *         [--only=out|err]
  *          --no-newline  the last line has none
  *          --pause-usec  after each line; a stream is then written line by line
- *          --only        one of the streams: Open MPI 5.0.7's mpirun itself lets unfinished lines of a rank's one stream slip
- *                        into the other when chunks, not lines, come in on both
- *        flood --check=out|err [--ranks=R] [--width=W]     verifies standard input (at most 4 ranks); not an MPI program */
+ *          --only        one of the streams: Open MPI 5.0.7's mpirun itself lets unfinished lines
+ *                        of a rank's one stream slip into the other when chunks, not lines, come in
+ *                        on both
+ *        flood --check=out|err [--ranks=R] [--width=W]     verifies standard input (at most 4
+ *                                                          ranks); not an MPI program */
 #include <mpi.h>
 
 #include "common.h"
@@ -133,7 +137,8 @@ int main(int argc, char **argv) {
                 return check(checks[0] == 'e' ? ERR_FLAG : 0, (int) option_number(argc, argv, "ranks", 1), width);
         MPI_Init(&argc, &argv);
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-        /* A line, or as much as there is room for, at a time: as a program with a terminal, and as one with a file. */
+        /* A line, or as much as there is room for, at a time: as a program with a terminal, and as
+         * one with a file. */
         (void) setvbuf(stdout, buffers[0], pause ? _IOLBF : _IOFBF, sizeof(buffers[0]));
         (void) setvbuf(stderr, buffers[1], pause ? _IOLBF : _IOFBF, sizeof(buffers[1]));
         for (i = 0; stop_file ? access(stop_file, F_OK) != 0 : i < lines; i++) {

@@ -1,6 +1,8 @@
-/* A TCP connection of which one end has said its last word and the other has not: it stays so, and the second end speaks later.
+/* A TCP connection of which one end has said its last word and the other has not: it stays so, and
+ * the second end speaks later.
  *
- * usage: halfclosed --stop-file=F     "halfclosed: good" when both directions came to their right end after F has appeared */
+ * usage: halfclosed --stop-file=F     "halfclosed: good" when both directions came to their right
+ *                                     end after F has appeared */
 #include <arpa/inet.h>
 #include <sys/socket.h>
 

@@ -1,9 +1,11 @@
-/* Pseudo-terminals across moves: the end of file that a master has not read yet is still there, and an open one stays open.
+/* Pseudo-terminals across moves: the end of file that a master has not read yet is still there, and
+ * an open one stays open.
  *
  * usage: hangup --stop-file=F [--unread]
- * Each rank has a terminal whose child has written its last words and ended, one whose child lives, and one that nobody has opened yet.
- * It reads the last words, but with --unread, says "running", waits for F, and then reads on: the first has to be at its end (with
- * --unread after the last words), the second to echo, the third to wait. */
+ * Each rank has a terminal whose child has written its last words and ended, one whose child lives,
+ * and one that nobody has opened yet. It reads the last words, but with --unread, says "running",
+ * waits for F, and then reads on: the first has to be at its end (with --unread after the last
+ * words), the second to echo, the third to wait. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <poll.h>
@@ -23,7 +25,8 @@ static int make_master(void) {
         return master;
 }
 
-/* Forks a child with the slave end as its standard output and, if `lives`, as its input: then it hands back each byte plus 1. */
+/* Forks a child with the slave end as its standard output and, if `lives`, as its input: then it
+ * hands back each byte plus 1. */
 static pid_t start_child(int master, bool lives) {
         pid_t child;
         char byte;
@@ -50,7 +53,7 @@ static pid_t start_child(int master, bool lives) {
         _exit(0);
 }
 
-/* What there is to be read: 'b'ytes, the 'e'nd, or nothing but a 'w'ait. */
+/* The state of the descriptor: 'b'ytes can be read, the 'e'nd, or nothing but a 'w'ait. */
 static char look(int fd, char *buffer, size_t size, size_t *ret_bytes) {
         struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
         ssize_t n;

@@ -1,4 +1,5 @@
-/* Has what its user could not read himself: in a descriptor by O_PATH, in one that is under way in a socket, or in memory, from before it gave up root.
+/* Has what its user could not read himself: in a descriptor by O_PATH, in one that is under way in
+ * a socket, or in memory, from before it gave up root.
  *
  * usage: hides --how=path|queue|memory|read --file=FILE --stop-file=FILE
  *   path    has FILE open by O_PATH

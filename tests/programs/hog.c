@@ -1,11 +1,13 @@
-/* Takes more than its share of one thing, each mode with a bound of its own, and says how far it came.
+/* Takes more than its share of one thing, each mode with a bound of its own, and says how far it
+ * came.
  *
  * usage: hog --memory=MB                 touches memory, and keeps it
  *        hog --forks=N                   children that sleep
  *        hog --fill=FILE --mb=N          writes a file
  *        hog --inodes=DIR --files=N      makes empty files
  *        any: [--stop-file=F]            then waits for that file, for ten minutes at most
- * Says "hog: running" first, "hog: N MB" and the like as it goes on, and "hog: stopped at N ...: REASON" or "hog: all N ..." at the end. */
+ * Says "hog: running" first, "hog: N MB" and the like as it goes on, and "hog: stopped at N ...:
+ * REASON" or "hog: all N ..." at the end. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>

@@ -7,7 +7,8 @@
  *                io_uring
  *                program                           a child that runs --program
  *   --drop-file  when this appears, rank 0 lets go of it and says "holds: dropped"
- * Says "holds: running" when it has it, and in the end "holds: good", unless it was not as rank 0 had left it. */
+ * Says "holds: running" when it has it, and in the end "holds: good", unless it was not as rank 0
+ * had left it. */
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <mpi.h>
@@ -93,7 +94,8 @@ static bool lease_start(void) {
 static bool sem_start(void) {
         unsigned short values[SEMAPHORES] = { 3, 1, 4 };
 
-        /* One that is made and removed, so that the others have no number that a new name space would give them. */
+        /* A set is made and removed first, so that the others have no number that a new name space
+         * would give them. */
         (void) semctl(semget(IPC_PRIVATE, 1, 0600), 0, IPC_RMID);
         id = semget(IPC_PRIVATE, SEMAPHORES, 0640);
         with_key = semget(KEY, 1, IPC_CREAT | IPC_EXCL | 0600);
@@ -138,7 +140,7 @@ static bool msgq_start(void) {
         return true;
 }
 
-/* One in and one out, so that some are always under way. */
+/* Each step sends a message and receives one, so that some are always under way. */
 static bool msgq_step(long round) {
         struct letter letter;
         size_t size = sizeof(letter) - sizeof(letter.type);
@@ -208,7 +210,7 @@ static void say(const char *word) {
         (void) fflush(stdout);
 }
 
-/* Of rank 0. */
+/* The step of rank 0. */
 static bool hold(const struct kind *kind, const char *drop_file, bool *dropped, long round) {
         if (*dropped)
                 return true;

@@ -1,5 +1,5 @@
-/* Many users who mean harm to the rmd of this node: for SECONDS, one process for each uid from FIRST on plays all of these at the
- * local socket, each with connections of its own:
+/* Many users who mean harm to the rmd of this node: for SECONDS, one process for each uid from
+ * FIRST on plays all of these at the local socket, each with connections of its own:
  *   silent   connects and says nothing; a connection that rmd closes is made again
  *   half     says hello and begins requests that it never ends, as large as rmd lets it
  *   deaf     asks for lists without end and never reads an answer
@@ -7,8 +7,8 @@
  *   huge     submits jobs with an environment of 900 kB that cannot run (no ranks), over and over
  *   noise    sends what is no request
  *   comer    connects and goes away
- * Rates are bounded, so that what is measured is rmd and not the machine: each connection acts every
- * 200 ms, which makes 34,000 actions a second of 200 users.
+ * Rates are bounded, so that what is measured is rmd and not the machine: each connection acts
+ * every 200 ms, which makes 34,000 actions a second of 200 users.
  * And they are nice: whether users leave each other a processor is the kernel's matter.
  * usage: hostile SOCKET SECONDS FIRST COUNT        (as root)
  */
@@ -80,7 +80,7 @@ static size_t varint(uint8_t *out, uint64_t v) {
         return n;
 }
 
-/* What a user sends, made once. */
+/* The messages that a user sends, made once. */
 static void make_texts(void) {
         const size_t env = 900000;
         uint8_t inner[16], outer[16];

@@ -1,6 +1,6 @@
 /*
- * An automounter that does not answer, for the directory named: whoever walks into it hangs as on a server that is gone, until this program
- * ends.
+ * An automounter that does not answer, for the directory named: whoever walks into it hangs as on a
+ * server that is gone, until this program ends.
  *
  * usage: hung DIRECTORY
  */

@@ -1,8 +1,10 @@
-/* Counts what comes from standard input, which mpirun gives to rank 0, and hashes it (FNV-1a, byte by byte).
+/* Counts what comes from standard input, which mpirun gives to rank 0, and hashes it (FNV-1a, byte
+ * by byte).
  *
  * usage: input [--pause-usec=U] [--ignore]
  *   --pause-usec  sleep after each read, so that input piles up on the way
- *   --ignore      never read it: neither may whoever feeds it be blocked for ever, nor the end be missed */
+ *   --ignore      never read it: neither may whoever feeds it be blocked for ever, nor the end be
+ *                 missed */
 #include <mpi.h>
 
 #include "common.h"
@@ -18,7 +20,8 @@ int main(int argc, char **argv) {
 
         MPI_Init(&argc, &argv);
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-        /* So that all are connected: a rank that others wait to be connected to cannot be moved until it is in MPI again. */
+        /* So that all are connected: a rank that others wait to be connected to cannot be moved
+         * until it is in MPI again. */
         MPI_Barrier(MPI_COMM_WORLD);
         while (!ignore && rank == 0 && (n = read(STDIN_FILENO, buffer, sizeof(buffer))) != 0) {
                 if (n < 0 && errno == EINTR)

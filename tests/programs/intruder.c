@@ -1,9 +1,12 @@
-/* What the owner of a job does beside it, on a node, while the job is moved. No MPI.
+/* Interferes with a job as its owner, from outside of it on a node, while the job is moved. No MPI.
  *
- * usage: intruder tamper NAME uids|capabilities|securebits SECONDS   in each process NAME of the user: overwrites what CRIU's parasite
- *                                                         has found out of these, wherever that shows up
+ * usage: intruder tamper NAME uids|capabilities|securebits SECONDS
+ *                                                         in each process NAME of the user:
+ *                                                         overwrites what CRIU's parasite has found
+ *                                                         out of these, wherever that shows up
  *        intruder swap A B SECONDS                        exchanges two names over and over
- *        intruder watch DIRECTORY PREFIX SECONDS          prints each name with that prefix that appears in the directory
+ *        intruder watch DIRECTORY PREFIX SECONDS          prints each name with that prefix that
+ *                                                         appears in the directory
  * Says at the end what it has done, on standard output. */
 #include <ctype.h>
 #include <dirent.h>
@@ -102,8 +105,9 @@ static unsigned overwrite(const struct victim *v, off_t at, enum what what) {
         }
 }
 
-/* Again and again, until the region is gone: the parasite writes what it finds out, and CRIU reads it a moment later. Where that was found
- * once it is each time, so from then on only that place is looked at, which takes no longer than CRIU. */
+/* Again and again, until the region is gone: the parasite writes what it finds out, and CRIU reads
+ * it a moment later. Where that was found once it is each time, so from then on only that place is
+ * looked at, which takes no longer than CRIU. */
 static unsigned long long tamper_region(const struct victim *v, unsigned long start, unsigned long end, enum what what) {
         static uint32_t words[REGION_MAX / 4];
         static unsigned long known; /* offset of the credentials; 0: not yet */
@@ -120,7 +124,7 @@ static unsigned long long tamper_region(const struct victim *v, unsigned long st
         return hits;
 }
 
-/* What is shared and was not there at first may be the parasite's. */
+/* A shared mapping that was not there at first may be the parasite's. */
 static unsigned long long tamper_once(const struct victim *v, enum what what) {
         char path[64];
         unsigned long long hits = 0;

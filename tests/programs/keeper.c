@@ -1,7 +1,9 @@
-/* A program that keeps its own state (rmrt_own_state): rank 0 writes the number of steps to a file every so often, and begins with what is there. Each of its processes tells, in FILE.begun, what it began
- * with. With the library, so it is built by its test.
+/* A program that keeps its own state (rmrt_own_state): rank 0 writes the number of steps to a file
+ * every so often, and begins with what is there. Each of its processes tells, in FILE.begun, what
+ * it began with. With the library, so it is built by its test.
  *
- * usage: keeper --stop-file=FILE --state=FILE [--stuck]     stuck: rank 0 holds what no move can carry */
+ * usage: keeper --stop-file=FILE --state=FILE [--stuck]     stuck: rank 0 holds what no move can
+ *                                                           carry */
 #include <fcntl.h>
 #include <mpi.h>
 #include <mqueue.h>

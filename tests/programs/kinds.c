@@ -1,5 +1,6 @@
-/* Uses memory of every kind that a program may have, and verifies it all the time: each page has what was written to it last, or zeros.
- * Ranks that are neighbours (0 and 1, 2 and 3, ...) also read and write each other's memory.
+/* Uses memory of every kind that a program may have, and verifies it all the time: each page has
+ * what was written to it last, or zeros. Ranks that are neighbours (0 and 1, 2 and 3, ...) also
+ * read and write each other's memory.
  *
  * usage: kinds [--pages=N] --stop-file=F     N pages of each kind (default 512) */
 #include <fcntl.h>
@@ -135,7 +136,7 @@ static void begin_file(struct area *a) {
         (void) close(fd);
 }
 
-/* Whoever else calls sbrk(2) takes what comes behind it. */
+/* Memory behind the heap is taken by others that call sbrk(2). */
 static void begin_heap(struct area *a) {
         uintptr_t old = (uintptr_t) sbrk((intptr_t) (a->pages + 1) * PAGE);
 
@@ -143,7 +144,8 @@ static void begin_heap(struct area *a) {
         a->base = (unsigned char *) ((old + PAGE - 1) / PAGE * PAGE);
 }
 
-/* Far more address space than there is memory, as runtimes of languages reserve it; some pages in its midst are used. */
+/* Far more address space than there is memory, as runtimes of languages reserve it; some pages in
+ * its midst are used. */
 static void begin_reserved(struct area *a) {
         unsigned char *base = mmap(NULL, RESERVED_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -160,7 +162,7 @@ static void begin_overcommitted(struct area *a) {
         a->base = base + RESERVED_BYTES / 2;
 }
 
-/* All of it is of one kind again, with pages in it. */
+/* All of the area has one protection again, with pages in it. */
 static void step_give_up_access(struct area *a) {
         need(mprotect(a->base, a->pages * PAGE, PROT_NONE) == 0, "mprotect");
         pause_usec(2000);

@@ -1,4 +1,5 @@
-/* What a hostile program can do at the door: random bytes, half messages, answers to what nobody asked, as fast as it can, without librmrt. It says that ranks listen that there are not,
+/* Attacks PID 1's socket as a hostile program can: random bytes, half messages, answers to what
+ * nobody asked, as fast as it can, without librmrt. It says that ranks listen that there are not,
  * and one that there is and that never reads. Ends after some seconds.
  *
  * usage: knock SECONDS */
@@ -13,10 +14,10 @@
 
 #define MESSAGE_MAX 4096
 
-/* Of a Request: its field, the bytes that follow, and the rank. */
+/* The bytes of a Request: its field, the bytes that follow, and the rank. */
 enum { FIELD_REPORT = 0x0a, FIELD_LISTEN = 0x12, FIELD_ANSWER = 0x1a, FIELD_RANK = 0x08, FIELD_SECOND = 0x10, ALL_EVENTS = 0x3e };
 
-/* Somebody has the name of a rank, and wants to be told all. */
+/* Binds the name of a rank, and asks to be told all events. */
 static int listen_deafly(const struct sockaddr_un *door) {
         static const unsigned char listen[] = { FIELD_LISTEN, 4, FIELD_RANK, 100, FIELD_SECOND, ALL_EVENTS };
         static const struct sockaddr_un name = { .sun_family = AF_UNIX, .sun_path = "\0rm/rank/100" };
@@ -48,7 +49,7 @@ int main(int argc, char **argv) {
 
                         memcpy(data + i, &word, 8);
                 }
-                /* Of many it is at least a Request with something in it, and a rank. */
+                /* Every second message is at least a Request with some content, and a rank. */
                 if (seed & 1) {
                         data[0] = fields[random_next(&seed) % sizeof(fields)];
                         data[1] = (unsigned char) (size > 2 && size < 130 ? size - 2 : 6);

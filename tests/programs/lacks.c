@@ -1,8 +1,11 @@
-/* Uses memory that it lacks, after a restore that gives it back bit by bit, in every way that a program and the kernel for it can.
+/* Uses memory that it lacks, after a restore that gives it back bit by bit, in every way that a
+ * program and the kernel for it can.
  *
- * usage: lacks MB       prints "ready"; then for each line on standard input "good" when all of its memory has been as it was
+ * usage: lacks MB       prints "ready"; then for each line on standard input "good" when all of its
+ *                       memory has been as it was
  *
- * It has three processes: itself, a partner with a quarter of the memory, and a holder with as much, which waits for its end and never touches it. */
+ * It has three processes: itself, a partner with a quarter of the memory, and a holder with as
+ * much, which waits for its end and never touches it. */
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -96,7 +99,8 @@ static pid_t start_partner(struct memory *m, size_t mb) {
         return pid;
 }
 
-/* Its other memory lies below what the C library has of its thread: that would come last. */
+/* The holder's other memory lies below the C library's record of its thread: that would come
+ * last. */
 static pid_t start_holder(struct shared *shared, size_t mb) {
         pid_t pid = fork();
 
@@ -209,7 +213,8 @@ static pid_t fork_check(const struct memory *m) {
         return pid;
 }
 
-/* Moves a block away and back, gives one back to the kernel, and maps one anew; restores what was there. */
+/* Moves a block away and back, gives one back to the kernel, and maps one anew; restores what was
+ * there. */
 static void change_mappings(const struct memory *m) {
         unsigned char *moved = m->base + m->pages * 3 / 4 / BLOCK * BLOCK * PAGE;
         unsigned char *given_back = moved + BLOCK * PAGE;

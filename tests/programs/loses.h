@@ -1,7 +1,9 @@
-/* What programs share that lose ranks on the way: who dies at which step, and what those who live then know of each other.
+/* The common functions of programs that lose ranks on the way: which rank dies at which step, and
+ * what the living ones then know of each other.
  *
  * Their arguments: ROUNDS SEED [LOST STEP]...
- * LOST and STEP: this rank kills itself before its operation number STEP, or within it if STEP is negative: a thread does it, a little later. */
+ * LOST and STEP: this rank kills itself before its operation number STEP, or within it if STEP is
+ * negative: a thread does it, a little later. */
 #ifndef TEST_PROGRAMS_LOSES_H
 #define TEST_PROGRAMS_LOSES_H
 
@@ -44,14 +46,15 @@ static inline void next_step(void) {
         }
 }
 
-/* Before others make a communicator: who dies meanwhile may take them along (rmrt-ft(7)), so that a rank that is dying comes no further. */
+/* To be called before others make a communicator: a rank that dies meanwhile may take them along
+ * (rmrt-ft(7)), so that a rank that is dying comes no further. */
 static inline void barrier_without_dying(void) {
         while (dying)
                 (void) pause();
         MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* What a rank puts in: nobody else has these bits. */
+/* The value of a rank: no other rank has these bits. */
 static inline long bit(int from) {
         return 1L << from;
 }
@@ -70,12 +73,13 @@ static inline long part(int from, int to) {
         return 1000 + from * 100 + to;
 }
 
-/* What has not come: only of a rank that may be dead. */
+/* The value in the place of a message that has not come: only of a rank that may be dead. */
 static inline long hole(void) {
         return -100 - rank;
 }
 
-/* It may be that of another rank, which had the result when one was lost; zeros, if it was lost in the operation. */
+/* The hole may be that of another rank, which had the result when one was lost; zeros, if it was
+ * lost in the operation. */
 static inline bool is_hole(long is) {
         return is == 0 || (is <= -100 && is > -100 - size);
 }
@@ -90,7 +94,7 @@ static inline void fill(long *data, int n, long value) {
                 data[i] = value;
 }
 
-/* Who lives, as all see it alike; those that are to die may be dead at any time. */
+/* Finds the living ranks, which all see alike; those that are to die may be dead at any time. */
 static inline void look_who_lives(bool forgive) {
         long mine = bit(rank), all = 0;
 

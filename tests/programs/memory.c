@@ -1,9 +1,12 @@
-/* Holds memory, part of it zero, verifies it again and again, and measures how long the world stood still: each rank
- * plays ping-pong with the one half a world away and reports the gaps between two answers.
+/* Holds memory, part of it zero, verifies it again and again, and measures how long the world stood
+ * still: each rank plays ping-pong with the one half a world away and reports the gaps between two
+ * answers.
  *
- * usage: memory [--mb=N] [--zero-percent=P] [--seconds=S | --stop-file=F] [--gap-msec=G] [--alone] [--dirty | --dirty-percent=P] [--repeat]
+ * usage: memory [--mb=N] [--zero-percent=P] [--seconds=S | --stop-file=F] [--gap-msec=G] [--alone]
+ *         [--dirty | --dirty-percent=P] [--repeat]
  *               [--only-rank=R] [--shared] [--pause-usec=U]
- *   --mb            of each rank (default 64), or with --only-rank=R of that one, the others holding 4
+ *   --mb            of each rank (default 64), or with --only-rank=R of that one, the others
+ *                   holding 4
  *   --zero-percent  of it that was never written to but is there (default 25)
  *   --gap-msec      gaps from this length on are printed at once (default 50): "gap RANK USEC"
  *   --alone         no MPI, one process: what is measured beside rmd
@@ -11,7 +14,8 @@
  *   --dirty-percent so many of them do
  *   --repeat        each page repeats its first 64 bytes, so that it can be compressed
  *   --pause-usec    after each MiB that was verified, and written (default 2000)
- *   --shared        it is a file in /dev/shm, mapped as shared memory, as that of MPI_Win_allocate_shared() */
+ *   --shared        it is a file in /dev/shm, mapped as shared memory, as that of
+ *                   MPI_Win_allocate_shared() */
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/mman.h>
@@ -125,7 +129,8 @@ static void note_gap(struct memory *m, int64_t gap_usec) {
         (void) fflush(stdout);
 }
 
-/* All stop after the same exchange: rank 0 decides some exchanges ahead, so that nobody waits for a word from it. */
+/* All stop after the same exchange: rank 0 decides some exchanges ahead, so that nobody waits for a
+ * word from it. */
 static bool agree(const struct memory *m, bool stop) {
         int go = !stop;
 

@@ -1,4 +1,5 @@
-/* Ranks that say what librmrt-ft says at the door, and nothing of MPI: what rmd makes of their words and of their ends can be seen without what MPI makes of them.
+/* Ranks that say what librmrt-ft says at the door, and nothing of MPI: what rmd makes of their
+ * words and of their ends can be seen without what MPI makes of them.
  *
  * usage: mortal --stop-file=F [--silent] [--quitter=R] [--liar=R]
  *   --stop-file  until it exists; then they have finished
@@ -6,7 +7,8 @@
  *   --quitter    this rank then ends without having finished, with exit code 0
  *   --liar       this rank says all that it says for all ranks, and much that means nothing
  *
- * Each prints "mortal: rank R is heard", "mortal: rank R knows of N lost: ..." when it hears of more, and "mortal: rank R ends". */
+ * Each prints "mortal: rank R is heard", "mortal: rank R knows of N lost: ..." when it hears of
+ * more, and "mortal: rank R ends". */
 #include <errno.h>
 #include <poll.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Rarely used state of a process: it must be the same after a move, or the move refused, but never lost or weakened without a word.
+/* Rarely used state of a process: it must be the same after a move, or the move refused, but never
+ * lost or weakened without a word.
  *
  * usage: odd MODE --stop-file=F [--dir=D]
  *        memfd-exe   runs a program that has no file: itself, from a memfd

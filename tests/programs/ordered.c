@@ -1,11 +1,13 @@
-/* Order-sensitive floating point arithmetic over a ring, an allreduce and an alltoallv, with a checksum in every message.
- * One lost, repeated, exchanged or damaged byte changes the hash that it prints at the end.
+/* Order-sensitive floating point arithmetic over a ring, an allreduce and an alltoallv, with a
+ * checksum in every message. One lost, repeated, exchanged or damaged byte changes the hash that it
+ * prints at the end.
  *
  * usage: ordered [--iterations=N] [--stop-file=F] [--pause-usec=U] [--doubles=D] [--each]
  *   --iterations  how many (default 200)
- *   --stop-file   go on after them until F exists, and then say how many it were: a second run with --iterations set to
- *                 that number must print the same hash
- *   --pause-usec  sleep in every iteration, which changes nothing in the result (default 0, with --stop-file 20000)
+ *   --stop-file   go on after them until F exists, and then say how many it were: a second run with
+ *                 --iterations set to that number must print the same hash
+ *   --pause-usec  sleep in every iteration, which changes nothing in the result (default 0, with
+ *                 --stop-file 20000)
  *   --doubles     of state in each rank (default 16384)
  *   --each        print the hash after each iteration, as if that were the last */
 #include <math.h>
@@ -26,7 +28,8 @@ struct work {
         uint64_t hash;
 };
 
-/* The sum travels beside the data, in a message of its own, as the data arrives in one piece or not at all. */
+/* The sum travels beside the data, in a message of its own, as the data arrives in one piece or not
+ * at all. */
 static void check(const struct work *w, const char *what, int from, uint64_t have, uint64_t want) {
         if (have == want)
                 return;
@@ -94,7 +97,7 @@ static void reduce(struct work *w) {
         w->hash = hash_more(w->hash, all, sizeof(all));
 }
 
-/* What each pair exchanges in this iteration, nothing now and then. */
+/* The amount that each pair exchanges in this iteration, nothing now and then. */
 static int share(const struct work *w, int from, int to) {
         uint64_t seed = (uint64_t) w->iteration * 7919U + (uint64_t) from * 104729U + (uint64_t) to;
         uint64_t r = random_next(&seed);

@@ -1,7 +1,9 @@
-/* Collective operations that do not block, several at once, on two communicators, waited for in another order than they were begun in, with results that each rank can check also
- * when some are lost on the way.
+/* Collective operations that do not block, several at once, on two communicators, waited for in
+ * another order than they were begun in, with results that each rank can check also when some are
+ * lost on the way.
  *
- * usage: overlaps ROUNDS SEED [LOST STEP]...: loses.h. Says "overlaps: N ranks". Exit 3: a result is wrong. */
+ * usage: overlaps ROUNDS SEED [LOST STEP]...: loses.h. Says "overlaps: N ranks". Exit 3: a result
+ *         is wrong. */
 #include "loses.h"
 
 #define LARGE 3000 /* beyond what is kept of an operation */
@@ -121,7 +123,8 @@ static void exchanges(int count) {
         free(types);
 }
 
-/* One begins one and then does another that blocks, on the other communicator; its neighbour waits for the first before it begins the other. */
+/* One begins one and then does another that blocks, on the other communicator; its neighbour waits
+ * for the first before it begins the other. */
 static void cross(void) {
         long mine = bit(rank), first = 0, second = 0;
         MPI_Request request;
@@ -143,7 +146,8 @@ static void cross(void) {
         check_sum("allreduce behind", second, 1);
 }
 
-/* A message is what the others wait for before they take part: it is not to be waited for by who tests. */
+/* A message is what the others wait for before they take part: it is not to be waited for by who
+ * tests. */
 static void poll(void) {
         long data[2] = { rank == ROOT ? 42 : 0, 0 }, token = rank;
         MPI_Request requests[2];

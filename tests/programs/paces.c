@@ -1,7 +1,10 @@
-/* A program of equal steps that tells rmd of each, and knows nothing of MPI. It is built in a test, as users build theirs: with -lrmrt.
- * usage: paces compute|sleep|node USEC STEPS GOAL STOP_FILE     until all steps are done, or the file is there
- * `compute` takes as long as if two such ranks computed on the cores that it may use. It sleeps too: on a busy machine nobody can tell what a core less costs.
- * `node` takes twice as long on a node that has a file /etc/slow. */
+/* A program of equal steps that tells rmd of each, and knows nothing of MPI. It is built in a test,
+ * as users build theirs: with -lrmrt.
+ * usage: paces compute|sleep|node USEC STEPS GOAL STOP_FILE     until all steps are done, or the
+ *         file is there
+ * `compute` takes as long as if two such ranks computed on the cores that it may use. It sleeps
+ * too: on a busy machine nobody can tell what a core less costs. `node` takes twice as long on a
+ * node that has a file /etc/slow. */
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,8 +1,10 @@
-/* Ranks talk in pairs, and in other pairs as soon as a file is there; each message carries what proves it whole.
+/* Ranks talk in pairs, and in other pairs as soon as a file is there; each message carries what
+ * proves it whole.
  *
  * usage: pairs --stop-file=F [--shift-file=S] [--bytes=B] [--pause-usec=U]
  *   --stop-file   ends when F exists
- *   --shift-file  rank r talks to r ^ 1, and to SIZE - 1 - r as soon as S exists; the number of ranks must be even
+ *   --shift-file  rank r talks to r ^ 1, and to SIZE - 1 - r as soon as S exists; the number of
+ *                 ranks must be even
  *   --bytes       of a message (default 100000)
  *   --pause-usec  between two messages (default 20000) */
 #include <mpi.h>

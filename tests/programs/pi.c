@@ -1,7 +1,9 @@
-/* Pi by Monte Carlo, in rounds: each rank throws darts, and all learn after each round what all have. It is an ordinary program, in which a rank may be lost.
+/* Pi by Monte Carlo, in rounds: each rank throws darts, and all learn after each round what all
+ * have. It is an ordinary program, in which a rank may be lost.
  *
  * usage: pi [ROUNDS [DARTS [LOST ROUND]]...]
- * LOST and ROUND: this rank kills itself in this round; may be several. Rank 0, or the lowest that lives, says at the end: "pi ROUNDS SUM-OF-RANKS PI". */
+ * LOST and ROUND: this rank kills itself in this round; may be several. Rank 0, or the lowest that
+ * lives, says at the end: "pi ROUNDS SUM-OF-RANKS PI". */
 #include <mpi.h>
 #include <signal.h>
 

@@ -1,7 +1,10 @@
-/* A program that has messages on their way nearly all the time, but at one place of each iteration, where it says so (rmrt_checkpoint_here). Each rank knows where it was whenever its clock jumped by
- * more than JUMP_USEC, that is, where it was stopped for a restart. With the library, so it is built by its test.
+/* A program that has messages on their way nearly all the time, but at one place of each iteration,
+ * where it says so (rmrt_checkpoint_here). Each rank knows where it was whenever its clock jumped
+ * by more than JUMP_USEC, that is, where it was stopped for a restart. With the library, so it is
+ * built by its test.
  *
- * usage: places --stop-file=FILE [--without] [--late=RANK]     without: it says nothing; late: RANK comes to no place but the first */
+ * usage: places --stop-file=FILE [--without] [--late=RANK]     without: it says nothing; late: RANK
+ *         comes to no place but the first */
 #include <mpi.h>
 #include <rm/rmrt.h>
 

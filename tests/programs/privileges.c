@@ -1,5 +1,7 @@
-/* Watches the processes that rmd and the capsules' PID 1s start, and says at its end what each kind of them was allowed to do: a line "NAME USER CAPABILITIES CORE" for each that differs, with the effective user id, all
- * capabilities (hexadecimal) that it had or could pass on, and the largest core that it may leave, in bytes. No MPI.
+/* Watches the processes that rmd and the capsules' PID 1s start, and says at its end what each kind
+ * of them was allowed to do: a line "NAME USER CAPABILITIES CORE" for each that differs, with the
+ * effective user id, all capabilities (hexadecimal) that it had or could pass on, and the largest
+ * core that it may leave, in bytes. No MPI.
  *
  * usage: privileges STOP-FILE   until the file is there, a minute at most */
 #include <ctype.h>
@@ -44,7 +46,8 @@ static bool read_process(const char *pid, struct process *p) {
         return p->has_memory;
 }
 
-/* A process that has ended leaves no core, nor does one that its user cannot send a signal; root's are root's to read. */
+/* A process that has ended leaves no core, nor does one that its user cannot send a signal; root's
+ * are root's to read. */
 static void read_core_limit(struct process *p) {
         char path[64], line[256];
         FILE *f;

@@ -1,5 +1,6 @@
-/* Says every few milliseconds that it runs, as long as its parent does: beside a rank, in the rank's capsule, it shows when that runs and whether
- * there are two of it. Every line has the next number, so one that is there twice, or out of order, was written by a second copy.
+/* Says every few milliseconds that it runs, as long as its parent does: beside a rank, in the
+ * rank's capsule, it shows when that runs and whether there are two of it. Every line has the next
+ * number, so one that is there twice, or out of order, was written by a second copy.
  *
  * usage: pulse FILE     appends "NUMBER MICROSECONDS-SINCE-THE-EPOCH" lines */
 #include <fcntl.h>

@@ -1,11 +1,15 @@
-/* What a hostile program tries in its capsule's network. Run as a rank of an MPI job, or of none: MPI is not used.
+/* Attacks the capsule's network as a hostile program can. Run as a rank of an MPI job, or of none:
+ * MPI is not used.
  *
- * usage: reach ADDRESS:PORT...           connects to each; "reach ADDRESS:PORT: connected" or what went wrong, a line each
- *        reach --poison VICTIM CLAIMED   needs CAP_NET_RAW, as a set-user-id tool of the node may give it: tells VICTIM by ARP, for
- *                                        a second, that CLAIMED's address is at our MAC; "reach: told"
+ * usage: reach ADDRESS:PORT...           connects to each; "reach ADDRESS:PORT: connected" or what
+ *                                        went wrong, a line each
+ *        reach --poison VICTIM CLAIMED   needs CAP_NET_RAW, as a set-user-id tool of the node may
+ *                                        give it: tells VICTIM by ARP, for a second, that CLAIMED's
+ *                                        address is at our MAC; "reach: told"
  *        reach --forge VICTIM CLAIMED MAC
- *                                        the same right: sends UDP to VICTIM's port 9 that says it comes from CLAIMED, which has MAC, as
- *                                        IP and as frames; "reach: sent" */
+ *                                        the same right: sends UDP to VICTIM's port 9 that says it
+ *                                        comes from CLAIMED, which has MAC, as IP and as frames;
+ *                                        "reach: sent" */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/if_ether.h>
@@ -153,7 +157,7 @@ static int forge(uint32_t victim, uint32_t claimed, const uint8_t *mac) {
         our_mac(frame.eth.h_source);
         frame.eth.h_proto = htons(ETH_P_IP);
         error = send_frames(&frame, sizeof(frame));
-        /* As if it came from the claimed capsule itself. */
+        /* The frame is sent again as if it came from the claimed capsule itself. */
         memcpy(frame.eth.h_source, mac, 6);
         (void) send_frames(&frame, sizeof(frame));
         printf("reach: sent (%s)\n", error ? strerror(error) : "taken");

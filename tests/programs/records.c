@@ -1,9 +1,12 @@
-/* Files that grow while a job runs, and one that is written in place: what they hold in the end tells whether they went back with the job when it did.
+/* Files that grow while a job runs, and one that is written in place: what they hold in the end
+ * tells whether they went back with the job when it did.
  *
  * usage: records --dir=D [--iterations=N] [--pause-usec=U] [--ledger]
- *   Each rank writes a line in each iteration to D/append.RANK (O_APPEND) and to D/write.RANK (open for writing from its beginning on), and rank 0 the number of the
- *   iteration in place to D/place. With --ledger each also adds that number to one of 1000 sums in D/ledger.RANK, and keeps as many in D/map.RANK, which is mapped: done twice, the sum is
- *   wrong. In the end each rank reads its files again: every line must be there once, and in order. */
+ *   Each rank writes a line in each iteration to D/append.RANK (O_APPEND) and to D/write.RANK
+ *   (open for writing from its beginning on), and rank 0 the number of the iteration in place to
+ *   D/place. With --ledger each also adds that number to one of 1000 sums in D/ledger.RANK, and
+ *   keeps as many in D/map.RANK, which is mapped: done twice, the sum is wrong. In the end each
+ *   rank reads its files again: every line must be there once, and in order. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/mman.h>

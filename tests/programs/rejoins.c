@@ -1,11 +1,14 @@
-/* Steps on communicators that were made at the beginning, by each call that makes one. A rank that begins anew, since a critical one was lost, makes them by the same calls, and is then in all of them
- * as the lost one was: sums over each have its part, and messages on each reach it, and come from it, also where any rank may have sent them.
+/* Steps on communicators that were made at the beginning, by each call that makes one. A rank that
+ * begins anew, since a critical one was lost, makes them by the same calls, and is then in all of
+ * them as the lost one was: sums over each have its part, and messages on each reach it, and come
+ * from it, also where any rank may have sent them.
  *
  * usage: rejoins STEPS USEC [PROCESS PLACE]... [--skip-made] [--other-call]
- * Each step has two places, 2 * STEP and 2 * STEP + 1, before each of which all learn of all where they are. What is to be done is done after the first. PROCESS, counted with spare ones, kills
- * itself at this place. At an odd one no messages are sent: what a rank has just sent may be lost with it.
- * --other-call  a rank that begins anew makes the first communicator by another call than the lost one
- * Says at the end: "rejoins STEPS RANKS TOTAL". */
+ * Each step has two places, 2 * STEP and 2 * STEP + 1, before each of which all learn of all where
+ * they are. What is to be done is done after the first. PROCESS, counted with spare ones, kills
+ * itself at this place. At an odd one no messages are sent: what a rank has just sent may be lost
+ * with it. --other-call  a rank that begins anew makes the first communicator by another call than
+ * the lost one Says at the end: "rejoins STEPS RANKS TOTAL". */
 #include <mpi.h>
 #include <signal.h>
 #include <string.h>
@@ -23,7 +26,8 @@ enum { NUMBERS = sizeof(struct word) / sizeof(long) };
 
 static int process, rank, size;
 
-/* Of the program: two halves by split and what is made of one, a copy, the ranks but the first by create and by create_group. */
+/* The communicators of the program: two halves by split and those made of one, a copy, the ranks
+ * but the first by create and by create_group. */
 static struct {
         const char *name;
         MPI_Comm comm;
@@ -93,7 +97,7 @@ static void make_all(bool other_call) {
         describe(0, "a half", half);
         MPI_Comm_dup(MPI_COMM_WORLD, &copy);
         describe(1, "a copy", copy);
-        /* Who is in none calls it, too. */
+        /* A rank that is in none calls it, too. */
         MPI_Comm_split(MPI_COMM_WORLD, rank < 3 ? MPI_UNDEFINED : 1, rank, &part);
         describe(2, "a part", part);
         describe(3, "by create", of_group(all, 2, false));
@@ -105,7 +109,8 @@ static void make_all(bool other_call) {
         MPI_Group_free(&all);
 }
 
-/* True: all know where they are. False: somebody has begun anew, and now knows as much as the others. */
+/* True: all know where they are. False: somebody has begun anew, and now knows as much as the
+ * others. */
 static bool learn(struct word *mine, struct word *own, struct word *all, int *ret_living) {
         bool fresh = false;
         long latest = FRESH;
@@ -141,7 +146,8 @@ static long value_of(int who, long step) {
         return step * 1000 + who;
 }
 
-/* From any to the first, by receives that were begun before, by ones that wait, or by what a probe has found. */
+/* From any to the first, by receives that were begun before, by ones that wait, or by what a probe
+ * has found. */
 static void gather_any(int at, long step) {
         enum { MEMBERS = 64 };
         int members = made[at].members, n = members - 1;

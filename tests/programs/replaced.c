@@ -1,10 +1,14 @@
-/* Steps in each of which all ranks learn what all of them have, and pass a number round. A rank that begins anew, since a critical one was lost, takes from the others how far they are, and
- * they do the step again. So the result is that of a run without losses, unless a rank is lost that is not replaced.
+/* Steps in each of which all ranks learn what all of them have, and pass a number round. A rank
+ * that begins anew, since a critical one was lost, takes from the others how far they are, and they
+ * do the step again. So the result is that of a run without losses, unless a rank is lost that is
+ * not replaced.
  *
  * usage: replaced STEPS USEC [PROCESS STEP]... [--last-file=FILE]
- * Each step takes USEC at least; with less than EXCHANGE_USEC they also exchange messages and make communicators before some steps, which are no places for a rank that is killed:
- * who replaces it would find the others there. PROCESS, counted with spare ones, kills itself at the beginning of this step; -1: before it knows how far the others are. That is
- * refused for a step that follows such an exchange: the first rank to leave the exchange does not know yet whether the others have.
+ * Each step takes USEC at least; with less than EXCHANGE_USEC they also exchange messages and make
+ * communicators before some steps, which are no places for a rank that is killed: who replaces it
+ * would find the others there. PROCESS, counted with spare ones, kills itself at the beginning of
+ * this step; -1: before it knows how far the others are. That is refused for a step that follows
+ * such an exchange: the first rank to leave the exchange does not know yet whether the others have.
  * Rank 0 does not begin the last step before FILE is there.
  * Says at the end: "replaced STEPS RANKS TOTAL". */
 #include <mpi.h>
@@ -86,8 +90,10 @@ static bool learn(struct word *mine, struct word *own, struct word *all, int *re
         return !fresh;
 }
 
-/* The number from the left in one step. A rank begins to receive it before the ranks learn of each other in that step: if the left one dies after that, the receive is from him, and ends
- * with him. Begun later it could be from the one who replaces him, who does not send what was for this step. */
+/* The number from the left in one step. A rank begins to receive it before the ranks learn of each
+ * other in that step: if the left one dies after that, the receive is from him, and ends with him.
+ * Begun later it could be from the one who replaces him, who does not send what was for this
+ * step. */
 struct round {
         bool begun;
         MPI_Request request;
@@ -110,7 +116,8 @@ static void begin_round(struct round *r, long step) {
         MPI_Irecv(&r->got, 1, MPI_LONG, left_one(), tag_of(step), MPI_COMM_WORLD, &r->request);
 }
 
-/* A number that is lost with a rank is not missed. Nobody waits for the other to receive: the one who replaces him does not. */
+/* A number that is lost with a rank is not missed. Nobody waits for the other to receive: the one
+ * who replaces him does not. */
 static void pass_round(struct round *r, long step) {
         MPI_Status status;
         int count;
@@ -122,7 +129,8 @@ static void pass_round(struct round *r, long step) {
         r->begun = false;
 }
 
-/* A message that may come from any rank, on MPI_COMM_WORLD and on a communicator that is made for it. */
+/* A message that may come from any rank, on MPI_COMM_WORLD and on a communicator that is made for
+ * it. */
 static void exchange(long step, int living) {
         int one = 1, sum = 0, members, result;
         MPI_Comm copy;

@@ -1,10 +1,13 @@
-/* A program that grows and shrinks, and speaks with PID 1 of its capsule by itself, without librmrt (proto/door.proto). Its active ranks add up their numbers, over and over, and one
- * wrong sum ends it with 1.
+/* A program that grows and shrinks, and speaks with PID 1 of its capsule by itself, without librmrt
+ * (proto/door.proto). Its active ranks add up their numbers, over and over, and one wrong sum ends
+ * it with 1.
  *
- * usage: resizes --stop-file=FILE [--gap-usec=N] [--fail-file=FILE] [--dawdle-file=FILE] [--communicators=N] [--silent]
+ * usage: resizes --stop-file=FILE [--gap-usec=N] [--fail-file=FILE] [--dawdle-file=FILE]
+ *         [--communicators=N] [--silent]
  *   --fail-file  rank 1 ends with 7 once it is there    --silent  says nothing of its end
  *   --communicators=N  makes and frees so many, tells what each leaves behind, and ends
- *   --dawdle-file  as long as it is there no change that has begun is done: rank 0 keeps the others waiting */
+ *   --dawdle-file  as long as it is there no change that has begun is done: rank 0 keeps the others
+ *                  waiting */
 #include <mpi.h>
 #include <poll.h>
 #include <stddef.h>
@@ -151,7 +154,7 @@ static bool wait_parked(void) {
         }
 }
 
-/* What rank 0 has to tell the others at each step. */
+/* The message of rank 0 to the others at each step. */
 enum { EPOCH, RANKS, STOP, FIELDS };
 
 static void look(uint64_t *now, const char *stop_file) {
@@ -194,7 +197,7 @@ static bool add_up(MPI_Comm world) {
         return false;
 }
 
-/* Of a rank that is not in the world any more MPI_COMM_NULL. */
+/* Changes the world. The new one of a rank that is not in it any more is MPI_COMM_NULL. */
 static MPI_Comm change(MPI_Comm world, const uint64_t *to, const char *dawdle_file) {
         bool stays = (uint64_t) rank < to[RANKS];
 
@@ -229,8 +232,9 @@ static long resident_kib(void) {
         return kib;
 }
 
-/* What Open MPI keeps of a world that is freed, where there is nothing of rmd: to know whose it is that a program has grown. They have all ranks and two of them in turns,
- * and those within one node leave nothing. */
+/* Measures how much memory Open MPI keeps of a communicator that is freed, without rmd: to know
+ * whether Open MPI or rmd makes a program grow. The communicators have all ranks and two of them in
+ * turns, and those within one node leave nothing. */
 static void make_communicators(long n) {
         long before = 0;
 

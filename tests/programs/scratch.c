@@ -1,6 +1,8 @@
-/* Memory that need not be carried (rmrt_exclude): filled at the begin, and looked at in the end. With the library, so it is built by its test.
+/* Memory that need not be carried (rmrt_exclude): filled at the begin, and looked at in the end.
+ * With the library, so it is built by its test.
  *
- * usage: scratch --stop-file=FILE --mib=N [--carry] [--deaf]     carry: it is not excluded; deaf: no step before the end */
+ * usage: scratch --stop-file=FILE --mib=N [--carry] [--deaf]     carry: it is not excluded; deaf:
+ *         no step before the end */
 #include <mpi.h>
 #include <rm/rmrt.h>
 
@@ -21,7 +23,7 @@ static void fill(unsigned char *memory, size_t bytes) {
         }
 }
 
-/* In pages: with the first byte as it was, with zero, and others. */
+/* Counts pages: with the first byte as it was, with zero, and others. */
 static void look(const unsigned char *memory, size_t bytes, size_t pages[3]) {
         for (size_t i = 0; i < bytes; i += 4096)
                 pages[memory[i] == FILLED ? 0 : memory[i] == 0 ? 1 : 2]++;

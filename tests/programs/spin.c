@@ -1,10 +1,12 @@
 /* Does nothing of use for a while, so that there is a job.
  *
- * usage: spin [--seconds=S] [--stop-file=F] [--catch] [--ignore] [--save=PREFIX [--save-msec=M] [--then=exit|signal|finalize] [--only=RANK]]
+ * usage: spin [--seconds=S] [--stop-file=F] [--catch] [--ignore] [--save=PREFIX [--save-msec=M]
+ *         [--then=exit|signal|finalize] [--only=RANK]]
  *   --catch   on SIGINT or SIGTERM: say so and leave with 7
  *   --ignore  SIGINT and SIGTERM
- *   --save    on SIGTERM, of all ranks or only of RANK: write M ms (1500) long into PREFIX.RANK, whose last line is then "saved", say so, and leave with 7,
- *             by that signal, or with the other ranks by MPI_Finalize */
+ *   --save    on SIGTERM, of all ranks or only of RANK: write M ms (1500) long into PREFIX.RANK,
+ *             whose last line is then "saved", say so, and leave with 7, by that signal, or with
+ *             the other ranks by MPI_Finalize */
 #include <mpi.h>
 #include <signal.h>
 
@@ -16,7 +18,7 @@ static void on_signal(int signo) {
         caught = signo;
 }
 
-/* As programs save that take their time. */
+/* Saves as programs do whose saving takes long. */
 static void save(int argc, char **argv, int rank) {
         const char *then = option_text(argc, argv, "then", "exit");
         int64_t end = now_usec() + option_number(argc, argv, "save-msec", 1500) * 1000;

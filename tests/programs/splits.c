@@ -1,7 +1,9 @@
-/* Communicators beside MPI_COMM_WORLD: rows and columns of a grid, copies, and such as are made and freed in each round, used in turns, also when ranks are lost on the way.
+/* Communicators beside MPI_COMM_WORLD: rows and columns of a grid, copies, and such as are made and
+ * freed in each round, used in turns, also when ranks are lost on the way.
  *
  * usage: splits ROUNDS [LOST ROUND]...
- * The ranks are those of two rows. LOST and ROUND: this rank kills itself in this round. The lowest rank that lives says "splits: N ranks". Exit 3: a result is wrong. */
+ * The ranks are those of two rows. LOST and ROUND: this rank kills itself in this round. The lowest
+ * rank that lives says "splits: N ranks". Exit 3: a result is wrong. */
 #include <mpi.h>
 #include <signal.h>
 
@@ -14,7 +16,7 @@ static void wrong(const char *what, long is) {
         MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
-/* All that live are in it: mine at least, and none that is not of it. */
+/* The sum over all living ranks has this rank's value, and none of a rank that is not a member. */
 static long sum_of(const char *what, MPI_Comm comm, long all) {
         long mine = 1L << rank, sum = 0;
 

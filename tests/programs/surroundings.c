@@ -1,5 +1,5 @@
-/* Prints what each rank finds around it, one "surroundings: RANK WHAT=VALUE" a line: who it is, where, with which limits,
- * arguments and environment.
+/* Prints what each rank finds around it, one "surroundings: RANK WHAT=VALUE" a line: who it is,
+ * where, with which limits, arguments and environment.
  *
  * usage: surroundings [NAME...]     (names of variables to print) */
 #include <fcntl.h>

@@ -1,15 +1,17 @@
-/* Every collective operation of MPI on one communicator after another, with results that each rank can check also when some are lost on the way: what is in them from a rank is
- * whole, or, if the rank is dead, missing. Nothing that a living rank has given may be.
+/* Every collective operation of MPI on one communicator after another, with results that each rank
+ * can check also when some are lost on the way: what is in them from a rank is whole, or, if the
+ * rank is dead, missing. Nothing that a living rank has given may be.
  *
  * usage: survives ROUNDS SEED [LOST STEP]...
- * LOST and STEP: this rank kills itself before its operation number STEP, or within it if STEP is negative: a thread does it, a little later. Ranks that live say nothing; the
- * lowest says "survives: N ranks". Exit 3: a result is wrong. */
+ * LOST and STEP: this rank kills itself before its operation number STEP, or within it if STEP is
+ * negative: a thread does it, a little later. Ranks that live say nothing; the lowest says
+ * "survives: N ranks". Exit 3: a result is wrong. */
 #include "loses.h"
 
 #define COUNT 3
 #define LARGE 3000 /* beyond what is kept of an operation */
 
-/* Of those up to this rank. */
+/* Checks the sum of the ranks up to this one. */
 static void check_scan(long is, long factor) {
         if (is % factor || (is / factor & bit(rank)) == 0 || is / factor >= 2 * bit(rank))
                 wrong("scan", rank, is);

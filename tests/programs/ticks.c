@@ -1,7 +1,9 @@
-/* Each rank leaves the time in a file all the time, so that it is seen from outside, of a node out of reach too, when it last ran.
+/* Each rank leaves the time in a file all the time, so that it is seen from outside, of a node out
+ * of reach too, when it last ran.
  *
  * usage: ticks --file=F --stop-file=S
- *   --file       rank r writes F.HOST.r, every 2 ms: microseconds since the Epoch; and in a second line, when it began
+ *   --file       rank r writes F.HOST.r, every 2 ms: microseconds since the Epoch; and in a second
+ *                line, when it began
  *   --stop-file  ends when S exists; then all ranks talk to each other once more */
 #include <fcntl.h>
 #include <mpi.h>

@@ -1,7 +1,10 @@
-/* What a program is told of its moves and checkpoints (rmrt_at): each rank remembers it as a word of letters, in the order in which it came, and prints that at the end. m M: before
- * and after a move, c C: a checkpoint, r: after a restart; `!` before one that came outside of rmrt_step(), or in another thread. With the library, so it is built by its test.
+/* Records the notices of moves and checkpoints (rmrt_at): each rank remembers it as a word of
+ * letters, in the order in which it came, and prints that at the end. m M: before and after a move,
+ * c C: a checkpoint, r: after a restart; `!` before one that came outside of rmrt_step(), or in
+ * another thread. With the library, so it is built by its test.
  *
- * usage: told --stop-file=FILE [--deaf=RANK] [--busy]     RANK steps once, at the end; busy: none sleeps between steps */
+ * usage: told --stop-file=FILE [--deaf=RANK] [--busy]     RANK steps once, at the end; busy: none
+ *                                                         sleeps between steps */
 #include <mpi.h>
 #include <pthread.h>
 #include <rm/rmrt.h>

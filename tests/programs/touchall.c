@@ -23,8 +23,9 @@
 #define SHM_BYTES (1U << 20)
 #define TICK_USEC 10000
 #define THREADS 3
-/* Not less: threads that wake thousands of times a second beside one that spins make a Linux 6.18 scheduler starve every
- * other session of the machine for seconds, rmd or no rmd. */
+/* The pause is not shorter: threads that wake thousands of times a second beside one that spins
+ * make a Linux 6.18 scheduler starve every other session of the machine for seconds, rmd or no
+ * rmd. */
 #define THREAD_PAUSE_USEC 10000
 
 static int rank;
@@ -168,7 +169,7 @@ static void append_step(long round) {
 
         if (write(append.fd, line, (size_t) n) != n)
                 wrong("append", "write");
-        /* And one that stays in the program's own buffer over a few rounds. */
+        /* One line stays in the program's own buffer over a few rounds. */
         if (round % 5 == 4) {
                 (void) fprintf(append.buffered, "%d %ld\n", rank, append.lines++);
                 if (fflush(append.buffered) != 0)
@@ -300,7 +301,8 @@ static void pipes_finish(void) {
         (void) close(pipes.fd[1]);
 }
 
-/* ---- child: a program of its own that answers over pipes, and whose exit code is to be collected ---- */
+/* ---- child: a program of its own that answers over pipes, and whose exit code is to be collected
+ * ---- */
 
 static struct {
         pid_t pid;
@@ -384,7 +386,8 @@ static void on_timer(int signo, siginfo_t *info, void *context) {
         timer.count++;
 }
 
-/* A tick lost in the crowd of a loaded machine is none of ours; a timer that stands, or runs wild, is. */
+/* A tick lost in the crowd of a loaded machine is none of ours; a timer that stands, or runs wild,
+ * is. */
 static void ticks_check(struct ticks *t, long round) {
         int64_t end = now_usec() + 10 * 1000000;
         long most;
@@ -515,7 +518,8 @@ static void signals_step(long round) {
         (void) pthread_sigqueue(pthread_self(), SIGRTMIN + 4, number);
         if (signals_value != (int) round)
                 wrong("signals", "value %d in round %ld", (int) signals_value, round);
-        /* What was sent in the round before is still pending; a queued one with its value. */
+        /* The signals that were sent in the round before are still pending; a queued one with its
+         * value. */
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGUSR2);
         if (round > 0 && sigtimedwait(&set, &info, &at_once) != SIGUSR2)

@@ -1,10 +1,11 @@
-/* A job whose user wants more than is his: it keeps files open whose paths somebody changes meanwhile, and says when one of them, or
- * the process itself, has become another user's.
+/* A job whose user wants more than is his: it keeps files open whose paths somebody changes
+ * meanwhile, and says when one of them, or the process itself, has become another user's.
  *
  * usage: trespass --stop-file=F [--hold=PATH] [--mode=OCTAL] [--ghost=PATH] [--seconds=N]
  *        --hold    keeps PATH open for reading and writing
  *        --ghost   makes PATH, keeps it open and removes its name
- * Says "trespass: gained ..." for what it should not have, "trespass: kept to itself" at the end if there was nothing. */
+ * Says "trespass: gained ..." for what it should not have, "trespass: kept to itself" at the end if
+ * there was nothing. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/prctl.h>

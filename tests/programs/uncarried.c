@@ -1,4 +1,5 @@
-/* Each rank has something that cannot be carried to another node, until it is told to let go of it. No MPI.
+/* Each rank has something that cannot be carried to another node, until it is told to let go of it.
+ * No MPI.
  *
  * usage: uncarried --stop-file=F --dir=D KIND...     rank N has the Nth KIND
  *   of processes    traced     a child that it traces
@@ -23,22 +24,20 @@
  *                   packets    a pipe with O_DIRECT
  *                   eventfd    with EFD_SEMAPHORE
  *                   userfaultfd, secret
- *   of sockets      mptcp, alg, vsock
- *                   unaccepted, unaccepted6  a TCP connection that nobody accepts, by a socket of IPv4 and of IPv6
- *                   unsent     a TCP connection that it has closed, and whose other end reads nothing
- *                   asked      a Unix connection that nobody accepts, with a request in it
- *                   given-up   a Unix connection that nobody accepts, whose other end is closed
- *                   outside    connected with the Unix socket D/outside
- *                   queued     descriptors in the queue of a Unix socket
- *                   oneway     a datagram socket connected with one of a pair
- *                   passcred   an unread message and SO_PASSCRED
- *                   truncated  an unread datagram that is longer than its receiver may send, which only CRIU finds
- *                   corked     a datagram that UDP_CORK keeps
- *                   netlink    an unread answer
+ *   of sockets      mptcp, alg, vsock unaccepted, unaccepted6  a TCP connection that nobody
+ *                   accepts, by a socket of IPv4 and of IPv6 asked      a Unix connection that
+ *                   nobody accepts, with a request in it given-up   a Unix connection that nobody
+ *                   accepts, whose other end is closed outside    connected with the Unix socket
+ *                   D/outside queued     descriptors in the queue of a Unix socket oneway     a
+ *                   datagram socket connected with one of a pair passcred   an unread message and
+ *                   SO_PASSCRED truncated  an unread datagram that is longer than its receiver may
+ *                   send, which only CRIU finds corked     a datagram that UDP_CORK keeps netlink
+ *                   an unread answer
  *   of the capsule  shm, mqueue
  *                   none       nothing
- * Says "uncarried: running" once all ranks have theirs, by files D/KIND.held; D/KIND.missing tells of one that this kernel does not have.
- * A rank that finds D/KIND.drop lets go, and makes D/KIND.dropped. */
+ * Says "uncarried: running" once all ranks have theirs, by files D/KIND.held; D/KIND.missing tells
+ * of one that this kernel does not have. A rank that finds D/KIND.drop lets go, and makes
+ * D/KIND.dropped. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -168,7 +167,7 @@ static bool traced_take(void) {
         return fork_child(keep) && ptrace(PTRACE_SEIZE, child, NULL, NULL) == 0;
 }
 
-/* It must not touch what it may share with its parent but its own stack. */
+/* The child must not touch memory that it may share with its parent but its own stack. */
 static int stay_with_parent(void *arg) {
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;)
@@ -203,7 +202,7 @@ static bool vfork_take(void) {
         return pthread_create(&thread, NULL, wait_in_vfork, NULL) == 0;
 }
 
-/* Its number is known only when it has ended. */
+/* The child's number is known only when it has ended. */
 static void vfork_drop(void) {
         (void) system("pkill -KILL -P $PPID uncarried");
         (void) wait(NULL);

@@ -1,5 +1,6 @@
-/* Files that are open but no longer under the name they were opened by: each rank has one without any name and one with another
- * name, in each of some directories, goes on appending to them, and reads everything back at the end.
+/* Files that are open but no longer under the name they were opened by: each rank has one without
+ * any name and one with another name, in each of some directories, goes on appending to them, and
+ * reads everything back at the end.
  *
  * usage: unlinked --stop-file=F DIRECTORY... */
 #include <fcntl.h>

@@ -1,9 +1,10 @@
-/* Threads that wait for nothing, each by another system call with a time limit, over and over: each must wait as long as it was told
- * (or longer, after a move), and none may be interrupted.
+/* Threads that wait for nothing, each by another system call with a time limit, over and over: each
+ * must wait as long as it was told (or longer, after a move), and none may be interrupted.
  *
  * usage: waits [--seconds=S] --stop-file=F
  *   --seconds   how long each waits (default 2)
- * Says "running" when all wait, and after each full round of a thread "waits: RANK NAME waited". The main thread waits with poll(). */
+ * Says "running" when all wait, and after each full round of a thread "waits: RANK NAME waited".
+ * The main thread waits with poll(). */
 #include <linux/futex.h>
 #include <mpi.h>
 #include <mqueue.h>

@@ -1,12 +1,15 @@
-/* A pipeline of small messages, as NPB's LU has it: each rank waits for a line from the one before it, computes on it for some microseconds and
- * passes it on, then the same back. So ranks wait most of the time, and often. Waits as Open MPI does: see the Makefile.
+/* A pipeline of small messages, as NPB's LU has it: each rank waits for a line from the one before
+ * it, computes on it for some microseconds and passes it on, then the same back. So ranks wait most
+ * of the time, and often. Waits as Open MPI does: see the Makefile.
  *
  * usage: wavefront [--sweeps=N] [--stop-file=F] [--lines=L] [--work=W]
  *   --sweeps     there and back, how many (default 1000)
- *   --stop-file  go on after them until F exists; --sweeps with the number that is then printed gives the same hash
+ *   --stop-file  go on after them until F exists; --sweeps with the number that is then printed
+ *                gives the same hash
  *   --lines      in a sweep (default 32)
  *   --work       additions on each line and rank (default 10000, some 10 us)
- * Says about every second how many lines it has done since it began, for how long it has run, and how much processor time all ranks have used. */
+ * Says about every second how many lines it has done since it began, for how long it has run, and
+ * how much processor time all ranks have used. */
 #include <mpi.h>
 #include <sys/resource.h>
 

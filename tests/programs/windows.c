@@ -1,6 +1,8 @@
-/* One-sided communication between fences, on windows that were made before ranks are lost and after, with results that each rank can check.
+/* One-sided communication between fences, on windows that were made before ranks are lost and
+ * after, with results that each rank can check.
  *
- * usage: windows ROUNDS SEED [LOST STEP]...: loses.h. Says "windows: N ranks". Exit 3: a result is wrong. */
+ * usage: windows ROUNDS SEED [LOST STEP]...: loses.h. Says "windows: N ranks". Exit 3: a result is
+ *         wrong. */
 #include "loses.h"
 
 #define SLOTS 8 /* of each rank, in each window */
