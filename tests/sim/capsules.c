@@ -22,10 +22,10 @@
 #define REMOVE_MAX_USEC 30000U
 #define LOOK_USEC 5000U
 #define LIFE_MAX_USEC 20000000U /* of a PID 1 that dies by itself */
-/* Of messages, of a thousand: where all are busy. */
+/* The share of late messages, of a thousand: where all are busy. */
 #define LATE 10U
 #define LATE_MAX_USEC 500000U
-/* What fails, of a thousand. */
+/* The shares of failures, of a thousand. */
 #define FAIL_MAKE 10U
 #define FAIL_RUN 4U
 #define FAIL_FREEZE 10U
@@ -231,7 +231,7 @@ bool copy_runs(const struct copy *copy) {
 
 /* ---- it runs ---- */
 
-/* It runs from now on, and did not before. */
+/* The copy runs from now on, and did not before. */
 static void run(struct copy *copy) {
         if (!copy_runs(copy))
                 return; /* its lease has ended meanwhile */
@@ -277,7 +277,7 @@ static void op_signal(struct copy *copy, const struct request *request) {
         answer(copy, request, 0, "");
 }
 
-/* Its ranks have ended some time later. */
+/* The ranks of the copy have ended some time later. */
 static void on_ranks_ended(struct copy *copy) {
         if (!copy->dead && copy->busy && copy->current.op == OP_END_RANKS)
                 end(copy, 0, "");
@@ -339,7 +339,7 @@ static void check_image(struct copy *copy) {
                             host_name(copy->host), copy->index, copy->job);
 }
 
-/* From a checkpoint. */
+/* The copy goes on from a checkpoint. */
 static void go_on(struct copy *copy) {
         kept_runs(copy->world->kept, copy->saved, host_name(copy->host));
         copy->world->counts.went_on++;
@@ -519,7 +519,7 @@ static void op_resize_order(struct copy *copy, const struct request *request) {
 #define IN(phase) (1U << CAPSULE_##phase)
 #define ALWAYS (~0U)
 
-/* As those of daemon/capsule/init/ops.c. */
+/* The operations are those of daemon/capsule/init/ops.c. */
 static const struct {
         void (*fn)(struct copy *copy, const struct request *request);
         unsigned phases;

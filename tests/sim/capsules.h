@@ -1,7 +1,8 @@
-/* The capsules of the hosts of the virtual world, each with the PID 1 that it really has (daemon/capsule/init), as far as rmd sees it: it carries
- * out requests after a while, freezes what is in it by its own clock when its lease ends, and stays when the rmd of its host is killed or
- * stopped. What must hold of them is looked at here: of one capsule only the copy runs that the log names, only one at a time, and what a move
- * opens is what its source was when it was cut. */
+/* The capsules of the hosts of the virtual world, each with the PID 1 that it really has
+ * (daemon/capsule/init), as far as rmd sees it: it carries out requests after a while, freezes what
+ * is in it by its own clock when its lease ends, and stays when the rmd of its host is killed or
+ * stopped. What must hold of them is looked at here: of one capsule only the copy runs that the log
+ * names, only one at a time, and what a move opens is what its source was when it was cut. */
 #ifndef RM_TESTS_SIM_CAPSULES_H
 #define RM_TESTS_SIM_CAPSULES_H
 
@@ -26,7 +27,8 @@ const char *capsules_frozen(const struct capsules *c, uint64_t usec);
 /* The machine is off: nothing of its capsules is left. */
 void capsules_lose(struct capsules *c, const struct host *host);
 
-/* Of the whole history: copies whose payload has run, moves whose copy was opened, times that PID 1 had no lease any more. */
+/* The counts of the whole history: copies whose payload has run, moves whose copy was opened, times
+ * that PID 1 had no lease any more. */
 struct capsules_counts {
         uint64_t ran, opened, fenced, ended, lost;
         uint64_t gone; /* with their machines */
@@ -110,7 +112,8 @@ struct copy *capsules_make(struct capsules *c, struct host *host, const struct c
 void copy_connect(struct copy *copy, uint64_t handle, capsules_report_fn report);
 /* Carried out later. */
 void copy_request(struct copy *copy, const struct request *request);
-/* Kills what is in it. `ask`: by its PID 1, so that it happens also when the host's process dies now. Removed: REPORT_REMOVED to the handle. */
+/* Kills what is in it. `ask`: by its PID 1, so that it happens also when the host's process dies
+ * now. Removed: REPORT_REMOVED to the handle. */
 void copy_remove(struct copy *copy, bool ask);
 
 /* An image: which payload, and how often that had begun to run when it was dumped. */
@@ -118,8 +121,8 @@ struct image {
         uint64_t payload, runs;
         bool pages;
 };
-/* What these are asked by PID 1 (fakemover.c): CRIU has written the image into that directory, with
- * what a checkpoint needs of it / where is it? false: there is no mover for it. */
+/* The questions of PID 1 to movers (fakemover.c): CRIU has written the image into that directory,
+ * with what a checkpoint needs of it / where is it? false: there is no mover for it. */
 bool mover_captured(struct host *host, const char *dir, const struct image *image, const struct saved *saved);
 bool mover_image(struct host *host, const char *dir, struct image *ret);
 bool mover_saved(struct host *host, const char *dir, struct saved *ret);

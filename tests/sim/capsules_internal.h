@@ -78,7 +78,7 @@ struct copy {
         LIST_ENTRY(copy) entry;
 };
 
-/* What the log says of one capsule. */
+/* The log's entry of one capsule. */
 struct named {
         uint64_t job, incarnation;
         int32_t index;
@@ -103,25 +103,25 @@ typedef void (*copy_fn)(struct copy *copy);
 /* After so long, unless it is gone then. */
 void copy_later(struct copy *copy, uint64_t delay_usec, copy_fn fn);
 void copy_tell(struct copy *copy, const struct report *report);
-/* Its processes do something, or may: PID 1 takes as long to freeze them as it may. */
+/* The processes of the copy run, or may: PID 1 takes as long to freeze them as it may. */
 bool copy_runs(const struct copy *copy);
-/* Its program has ended. */
+/* The program of the copy has ended. */
 void copy_exited(struct copy *copy, int wait_status);
 
 /* ---- named.c ---- */
 
-/* It may run: by the log it is the capsule. */
+/* Checks that the copy may run: by the log it is the capsule. */
 void named_check(const struct copy *copy);
-/* Of its job, as it was placed; 0: the log does not name this copy. */
+/* The attempt of the copy's job, as it was placed; 0: the log does not name this copy. */
 uint32_t named_attempt(const struct copy *copy);
 void named_finish(struct capsules *c);
 
 /* ---- payload.c ---- */
 
-/* It is started in the copy. */
+/* Starts the payload in the copy. */
 void payload_start(struct copy *copy, const struct request *request);
 void payload_hold(struct copy *copy, struct payload *payload);
-/* As it is now; and another one, that goes on from that in the copy. */
+/* Saves the payload as it is now; and restores another one, that goes on from that in the copy. */
 void payload_save(const struct payload *payload, struct saved *ret);
 void payload_restore(struct copy *copy, const struct saved *saved);
 /* The copy is gone, or what ran in it. */

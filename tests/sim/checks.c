@@ -15,7 +15,8 @@
 
 #include "common/util.h"
 
-/* A state that differs once does so from then on: of nodes that keep the log, and of those that follow, one in so many is enough. */
+/* A state that differs once does so from then on: of nodes that keep the log, and of those that
+ * follow, one in so many is enough. */
 #define KEPT_EACH 4U
 #define FOLLOWED_EACH 8U
 
@@ -30,7 +31,7 @@ struct operation {
         uint32_t token; /* of a submission; 0: it is none */
 };
 
-/* Of a command, by its origin. */
+/* The number of a command, by its origin. */
 struct number {
         uint64_t instance, sequence;
 };
@@ -52,7 +53,7 @@ struct state_hash {
         uint64_t all;
 };
 
-/* What one place of the log holds, and what came of it, as the first voter that applied it found. */
+/* An index of the log, and the result of its entry, as the first voter that applied it found. */
 struct place {
         struct proposal *proposals;
         size_t n_proposals;
@@ -65,7 +66,7 @@ struct place {
         uint64_t created;
 };
 
-/* Of one process: the last of its operations that was done. */
+/* A process that proposes: the last of its operations that was done. */
 struct proposer {
         uint64_t life;
         uint32_t last_done;
@@ -237,7 +238,8 @@ static uint64_t hash_message(struct checks *c, const ProtobufCMessage *message) 
         return XXH3_64bits(c->packed, n);
 }
 
-/* One that is sent again has been stamped by a leader before: then its origin tells which it is. */
+/* A command that is sent again has been stamped by a leader before: then its origin tells which it
+ * is. */
 static uint32_t operation_of(struct checks *c, const Rm__Command *command, uint32_t operation) {
         const Rm__Origin *origin = command->origin;
         struct numbered *numbered = NULL;
@@ -300,7 +302,8 @@ static uint64_t effect_hash_before(const struct checks *c, uint64_t index) {
         return c->places[index].hash.effect;
 }
 
-/* Of one process, those that were done later were made later. A process that knows no state yet gives no numbers. */
+/* Checks that operations of one process that were done later were made later. A process that knows
+ * no state yet gives no numbers. */
 static void check_order(struct checks *c, uint32_t operation, uint64_t index) {
         const struct operation *op = &c->operations[operation];
         struct proposer *proposer;
@@ -455,8 +458,8 @@ void checks_leads(struct checks *c, unsigned host, const char *name, uint64_t te
         if (c->leaders[term] != 0)
                 checks_fail(c, "%s leads term %" PRIu64 ", which host %u led", name, term, c->leaders[term] - 1);
         c->leaders[term] = host + 1;
-        /* A node may hear of its votes only when another one leads a later term already. It has not what that one has acknowledged,
-         * and nobody follows it. */
+        /* A node may hear of its votes only when another one leads a later term already. It has not
+         * what that one has acknowledged, and nobody follows it. */
         if (term < c->last_term)
                 return;
         c->last_term = term;

@@ -1,5 +1,6 @@
-/* What rmd's own code gets of a system in a simulation: clocks and random numbers of the host whose event happens, and neither directories nor files of its own. The linker
- * puts these functions in the place of common/util.c's and libc's (--wrap). */
+/* The system of rmd's own code in a simulation: clocks and random numbers of the host whose event
+ * happens, and neither directories nor files of its own. The linker puts these functions in the
+ * place of common/util.c's and libc's (--wrap). */
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>

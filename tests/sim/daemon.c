@@ -161,7 +161,7 @@ void outputs_pump(struct outputs *outputs, uint64_t job) {
 
 /* ---- life ---- */
 
-/* What is not set here nobody asks for. */
+/* Fields that are not set here are not used. */
 static void set_config(struct config *config, const struct host *host) {
         config->cluster_name = xstrdup(CHECKS_CLUSTER);
         config->key_file = xstrdup("");

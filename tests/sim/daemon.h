@@ -1,4 +1,5 @@
-/* The parts of rmd that stand on its cluster, wired as in daemon/main.c, over the capsules and movers of the virtual world. */
+/* The parts of rmd that stand on its cluster, wired as in daemon/main.c, over the capsules and
+ * movers of the virtual world. */
 #ifndef RM_TESTS_SIM_DAEMON_H
 #define RM_TESTS_SIM_DAEMON_H
 
@@ -16,11 +17,11 @@ struct daemon;
 struct daemon *daemon_create(struct event_base *base, struct host *host, struct capsules *capsules, struct movers *movers);
 /* The cluster is there. */
 void daemon_start(struct daemon *d, struct cluster *cluster);
-/* Before the cluster goes. NULL ok. */
+/* To be called before the cluster goes. NULL ok. */
 void daemon_stop(struct daemon *d);
 void daemon_destroy(struct daemon *d); /* NULL ok */
 
-/* Of the cluster, as of struct cluster_ops. */
+/* Callbacks of the cluster, as of struct cluster_ops. */
 void daemon_on_applied(struct daemon *d, const Rm__Command *command, const struct state_result *result);
 void daemon_on_installed(struct daemon *d);
 void daemon_on_message(struct daemon *d, const char *node, const Rm__PeerMessage *message);

@@ -7,7 +7,7 @@
 
 #include "common/util.h"
 
-/* Of one sync, as on an SSD. */
+/* The time of one sync, as on an SSD. */
 #define SYNC_MIN_USEC 100
 #define SYNC_MAX_USEC 600
 
@@ -23,7 +23,7 @@ struct record {
         struct blob *blob;
 };
 
-/* By their numbers. */
+/* The records by their numbers. */
 struct records {
         struct record *list;
         size_t n, allocated;
@@ -257,7 +257,8 @@ static void sync_tell(void *userdata) {
 
 static void sync_begin(struct disk *disk);
 
-/* The disk does its work, whatever has become of the process. After a loss of power there are fewer changes than asked for. */
+/* The disk does its work, whatever has become of the process. After a loss of power there are fewer
+ * changes than asked for. */
 static void sync_end(void *userdata) {
         struct disk *disk = userdata;
         struct sync *sync = STAILQ_FIRST(&disk->syncs);
@@ -269,7 +270,7 @@ static void sync_end(void *userdata) {
         host_deliver(disk->host, sync->life, sync_tell, sync_drop, sync);
 }
 
-/* One at a time, so that those that wait go on at its pace of then. */
+/* Syncs run one at a time, so that those that wait go on at the pace that the disk has then. */
 static void sync_begin(struct disk *disk) {
         struct timeline *t = host_timeline(disk->host);
 

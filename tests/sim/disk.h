@@ -1,5 +1,6 @@
-/* The disk of a host of the virtual world: a few files of numbered records. What was written is read back at once, survives the end of
- * the process, and is safe from a loss of power once it was synced. Writes to one file reach the disk in their order. */
+/* The disk of a host of the virtual world: a few files of numbered records. What was written is
+ * read back at once, survives the end of the process, and is safe from a loss of power once it was
+ * synced. Writes to one file reach the disk in their order. */
 #ifndef RM_TESTS_SIM_DISK_H
 #define RM_TESTS_SIM_DISK_H
 
@@ -24,20 +25,21 @@ bool disk_range(const struct disk *disk, unsigned file, uint64_t *ret_first, uin
 /* The first record that is not below `*number`, which becomes its own. `safe`: of what a loss of
  * power would leave at least. NULL: there is none. Valid until the file is changed. */
 const void *disk_next(const struct disk *disk, unsigned file, bool safe, uint64_t *number, size_t *ret_bytes);
-/* All that was written to the file is made safe; then `done` is called, in the order of these calls, unless the process has ended:
- * then `drop`, NULL ok. */
+/* Makes all that was written to the file safe; then `done` is called, in the order of these calls,
+ * unless the process has ended: then `drop`, NULL ok. */
 void disk_sync(struct disk *disk, unsigned file, event_fn done, event_fn drop, void *userdata);
 /* At once, for the process waits. */
 void disk_sync_now(struct disk *disk, unsigned file);
 bool disk_full(const struct disk *disk);
-/* What is written or read fails: the caller is to ask. */
+/* Reads and writes of the disk fail: the caller is to ask. */
 bool disk_broken(const struct disk *disk);
 /* Is it broken, or was it after that time (of the timeline)? */
 bool disk_was_broken(const struct disk *disk, uint64_t since_usec);
 
 /* ---- for the world ---- */
 
-/* Of what is not safe only a part, from the beginning, is there afterwards. The process must be dead. */
+/* The disk loses its power: only a part of the writes that are not safe, from the beginning, is
+ * there afterwards. The process must be dead. */
 void disk_power_loss(struct disk *disk);
 /* So many times as slow as a good one; 1: good. */
 void disk_set_slow(struct disk *disk, unsigned times);

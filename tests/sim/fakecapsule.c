@@ -35,7 +35,7 @@ struct capsule {
         LIST_ENTRY(capsule) entry;
 };
 
-/* What is being removed. */
+/* A capsule that is being removed. */
 struct reaper {
         char *id;
         uint64_t handle;
@@ -76,7 +76,7 @@ static void answer(struct capsule *capsule, const struct pending *pending, int e
                 pending->done(capsule, error, text, pending->arg);
 }
 
-/* What is told may destroy it: false. */
+/* The callback may destroy the capsule: false. */
 static bool fail_pendings(struct capsule *capsule, int error, const char *text) {
         struct pending *pending;
 
@@ -376,7 +376,7 @@ static int submit_op(struct capsule *capsule, enum request_op op, capsule_done_f
         return submit(capsule, &request, &pending);
 }
 
-/* Of its environment; 0: there is none. */
+/* The number in a variable of the environment; 0: there is none. */
 static uint32_t number_in(const struct capsule_command *command, const char *name) {
         size_t n = strlen(name);
 

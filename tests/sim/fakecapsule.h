@@ -1,4 +1,5 @@
-/* The capsules of a host as its rmd sees them (daemon/capsule/capsule.h), over those of the virtual world. */
+/* The capsules of a host as its rmd sees them (daemon/capsule/capsule.h), over those of the virtual
+ * world. */
 #ifndef RM_TESTS_SIM_FAKECAPSULE_H
 #define RM_TESTS_SIM_FAKECAPSULE_H
 

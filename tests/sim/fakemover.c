@@ -8,7 +8,7 @@
 #include "tests/sim/network.h"
 
 #define WANTS_SLOW 100U /* of a thousand */
-/* Of what it tells, of a thousand: where all are busy. */
+/* The share of late events, of a thousand: where all are busy. */
 #define LATE 50U
 #define LATE_MAX_USEC 1000000U
 

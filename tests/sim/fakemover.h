@@ -9,7 +9,7 @@ struct movers;
 
 struct movers *movers_create(struct timeline *t);
 void movers_destroy(struct movers *movers); /* NULL ok */
-/* Those that are started on this host are among them. */
+/* Movers that are started on this host are among them. */
 void movers_begin(struct movers *movers, struct host *host);
 
 #endif

@@ -19,7 +19,7 @@
 #define LOOK_USEC 200000U
 #define SILENCE_MAX_USEC 10000000U /* as rm-mover's own */
 #define ACCEPT_MAX_USEC 60000000U
-/* What fails, of a thousand. */
+/* The shares of failures, of a thousand. */
 #define FAIL_PRECOPY 15U
 #define FAIL_TRANSFER 20U
 #define FAIL_VERIFY 10U
@@ -44,7 +44,7 @@ struct arriving {
         char *role, *path;
 };
 
-/* Of a store. */
+/* The store of a mover. */
 struct stored {
         char *dir;
         uint64_t checkpoint; /* that is made, or sent */
@@ -89,7 +89,7 @@ struct movers {
 
 /* ---- fakemover.c ---- */
 
-/* It tells rmd; NULL: that it has gone. */
+/* The mover tells rmd; NULL: that it has gone. */
 void fakemover_tell(struct mover *mover, const Rm__MoverEvent *event);
 void fakemover_tell_figures(struct mover *mover, Rm__MoverEvent__BodyCase kind);
 void fakemover_fail(struct mover *mover, int code, const char *text, bool by_peer);
@@ -100,7 +100,8 @@ struct mover *fakemover_find(const struct movers *movers, uint64_t number);
 struct mover *fakemover_peer(const struct mover *mover);
 /* False: the two do not reach each other now; it is looked again, or given up after so long. */
 bool fakemover_has_peer(struct mover *mover, struct mover *peer, uint64_t max_usec);
-/* Its first command says who may come, and where the images lie ("": nowhere). */
+/* The first command of a mover names the peer that may come, and where the images lie ("":
+ * nowhere). */
 void fakemover_take(struct mover *mover, const ProtobufCBinaryData *token, const char *dir);
 
 /* ---- fakesaver.c: save, load and verify ---- */

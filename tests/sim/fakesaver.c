@@ -47,7 +47,7 @@ static void sync_store(struct mover *mover, void (*fn)(struct mover *mover)) {
         files_sync(mover->host, on_synced, free, synced);
 }
 
-/* Another one reads what is there: then nothing goes. */
+/* Removes files that no manifest needs, unless another mover reads the store. */
 static void sweep(const struct mover *mover) {
         const struct mover *other;
 
@@ -178,7 +178,7 @@ static void save_store(struct mover *mover) {
         sync_store(mover, save_manifest);
 }
 
-/* What is captured is stored yet. */
+/* The mover is released, but still stores the captured data. */
 static void save_release(struct mover *mover) {
         Rm__MoverReleased released = RM__MOVER_RELEASED__INIT;
 
@@ -234,7 +234,7 @@ static const char *path_for(const struct mover *mover, const char *role) {
         return NULL;
 }
 
-/* Of its files the first ones, or the others. False: there is no more of it. */
+/* Sends the first files of the checkpoint, or the others. False: there are no more. */
 static bool send_files(struct mover *mover, struct mover *peer, bool first) {
         size_t n, n_data;
         char **names = fakestore_files(mover->host, dir_of(mover), mover->store.checkpoint, &n);

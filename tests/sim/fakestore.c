@@ -96,7 +96,7 @@ void fakestore_put_pack(const struct host *host, const char *dir, uint64_t check
         put(host, path, data, n);
 }
 
-/* Of the last checkpoint before it, of which much is still as it was. */
+/* Adds blocks of the last checkpoint before it, of which many are still as they were. */
 static void add_older(const struct host *host, const char *dir, uint64_t checkpoint, struct manifest *manifest) {
         size_t n;
         cleanup_free uint64_t *numbers = fakestore_list(host, dir, &n);

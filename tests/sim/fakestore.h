@@ -9,7 +9,7 @@
 #include "tests/sim/host.h"
 #include "tests/sim/saved.h"
 
-/* Of one capsule, malloc'ed: as stores_dir() of daemon/checkpoint. */
+/* The directory of one capsule, malloc'ed: like stores_dir() of daemon/checkpoint. */
 char *fakestore_dir(uint64_t job, int32_t index);
 
 /* The new pack of a checkpoint; then its manifest, which needs also some packs of the one before.
@@ -24,9 +24,9 @@ uint64_t *fakestore_list(const struct host *host, const char *dir, size_t *ret_n
 /* Names of the files of a checkpoint that can be loaded, the manifest last; malloc'ed as those of
  * files_list(). */
 char **fakestore_files(const struct host *host, const char *dir, uint64_t checkpoint, size_t *ret_n);
-/* Its manifest goes; its packs may be needed by others. */
+/* Removes the checkpoint's manifest; its packs may be needed by others. */
 void fakestore_remove(const struct host *host, const char *dir, uint64_t checkpoint);
-/* What no manifest needs goes; all stays if one of them cannot be read. */
+/* Removes packs that no manifest needs; all stay if a manifest cannot be read. */
 void fakestore_sweep(const struct host *host, const char *dir);
 
 #endif

@@ -16,7 +16,8 @@
 /* A write to the disk, and a message. */
 #define AMID_MAX_USEC 3000U
 #define LATE_MAX_USEC 3000000U
-/* Ten times less than what leases allow for (daemon/cluster/lease.c), for two clocks may go apart. */
+/* Ten times less than what leases allow for (daemon/cluster/lease.c), for two clocks may go
+ * apart. */
 #define DRIFT_MAX_PPM 1000
 #define JUMP_MAX_USEC 4000000U
 #define REAL_JUMP_MAX_USEC UINT64_C(7200000000)
@@ -80,7 +81,8 @@ static void heal(struct fault *fault) {
         network_heal(fault->faults->world.network);
 }
 
-/* It is heard by the others and does not hear them, or the other way round, or so with a single one. */
+/* The host is heard by the others and does not hear them, or the other way round, or so with a
+ * single one. */
 static void begin_one_way(struct fault *fault) {
         struct faults *f = fault->faults;
         unsigned n = network_n_hosts(f->world.network), other = (unsigned) draw(f, n);
@@ -231,8 +233,8 @@ static void on_restart(void *userdata) {
         timeline_at(f->world.timeline, now_usec + draw(f, RESTARTS_MAX_USEC), on_restart, free, fault);
 }
 
-/* One process after the other ends and is back at once, as when each begins with what ended the one before: votes that were given just
- * before are asked for again just after. */
+/* One process after the other ends and is back at once, as when each begins with what ended the one
+ * before: votes that were given just before are asked for again just after. */
 static void begin_restarts(struct fault *fault) {
         struct fault *copy = xcalloc(1, sizeof(*copy));
 
@@ -283,8 +285,8 @@ static void on_heal(void *userdata) {
         free(userdata);
 }
 
-/* Two that hear only each other, one of them perhaps stopped for that time: a leader that does not know yet that there is another, and a node that
- * believes it. */
+/* Two that hear only each other, one of them perhaps stopped for that time: a leader that does not
+ * know yet that there is another, and a node that believes it. */
 static void begin_aside(struct fault *fault) {
         struct faults *f = fault->faults;
         unsigned n = network_n_hosts(f->world.network), other = (unsigned) draw(f, n);
@@ -336,7 +338,7 @@ static void end_broken(struct fault *fault) {
         host_start(target_host(fault));
 }
 
-/* It is noticed when the process starts. */
+/* The damage is noticed when the process starts. */
 static void begin_damage(struct fault *fault) {
         struct faults *f = fault->faults;
 

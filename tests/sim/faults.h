@@ -1,4 +1,5 @@
-/* What goes wrong in a history: faults of the network, of processes, disks and clocks, drawn over a time after which all is well again. */
+/* The faults of a history: faults of the network, of processes, disks and clocks, drawn over a time
+ * after which all is well again. */
 #ifndef RM_TESTS_SIM_FAULTS_H
 #define RM_TESTS_SIM_FAULTS_H
 
@@ -7,7 +8,7 @@
 
 struct faults;
 
-/* What they strike. All is borrowed. */
+/* The targets of faults. All is borrowed. */
 struct faults_world {
         struct timeline *timeline;
         struct network *network;
@@ -18,7 +19,7 @@ struct faults_world {
         int (*favourite)(void *userdata);
         /* May this host's disk be damaged now? */
         bool (*may_damage)(void *userdata, unsigned host);
-        /* It was damaged, or is another one. */
+        /* The disk was damaged, or is another one. */
         void (*on_disk_lost)(void *userdata, unsigned host);
         /* The machine is off, after its process has ended. */
         void (*on_power_off)(void *userdata, unsigned host);

@@ -1,6 +1,6 @@
-/* What rmd's own code (daemon/checkpoint) does with the files of its stores, in the virtual world:
- * the linker puts these functions in the place of libc's, and of those of daemon/store/directory.c
- * that read a disk (--wrap). Other paths are nowhere. */
+/* The file system of rmd's own code (daemon/checkpoint) for its stores, in the virtual world: the
+ * linker puts these functions in the place of libc's, and of those of daemon/store/directory.c that
+ * read a disk (--wrap). Other paths are nowhere. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,12 +19,12 @@
 #include "tests/sim/files.h"
 #include "tests/sim/kept.h"
 
-/* Of a thousand: an rm-mover has the lock just then. */
+/* The share of attempts, of a thousand, at which an rm-mover has the lock. */
 #define LOCKED 30U
 #define BLOCK_BYTES 4096U
 #define BLOCKS (UINT64_C(1) << 20)
 
-/* What a DIR is here. */
+/* The stream behind a DIR. */
 struct listing {
         char **names;
         size_t n, at;

@@ -42,7 +42,7 @@ static bool is_at(const struct record *record, const char *path) {
         return record->path_bytes == strlen(path) && memcmp(record->path, path, record->path_bytes) == 0;
 }
 
-/* What stands behind "DIR/"; NULL: it is not there. */
+/* The name behind "DIR/"; NULL: the record is not below DIR. */
 static const char *name_below(const struct record *record, const char *dir, size_t *ret_bytes) {
         size_t n = strlen(dir);
 

@@ -14,8 +14,8 @@ void files_write(const struct host *host, const char *path, const void *data, si
 /* NULL: there is no such file. `safe`: what a loss of power would leave. Valid until any file is
  * changed. */
 const void *files_read(const struct host *host, const char *path, bool safe, size_t *ret_bytes);
-/* Of a file, or of a directory with all that is below it, which goes where nothing is. False: there
- * is none. */
+/* Renames a file, or a directory with all that is below it, which goes where no file is. False:
+ * there is none. */
 bool files_rename(const struct host *host, const char *from, const char *to);
 bool files_remove(const struct host *host, const char *path);
 void files_remove_tree(const struct host *host, const char *dir);

@@ -12,12 +12,15 @@
 #define MAX_HOSTS 9U
 /* So that their timers are not in step; the one that begins the cluster is first. */
 #define START_MAX_USEC 300000U
-/* After the faults; an election takes one of its timeouts, a lost snapshot five seconds, and each may be unlucky a few times. */
+/* The time that progress may take after the faults; an election takes one of its timeouts, a lost
+ * snapshot five seconds, and each may be unlucky a few times. */
 #define PROGRESS_USEC UINT64_C(10000000)
-/* Until the voters are as they are to stay: each step of a change is tried again after a second, a transfer after ten. */
+/* Until the voters are as they are to stay: each step of a change is tried again after a second, a
+ * transfer after ten. */
 #define SETTLE_USEC UINT64_C(40000000)
-/* When the voters are settled, three of four proposals are answered within this time: two ways over the network and back, and two disks, one after the
- * other, take 2.8 ms at most. Whoever waited for a heartbeat, or for a tick of raft's clock, would wait for up to 60 ms. */
+/* When the voters are settled, three of four proposals are answered within this time: two ways over
+ * the network and back, and two disks, one after the other, take 2.8 ms at most. Whoever waited for
+ * a heartbeat, or for a tick of raft's clock, would wait for up to 60 ms. */
 #define ANSWER_USEC UINT64_C(6000)
 #define ANSWERS 40U
 /* When nobody asks for anything any more, all that has begun comes to its end: what runs does so
@@ -77,7 +80,7 @@ static bool may_damage(void *userdata, unsigned host) {
         return leads >= 0 && node_can_spare(h->nodes[leads], h->nodes, h->n_hosts, host);
 }
 
-/* Its capsules go with it. */
+/* The capsules of the host go with it. */
 static void on_power_off(void *userdata, unsigned host) {
         struct history *h = userdata;
 
@@ -168,7 +171,8 @@ static bool run_until(struct history *h, uint64_t until_usec) {
         return !checks_violation(h->checks);
 }
 
-/* Every node was answered what it proposed after that time, and has applied what was acknowledged at that point. */
+/* Every node was answered what it proposed after that time, and has applied what was acknowledged
+ * at that point. */
 static bool has_progressed(const struct history *h, uint64_t since_usec, uint64_t *index) {
         for (unsigned i = 0; i < h->n_hosts && *index == 0; i++)
                 if (node_answered_begin_usec(h->nodes[i]) <= since_usec)
@@ -307,7 +311,8 @@ static void check_jobs(struct history *h, uint64_t *ret_usec) {
         *ret_usec = timeline_now_usec(h->timeline) - since_usec;
 }
 
-/* What disks have lost is told to the log, as nodes read what they have again now and then. */
+/* Copies that disks have lost are reported to the log, as nodes verify their stores now and
+ * then. */
 static void check_copies(struct history *h) {
         uint64_t since_usec = timeline_now_usec(h->timeline);
         const char *what = "";

@@ -1,4 +1,5 @@
-/* What the checks see of rmd's own code: the linker puts these functions in the place of those of daemon/cluster (--wrap), which they call. */
+/* The checks of rmd's own code: the linker puts these functions in the place of those of
+ * daemon/cluster (--wrap), which they call. */
 #include "daemon/cluster/cluster.h"
 #include "daemon/cluster/leading.h"
 #include "daemon/log/raftlog_internal.h"
@@ -25,7 +26,8 @@ int __wrap_raft_remove(struct raft *r, struct raft_change *req, raft_id id, raft
 void __real_cluster_propose(struct cluster *cluster, const Rm__Command *command, cluster_propose_fn callback, void *userdata);
 void __wrap_cluster_propose(struct cluster *cluster, const Rm__Command *command, cluster_propose_fn callback, void *userdata);
 
-/* Which one the leader is about to stamp: those who propose write its number where the time will be. 0: one of the leader's own. */
+/* Which one the leader is about to stamp: those who propose write its number where the time will
+ * be. 0: one of the leader's own. */
 static uint64_t operation;
 
 static struct node *current_node(void) {
@@ -41,7 +43,7 @@ void __wrap_state_apply(Rm__State *state, struct state_index *indexed, uint64_t 
                 node_applied(current_node(), state, indexed, index, command, ret, before_usec);
 }
 
-/* What rmd proposes by itself has a number, too. */
+/* Proposals that rmd makes by itself have a number, too. */
 void __wrap_cluster_propose(struct cluster *cluster, const Rm__Command *command, cluster_propose_fn callback, void *userdata) {
         struct node *n = current_node();
         Rm__Command numbered = *command;

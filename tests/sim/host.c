@@ -198,7 +198,8 @@ void host_packet(struct host *host, unsigned from, const void *data, size_t size
                 host->ops.on_packet(host->userdata, from, data, size_bytes);
 }
 
-/* Rounded up, so that a process that waits for its clock does see it go. What was asked for before the clock is set to another pace stays as it was computed. */
+/* Rounded up, so that a process that waits for its clock does see it go. What was asked for before
+ * the clock is set to another pace stays as it was computed. */
 void host_after(struct host *host, uint64_t delay_usec, event_fn fn, event_fn drop, void *userdata) {
         uint64_t speed = (uint64_t) (MILLION + host->drift_ppm), real_delay_usec = (delay_usec * MILLION + speed - 1) / speed;
 

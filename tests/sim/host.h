@@ -1,5 +1,5 @@
-/* Hosts of the virtual world: a process each, that can be killed, stopped and continued at any event, and clocks of its own, that drift
- * and jump. Does not know what the process is. */
+/* Hosts of the virtual world: a process each, that can be killed, stopped and continued at any
+ * event, and clocks of its own, that drift and jump. Does not know what the process is. */
 #ifndef RM_TESTS_SIM_HOST_H
 #define RM_TESTS_SIM_HOST_H
 
@@ -15,10 +15,11 @@ enum host_state {
         HOST_DEAD,
 };
 
-/* What its process is. NULL members are skipped. */
+/* The calls of the host's process. NULL members are skipped. */
 struct host_ops {
         void (*on_start)(void *userdata);
-        /* The process is gone: free what it had. Nothing that is done here has an effect on the world. */
+        /* The process is gone: free what it had. Nothing that is done here has an effect on the
+         * world. */
         void (*on_killed)(void *userdata);
         void (*on_packet)(void *userdata, unsigned from, const void *data, size_t size_bytes);
         /* After each event of this host. */
@@ -35,7 +36,7 @@ const char *host_name(const struct host *host);
 enum host_state host_state(const struct host *host);
 struct timeline *host_timeline(const struct host *host);
 
-/* What the system of the host keeps for its process; NULL until it is set. */
+/* The parts of the host's system that belong to its process; NULL until one is set. */
 enum host_part {
         HOST_NETWORK,
         HOST_DISK,
@@ -59,7 +60,8 @@ void host_continue(struct host *host);
 
 /* ---- for the process ---- */
 
-/* After so long by the host's monotonic clock. Never after the process was killed: then `drop` is called, NULL ok. */
+/* After so long by the host's monotonic clock. Never after the process was killed: then `drop` is
+ * called, NULL ok. */
 void host_after(struct host *host, uint64_t delay_usec, event_fn fn, event_fn drop, void *userdata);
 /* As CLOCK_BOOTTIME: it jumps when the host was suspended. */
 uint64_t host_monotonic_usec(const struct host *host);
@@ -67,22 +69,25 @@ uint64_t host_monotonic_usec(const struct host *host);
 uint64_t host_awake_usec(const struct host *host);
 uint64_t host_real_usec(const struct host *host);
 
-/* Whose process runs now; NULL: none does. For code that asks for the time without saying who it is. */
+/* The host whose process runs now; NULL: none does. For code that asks for the time without naming
+ * a host. */
 struct host *host_current(void);
 
 /* ---- for the world ---- */
 
 /* Which life of the process this is. */
 uint64_t host_life(const struct host *host);
-/* Now, or when it is continued; dropped if that life has ended. 0: for any life, and dropped if the process is dead. */
+/* Now, or when it is continued; dropped if that life has ended. 0: for any life, and dropped if the
+ * process is dead. */
 void host_deliver(struct host *host, uint64_t life, event_fn fn, event_fn drop, void *userdata);
 void host_packet(struct host *host, unsigned from, const void *data, size_t size_bytes);
 
 /* Millionths that its clocks go too fast, or too slow. */
 void host_set_drift(struct host *host, int drift_ppm);
-/* As after the suspension of a virtual machine. The monotonic clock only goes ahead. */
+/* The clock jumps as after the suspension of a virtual machine. The monotonic clock only goes
+ * ahead. */
 void host_jump(struct host *host, uint64_t ahead_usec);
-/* As when an administrator sets it. */
+/* The clock is set as by an administrator. */
 void host_set_real(struct host *host, int64_t change_usec);
 
 #endif

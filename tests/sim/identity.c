@@ -1,4 +1,4 @@
-/* In place of daemon/log/raftlog_identity.c: on the disk of the virtual host. */
+/* This file is in place of daemon/log/raftlog_identity.c: on the disk of the virtual host. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static struct disk *current_disk(void) {
         return host_part(host_current(), HOST_DISK);
 }
 
-/* What its process does then has no effect. */
+/* Calls of a killed process have no effect. */
 static bool is_killed(void) {
         return host_state(host_current()) == HOST_DEAD;
 }
@@ -66,7 +66,7 @@ int raftlog_identity_write(const struct raftlog *log, struct rm_error *err) {
         return 0;
 }
 
-/* What is renamed is so on the disk as soon as the new identity is. */
+/* The rename is on the disk as soon as the new identity is. */
 int raftlog_set_aside(const struct raftlog *log, struct rm_error *err) {
         storage_clear(host_current());
         return 0;
@@ -84,7 +84,7 @@ void raftlog_known_read(struct raftlog *log) {
                 log->known_index = log->noted_index = known.index;
 }
 
-/* It is not synced. */
+/* The record is not synced. */
 void raftlog_known_note(struct raftlog *log) {
         struct known_record known = { log->voter_id, log->log_id, raft_last_applied(&log->raft) };
 

@@ -279,7 +279,7 @@ static void see_captured(struct kept *k, const Rm__Job *job, const struct job *b
         }
 }
 
-/* Those whose disks give back what they have. */
+/* The hosts whose disks give back what they have. */
 static uint64_t hosts_good(const struct kept *k, uint64_t since_usec) {
         uint64_t hosts = 0;
 
@@ -336,8 +336,8 @@ static uint64_t hosts_up(const struct kept *k, const Rm__State *state) {
         return hosts;
 }
 
-/* It goes on from the newest checkpoint that nodes have that are up. It does not begin anew while
- * any has one that is away. */
+/* Checks that the job goes on from the newest checkpoint that nodes have that are up. It does not
+ * begin again while any node that is away has one. */
 static void see_placed(struct kept *k, const Rm__State *state, const Rm__Job *job, const struct job *before) {
         uint64_t hosts = job->restored_from > 0 ? hosts_up(k, state) : UINT64_MAX;
 

@@ -1,4 +1,4 @@
-/* What must hold of checkpoints in every history. By the log: one that is done is a consistent cut,
+/* The invariants of checkpoints in every history. By the log: one that is done is a consistent cut,
  * with the output that its job had written then; it goes only when it may, no attempt goes back
  * behind it while nodes that are up have each part of it, nor begins anew while any has, also one
  * that is away; what a node says that it has is on its disk, also after a loss of power, and what
@@ -24,10 +24,11 @@ void kept_applied(struct kept *k, const Rm__State *state, const Rm__Command *com
 /* A capsule stands still and is cut off from now on: the number of this standstill, and its end. */
 uint64_t kept_cut(struct kept *k);
 void kept_open(struct kept *k, uint64_t cut);
-/* What was saved runs again, for the job as it is by the log. */
+/* Saved processes run again, for the job as it is by the log. */
 void kept_runs(struct kept *k, const struct saved *saved, const char *host);
 
-/* NULL: what nodes have by the log of checkpoints that are done is whole on their disks; else what is not so. */
+/* NULL: what nodes have by the log of checkpoints that are done is whole on their disks; else what
+ * is not so. */
 const char *kept_unsettled(const struct kept *k);
 
 /* ---- disks ---- */
@@ -38,7 +39,7 @@ void kept_disk_lost(const struct host *host);
 void kept_before(const struct host *host);
 void kept_after(const struct host *host, const char *what);
 
-/* Of the whole history. */
+/* The counts of the whole history. */
 struct kept_counts {
         uint64_t done, drilled; /* checkpoints; parts of drills that could be restored */
         uint64_t restored; /* times that a job was placed to go on from one */

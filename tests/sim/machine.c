@@ -1,5 +1,6 @@
-/* The machine that rmd's own code would read, and change: nothing is there, there is always room, and no file system is mounted. The linker puts these
- * functions in the place of others (--wrap). */
+/* The machine that rmd's own code would read, and change: nothing is there, there is always room,
+ * and no file system is mounted. The linker puts these functions in the place of others
+ * (--wrap). */
 #include <errno.h>
 #include <string.h>
 #include <sys/mount.h>

@@ -1,4 +1,5 @@
-/* simulate-cluster: histories of a cluster in virtual time, with faults, until one violates what must hold. */
+/* simulate-cluster: histories of a cluster in virtual time, with faults, until one violates what
+ * must hold. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -28,7 +29,7 @@ struct totals {
         uint64_t jobs_max_usec;
 };
 
-/* What to type to see the history again that is running: for one that ends the program. */
+/* The command that replays the running history: for one that ends the program. */
 static char replay[4096];
 
 static void on_crash(int signal) {

@@ -1,4 +1,4 @@
-/* What the log says of capsules, and what must hold of those that run: of each only the copy runs
+/* The capsules by the log, and the invariants of those that run: of each only the copy runs
  * that the log names, and only one at a time. */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ static void see_moved(struct capsules *c, const Rm__State *state, uint64_t id) {
                 name(c, move->job, move->capsule, move->incarnation, 0);
 }
 
-/* Of a job that may start again nothing runs that is told gone. */
+/* No copy of a job that may start again runs once it is told gone. */
 static void see_gone(struct capsules *c, const Rm__State *state, const Rm__CmdCapsuleGone *gone) {
         const Rm__Job *job = state_job(state, gone->job);
         const struct copy *copy;

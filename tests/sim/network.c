@@ -5,7 +5,7 @@
 
 #include "common/util.h"
 
-/* As on a switched network: mostly tenths of milliseconds. */
+/* The delays are those of a switched network: mostly tenths of milliseconds. */
 #define DELAY_MIN_USEC 50
 #define DELAY_MAX_USEC 400
 

@@ -1,4 +1,5 @@
-/* The network of the virtual world: packets between hosts, delayed, lost, duplicated, reordered; links that are cut one way or both. */
+/* The network of the virtual world: packets between hosts, delayed, lost, duplicated, reordered;
+ * links that are cut one way or both. */
 #ifndef RM_TESTS_SIM_NETWORK_H
 #define RM_TESTS_SIM_NETWORK_H
 
@@ -6,7 +7,7 @@
 
 struct network;
 
-/* Of the packets on one way between two hosts. */
+/* The faults of packets on one way between two hosts. */
 struct link_faults {
         bool cut;
         unsigned loss_per_mille;
@@ -24,7 +25,7 @@ bool network_send(struct network *network, unsigned from, unsigned to, const voi
 
 unsigned network_n_hosts(const struct network *network);
 const char *network_name(const struct network *network, unsigned host);
-/* Never NULL; to be changed in place. What is on its way already still arrives. */
+/* The faults of a link. Never NULL; to be changed in place. Packets on their way still arrive. */
 struct link_faults *network_link(struct network *network, unsigned from, unsigned to);
 /* All links are good again. */
 void network_heal(struct network *network);

@@ -1,4 +1,5 @@
-/* In place of daemon/cluster/state_cache.c: the nodes of a simulation keep no copy of the state on a disk. */
+/* This file is in place of daemon/cluster/state_cache.c: the nodes of a simulation keep no copy of
+ * the state on a disk. */
 #include "daemon/cluster/state_cache.h"
 
 #include <errno.h>

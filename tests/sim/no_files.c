@@ -1,4 +1,5 @@
-/* Availability files of daemon/leader/files.h: there are none in the virtual world, whose workload says what the nodes' cores are. */
+/* Availability files of daemon/leader/files.h: there are none in the virtual world, whose workload
+ * says what the nodes' cores are. */
 #include <stddef.h>
 
 #include "daemon/leader/files.h"

@@ -42,7 +42,7 @@ struct node {
         unsigned changes;
         unsigned boots;
         bool resting; /* its users are */
-        /* While its process runs: */
+        /* These fields are set while its process runs: */
         bool dying;
         struct event_base *base;
         struct cluster *cluster; /* NULL: it could not start, or does not run */
@@ -63,7 +63,7 @@ static struct raftlog *log_of(const struct node *n) {
 
 /* ---- while it leads ---- */
 
-/* As one that is told to end. */
+/* The node hands the leadership over like one that is told to end. */
 static void hand_over(void *userdata) {
         struct node *n = userdata;
 
@@ -132,7 +132,8 @@ static void start_process(void *userdata) {
         host_start(userdata);
 }
 
-/* It ends by itself, after what happens now. If its disk is damaged an administrator looks after it (storage_repair() in on_start()). */
+/* The node ends by itself, after the current event. If its disk is damaged an administrator looks
+ * after it (storage_repair() in on_start()). */
 static void stop(struct node *n, const struct rm_error *why) {
         timeline_trace(n->timeline, host_name(n->host), "ends: %s", error_text(why));
         if (why->code != -EIO && why->code != -ENOSPC && !storage_damaged(n->host))
@@ -303,8 +304,8 @@ static void on_packet(void *userdata, unsigned from, const void *data, size_t si
         sockets_packet(n->host, from, data, size_bytes);
 }
 
-/* raft_uv has libraft do this from its loop, by a function that is not exported. The list is one of libraft's: each link is that to the
- * next and that to the one before. */
+/* raft_uv has libraft do this from its loop, by a function that is not exported. The list is one of
+ * libraft's: each link is that to the next and that to the one before. */
 static bool fire_completed(struct raft *raft) {
         void **list = raft->legacy.requests;
         bool any = false;

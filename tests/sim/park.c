@@ -5,7 +5,7 @@
 #include "common/util.h"
 #include "tests/sim/ranks.h"
 
-/* As those of park.c. */
+/* The intervals are those of park.c. */
 #define STIR_USEC 1500000U
 #define LOOK_USEC 1000000U
 
@@ -43,7 +43,7 @@ static void let_go(struct copy *copy) {
         copy->rest_usec = now(copy) + STIR_USEC;
 }
 
-/* Something has come for it. */
+/* Some input has come for the payload. */
 static bool is_called(const struct copy *copy) {
         return copy->payload && !copy->payload->ended && copy->payload->end_usec <= now(copy);
 }

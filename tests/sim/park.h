@@ -1,16 +1,16 @@
-/* What a capsule's PID 1 does for jobs that grow and shrink (daemon/capsule/init/ranks/park.c), over its own parking.c: passes on words, and has a group stand
- * still all ranks of which are parked. */
+/* The work of a capsule's PID 1 for jobs that grow and shrink (daemon/capsule/init/ranks/park.c), over
+ * its own parking.c: passes on messages, and freezes a group all ranks of which are parked. */
 #ifndef RM_TESTS_SIM_PARK_H
 #define RM_TESTS_SIM_PARK_H
 
 #include "proto/door.pb-c.h"
 #include "tests/sim/capsules_internal.h"
 
-/* From rmd. */
+/* An order from rmd. */
 void park_order(struct copy *copy, const Capsule__ResizeOrder *order);
-/* From a rank. True: it is answered. */
+/* A message from a rank. True: it is answered. */
 bool park_hear(struct copy *copy, const Door__Resize *word, Door__Resize *ret_answer);
-/* Something is to be done in it: a parked one runs for a while. */
+/* Some operation is to be done in the copy: a parked one runs for a while. */
 void park_stir(struct copy *copy);
 /* The payload was stopped otherwise, and runs again. */
 void park_look(struct copy *copy);

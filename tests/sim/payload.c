@@ -1,4 +1,5 @@
-/* What runs in capsules: mpirun, which has a daemon started in each group and ends when all of these have, and the daemons, which work for a while. */
+/* The programs in capsules: mpirun, which has a daemon started in each group and ends when all of
+ * these have, and the daemons, which work for a while. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,12 +14,12 @@
 #define WORK_MAX_USEC 8000000U
 #define LONG_WORK_MAX_USEC 25000000U
 #define STEP_MAX_USEC 20000U
-/* While it stands still: is it at its end? */
+/* The interval of looks at a frozen payload: has it come to its end? */
 #define LOOK_USEC 100000U
 #define NOTICE_MAX_USEC 300000U /* that mpirun is gone */
 #define SIGNAL_MAX_USEC 200000U
 
-/* Of mpirun, that writes something. */
+/* The output of mpirun, which writes something now and then. */
 #define WRITE_MAX_USEC 400000U
 #define WRITE_MAX_BYTES 1000U
 
@@ -157,7 +158,7 @@ static void on_step(void *userdata) {
         }
 }
 
-/* It writes while it runs. */
+/* The payload writes while it runs. */
 static void on_write(void *userdata) {
         struct step *step = userdata;
         struct payload *payload = payload_find(step->world, step->payload);

@@ -1,4 +1,5 @@
-/* The policy host of daemon/sched/policy_host.h without a process: `greedy` answers after a while, or fails as a process can. */
+/* The policy host of daemon/sched/policy_host.h without a process: `greedy` answers after a while,
+ * or fails as a process can. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* What raft stores, as records; and its messages, for people. */
+/* The records that raft stores; and its messages, for people. */
 #ifndef RM_TESTS_SIM_RAFTCODE_H
 #define RM_TESTS_SIM_RAFTCODE_H
 

@@ -10,10 +10,11 @@
 #include "tests/sim/raftcode.h"
 #include "tests/sim/storage.h"
 
-/* As raft_uv: so much is made ahead, and filled also on a full disk; beyond that writes wait, and are tried again. It is little, so that
- * a fault of a few seconds uses it up. */
+/* As raft_uv: so much is made ahead, and filled also on a full disk; beyond that writes wait, and
+ * are tried again. It is little, so that a fault of a few seconds uses it up. */
 #define AHEAD_BYTES (8U << 10)
-/* Of that, what rmd's own proposals leave is told as so much more: DISK_RESERVE_KIB of raftlog.c less half of AHEAD_BYTES. */
+/* The reserve of the disk in KiB. Space that rmd's own proposals leave counts as so much more:
+ * DISK_RESERVE_KIB of raftlog.c less half of AHEAD_BYTES. */
 #define RESERVE_KIB 60U
 #define DISK_RETRY_USEC 200000U
 #define READ_USEC 500U
@@ -22,7 +23,7 @@ struct vote_record {
         uint64_t term, voted_for;
 };
 
-/* Something that raft has asked for and waits for. */
+/* A request of raft that it waits for. */
 struct request {
         struct raftio *rio;
         enum { REQUEST_APPEND, REQUEST_TRUNCATE, REQUEST_PUT, REQUEST_GET } kind;
@@ -50,7 +51,7 @@ struct raftio {
         TAILQ_HEAD(, request) requests; /* in their order */
 };
 
-/* What its process has begun and does not see the end of. */
+/* Operations of a killed process, which does not see their end. */
 static bool is_killed(const struct raftio *rio) {
         return host_state(rio->host) == HOST_DEAD;
 }
@@ -123,7 +124,8 @@ static uint64_t term_at(const struct raftio *rio, uint64_t index) {
         return term;
 }
 
-/* A snapshot that another server sent replaces a log that does not go on from it; power may have been lost in between. */
+/* A snapshot that another server sent replaces a log that does not go on from it; power may have
+ * been lost in between. */
 static void drop_log_beside(struct raftio *rio, const struct raft_snapshot *snapshot) {
         uint64_t first, last;
 
@@ -132,8 +134,8 @@ static void drop_log_beside(struct raftio *rio, const struct raft_snapshot *snap
                 disk_remove(rio->disk, FILE_LOG, 0, UINT64_MAX);
 }
 
-/* That it is whole: every entry is there as it was written, and none follows one of a later term, which would be left of a log that was cut
- * off. */
+/* Checks that the log is whole: every entry is there as it was written, and none follows one of a
+ * later term, which would be left of a log that was cut off. */
 static int read_log(struct raftio *rio, uint64_t first, struct bytes *records, size_t n) {
         uint64_t before = 0;
 
@@ -158,7 +160,8 @@ static int load(struct raft_io *io, raft_term *term, raft_id *voted_for, struct 
         int r;
 
         drop_log_beside(rio, snapshot);
-        /* Raft takes for safe what it is given here, and the process before may have ended between write and sync. raft_uv does so too. */
+        /* Raft takes for safe what it is given here, and the process before may have ended between
+         * write and sync. raft_uv does so too. */
         disk_sync_now(rio->disk, FILE_LOG);
         disk_sync_now(rio->disk, FILE_SNAPSHOTS);
         *term = vote.term;
@@ -236,7 +239,8 @@ static bool is_late(struct request *request) {
         return true;
 }
 
-/* raft_uv tries a write again that has failed. On a good disk what is made ahead is made anew as fast as it is used. Snapshots have nothing made ahead. */
+/* raft_uv tries a write again that has failed. On a good disk what is made ahead is made anew as
+ * fast as it is used. Snapshots have nothing made ahead. */
 static bool take_room(struct raftio *rio, const struct request *request) {
         if (disk_broken(rio->disk))
                 return false;
@@ -292,8 +296,8 @@ static void retry_soon(struct raftio *rio) {
         rio->retries = true;
 }
 
-/* What changes the disk does so in the order in which it was asked for: one that waits holds up those behind it, unless it is a
- * snapshot of this voter's own, which is of what is in the log. */
+/* Requests that change the disk do so in the order in which they were made: one that waits holds up
+ * those behind it, unless it is a snapshot of this voter's own, which is of entries in the log. */
 static void write_requests(struct raftio *rio) {
         struct request *request = TAILQ_FIRST(&rio->requests), *next;
 
@@ -454,7 +458,8 @@ static int init(struct raft_io *io, raft_id id, const char *address) {
         return 0;
 }
 
-/* When a snapshot cannot be got, libraft frees what it has not set: so it gets it, and what it then sends goes nowhere. */
+/* When a snapshot cannot be got, libraft frees what it has not set: so it gets it, and what it then
+ * sends goes nowhere. */
 static void cancel(struct raftio *rio, struct request *request) {
         switch (request->kind) {
         case REQUEST_APPEND:

@@ -4,7 +4,7 @@
 
 #include "tests/sim/host.h"
 
-/* After each event: is there room? */
+/* Checks for free space after each event. */
 void raftio_look(struct host *host);
 
 #endif

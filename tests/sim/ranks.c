@@ -78,7 +78,7 @@ static bool takes_part(const struct resize *rank, const struct rmrt_change *chan
         return rank->rank >= change->now || (rank->phase == RESIZE_WOKEN && rank->next.epoch == change->epoch);
 }
 
-/* Those that are to be in it have called it: they run, and none is on its way. */
+/* All ranks that are to be in the change have called it: they run, and none is on its way. */
 static bool have_met(const struct payload *first, const struct rmrt_change *change) {
         const struct payload *payload;
         uint32_t met = 0, wanted = change->now > change->before ? change->now : change->before;
@@ -170,7 +170,7 @@ static void on_tick(void *userdata) {
         timeline_at(t, timeline_now_usec(t) + STEP_USEC / 2 + timeline_random(t, STEP_USEC), on_tick, free, tick);
 }
 
-/* What mpirun was told. */
+/* The number of active ranks that mpirun was told. */
 static uint32_t active_at_first(const struct payload *payload) {
         const struct payload *head;
 

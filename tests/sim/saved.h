@@ -1,5 +1,4 @@
-/* What a checkpoint has of one capsule, in the virtual world: what runs in it as it stood still, to
- * go on elsewhere. */
+/* The checkpoint of one capsule in the virtual world: its frozen payload, to go on elsewhere. */
 #ifndef RM_TESTS_SIM_SAVED_H
 #define RM_TESTS_SIM_SAVED_H
 

@@ -13,14 +13,14 @@
 #include "tests/sim/network.h"
 #include "tests/sim/trace.h"
 
-/* What is lost is sent again after this, and given up after that. */
+/* A lost packet is sent again after this time, and given up after that. */
 #define AGAIN_USEC 150000U
 #define GIVE_UP_USEC 700000U
 #define TRUST_USEC UINT64_C(30000000)
 
 enum packet_type { SOCKET_OPEN, SOCKET_ACCEPTED, SOCKET_DATA, SOCKET_END, SOCKET_RESET };
 
-/* What it carries follows. */
+/* The head of a packet, whose data follows. */
 struct packet {
         enum packet_type type;
         bool to_dialler;
@@ -28,7 +28,7 @@ struct packet {
         uint64_t number; /* of DATA and END, from 0 */
 };
 
-/* It came before one that must be taken first. */
+/* A packet that came before one that must be taken first. */
 struct early {
         struct packet head;
         size_t size_bytes;
@@ -184,7 +184,7 @@ static void on_trust_timeout(void *userdata) {
         free(trust);
 }
 
-/* It is to be trusted in time. */
+/* The peer of a connection must prove its trust in time. */
 static void watch(struct conn *conn, uint64_t trust_usec) {
         struct trust *trust = xcalloc(1, sizeof(*trust));
 
@@ -311,7 +311,7 @@ static void take_message(struct conn *conn, const uint8_t *data, size_t size_byt
         protobuf_c_message_free_unpacked(message, NULL);
 }
 
-/* In its turn. It may end the connection. */
+/* Takes a packet in its turn. It may end the connection. */
 static void take(struct conn *conn, const struct packet *head, const uint8_t *data, size_t size_bytes) {
         conn->received++;
         if (head->type == SOCKET_END)
@@ -354,7 +354,7 @@ static void take_numbered(struct sockets *s, unsigned from, const struct packet 
         }
 }
 
-/* What comes behind it may have overtaken the word that it stands. */
+/* The connection stands; packets behind the message that says so may have overtaken it. */
 static void begin(struct conn *conn) {
         if (conn->stands)
                 return;

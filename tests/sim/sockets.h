@@ -1,5 +1,6 @@
-/* Connections between the processes of virtual hosts: in place of daemon/wire's conn.c, listener.c and tls.c. As TCP, what is lost is sent again, and
- * comes in order or not at all; a connection over which nothing gets through ends. */
+/* Connections between the processes of virtual hosts: in place of daemon/wire's conn.c, listener.c
+ * and tls.c. As TCP, what is lost is sent again, and comes in order or not at all; a connection
+ * over which nothing gets through ends. */
 #ifndef RM_TESTS_SIM_SOCKETS_H
 #define RM_TESTS_SIM_SOCKETS_H
 

@@ -1,4 +1,4 @@
-/* What rmd keeps on the disk of a virtual host: records with checksums, as raft_uv's. */
+/* The records that rmd keeps on the disk of a virtual host: with checksums, as raft_uv's. */
 #ifndef RM_TESTS_SIM_STORAGE_H
 #define RM_TESTS_SIM_STORAGE_H
 
@@ -23,7 +23,7 @@ bool storage_damaged(const struct host *host);
 /* As an administrator does: another, empty disk. */
 void storage_repair(struct host *host);
 
-/* What raftio.c has while the log is open; NULL: it is not. */
+/* The data of raftio.c while the log is open; NULL: it is not. */
 void *storage_log(const struct host *host);
 void storage_set_log(struct host *host, void *log);
 

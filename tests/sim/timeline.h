@@ -1,4 +1,5 @@
-/* Virtual time: events in their order, the only source of random numbers, and the trace. One seed is one history. */
+/* Virtual time: events in their order, the only source of random numbers, and the trace. One seed
+ * is one history. */
 #ifndef RM_TESTS_SIM_TIMELINE_H
 #define RM_TESTS_SIM_TIMELINE_H
 
@@ -19,15 +20,15 @@ uint64_t timeline_now_usec(const struct timeline *t);
 /* How many events have happened. */
 uint64_t timeline_count(const struct timeline *t);
 
-/* Have `fn` called at that time; events of one time happen in the order in which they were asked for. `drop` is called instead when
- * the timeline ends before; NULL ok. */
+/* Have `fn` called at that time; events of one time happen in the order in which they were asked
+ * for. `drop` is called instead when the timeline ends before; NULL ok. */
 void timeline_at(struct timeline *t, uint64_t when_usec, event_fn fn, event_fn drop, void *userdata);
 /* The next event happens. false: there is none. */
 bool timeline_step(struct timeline *t);
 
-/* In [0, n); n > 0. */
+/* A random number in [0, n); n > 0. */
 uint64_t timeline_random(struct timeline *t, uint64_t n);
-/* In [min, max]. */
+/* A random number in [min, max]. */
 uint64_t timeline_between(struct timeline *t, uint64_t min, uint64_t max);
 bool timeline_chance(struct timeline *t, unsigned per_mille);
 

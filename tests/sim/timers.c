@@ -1,5 +1,5 @@
-/* Timers of libevent in virtual time: the linker puts these functions in the place of libevent's (--wrap). Events that are made active at once
- * are libevent's own. */
+/* Timers of libevent in virtual time: the linker puts these functions in the place of libevent's
+ * (--wrap). Events that are made active at once are libevent's own. */
 #include "tests/sim/timers.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What goes between nodes, in the trace. */
+/* The trace of messages between nodes. */
 #ifndef RM_TESTS_SIM_TRACE_H
 #define RM_TESTS_SIM_TRACE_H
 

@@ -1,5 +1,5 @@
-/* In place of daemon/log/uvloop.c: nothing waits in libuv, for raft's disk is a virtual one (raftio.c), and node.c calls what raft has
- * completed. */
+/* This file is in place of daemon/log/uvloop.c: nothing waits in libuv, for raft's disk is a
+ * virtual one (raftio.c), and node.c calls the callbacks that raft has completed. */
 #include "daemon/log/uvloop.h"
 
 #include <stdlib.h>

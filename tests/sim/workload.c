@@ -14,7 +14,8 @@
 #define MAX_RESERVE 5U /* ranks that wait until their job grows */
 /* Jobs that have ended and are known. */
 #define ENDED_KEPT 12U
-/* A job is forgotten with its token: not before the one who submitted it has long been answered, and packets of that time are gone. */
+/* A job is forgotten with its token: not before the one who submitted it has long been answered,
+ * and packets of that time are gone. */
 #define FORGET_USEC UINT64_C(15000000)
 #define JOBS_OPEN 6U
 /* A submission that has not been answered is sent again after that, perhaps to another node. */
@@ -66,7 +67,7 @@ static void begin(struct draft *d, const char *kind) {
 
 /* ---- users and administrators ---- */
 
-/* All of it is of the token: who sends it again sends the same. */
+/* The command follows from the token: a client that sends it again sends the same. */
 static const Rm__Command *submit(struct draft *d, uint32_t again) {
         uint32_t token;
         Rm__CmdJobSubmit *body;
@@ -213,7 +214,7 @@ static bool has_open_move(const Rm__State *state, uint64_t job, int32_t capsule)
         return false;
 }
 
-/* As 'rmctl migrate-job' does. NULL: most often it would be refused. */
+/* Migrates as 'rmctl migrate-job' does. NULL: most often it would be refused. */
 static const Rm__Command *migrate(struct draft *d, const Rm__Job *job) {
         const Rm__Capsule *capsule = some_capsule(d, job);
         Rm__CmdMoveStart *body;
@@ -228,7 +229,7 @@ static const Rm__Command *migrate(struct draft *d, const Rm__Job *job) {
         return &d->c.command;
 }
 
-/* As 'rmctl resize-job' does. */
+/* Resizes as 'rmctl resize-job' does. */
 static const Rm__Command *resize(struct draft *d, const Rm__Job *job) {
         uint32_t ranks = draw(d, 3) ? (uint32_t) draw(d, job->spec->ranks + 1) : 0; /* 0: rmd decides again */
 
@@ -263,7 +264,7 @@ static const Rm__Command *checkpoint(struct draft *d, const Rm__Job *job, bool d
         return &d->c.command;
 }
 
-/* One of the job's, or the newest. */
+/* A checkpoint of the job, or the newest. */
 static uint64_t some_checkpoint(const struct draft *d, const Rm__Job *job) {
         return job->n_checkpoints > 0 ? job->checkpoints[draw(d, job->n_checkpoints)]->id : 0;
 }

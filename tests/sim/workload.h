@@ -1,4 +1,4 @@
-/* What clients ask for: commands of all kinds, drawn so that jobs come, run, move and end. */
+/* The requests of clients: commands of all kinds, drawn so that jobs come, run, move and end. */
 #ifndef RM_TESTS_SIM_WORKLOAD_H
 #define RM_TESTS_SIM_WORKLOAD_H
 
