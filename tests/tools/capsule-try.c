@@ -1,16 +1,19 @@
 /*
- * Drives capsules without rmd, for experiments and tests: commands on stdin, one a line; outcomes and events on stdout.
+ * Drives capsules without rmd, for experiments and tests: commands on stdin, one a line; outcomes
+ * and events on stdout.
  *
  *   adopt
  *   create ID HOSTNAME UPLINK|- ADDRESS/PREFIX MAC UID GID up|cut HOSTS_FILE|-
  *   run ID CWD COMMAND...        by /bin/sh, with our environment
- *   signal ID NUMBER | freeze ID | thaw ID | cut ID | open ID | preload ID | status ID | eof ID OFFSET
- *   dump ID DIR | dump-pages ID DIR | stream ID DIR | carry ID FILE | prepare ID FILE|- | restore ID DIR | restore-pages ID DIR
+ *   signal ID NUMBER | freeze ID | thaw ID | cut ID | open ID | preload ID | status ID
+ *   eof ID OFFSET | carry ID FILE | prepare ID FILE|-
+ *   dump ID DIR | dump-pages ID DIR | stream ID DIR | restore ID DIR | restore-pages ID DIR
  *   input ID OFFSET TEXT...      a newline is added
  *   reply ID AGENT_ID STATUS | destroy ID | quit
  *
- * Every command answers "ok USEC COMMAND ID" or "error USEC COMMAND ID: TEXT". Events: "ready", "output ID STREAM END",
- * "agent ID AGENT_ID HOST COMMAND", "gone ID AGENT_ID", "exited ID WAIT_STATUS", "lost ID".
+ * Every command answers "ok USEC COMMAND ID" or "error USEC COMMAND ID: TEXT". Events: "ready",
+ * "output ID STREAM END", "agent ID AGENT_ID HOST COMMAND", "gone ID AGENT_ID", "exited ID
+ * WAIT_STATUS", "lost ID".
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,7 +39,7 @@ struct try {
         const char *spool;
 };
 
-/* What was asked for, until it is answered. */
+/* A command until it is answered. */
 struct asked {
         uint64_t started_usec;
         char *command;
@@ -127,7 +130,7 @@ static const struct capsule_callbacks callbacks = {
         .lost = on_lost,
 };
 
-/* Who may be talked to: the addresses that begin the lines of the hosts file. */
+/* The addresses that may be reached: those that begin the lines of the hosts file. */
 static size_t read_peers(const char *hosts, uint32_t *peers, size_t max) {
         char address[INET_ADDRSTRLEN];
         struct in_addr in;

@@ -1,9 +1,11 @@
-/* A stand-in for rmd: speaks proto/local.proto with made-up nodes, and runs the program of a submitted job right here.
- *   fake-rmd SOCKET [--pending MS] [--cut BYTES] [--away MS] [--refuse TEXT] [--no-spool] [--lose N] [--lose-done N]
- *            [--go-back AT,TO,DIFFERS]
- * --pending: jobs wait that long from when a client is told why, with a reason that changes half-way; --cut: connections break after so
- * many bytes sent, inside a frame as it comes; --go-back: once AT bytes of output were sent, jobs go back to a checkpoint when there were
- * TO, from where byte DIFFERS is another; SIGUSR1: break all connections and be away for --away. */
+/* A stand-in for rmd: speaks proto/local.proto with made-up nodes, and runs the program of a
+ * submitted job right here.
+ *   fake-rmd SOCKET [--pending MS] [--cut BYTES] [--away MS] [--refuse TEXT] [--no-spool]
+ *            [--lose N] [--lose-done N] [--go-back AT,TO,DIFFERS]
+ * --pending: jobs wait that long from when a client is told why, with a reason that changes
+ * half-way; --cut: connections break after so many bytes sent, inside a frame as it comes;
+ * --go-back: once AT bytes of output were sent, jobs go back to a checkpoint when there were TO,
+ * from where byte DIFFERS is another; SIGUSR1: break all connections and be away for --away. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -828,7 +830,7 @@ static void do_status(struct fake *f, struct fake_client *c, uint32_t id) {
         reply_send(c, id, &reply);
 }
 
-/* Of n2 only. */
+/* The reply has figures of n2 only. */
 static void do_use(struct fake_client *c, uint32_t id) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__Use use = RM__USE__INIT;
