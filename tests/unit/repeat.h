@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-/* `most` times in a thorough run (RM_TEST_THOROUGH is set, as `tools/check --thorough` does), else a quarter of that. The same are drawn
- * first in both. */
+/* `most` times in a thorough run (RM_TEST_THOROUGH is set, as `tools/check --thorough` does), else
+ * a quarter of that. The same are drawn first in both. */
 static inline unsigned repetitions(unsigned most) {
         return getenv("RM_TEST_THOROUGH") || most < 4 ? most : most / 4;
 }

@@ -1,4 +1,4 @@
-/* What of a capsule can be tried without being root. */
+/* The parts of a capsule that can be tested without being root. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -189,7 +189,7 @@ static void test_spool(void **state) {
 
         (void) state;
         assert_int_equal(spool_next(dir, "stdout", 0, &begin), -ENOENT);
-        /* It begins where another node's ended. */
+        /* The spool begins where another node's ended. */
         spool_init(&spool, dir, "stdout", at);
         assert_int_equal(spool_read(dir, "stdout", at, buffer, sizeof(buffer)), 0);
         for (int i = 0; i < PIECES; i++) {
@@ -209,7 +209,7 @@ static void test_spool(void **state) {
         assert_int_equal(begin, 1000);
         assert_int_equal(spool_next(dir, "stdout", spool.end, &begin), -ENOENT);
         assert_int_equal(spool_read(dir, "stderr", 0, buffer, 1), 0);
-        /* What is in a segment with later bytes stays, what is in earlier ones goes. */
+        /* A segment with later bytes stays, earlier ones go. */
         spool_trim(&spool, SPOOL_SEGMENT_BYTES + 100000);
         assert_true(spool.begin > 1000);
         assert_int_equal(spool_read(dir, "stdout", 1000, buffer, 1), -ERANGE);
@@ -222,7 +222,8 @@ static void test_spool(void **state) {
         assert_int_equal(remove_tree(path), 0);
 }
 
-/* It runs before the test does on the only processor of both, whenever the pipe has room. */
+/* The writer runs before the test does on the only processor of both, whenever the pipe has
+ * room. */
 static pid_t start_tireless_writer(int fd) {
         const struct sched_param first = { .sched_priority = 1 };
         cpu_set_t one;
@@ -277,7 +278,7 @@ static void test_spool_drains_no_more_than_the_pipe(void **state) {
         assert_int_equal(kill(writer, SIGKILL), 0);
         assert_int_equal(waitpid(writer, NULL, 0), writer);
         assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
-        /* What is left comes whole, and then there is nothing. */
+        /* The rest of the output comes whole, and then there is none. */
         assert_int_equal(spool_drain(&spool, fds[0]), 0);
         assert_int_equal(spool_splice(&spool, fds[0], 1), -EAGAIN);
         close(fds[0]);
@@ -401,7 +402,8 @@ static bool lo_up(void) {
         return fd >= 0 && ioctl(fd, SIOCSIFFLAGS, &lo) == 0;
 }
 
-/* A connection over the loopback interface between two ends of `address`; `family` is that of the one that connects. */
+/* A connection over the loopback interface between two ends of `address`; `family` is that of the
+ * one that connects. */
 static bool connection(uint32_t address, int family, int *ret_near, int *ret_far) {
         struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr.s_addr = address };
         struct sockaddr_in6 mapped = { .sin6_family = AF_INET6, .sin6_addr.s6_addr = { [10] = 0xff, [11] = 0xff } };
@@ -484,8 +486,8 @@ static void test_flows(void **state) {
 }
 
 static void test_mend_timerfds(void **state) {
-        /* Magic numbers; then by their length: a file that is none, and timers: expired with an interval, not yet expired
-         * with one, disarmed, and one cut short. */
+        /* Magic numbers; then by their length: a file that is none, and timers: expired with an
+         * interval, not yet expired with one, disarmed, and one cut short. */
         static const uint8_t image[] = {
                 0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56, /* */
                 4,    0,    0,    0,    8,    1,    16,   9,                        /* */
@@ -511,7 +513,8 @@ static void test_mend_timerfds(void **state) {
 }
 
 static void test_mend_sizes(void **state) {
-        /* Magic numbers; then by their length: a file that is no regular one, one with a size, one without, and one cut short. */
+        /* Magic numbers; then by their length: a file that is no regular one, one with a size, one
+         * without, and one cut short. */
         static const uint8_t image[] = {
                 0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56, /* */
                 12,   0,    0,    0,    8,    17,   16,   1,    98, 6, 8, 1, 16, 0,  64, 100, /* */
@@ -561,7 +564,8 @@ static void add_path(void *arg, const char *path) {
 }
 
 static void test_find_sockets(void **state) {
-        /* Magic numbers; then by their length: a timer, sockets with a path, without a name, with an abstract and with a relative one, one that has lost its path, and one cut short. */
+        /* Magic numbers; then by their length: a timer, sockets with a path, without a name, with
+         * an abstract and with a relative one, one that has lost its path, and one cut short. */
         static const uint8_t image[] = {
                 0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56, /* */
                 12,   0,    0,    0,    8,    17,   16,   1,    98,  6, 8,  1, 16, 0,  64, 100, /* */
@@ -634,7 +638,8 @@ static void rename_in(const char *folder, const char *from, const char *to, bool
                 assert_int_equal(unlink(old), 0);
 }
 
-/* Of the links in a folder only those to a file that is open under a name that is gone are touched. */
+/* Only those links in a folder are touched that lead to a file that is open under a name that is
+ * gone. */
 static void test_remap(void **state) {
         cleanup_free char *folder = make_folder();
         cleanup_free char *proc = make_folder();
@@ -651,7 +656,7 @@ static void test_remap(void **state) {
         assert_true(link_remap_lost_name("/home/alice/gone (deleted)") && link_remap_lost_name("/nfs/.nfs0001"));
         assert_false(link_remap_lost_name("/home/alice/gone") || link_remap_lost_name("socket:[1] (deleted)") ||
                      link_remap_lost_name(""));
-        /* Not of that file; not of such a name. */
+        /* These links are not of that file, or have no such name. */
         rename_in(folder, "named", "link_remap.3", true);
         rename_in(folder, "other", "link_remap.4x", true);
         link_remap_hide(proc);
@@ -730,8 +735,8 @@ static void make_spool(const char *folder, const char *name, gid_t gid, off_t by
         assert_int_equal(ftruncate(fd, bytes), 0);
 }
 
-/* What may still be kept: less than a slice near the user's limit or the reserve; others' output does not count; what is read at once only
- * stops at the reserve. */
+/* The quota of output: less than a slice near the user's limit or the reserve; others' output does
+ * not count; output that is read at once only stops at the reserve. */
 static void test_quota(void **state) {
         const uint64_t mb = 1 << 20, behind = 100 * mb;
         cleanup_free char *folder = make_folder();
@@ -757,8 +762,9 @@ static void test_quota(void **state) {
         assert_int_equal(remove_tree(folder), 0);
 }
 
-/* Every thread of every process in the payload's control group, there and back; those that have ended are passed over, and with `keep_narrower`
- * those that are on some of these already, unless that is just what they were given before. */
+/* Every thread of every process in the payload's control group, there and back; those that have
+ * ended are passed over, and with `keep_narrower` those that are on some of these already, unless
+ * that is just what they were given before. */
 static void test_bind(void **state) {
         cleanup_free char *folder = make_folder();
         cleanup_free char *payload = xasprintf("%s/payload", folder);
@@ -793,7 +799,8 @@ static void test_bind(void **state) {
         assert_int_equal(remove_tree(folder), 0);
 }
 
-/* Not even a group without a limit may take up all memory of the node by forking while its own is missing. */
+/* A group, even one without a limit, may not take up all memory of the node by forking while its
+ * own is missing. */
 static void test_fill_limit(void **state) {
         const uint64_t gib = UINT64_C(1) << 30;
 

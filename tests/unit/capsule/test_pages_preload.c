@@ -1,4 +1,5 @@
-/* The library in CRIU, asked as CRIU asks: its openat64(), ioctl(), linkat(), fstat64() and fstatat64() are those of this program. */
+/* The library in CRIU, asked as CRIU asks: its openat64(), ioctl(), linkat(), fstat64() and
+ * fstatat64() are those of this program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +65,7 @@ static void write_tell_file(const struct fixture *f, const char *text) {
         child_assert(setenv(PAGES_VARIABLE, path, 1) == 0);
 }
 
-/* As PID 1 does it. */
+/* Tells the library its directory as PID 1 does. */
 static void tell(const struct fixture *f) {
         cleanup_free char *text = xasprintf("%s\n", f->dir);
 
@@ -81,7 +82,7 @@ static void save(const struct fixture *f) {
         child_assert(vmflags_save(f->proc_fd, f->dir_fd, name) == 0);
 }
 
-/* In what was kept: a text in place of another of the same length, so that it is known again. */
+/* Replaces a text in the kept flags by another of the same length, so that it is known again. */
 static void change_kept(const struct fixture *f, const char *from, const char *to) {
         cleanup_free char *path = kept_path(f);
         cleanup_free char *text = NULL;
@@ -100,7 +101,8 @@ static int setup(void **state) {
         cleanup_close int memfd = memfd_create("test-preload", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
         cleanup_free char *proc = NULL;
 
-        /* mkdtemp() asks for random numbers, whose state lies in droppable memory, and flags of that are not trusted. */
+        /* mkdtemp() asks for random numbers, whose state lies in droppable memory, and flags of
+         * that are not trusted. */
         (void) snprintf(f->dir, sizeof(f->dir), "/tmp/test-preload-%d", (int) getpid());
         assert_int_equal(mkdir(f->dir, 0700), 0);
         f->dir_fd = open(f->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -151,7 +153,7 @@ static struct pm_scan_arg question(struct page_region *regions, size_t n) {
         };
 }
 
-/* All of it. The kernel may stop before the end although there is room for more. */
+/* Scans all of it. The kernel may stop before the end although there is room for more. */
 static int scan(int proc_fd, struct page_region *regions) {
         cleanup_close int fd = openat64(proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
         struct pm_scan_arg argument = question(regions, REGIONS);
@@ -179,7 +181,7 @@ static size_t pages_in(const struct page_region *regions, int n, const char *sta
         return pages;
 }
 
-/* What CRIU learns: private memory has no pages, or all of them. */
+/* The answer for CRIU: private memory has no pages, or all of them. */
 static void expect_hidden(const struct fixture *f, bool hidden) {
         static struct page_region regions[REGIONS];
         int n = scan(f->proc_fd, regions);
@@ -302,7 +304,7 @@ static void other_questions(const struct fixture *f) {
         child_assert(pages_in(regions, ioctl(fd, PAGEMAP_SCAN, &argument), f->lazy) == PAGES / 2);
 }
 
-/* With room for few answers: it stops and goes on, and all is told in the same order. */
+/* A scan with room for few answers stops and goes on, and all is reported in the same order. */
 static void little_room(const struct fixture *f) {
         static struct page_region all[REGIONS];
         cleanup_close int fd = openat64(f->proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
@@ -369,7 +371,8 @@ IN_CHILD(other_questions)
 IN_CHILD(little_room)
 IN_CHILD(files)
 
-/* A file that lost one of two names gets another, without a capability; nothing else is linked in another way. */
+/* A file that lost one of two names gets another, without a capability; nothing else is linked in
+ * another way. */
 static void links(void **state) {
         char dir[] = "/tmp/rmd-test-links.XXXXXX", text[8] = "";
         int status;

@@ -1,4 +1,5 @@
-/* How capsules are captured and come back: the way without a failure, and that no state is left for ever or by what does not belong to it. */
+/* How capsules are captured and come back: the way without a failure, and that no state is left for
+ * ever or by what does not belong to it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +30,8 @@ static void test_save(void **unused) {
         enum save_state state = SAVE_IDLE, other;
 
         for (size_t i = 0; i < ARRAY_SIZE(way); i++) {
-                /* Only the next event, or a failure, leads on: none is frozen before all have sent their memory ahead, none dumped before all are cut off. */
+                /* Only the next event, or a failure, leads on: none is frozen before all have sent
+                 * their memory ahead, none dumped before all are cut off. */
                 for (enum save_event e = 0; e < SAVE_EVENTS; e++)
                         if (e != way[i].event && e != SAVE_EV_FAILED && e != SAVE_EV_OVER)
                                 assert_false(save_next(state, e, &other));
@@ -37,7 +39,7 @@ static void test_save(void **unused) {
         }
 }
 
-/* What was begun is undone, or goes on by itself: the job runs in the end. */
+/* A save that was begun is undone, or goes on by itself: the job runs in the end. */
 static void test_save_fails(void **unused) {
         for (enum save_state s = 0; s < SAVE_STATES; s++) {
                 enum save_state state = s;
@@ -91,7 +93,7 @@ static void test_restore(void **unused) {
         }
 }
 
-/* They are in fault points and messages. */
+/* The names are in fault points and messages. */
 static void test_names(void **unused) {
         for (enum save_state s = 0; s < SAVE_STATES; s++)
                 for (enum save_state t = 0; t < s; t++)

@@ -15,7 +15,8 @@ enum {
         NONE,
 };
 
-/* Of a job with checkpoints 1, 2, 3 in these states, oldest first, the number of the one that may go; 0: none. */
+/* The number of the checkpoint that may go, of a job with checkpoints 1, 2, 3 in these states,
+ * oldest first; 0: none. */
 static uint64_t spare(int first, int second, int third) {
         const int states[] = { first, second, third };
         Rm__Checkpoint checkpoints[ARRAY_SIZE(states)];

@@ -124,7 +124,8 @@ static void test_one_user_has_so_many(void **state) {
         finish(&w);
 }
 
-/* All places are taken by users who have 64 each: who has none gets one, who has as many as they does not. Root does not mind. */
+/* All places are taken by users who have 64 each: who has none gets one, who has as many as they
+ * does not. Root does not mind. */
 static void test_newcomer_comes_in_where_all_is_full(void **state) {
         struct world w;
 
@@ -195,7 +196,7 @@ static void test_open_requests_hold_up_their_own_user(void **state) {
         client_release(client);
         assert_true(evtimer_pending(w.turn, NULL));
         assert_ptr_equal(next(&w), client);
-        /* Also what was asked by those who have gone counts. */
+        /* Requests of clients that have left count, too. */
         gone = client;
         leave(&w, client);
         client = come(&w, 1000, true);
@@ -203,13 +204,13 @@ static void test_open_requests_hold_up_their_own_user(void **state) {
         account_ready(client);
         assert_null(next(&w));
         client_release(client);
-        /* And may be answered after everything else has gone. */
+        /* A request may be answered after all other objects have gone. */
         finish(&w);
         for (unsigned i = 0; i < 7; i++)
                 client_release(gone);
 }
 
-/* Of all users together so many are open; root's do not count. */
+/* The number of open requests of all users together is limited; root's do not count. */
 static void test_open_requests_of_all(void **state) {
         struct client *clients[9], *root;
         struct world w;
@@ -251,7 +252,8 @@ static void hold_bytes(struct world *w, struct client *client, size_t bytes) {
         conn_charge(client->conn, (ssize_t) bytes);
 }
 
-/* Whoever holds most memory goes: of one user over 8 MiB, or of the user who has most when all have 64 MiB. */
+/* The client that holds most memory goes: of one user over 8 MiB, or of the user who has most when
+ * all have 64 MiB. */
 static void test_heaviest_goes(void **state) {
         struct client *small, *large, *others[12];
         struct world w;
@@ -315,7 +317,8 @@ static uint32_t take(struct client *client) {
         return id;
 }
 
-/* As the service does: each request takes `work_usec`, and whoever was served has the next one ready. What `only` this user got (0: all did). */
+/* As the service does: each request takes `work_usec`, and whoever was served has the next one
+ * ready. What `only` this user got (0: all did). */
 static uint64_t work_for(struct world *w, uint64_t usec, uint64_t work_usec, uid_t only) {
         uint64_t end_usec = w->now_usec + usec, spent_usec = 0, wait_usec = 0;
 
@@ -358,7 +361,7 @@ static void test_user_who_floods_takes_a_share_of_the_processor(void **state) {
                 assert_int_equal(put(come_carried(&w, 1000), i, 10), 0);
         spent_usec = work_for(&w, 1000000, 100, 0);
         assert_in_range(spent_usec, 1000000 / 6 - 5000, 1000000 / 6 + 5000);
-        /* Who asks once need not wait until the other may again. */
+        /* A user who asks once need not wait until the other may again. */
         hers = come_carried(&w, 1001);
         assert_int_equal(put(hers, 7, 10), 0);
         client = next(&w);
@@ -394,7 +397,8 @@ static void test_users_together_leave_two_thirds_of_the_processor(void **state) 
         finish(&w);
 }
 
-/* A script that submits 100 jobs, one after the other, never waits, and nor do 50 commands that are begun at once. */
+/* A script that submits 100 jobs, one after the other, never waits, and nor do 50 commands that are
+ * begun at once. */
 static void test_script_is_not_held_up(void **state) {
         uint64_t wait_usec;
         struct client *client;
@@ -420,7 +424,8 @@ static void test_script_is_not_held_up(void **state) {
         finish(&w);
 }
 
-/* Whose requests have changed the state 1,000 times at once may do so 50 times a second, also if he leaves and comes again. */
+/* A user whose requests have changed the state 1,000 times at once may do so 50 times a second,
+ * also if he leaves and comes again. */
 static void test_user_who_floods_the_log_waits(void **state) {
         uint64_t wait_usec = 0;
         struct client *client;
@@ -449,7 +454,8 @@ static void test_user_who_floods_the_log_waits(void **state) {
         finish(&w);
 }
 
-/* At two nodes a user has as many requests open as he may, each of which waits for the other node: these are answered. */
+/* At two nodes a user has as many requests open as he may, each of which waits for the other node:
+ * these are answered. */
 static void test_nodes_do_not_wait_for_each_other(void **state) {
         struct client *local, *carried, *attached;
         struct world w;
@@ -467,7 +473,8 @@ static void test_nodes_do_not_wait_for_each_other(void **state) {
         for (unsigned i = 0; i < 8; i++)
                 (void) client_hold(carried);
         assert_null(next(&w)); /* eight of them wait for the log here */
-        /* Nor does the output of a job wait for them, which its front end acknowledges from another node. */
+        /* Nor does the output of a job wait for them, which its front end acknowledges from another
+         * node. */
         attached = client_create(NULL, 1000, 1000);
         account_join_carried(w.accounts, attached, ACCOUNT_ATTACHED);
         w.all[w.n++] = attached;
@@ -484,7 +491,8 @@ static void test_nodes_do_not_wait_for_each_other(void **state) {
         finish(&w);
 }
 
-/* Carried requests that wait take as much memory as connections may: 8 MiB of one user, 64 MiB of all, however small they are. */
+/* Carried requests that wait take as much memory as connections may: 8 MiB of one user, 64 MiB of
+ * all, however small they are. */
 static void test_carried_requests_that_wait_are_limited(void **state) {
         struct client *client, *other;
         unsigned n = 0;

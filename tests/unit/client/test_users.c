@@ -1,4 +1,5 @@
-/* The user data base, asked beside the loop: also when it hangs. getpwuid_r(), getgrnam_r() and the clock here are the test's own. */
+/* The user data base, asked beside the loop: also when it hangs. getpwuid_r(), getgrnam_r() and the
+ * clock here are the test's own. */
 #include <errno.h>
 #include <grp.h>
 #include <pthread.h>
@@ -100,7 +101,7 @@ static void test_known_after_a_while(void **state) {
         event_base_free(told.base);
 }
 
-/* Who is asked for without a process has the groups of the data base and no others. */
+/* A user who is looked up without a process has the groups of the data base and no others. */
 static void test_without_a_process(void **state) {
         struct told told = { .base = event_base_new() };
         struct users *users = users_create(told.base, "", on_changed, &told);
@@ -139,7 +140,7 @@ static void test_administrators_by_group(void **state) {
         event_base_free(told.base);
 }
 
-/* Who leaves the group is no administrator a minute later, without a word to rmd. */
+/* A user who leaves the group is no administrator a minute later, without a message to rmd. */
 static void test_administrator_no_more(void **state) {
         struct told told = { .base = event_base_new() };
         struct users *users = users_create(told.base, "admins", on_changed, &told);
@@ -174,12 +175,12 @@ static void test_hangs(void **state) {
         wait_told(&told);
         assert_in_range(now_usec() - began, 1900000, 20000000);
         assert_int_equal(users_find(users, HANGS, 1, &user), -ETIMEDOUT);
-        /* What comes late is taken all the same. */
+        /* A late answer is taken all the same. */
         atomic_store(&hang, false);
         wait_told(&told);
         assert_int_equal(users_find(users, HANGS, 1, &user), 0);
         assert_string_equal(user->name, "u4242");
-        /* Nobody waits at the end for one that hangs. */
+        /* The end does not wait for a look-up that hangs. */
         atomic_store(&hang, true);
         assert_int_equal(users_find(users, HANGS, 2, &user), -EAGAIN);
         users_destroy(users);

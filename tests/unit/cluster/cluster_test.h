@@ -28,7 +28,8 @@ struct tnode {
         uint32_t port;
         uint32_t cores;
         unsigned applied;
-        /* Of those what daemon/leader reads from files, and not what the cluster says of itself at any time (levels, leases, voters). */
+        /* The applied commands that daemon/leader makes of files, without those that the cluster
+         * makes of itself at any time (levels, leases, voters). */
         unsigned of_leader;
         unsigned installed;
         unsigned messages;
@@ -65,7 +66,8 @@ struct world {
                 }                                                                                                                  \
         } while (0)
 
-/* The same, and it has to come true: on an idle machine within `msec`, on a busy one some time. */
+/* The same as RUN_UNTIL(), and the condition has to come true: on an idle machine within `msec`, on
+ * a busy one some time. */
 #define EXPECT(w, condition, msec)                                                                                                 \
         do {                                                                                                                       \
                 RUN_UNTIL(w, condition, 20 * (msec));                                                                              \
@@ -271,8 +273,8 @@ static inline bool same_state(const struct tnode *a, const struct tnode *b) {
         return memcmp(p, q, n) == 0;
 }
 
-/* Nodes 0 to n-1 are connected to node 0, which leads, and hold the same state with all of them UP, to which the leader has nothing more
- * to add by itself. */
+/* Nodes 0 to n-1 are connected to node 0, which leads, and hold the same state with all of them UP,
+ * to which the leader has nothing more to add by itself. */
 static inline bool joined(const struct world *w, int n) {
         for (int i = 0; i < n; i++) {
                 const struct tnode *node = &w->nodes[i];

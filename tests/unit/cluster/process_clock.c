@@ -1,5 +1,6 @@
-/* The clock of a program, and of the libraries it uses: it goes on by at most 20 ms between two looks. Where the machine gives the process no
- * processor, or a disk keeps it waiting, nobody in it then takes that time for the silence of another node. Who sleeps looks in between. */
+/* The clock of a program, and of the libraries it uses: it goes on by at most 20 ms between two
+ * looks. Where the machine gives the process no processor, or a disk keeps it waiting, nobody in it
+ * then takes that time for the silence of another node. Who sleeps looks in between. */
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/syscall.h>

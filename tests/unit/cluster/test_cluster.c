@@ -1,4 +1,5 @@
-/* A few nodes that share a state: joining, proposing from anywhere, catching up, losing the leader. */
+/* A few nodes that share a state: joining, proposing from anywhere, catching up, losing the
+ * leader. */
 #include "cluster_test.h"
 
 #include "daemon/peers/peer_message.h"
@@ -293,7 +294,7 @@ static void test_messages(void **state) {
         send_opened(&w.nodes[1], "n77", 1, -ENOTCONN);
         tnode_stop(&w.nodes[2]);
         EXPECT(&w, !cluster_connected(w.nodes[1].cluster, "n3"), 1000);
-        /* It was there a moment ago: the attempt to reach it fails, and that is told. */
+        /* The node was there a moment ago: the attempt to reach it fails, and that is reported. */
         w.nodes[1].peer_down = 0;
         send_opened(&w.nodes[1], "n3", 1, 0);
         EXPECT(&w, w.nodes[1].peer_down == 1, 1000);
@@ -361,7 +362,7 @@ static void propose_large_jobs(struct world *w, unsigned count, size_t env_bytes
 
 #define LARGE_JOBS 76U /* of 900 kB: a little more than a frame takes */
 
-/* As joined(), but to compare so much takes longer than heartbeats may be late. */
+/* True like joined(), but to compare so much takes longer than heartbeats may be late. */
 static bool level(const struct world *w, int n) {
         for (int i = 0; i < n; i++)
                 if (!cluster_synced(w->nodes[i].cluster) ||
@@ -370,7 +371,8 @@ static bool level(const struct world *w, int n) {
         return true;
 }
 
-/* A node that comes back was sent all in one frame, which is too small for it: it was reset, and again, for ever. */
+/* A node that comes back was sent all in one frame, which is too small for it: it was reset, and
+ * again, for ever. */
 static void test_joins_with_a_long_state(void **state) {
         struct answer answer = { 0 };
         struct answer other = { 0 };
@@ -495,7 +497,8 @@ static void finish_bad(struct world *w, struct bad_leader *bad) {
         world_finish(w);
 }
 
-/* Connections that are lost as soon as they stand are made again at a slower and slower pace, by both sides; it was thousands in a minute. */
+/* Connections that are lost as soon as they stand are made again at a slower and slower pace, by
+ * both sides; it was thousands in a minute. */
 static void test_reset_is_no_loop(void **state) {
         static const struct peers_ops ops = { .on_message = resetting_on_message, .on_peer = bad_on_peer };
         struct bad_leader bad = { 0 };
@@ -510,8 +513,8 @@ static void test_reset_is_no_loop(void **state) {
         finish_bad(&w, &bad);
 }
 
-/* A leader that was lost and elected again while a connection to it was being made, so that nobody was told of the time between: it does
- * not know whom it led before. */
+/* A leader that was lost and elected again while a connection to it was being made, so that nobody
+ * was told of the time between: it does not know whom it led before. */
 static void test_elected_again_unseen(void **state) {
         static const struct peers_ops ops = { .on_message = silent_on_message, .on_peer = bad_on_peer };
         struct bad_leader bad = { 0 };
@@ -528,7 +531,7 @@ static void test_elected_again_unseen(void **state) {
         finish_bad(&w, &bad);
 }
 
-/* It is asked for again, later each time, over the same connection. */
+/* The state is asked for again, later each time, over the same connection. */
 static void test_broken_install_is_no_loop(void **state) {
         static const struct peers_ops ops = { .on_message = bad_on_message, .on_peer = bad_on_peer };
 
@@ -548,7 +551,8 @@ static void test_broken_install_is_no_loop(void **state) {
         }
 }
 
-/* A follower to whom a leader of a later version sends what it does not understand: it stops there, and says so once. */
+/* A follower to whom a leader of a later version sends what it does not understand: it stops there,
+ * and says so once. */
 static void test_unknown_command_at_a_follower(void **state) {
         Rm__Append append = RM__APPEND__INIT;
         Rm__Command command = RM__COMMAND__INIT;
@@ -594,7 +598,8 @@ static bool three_voters(struct world *w) {
         return true;
 }
 
-/* The leader and a node that has a log and no vote yet start anew: the node follows, and becomes a voter. */
+/* The leader and a node that has a log and no vote yet start anew: the node follows, and becomes a
+ * voter. */
 static void test_restarts_before_the_vote(void **state) {
         for (unsigned msec = 200; msec <= 600; msec += 400) {
                 struct world w;

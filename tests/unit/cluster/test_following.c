@@ -88,7 +88,7 @@ static void take_followed(struct fake *fake, uint64_t log, uint64_t index) {
         following_take(fake->following, &PEER_MESSAGE(&followed));
 }
 
-/* What the node's own log has applied. */
+/* The node's own log has applied entries up to `index`. */
 static void apply_until(struct fake *fake, uint64_t index) {
         fake->state->index = index;
         following_applied(fake->following);

@@ -1,5 +1,5 @@
-/* The object of a leader, made and destroyed several times in one process: nothing of a leadership that is lost acts any more. The log
- * and the connections are played by the test. */
+/* The object of a leader, made and destroyed several times in one process: nothing of a leadership
+ * that is lost acts any more. The log and the connections are played by the test. */
 #include "cluster_test.h"
 
 #include "daemon/cluster/leading.h"
@@ -152,7 +152,7 @@ static struct entry take_first(struct fake *fake) {
         return entry;
 }
 
-/* All that is in the log, and what that brings forth. */
+/* Commits all entries of the log, and those that follow from them. */
 static void commit(struct fake *fake, struct leading *leading) {
         while (fake->n_log > 0) {
                 struct entry entry = take_first(fake);
@@ -315,7 +315,8 @@ static void test_lost_with_proposals(void **state) {
         fake_finish(&fake);
 }
 
-/* Who asked hears of it by the end of the connection; -ECANCELED would be taken for the end of its own rmd. */
+/* The node that asked learns it from the end of the connection; -ECANCELED would be taken for the
+ * end of its own rmd. */
 static void test_stopped_with_proposals(void **state) {
         struct done done = { 0 };
         struct fake fake;
@@ -364,7 +365,8 @@ static Rm__NodeHealth proposed_health(struct fake *fake, const char *node) {
         return RM__NODE_HEALTH__NODE_HEALTH_UP;
 }
 
-/* A node that is silent is so since the leadership began: before, it had no reason to speak to this one. */
+/* A node that is silent is so since the leadership began: before, it had no reason to speak to this
+ * one. */
 static void test_health_begins_anew(void **state) {
         struct fake fake;
         struct leading *leading = begin(&fake);
@@ -403,7 +405,8 @@ static void test_voter_is_told_only(void **state) {
         fake_finish(&fake);
 }
 
-/* A node whose rmd knows a lower feature level keeps the log at that one until it is updated; and is not taken back at it afterwards. */
+/* A node whose rmd knows a lower feature level keeps the log at that one until it is updated; and
+ * is not taken back at it afterwards. */
 static void test_older_node(void **state) {
         struct fake fake;
         struct rm_error err = { 0 };
@@ -433,7 +436,7 @@ static void test_older_node(void **state) {
         assert_int_equal(fake.sent[fake.n_sent - 1]->propose_reply->code, -EAGAIN);
         assert_string_equal(fake.sent[fake.n_sent - 1]->propose_reply->text, error_text(&err));
         assert_int_equal(fake.n_log, 0);
-        /* It goes, is updated and comes back. */
+        /* The node leaves, is updated and comes back. */
         disconnect_node(&fake, leading, "n2");
         find(&fake, "n2")->description.level = STATE_LEVEL;
         connect_node(&fake, leading, "n2");
@@ -441,7 +444,7 @@ static void test_older_node(void **state) {
         leading_beat(leading);
         commit(&fake, leading);
         assert_int_equal(fake.state->level, STATE_LEVEL);
-        /* And with the older rmd again. */
+        /* The node is back with the older rmd. */
         disconnect_node(&fake, leading, "n2");
         find(&fake, "n2")->description.level = STATE_LEVEL - 1;
         connect_node(&fake, leading, "n2");
@@ -453,7 +456,8 @@ static void test_older_node(void **state) {
         fake_finish(&fake);
 }
 
-/* n1 leads and knows a higher level than n2, which is DOWN since `since_usec`, as an earlier leader has put into the log then. */
+/* n1 leads and knows a higher level than n2, which is DOWN since `since_usec`, as an earlier leader
+ * has put into the log then. */
 static struct leading *begin_beside_dead(struct fake *fake, uint64_t since_usec) {
         struct leading *leading;
         struct command c;
@@ -483,7 +487,8 @@ static struct leading *begin_beside_dead(struct fake *fake, uint64_t since_usec)
         return leading;
 }
 
-/* The clock of this leader is ahead of that of the one before: for how long a node is DOWN cannot be told from the log alone. */
+/* The clock of this leader is ahead of that of the one before: for how long a node is DOWN cannot
+ * be told from the log alone. */
 static void test_clock_ahead(void **state) {
         struct fake fake;
         struct leading *leading = begin_beside_dead(&fake, now_real_usec() - HOUR_USEC);
@@ -502,7 +507,7 @@ static void test_clock_ahead(void **state) {
         fake_finish(&fake);
 }
 
-/* It is behind: the log's times do not run back, but nothing is early. */
+/* The clock is behind: the log's times do not run back, but no deadline is early. */
 static void test_clock_behind(void **state) {
         struct fake fake;
         struct leading *leading = begin_beside_dead(&fake, now_real_usec() + VOTER_TIMEOUT_USEC);

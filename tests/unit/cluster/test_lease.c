@@ -10,7 +10,8 @@ static void test_times(void **state) {
         assert_true(lease_end_usec(7 * SECOND, 5 * SECOND) == 12 * SECOND);
         assert_true(lease_end_usec(UINT64_MAX - 5, 6) == UINT64_MAX);
         assert_true(lease_safe_usec(UINT64_MAX - 5, 6) == UINT64_MAX);
-        /* A clock that is slow by a percent shows 5 s after 5.05 s, and to stop takes its time too. */
+        /* A clock that is slow by a percent shows 5 s after 5.05 s, and to stop takes its time
+         * too. */
         assert_true(lease_safe_usec(100 * SECOND, 5 * SECOND) >= 105050000 + LEASE_FENCE_USEC);
         assert_true(lease_safe_usec(100 * SECOND, 5 * SECOND) <= 105400000); /* nor is time wasted */
 }
@@ -39,14 +40,15 @@ static void test_before(void **state) {
         assert_int_equal(leases_to_log_usec(leases, 20 * SECOND, 9 * SECOND), 3 * SECOND);
         assert_int_equal(leases_to_log_usec(leases, 10 * SECOND, 2 * SECOND), 3 * SECOND);
         assert_int_equal(leases_to_log_usec(leases, 20 * SECOND, 3 * SECOND), 0);
-        /* What the log does not say yet is not given. */
+        /* A lease is not longer than the log says. */
         assert_int_equal(leases_given_end_usec(leases, 50 * SECOND, 2 * SECOND), 52 * SECOND);
         assert_int_equal(leases_given_end_usec(leases, 50 * SECOND, 9 * SECOND), 53 * SECOND);
         assert_int_equal(leases_given_end_usec(leases, 0, 9 * SECOND), 0);
         leases_destroy(leases);
 }
 
-/* A lease begins when the state has come to its index; a state that is always behind gets one all the same. */
+/* A lease begins when the state has come to its index; a state that is always behind gets one all
+ * the same. */
 static void test_index(void **state) {
         struct leases *leases = leases_create(5 * SECOND);
 
@@ -69,7 +71,8 @@ static void test_index(void **state) {
         leases_destroy(leases);
 }
 
-/* What more than half of the voters have confirmed, this one among them. */
+/* The quorum is the latest time that more than half of the voters have confirmed, this one among
+ * them. */
 static void test_quorum(void **state) {
         static const char *const others[] = { "b", "c", "d", "e" };
         struct leases *leases = leases_create(5 * SECOND);
@@ -90,7 +93,7 @@ static void test_quorum(void **state) {
         leases_confirm(leases, "c", 20);
         assert_int_equal(leases_quorum_usec(leases, others, 2, 77), 20);
         assert_int_equal(leases_quorum_usec(leases, others, 4, 77), 20);
-        /* Not in another term. */
+        /* Confirmations of another term do not count. */
         leases_lead(leases, 0, 0);
         assert_int_equal(leases_quorum_usec(leases, others, 2, 77), 0);
         leases_destroy(leases);
@@ -125,7 +128,8 @@ static void start_two(struct world *w, uint64_t lease_usec) {
         EXPECT(w, joined(w, 2), 5000);
 }
 
-/* While both are heard of, the lease is renewed, and never lasts beyond what the leader waits for. */
+/* While both are heard of, the lease is renewed, and never lasts beyond what the leader waits
+ * for. */
 static void test_renewed(void **state) {
         struct world w;
         uint64_t first;
@@ -143,7 +147,7 @@ static void test_renewed(void **state) {
         world_finish(&w);
 }
 
-/* Nobody reads for a while: what was sent before is old when it is read, and so is the lease that it renews. */
+/* A heartbeat that is read late was sent long ago, and so is the lease that it renews. */
 static void test_late(void **state) {
         struct world w;
         uint64_t before;
@@ -154,7 +158,8 @@ static void test_late(void **state) {
         before = now_usec();
         usleep(SECOND);
         RUN_UNTIL(&w, end_of(&w.nodes[1]) > before + 11 * SECOND, 20);
-        /* Its answer to the first heartbeat has to get to the leader and back: only what was sent now counts from now. */
+        /* The answer to the first heartbeat has to get to the leader and back: only a heartbeat
+         * that was sent now counts from now. */
         assert_true(end_of(&w.nodes[1]) <= now_usec() + 10 * SECOND);
         assert_true(end_of(&w.nodes[1]) + SECOND / 10 < cluster_fence_safe_usec(w.nodes[0].cluster, "n2"));
         world_finish(&w);
@@ -177,7 +182,7 @@ static void test_leader_gone(void **state) {
         world_finish(&w);
 }
 
-/* Its successor gives shorter ones, and has heard of nobody yet. */
+/* The successor gives shorter leases, and has heard of no node yet. */
 static void test_longer_before(void **state) {
         struct world w;
         uint64_t begin;

@@ -1,4 +1,4 @@
-/* Who keeps the log: steps are taken until nothing is left to do. */
+/* The choice of voters: steps are taken until none is left. */
 #include "cluster_test.h"
 
 #include "daemon/cluster/members.h"
@@ -172,7 +172,7 @@ static void test_leaving(void **state) {
         assert_string_equal(settle(&m, 3), "n4*");
 }
 
-/* One that was to become a voter goes away in the middle. */
+/* A node that was to become a voter goes away in the middle. */
 static void test_interrupted(void **state) {
         struct model m;
         struct members_step step;

@@ -1,4 +1,5 @@
-/* Proposals on their way: sent again to the next leader, answered once, in order; the log is played by the test. */
+/* Proposals on their way: sent again to the next leader, answered once, in order; the log is played
+ * by the test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,7 +122,8 @@ static void propose(struct fake *f, const char *text, struct answer *a) {
         loop(f);
 }
 
-/* What was sent as the i-th reaches the state of this node; the leader's answer does not come. */
+/* The i-th command that was sent reaches the state of this node; the leader's answer does not
+ * come. */
 static int apply(struct fake *f, size_t i) {
         struct state_result result;
         int code;
@@ -185,7 +187,8 @@ static void test_sent_again(void **state) {
         fake_finish(&f);
 }
 
-/* The first leader has put two into the log before it was lost: only the third is applied of what the next one gets. */
+/* The first leader has put two into the log before it was lost: only the third is applied of what
+ * the next one gets. */
 static void test_found_in_the_state(void **state) {
         struct answer a[3] = { 0 };
         struct fake f;
@@ -231,7 +234,7 @@ static void test_own_log_lost(void **state) {
         assert_int_equal(apply(&f, 4), 0);
         assert_int_equal(apply(&f, 5), 0);
         assert_int_equal(a[0].calls + a[1].calls, 2);
-        /* What the log still says of them is of no use to anybody. */
+        /* Late answers of the log are ignored. */
         f.done[4](f.context[4], &lost);
         f.done[5](f.context[5], &lost);
         assert_int_equal(a[0].calls + a[1].calls, 2);
@@ -345,7 +348,7 @@ static void test_session_lost(void **state) {
         fake_finish(&f);
 }
 
-/* Whoever asked for it is told what the leader says, or else what the code means. */
+/* A caller gets the leader's text, or else the meaning of the code. */
 static void test_refused_with_words(void **state) {
         static const struct {
                 int code;

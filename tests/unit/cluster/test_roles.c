@@ -1,5 +1,6 @@
-/* Nodes that keep the log and lead, do not lead, lose the leadership and win it again, on real connections. Instead of raft, the test
- * says who leads, and when entries are committed: it has its own voter.h. */
+/* Nodes that keep the log and lead, do not lead, lose the leadership and win it again, on real
+ * connections. Instead of raft, the test says who leads, and when entries are committed: it has its
+ * own voter.h. */
 #include "cluster_test.h"
 
 #include "daemon/cluster/voter.h"
@@ -27,7 +28,7 @@ struct voter {
         uint64_t stale_term; /* it leads in this term, and has not heard of a later one; 0: it has */
 };
 
-/* What raft is for all voters. */
+/* The raft of all voters. */
 static struct {
         struct voter *voters[VOTERS]; /* of n1 and n2; NULL: not there */
         Rm__Command *entries[4096];
@@ -276,7 +277,8 @@ static void test_answer_waits_for_the_state(void **state) {
         finish(&w);
 }
 
-/* A voter that has not come as far as the leader had when it asked does not take its state for current. */
+/* A voter that has not come as far as the leader had when it asked does not take its state for
+ * current. */
 static void test_synced_when_caught_up(void **state) {
         struct answer answer = { 0 };
         struct world w;
@@ -327,8 +329,8 @@ static void test_leadership_moves(void **state) {
         finish(&w);
 }
 
-/* Proposals of the leader, of a voter and of another node, which are in the log of a leader that is lost: they are put into the next one's, and
- * answered once. */
+/* Proposals of the leader, of a voter and of another node, which are in the log of a leader that is
+ * lost: they are put into the next one's, and answered once. */
 static void test_lost_with_proposals(void **state) {
         struct answer own = { 0 };
         struct answer voters = { 0 };
@@ -353,7 +355,8 @@ static void test_lost_with_proposals(void **state) {
         finish(&w);
 }
 
-/* The entry of the one before is committed, but nobody was told: the same command comes to the next leader, and is not applied again. */
+/* The entry of the one before is committed, but nobody was told: the same command comes to the next
+ * leader, and is not applied again. */
 static void test_committed_without_an_answer(void **state) {
         struct answer answer = { 0 };
         struct raftlog_outcome outcome;
@@ -400,7 +403,8 @@ static void test_lost_and_won_unseen(void **state) {
         finish(&w);
 }
 
-/* The one before does not know yet that it leads no more: others are not to follow now this one and now that one. */
+/* The one before does not know yet that it leads no more: others are not to follow now this one and
+ * now that one. */
 static void test_stale_leader(void **state) {
         struct answer answer = { 0 };
         struct world w;
@@ -429,7 +433,8 @@ static void test_stale_leader(void **state) {
         finish(&w);
 }
 
-/* The one after it is gone, before it knows: what it shows is old. It may be followed again once it is elected again. */
+/* The one after it is gone, before it knows: what it shows is old. It may be followed again once it
+ * is elected again. */
 static void test_stale_leader_outlives_next(void **state) {
         struct world w;
 

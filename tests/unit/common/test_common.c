@@ -150,7 +150,7 @@ static void test_errors(void **state) {
         assert_string_equal(error_text(&err), "cannot open /x: Permission denied");
         assert_int_equal(error_prefix(&err, "move %d", 7), -EACCES);
         assert_string_equal(error_text(&err), "move 7: cannot open /x: Permission denied");
-        /* One that is too long is never written beyond its room. */
+        /* A text that is too long is never written beyond its room. */
         memset(word, 'x', sizeof(word) - 1);
         word[sizeof(word) - 1] = 0;
         for (unsigned i = 0; i < 5; i++)
@@ -163,8 +163,8 @@ static void test_errors(void **state) {
         assert_string_equal(err.text, "");
 }
 
-/* Whatever the length of a path that a user has made, the message says what failed and why, and
- * that it is cut. */
+/* The message says what failed and why, and that it is cut, whatever the length of a path that a
+ * user has made. */
 static void test_long_path_hides_why(void **state) {
         struct rm_error err = { 0 };
         char path[PATH_MAX];
@@ -202,7 +202,8 @@ static void test_cut_texts(void **state) {
         assert_string_equal(text, "");
 }
 
-/* A descriptor that was closed before the end of its scope gives its number to another, which stays open. */
+/* A descriptor that was closed before the end of its scope gives its number to another, which stays
+ * open. */
 static void test_descriptors(void **state) {
         int other;
 
@@ -374,7 +375,7 @@ static void test_iso_time(void **state) {
         assert_string_equal(first, "1970-01-01T00:00:00.000000Z");
 }
 
-/* What log_write() writes for a text, as a reader of the log gets it. */
+/* The output of log_write() for a text, as a reader of the log gets it. */
 static size_t logged(const char *text, char *ret_log, size_t size_bytes) {
         int pipes[2], old = dup(STDERR_FILENO);
         ssize_t n;

@@ -100,7 +100,7 @@ static void test_words(void **state) {
                 { "remove.source.cut:fail", 0 },
                 { "source.cut:fail", 0 },
                 { "move.destination.cut:fail", 0 },
-                /* One that only looks alike does not hide the right one. */
+                /* A name that only looks alike does not hide the right one. */
                 { "move.source.cut,xmove.source.cut:fail,move.source.cut:fail", -EIO },
                 { ",,, ,", 0 },
         };
@@ -127,7 +127,8 @@ static void test_file_holds_once(void **state) {
         assert_int_equal(point("move.destination.open"), 0);
         assert_int_equal(read_file(place->path, 65536, &rest, NULL), 0);
         assert_int_equal(strspn(rest, " \n"), strlen(rest));
-        /* It may be written anew at any time, and what was taken stays taken for the next daemon. */
+        /* The file may be written again at any time, and a fault that was taken stays taken for the
+         * next daemon. */
         write_faults(place, "move.source.cut:fail");
         set(NULL, place->path);
         assert_int_equal(point("move.source.cut"), -EIO);

@@ -87,7 +87,7 @@ static unsigned end(int old, const char *path, char **ret_text) {
         return lines;
 }
 
-/* Nobody thought of this line: a user writes it as often as he likes. */
+/* This line has no limit of its own: a user causes it as often as he likes. */
 static void cause_one(unsigned i) {
         log_warn("job %u: mpirun asks for host 'nonsense'", i);
 }
@@ -119,7 +119,7 @@ static void test_log_tells_how_much_it_left_out(void **state) {
                 log_rated(&rate, &limit, LOG_INFO, "line %u", i);
         (void) usleep(210000);
         log_rated(&rate, &limit, LOG_INFO, "line later");
-        /* What is not written at this level does not count. */
+        /* A line that is not written at this level does not count. */
         log_setup(NULL, LOG_WARNING);
         for (unsigned i = 0; i < 10; i++)
                 log_rated(&rate, &limit, LOG_INFO, "line of no interest");

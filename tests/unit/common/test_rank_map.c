@@ -1,4 +1,5 @@
-/* Who replaces whom, by the order of losses; and which lists of critical ranks are none. */
+/* The ranks that replace lost ones, by the order of losses; and lists of critical ranks that are
+ * invalid. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

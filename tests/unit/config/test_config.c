@@ -564,7 +564,8 @@ static void test_no_file(void **state) {
         }
 }
 
-/* Only this machine gets what is served; whatever else is named is refused, and which word it is is said. */
+/* Only this machine gets what is served; whatever else is named is refused, and which word it is is
+ * said. */
 static void test_listens(void **state) {
         static const struct {
                 const char *text;

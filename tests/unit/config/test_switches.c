@@ -40,7 +40,8 @@ static void test_good(void **state) {
                 { "SwitchName=s1 Nodes=n1", "s1(1): n1 < -; " },
                 { "SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n[3-4],login\nSwitchName=core Switches=s[1-2]\n",
                   "s1(1): n[1-2] < core; s2(2): login,n[3-4] < core; core(3):  < -; " },
-                /* Above before below, key words and line ends as they come, what is plugged into the spine itself. */
+                /* Above before below, key words and line ends as they come, what is plugged into
+                 * the spine itself. */
                 { "switchname=core switches=s2,s1 NODES=gate # top\r\n\nSWITCHNAME=s1\tNodes=n1 LinkSpeed=100\r\nSwitchName=s2 "
                   "Nodes=n2",
                   "core(1): gate < -; s1(3): n1 < core; s2(4): n2 < core; " },

@@ -118,7 +118,7 @@ static void a_library_is_known_by_its_content(void **state) {
         assert_string_equal(tree->facts->libraries[0]->digest, "ba7816bf8f01cfea");
 }
 
-/* Of a FIFO nobody writes to, reading would never end. */
+/* A FIFO is not read, since no process writes to it and reading would never end. */
 static void what_is_no_file_is_not_read(void **state) {
         struct tree *tree = *state;
         cleanup_free char *path = xasprintf("%s/fifo", tree->path);

@@ -27,7 +27,7 @@ static const Rm__Node *self_of(const struct fixture *f) {
         return state_node(state_of(f), "n1");
 }
 
-/* What `source` says, or OK. */
+/* The condition that `source` reports, or OK. */
 static int said_by(const struct fixture *f, const char *source) {
         for (size_t i = 0; i < self_of(f)->n_conditions; i++)
                 if (strcmp(self_of(f)->conditions[i]->source, source) == 0)
@@ -125,7 +125,8 @@ static void test_administrator_has_last_word(void **state) {
         EXPECT(&f->world, said_by(f, "hwmon") == WARN, 1000);
 }
 
-/* rmd starts again, with a sensor less: what only that one could take back is taken back, and nothing else. */
+/* rmd starts again, with a sensor less: what only that one could take back is taken back, and
+ * nothing else. */
 static void test_source_that_is_gone(void **state) {
         struct fixture *f = *state;
         struct command c;

@@ -153,7 +153,7 @@ static void test_carried(void **state) {
         assert_int_equal(mode_of(p->to_fd, "fifo"), 0660);
 }
 
-/* What was made before the directory got its list has none, on neither side. */
+/* A file that was made before the directory got its list has none, on neither side. */
 static void test_default_is_not_inherited(void **state) {
         const struct places *p = *state;
 
@@ -171,7 +171,7 @@ static void test_default_is_not_inherited(void **state) {
         assert_int_equal(mode_of(p->to_fd, "d/file"), 0600);
 }
 
-/* What lies at the destination, from an earlier visit, loses what it had. */
+/* A file that lies at the destination, from an earlier visit, loses its attributes. */
 static void test_stale_are_removed(void **state) {
         const struct places *p = *state;
 
@@ -217,7 +217,8 @@ static void test_those_of_root_stay(void **state) {
         has_not(p->to_fd, "file", "trusted.x");
 }
 
-/* What is too much for an image is refused, file and reason named, however it is spread. */
+/* Attributes that are too many for an image are refused, file and reason named, however they are
+ * spread. */
 static void test_too_much_is_refused(void **state) {
         enum { VALUE_BYTES = 1000, N_THAT_FIT = IMAGE_ATTRIBUTES_MAX_BYTES / (VALUE_BYTES + 6 + IMAGE_ATTRIBUTE_HEAD_BYTES) };
         const struct places *p = *state;

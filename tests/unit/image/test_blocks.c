@@ -164,7 +164,7 @@ static void file_check(const char *directory, const char *name, const uint32_t *
         }
 }
 
-/* What files without a name in the directory take, as far as this process has them. */
+/* The size of files without a name in the directory, as far as this process has them. */
 static uint64_t nameless_bytes(const char *directory) {
         uint64_t sum = 0;
 
@@ -179,7 +179,8 @@ static uint64_t nameless_bytes(const char *directory) {
         return sum;
 }
 
-/* The kernel grants a lease for writing on a file that nobody else has open, and runs no program that is open for writing. */
+/* The kernel grants a lease for writing on a file that nobody else has open, and runs no program
+ * that is open for writing. */
 static void nobody_has_open(const char *directory, const char *name) {
         cleanup_free char *path = xasprintf("%s/%s", directory, name);
         int fd = open(path, O_RDONLY | O_CLOEXEC);

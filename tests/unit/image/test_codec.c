@@ -1,4 +1,5 @@
-/* Codecs: what they make smaller comes back as it was, and nothing that is damaged or hostile does more than fail. */
+/* Codecs: what they make smaller comes back as it was, and nothing that is damaged or hostile does
+ * more than fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +106,8 @@ static void random_bytes_are_refused_at_once(void **state) {
         image_coder_destroy(c);
 }
 
-/* Each byte in turn has another value: the checksum of the stream would show it, but no codec may rely on that. */
+/* Each byte in turn has another value: the checksum of the stream would show it, but no codec may
+ * rely on that. */
 static void damage_does_no_more_than_fail(void **state) {
         enum { SIZE_BYTES = 3000 };
         struct image_coder *c = image_coder_create();

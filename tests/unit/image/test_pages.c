@@ -1,4 +1,5 @@
-/* Memory of processes that travels apart from CRIU's images: where it ends up, and what a hostile writer could say of it. */
+/* Memory of processes that travels apart from CRIU's images: where it ends up, and what a hostile
+ * writer could say of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@
 #include "memory.h"
 
 #define PAGE IMAGE_BLOCK_BYTES
-/* Where programs have their stacks. */
+/* The addresses where programs have their stacks. */
 #define HIGH UINT64_C(0x7ffc00000000)
 /* Addresses beyond what other file systems have as offsets. */
 #define DIRECTORY "/dev/shm/rmd-test-pages.XXXXXX"
@@ -110,7 +111,8 @@ static void end(struct scene *s, uint32_t slot) {
         assert_int_equal(image_writer_close(s->w, slot, 0, NULL), 0);
 }
 
-/* What the receiver says to all of it. The end mark is missing while objects are open: -EPIPE then says that nothing else was wrong. */
+/* The receiver's result for all of it. The end mark is missing while objects are open: -EPIPE then
+ * says that there was no other error. */
 static int take(struct scene *s) {
         struct image_place *p = image_place_create();
         struct image_reader *reader = NULL;
@@ -274,7 +276,8 @@ static void later(struct scene *s, const char *pid, const uint64_t *runs, size_t
         assert_int_equal(image_writer_close(s->w, slot, n * IMAGE_PRESENT_RUN_BYTES, NULL), 0);
 }
 
-/* What had come of it is older, and what is not present in the end is not waited for. */
+/* Pages that had come of it are older, and pages that are not present in the end are not waited
+ * for. */
 static void test_later(void **state) {
         const uint64_t first[] = { 2 * PAGE, 4 * PAGE, 6 * PAGE, 9 * PAGE }, second[] = { 3 * PAGE, 5 * PAGE };
         const uint64_t there[] = { PAGE, 4 * PAGE, 7 * PAGE, 8 * PAGE, 20 * PAGE, 21 * PAGE };
@@ -326,7 +329,8 @@ static void test_all_later(void **state) {
 /* ---- what a hostile writer could say ---- */
 
 static void test_order(void **state) {
-        /* Steps for one process: p, d, z, c: open, data, zeros, close of PAGES; l, t: open, close of PRESENT; a: of LATER, open. */
+        /* Steps for one process: p, d, z, c: open, data, zeros, close of PAGES; l, t: open, close
+         * of PRESENT; a: of LATER, open. */
         static const struct {
                 const char *steps;
                 int result;
@@ -367,7 +371,8 @@ static void test_order(void **state) {
         }
 }
 
-/* What the receiver says to this list of present pages, of a process that has sent two, and one of zeros behind them. */
+/* The receiver's result for this list of present pages, of a process that has sent two, and one of
+ * zeros behind them. */
 static int present_judge(const void *list, size_t size_bytes, uint64_t offset, uint64_t close_bytes, struct rm_error *ret_err) {
         void *inner = NULL;
         struct scene *s;
@@ -406,8 +411,8 @@ static int runs_judge(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
         return present_judge(list, sizeof(list), 0, sizeof(list), NULL);
 }
 
-/* What the receiver says to one sum, of a process that has sent two pages, and one of zeros
- * behind them; `known`: the sum comes when it has told which there are. */
+/* The receiver's result for one sum, of a process that has sent two pages, and one of zeros behind
+ * them; `known`: the sum comes when it has told which there are. */
 static int sum_judge(uint64_t start, uint64_t stop, uint64_t hash, bool known, size_t size_bytes) {
         const uint64_t list[] = { htole64(PAGE), htole64(4 * PAGE) };
         const uint64_t sum[] = { htole64(start), htole64(stop), htole64(hash), 0 };
@@ -500,7 +505,7 @@ static void test_pid_again(void **state) {
         (void) close(fd);
 }
 
-/* One that has pages in the end, and another. */
+/* A process has pages in the end, and another one gets its pid. */
 static void test_pid_twice(void **state) {
         struct scene *s = *state;
         const uint64_t there[] = { PAGE, 2 * PAGE };
@@ -541,7 +546,7 @@ static void test_many_processes(void **state) {
         assert_int_equal(take(s), -EFBIG);
 }
 
-/* What lies where the files are to be is no way to elsewhere. */
+/* A link in the place of the files leads nowhere else. */
 static void test_nothing_is_followed(void **state) {
         struct scene *s = *state;
         cleanup_free char *directory = xasprintf("%s/" IMAGE_PAGES_DIRECTORY, s->directory);

@@ -391,7 +391,7 @@ static void begin_put(struct memory *m) {
         chunk_put(m, &chunk, NULL, 0);
 }
 
-/* What the reader says to the start of one object. */
+/* The reader's result for the start of one object. */
 static int open_judge(Rm__ImageOpen *open) {
         Rm__ImageChunk chunk = RM__IMAGE_CHUNK__INIT;
         struct image_reader *reader = NULL;
@@ -533,7 +533,7 @@ static void test_hostile_pids(void **state) {
         }
 }
 
-/* What the reader says to one data chunk for an open object. `contents` NULL: zeros. */
+/* The reader's result for one data chunk of an open object. `contents` NULL: zeros. */
 static int chunk_judge_of(Rm__ImageKind kind, const char *path, Rm__ImageData *data, const void *contents, size_t payload_bytes,
                           const struct image_delta *delta) {
         Rm__ImageOpen open = RM__IMAGE_OPEN__INIT;
@@ -658,7 +658,7 @@ static void test_hostile_memory(void **state) {
         assert_int_equal(memory_judge(pages_kind, 8193, 4096, NULL, 0), -EBADMSG);
         assert_int_equal(memory_judge(pages_kind, 8192, 4095, NULL, 0), -EBADMSG);
         assert_int_equal(memory_judge(pages_kind, 8192, 16384, part, 3), -EBADMSG);
-        /* What was sent ahead for CRIU's images is kept: these would be there twice. */
+        /* Blocks that were sent ahead for CRIU's images are kept: these would be there twice. */
         assert_int_equal(memory_judge(RM__IMAGE_KIND__IMAGE_KIND_CRIU, 8192, 4096, have, 1), 1);
         assert_int_equal(memory_judge(pages_kind, 8192, 4096, have, 1), -EBADMSG);
         assert_int_equal(memory_judge(present, 0, 4096, have, 1), -EBADMSG);
@@ -690,7 +690,8 @@ static void test_pages_are_whole(void **state) {
 
 /* ---- delta and codecs ---- */
 
-/* The receiver has an older copy, as blocks of which some are missing and two have changed places; the sender knows it. */
+/* The receiver has an older copy, as blocks of which some are missing and two have changed places;
+ * the sender knows it. */
 struct old_copy {
         uint8_t *blocks;
         struct image_known *known;

@@ -287,7 +287,7 @@ static void test_excludes_and_sockets(void **state) {
         assert_int_equal(access(sock, F_OK), -1);
 }
 
-/* What a prepared capsule has already: directories, and FIFOs that its init holds open. */
+/* A prepared capsule has some objects already: directories, and FIFOs that its init holds open. */
 static void test_what_is_there_already(void **state) {
         const struct places *p = *state;
         struct image_tree_figures figures = { 0 };

@@ -1,4 +1,5 @@
-/* What the node of the front end keeps of submissions: for each user only so much, whatever is submitted. */
+/* The node of the front end keeps bodies of submissions: for each user only so much, whatever is
+ * submitted. */
 #include "tests/unit/cluster/cluster_test.h"
 
 #include <dirent.h>
@@ -6,7 +7,7 @@
 #include "daemon/config/config.h"
 #include "daemon/job/bodies.h"
 
-/* Of the limits in bodies.c: how many of one user, how much of one user and of all users. */
+/* The limits of bodies.c: how many of one user, how much of one user and of all users. */
 #define USER_MAX 256U
 #define USER_MAX_BYTES STATE_USER_BODIES_MAX_BYTES
 #define MAX_BYTES (UINT64_C(64) << 20)
@@ -56,7 +57,7 @@ static void offer(struct fixture *f, uid_t uid, unsigned number, size_t env_byte
         spec->env = xcalloc(1, sizeof(*spec->env));
         spec->env[spec->n_env++] = text;
         bodies_offer(f->rmd.bodies, spec);
-        /* It goes to the leader whether it is kept here or not. */
+        /* The job goes to the leader whether its body is kept here or not. */
         assert_int_equal(spec->n_env, 0);
         assert_int_equal(spec->body_digest.len, STATE_DIGEST_BYTES);
         rm__job_spec__free_unpacked(spec, NULL);

@@ -1,4 +1,4 @@
-/* What is taken out of a job, put back, and kept on the disk meanwhile. */
+/* The body is taken out of a job, put back, and kept on the disk meanwhile. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -104,7 +104,8 @@ static void test_split_and_join(void **state) {
         rm__job_spec__free_unpacked(spec, NULL);
 }
 
-/* Every length around the edge: short words, words of two-byte letters, and that it is always told when there was more. */
+/* Every length around the edge: short words, words of two-byte letters, and that it is always told
+ * when there was more. */
 static void test_cut(void **state) {
         static const char *const env[] = { "A=1", NULL };
 
@@ -127,7 +128,7 @@ static void test_cut(void **state) {
         }
 }
 
-/* What a client says of digests and cuts is not believed. */
+/* Digests and cuts that a client sends are not believed. */
 static void test_forged(void **state) {
         static const char *const argv[] = { "true", NULL };
         static const char *const none[] = { NULL };
@@ -254,7 +255,7 @@ static void test_store(void **state) {
         (void) remove_tree(top);
 }
 
-/* Who waits for one that is being written is answered, also at the end. */
+/* Callers that wait for a body that is being written are answered, also at the end. */
 static void test_closed_while_writing(void **state) {
         char top[] = "/tmp/test-body-XXXXXX";
         struct body_store *store = NULL;
@@ -276,7 +277,8 @@ static void test_closed_while_writing(void **state) {
         (void) remove_tree(top);
 }
 
-/* Where nothing can be written those who launch a job have it all the same, those who promise to keep it say no. */
+/* Where nothing can be written those who launch a job have it all the same, those who promise to
+ * keep it say no. */
 static void test_unwritable(void **state) {
         char top[] = "/tmp/test-body-XXXXXX";
         uint8_t a[STATE_DIGEST_BYTES], b[STATE_DIGEST_BYTES];
@@ -310,7 +312,8 @@ static ino_t inode_of(const char *path) {
         return st.st_ino;
 }
 
-/* A body that is kept in memory only, was written without waiting for the disk, or lies there from before, is not safe yet: it is written, or refused, as if it were not there. */
+/* A body that is kept in memory only, was written without waiting for the disk, or lies there from
+ * before, is not safe yet: it is written, or refused, as if it were not there. */
 static void test_not_safe_yet(void **state) {
         char top[] = "/tmp/test-body-XXXXXX";
         uint8_t in_memory[STATE_DIGEST_BYTES], on_disk[STATE_DIGEST_BYTES];

@@ -1,4 +1,4 @@
-/* What the node of a group tells of the end of its daemon. */
+/* The report of a group's node about the end of its daemon. */
 #include "tests/unit/cluster/cluster_test.h"
 
 #include <sys/wait.h>
@@ -53,7 +53,8 @@ static bool is_told_of(struct world *w, Rm__JobState final_state, int wait_statu
         return !told;
 }
 
-/* The failure of a job that mpirun gives no reason for: what it is told of, the state may take for the loss of a node. */
+/* The failure of a job that mpirun gives no reason for: what it is told of, the state may take for
+ * the loss of a node. */
 static bool is_told(struct world *w, int wait_status, uint32_t signalled, bool lost, const char *reason) {
         return is_told_of(w, RM__JOB_STATE__JOB_FAILED, wait_status, signalled, lost, reason);
 }
@@ -62,7 +63,7 @@ static bool is_told_of_success(struct world *w, int wait_status, uint32_t signal
         return is_told_of(w, RM__JOB_STATE__JOB_COMPLETED, wait_status, signalled, lost, "");
 }
 
-/* What mpirun calls a success is none where a daemon did not end well. */
+/* A success of mpirun is none where a daemon did not end well. */
 static void test_bad_end_makes_a_failure_of_a_success(void **state) {
         struct world *w = *state;
 

@@ -25,7 +25,7 @@ static void expect_mac(uint64_t epoch, uint8_t first, uint8_t second) {
         assert_memory_equal(mac, ((uint8_t[]) { first, second, 10, 50, 1, 4 }), 6);
 }
 
-/* Of a unicast address that no vendor gave. */
+/* The address is a unicast one that no vendor gave. */
 static void test_mac(void **state) {
         uint8_t seen[1 << 14] = { 0 };
 
@@ -75,7 +75,7 @@ static void test_told_once(void **state) {
         expect(view, false);
 }
 
-/* It may have been started again elsewhere. */
+/* The job may have been started again elsewhere. */
 static void test_not_known(void **state) {
         struct fence_view view = good;
 

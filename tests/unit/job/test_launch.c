@@ -246,7 +246,8 @@ static void test_spec(void **state) {
         assert_int_equal(spec.spec.n_groups, 2);
         assert_int_equal(spec.spec.groups[1], 27);
         launch_spec_finish(&spec);
-        /* Another epoch, another MAC; but the same address and MAC wherever it is, or its connections would not live on. */
+        /* Another epoch, another MAC; but the same address and MAC wherever it is, or its
+         * connections would not live on. */
         j.job.epoch = 0x102;
         j.spec.on_node_loss = STATE_LOSS_RESTART;
         assert_int_equal(launch_spec_init(&spec, &config, &j.job, 1, 0, false), 0);
@@ -267,7 +268,7 @@ static void test_hostfile(void **state) {
         free(text);
 }
 
-/* What the user wrote, word for word; nothing of it goes through a shell. */
+/* The command has the user's words unchanged; no shell reads any of it. */
 static void test_head_command(void **state) {
         struct launch_command command;
         struct job j;
@@ -303,7 +304,7 @@ static void test_group_command(void **state) {
         launch_command_finish(&command);
 }
 
-/* What the job preloads stays, before ours; mpirun itself gets nothing of ours. */
+/* The job's own preloads stay, before ours; mpirun itself gets none of ours. */
 static void test_preload(void **state) {
         static const struct {
                 const char *env[3];
@@ -339,7 +340,8 @@ static void test_preload(void **state) {
         }
 }
 
-/* rm-prrte, which mpirun has and no rank, comes last, and is no reason to tell ranks of a sanitizer. */
+/* rm-prrte, which mpirun has and no rank, comes last, and is no reason to tell ranks of a
+ * sanitizer. */
 static void test_preload_of_mpirun(void **state) {
         static const char *const env[] = { "LD_PRELOAD=", "LD_PRELOAD=/home/alice/a.so", "ASAN_OPTIONS=x=1", NULL };
         struct launch_command command;
@@ -361,7 +363,7 @@ static void test_preload_of_mpirun(void **state) {
         launch_command_finish(&command);
 }
 
-/* What the user says of the sanitizer comes later, and counts. */
+/* The user's options of the sanitizer come later, and count. */
 static void test_sanitizer(void **state) {
         static const char *const env[] = { "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=1", NULL };
         struct launch_command command;
@@ -385,7 +387,8 @@ static size_t count_words(const struct launch_command *command, const char *word
         return n;
 }
 
-/* mpirun and the ranks of a job that goes on without lost ones are told so; of any other job they are not, whatever its environment says. */
+/* mpirun and the ranks of a job that goes on without lost ones are told so; of any other job they
+ * are not, whatever its environment says. */
 static void test_goes_on_without_ranks(void **state) {
         static const char *const env[] = { "OMPI_MCA_coll=^self",
                                            "RM_ON_RANK_LOSS=continue",
@@ -451,7 +454,7 @@ static void test_job_says_how_it_waits(void **state) {
         }
 }
 
-/* What rmd sets, where the job says nothing. */
+/* The variables that rmd sets, where the job does not. */
 static void test_env_defaults(void **state) {
         static const char *const env[] = { "PATH=/usr/bin", "HOME=/home/alice", NULL };
         struct launch_command command;
@@ -526,7 +529,7 @@ static void test_rlimits(void **state) {
         limits[0].resource = RLIMIT_NOFILE;
         limits[0].soft = 100;
         limits[0].hard = 200;
-        /* What no kernel has is passed over. */
+        /* Resources that no kernel has are passed over. */
         limits[1].resource = RLIM_NLIMITS;
         limits[2].resource = UINT32_MAX;
         job_init(&j, NULL);
@@ -540,7 +543,8 @@ static void test_rlimits(void **state) {
         launch_command_finish(&command);
 }
 
-/* What mpirun ends by, its ranks get as mpirun would give it to them; what it passes on does not end it. */
+/* Signals that end mpirun reach its ranks as mpirun would send them; signals that it passes on do
+ * not end it. */
 static void test_signals_that_end(void **state) {
         static const uint32_t end[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT }, passed_on[] = { SIGUSR1, SIGUSR2, SIGALRM };
 

@@ -1,4 +1,4 @@
-/* What a capsule may use: shares of a node, and what is written where. */
+/* The limits of a capsule: shares of a node, and the files that they are written to. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static void test_configured(void **state) {
         assert_true(limits.pids == UINT64_MAX);
 }
 
-/* What a job has asked for is its limit, within what the configuration allows. */
+/* The memory that a job has asked for is its limit, within the bounds of the configuration. */
 static void test_promised(void **state) {
         const struct config automatic = { 0 }, capped = { .memory_max = 300 * MB }, open = { .memory_max = UINT64_MAX };
         struct capsule_limits limits = { .memory_bytes = 5 * GB };

@@ -227,7 +227,7 @@ static void tell_ok(struct attachment *s, uint32_t id, uint64_t now) {
         attachment_reply(s, &reply, now);
 }
 
-/* It says that it has all of the output. */
+/* The front end says that it has all of the output. */
 static uint32_t expect_release(struct attachment *s) {
         Rm__LocalRequest *request = next_request(s);
         uint32_t id;
@@ -302,7 +302,7 @@ static void output_that_nobody_reads_is_dropped(void **state) {
         attachment_destroy(s);
 }
 
-/* As mpirun's "SIGPIPE detected": `rm-mpirun ... | head` comes to its end. */
+/* The job ends like mpirun with "SIGPIPE detected": `rm-mpirun ... | head` comes to its end. */
 static void a_reader_that_goes_ends_the_job(void **state) {
         struct attachment_config config = { .program = "rm-mpirun", .job = 7, .submitted = true, .cancel_unread = true };
         static const struct {
@@ -365,7 +365,8 @@ static void input_is_sent_again_from_the_last_acknowledged_byte(void **state) {
         tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 2);
         (void) expect_input(s, 2, "cdefghijk", true);
         expect_none(s);
-        /* The end of input is told again on each connection, for its acknowledgement cannot be seen. */
+        /* The end of input is told again on each connection, for its acknowledgement cannot be
+         * seen. */
         tell_ack(s, 11);
         attachment_lost(s, 3);
         attachment_connected(s, 4);
@@ -672,7 +673,7 @@ static void lost_ranks_are_told_once_and_together(void **state) {
         attachment_destroy(s);
 }
 
-/* What the end of a job has done to its ranks is no news. */
+/* Ranks that end because their job ends are no news. */
 static void ranks_that_end_with_the_job_are_not_told(void **state) {
         struct attachment *s = begin_running(false);
 
@@ -781,7 +782,7 @@ static void rmd_is_told_again_when_it_died_before_it_answered(void **state) {
         attachment_destroy(s);
 }
 
-/* It keeps the output then, which is no reason to stay. */
+/* The node keeps the output then, which is no reason to stay. */
 static void the_end_does_not_wait_for_ever(void **state) {
         struct attachment *s[3];
 
@@ -972,11 +973,11 @@ static void output_of_a_next_attempt_begins_anew(void **state) {
         expect_text(s, 2, AGAIN);
         tell_output_of(s, 1, 1, 8, "late"); /* of the one before */
         expect_text(s, 1, "");
-        /* It waits for a moment, of which --wait says nothing. */
+        /* The job waits for a moment, of which --wait says nothing. */
         tell_attempt(s, 2, RM__JOB_STATE__JOB_PENDING, "waits", 0, false, 100 * SECOND);
         tell_attempt(s, 2, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 100 * SECOND + 1000);
         tell_output_of(s, 2, 1, 0, "one ");
-        /* Its rmd was restarted, and goes by what it last knew. */
+        /* The node's rmd was restarted, and goes by its last state. */
         attachment_lost(s, 101 * SECOND);
         attachment_connected(s, 101 * SECOND);
         (void) expect_attach(s, 4, 0);
@@ -1059,7 +1060,7 @@ static void input_that_is_not_kept_ends_the_job(void **state) {
         attachment_destroy(s);
 }
 
-/* What is kept is more than rmd takes at once. */
+/* The kept input is more than rmd takes at once. */
 static void much_input_is_repeated_in_parts(void **state) {
         struct attachment *s = begin_restartable(true, false);
         static char chunk[65536];

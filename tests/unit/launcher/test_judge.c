@@ -119,7 +119,8 @@ static size_t look(struct cluster *c, size_t n) {
         return bad;
 }
 
-/* The one finding that is worse than OK: of this node, this check, this severity, with this in its text. */
+/* The one finding that is worse than OK: of this node, this check, this severity, with this in its
+ * text. */
 static void only(struct cluster *c, const char *node, const char *check, enum severity severity, const char *text) {
         size_t bad = look(c, NODES), at = 0;
 
@@ -264,8 +265,8 @@ static void groups_that_cannot_leave(void **state) {
         only(c, "n2", "groups", SEVERITY_WARNING, "group 0 of job 7: process 9 (a) uses io_uring");
 }
 
-/* Nobody can try these without harm, so that the version is all there is, and the finding no more
- * than a hint. */
+/* These faults cannot be tried without harm, so that the version is all there is, and the finding
+ * no more than a hint. */
 static void faults_of_kernels(void **state) {
         static const struct {
                 const char *kernel;

@@ -214,7 +214,8 @@ static void restarts_are_of_a_job_that_may_restart(void **state) {
         }
 }
 
-/* mpirun does not outlive a node: a job that is to go on without ranks falls back to a restart, unless somebody says otherwise. */
+/* mpirun does not outlive a node: a job that is to go on without ranks falls back to a restart,
+ * unless somebody says otherwise. */
 static void a_job_that_goes_on_without_ranks_comes_back(void **state) {
         static const struct {
                 const char *on_rank_loss, *on_node_loss, *max_ranks;
@@ -276,7 +277,8 @@ static void a_job_with_checkpoints_comes_back(void **state) {
         }
 }
 
-/* Of the environment and the file, which are meant for all jobs, they say nothing of a job that they do not fit. */
+/* Options of the environment and the file, which are meant for all jobs, do not apply to jobs that
+ * they do not fit. */
 static void defaults_are_for_jobs_that_they_fit(void **state) {
         struct options o = { 0 };
         struct rm_error err = { 0 };
@@ -323,7 +325,8 @@ static void reserve_fits_the_job(void **state) {
         options_finish(&o);
 }
 
-/* Not of those that grow and shrink: by itself they end when they lose a rank, asked for on the command line it is a slip. */
+/* Jobs that grow and shrink do not outlive lost ranks: by default they end when they lose a rank,
+ * on the command line the option is an error. */
 static void losses_of_ranks_are_of_jobs_that_do_not_grow(void **state) {
         struct options o = { 0 };
         struct rm_error err = { 0 };

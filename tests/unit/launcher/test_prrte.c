@@ -1,4 +1,5 @@
-/* rm-prrte: what it takes out of the environment, and process groups of children that run another program already. */
+/* rm-prrte: what it takes out of the environment, and process groups of children that run another
+ * program already. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +81,7 @@ static void test_group_of_late_child(void **state) {
         assert_int_equal(errno, EACCES);
         assert_int_equal(setpgid(own, own), 0);
         assert_int_equal(setpgid(own, 0), 0);
-        /* It does not have it. */
+        /* The child does not have that group. */
         assert_int_equal(setpgid(other, other), -1);
         assert_int_equal(errno, EACCES);
         stop(own);
@@ -106,7 +107,7 @@ static void on_child(int signo) {
         children++;
 }
 
-/* As PRRTE starts a rank. */
+/* Starts a rank as PRRTE does. */
 static pid_t start_rank(int status) {
         pid_t pid = fork();
 
@@ -150,7 +151,7 @@ static void test_daemon_writes_ends(void **state) {
         assert_int_equal(waitpid(-1, &status, 0), -1);
         assert_int_equal(errno, ECHILD);
         assert_int_equal(read(fd, &record, 1), 0);
-        /* Who is no daemon writes nothing. */
+        /* A process that is no daemon writes no records. */
         prrte_set_daemon(NULL);
         first = start_rank(3);
         assert_int_equal(waitpid(first, &status, 0), first);

@@ -34,7 +34,7 @@ static void add(struct recall *r, size_t size_bytes, unsigned attempt) {
         free(data);
 }
 
-/* What is kept is the stream: as far as a byte that was changed, all of it is equal. */
+/* The kept bytes are those of the stream: up to a byte that was changed, all are equal. */
 static void check(const struct recall *r, unsigned attempt) {
         size_t kept = (size_t) (recall_end(r) - recall_begin(r));
         size_t from = kept ? (size_t) random() % kept : 0;

@@ -1,4 +1,5 @@
-/* Attempts that go on from a checkpoint, as their front end sees them: output comes once, input is not lost. */
+/* Attempts that go on from a checkpoint, as their front end sees them: output comes once, input is
+ * not lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,7 @@
 #define SECOND UINT64_C(1000000)
 #define CHECKPOINTS_MAX 4
 
-/* What rmd says of the job. */
+/* The state of the job as rmd reports it. */
 struct told {
         uint32_t attempt;
         Rm__JobState state;
@@ -271,7 +272,8 @@ static void from_the_first_difference_on_all_is_delivered(void **state) {
         }
 }
 
-/* In each attempt the output may differ anew; what was delivered last is what the next one is compared with. */
+/* In each attempt the output may differ anew; what was delivered last is what the next one is
+ * compared with. */
 static void attempts_follow_each_other(void **state) {
         struct told told;
         struct attachment *s = begin_running(false, &told);
@@ -289,12 +291,13 @@ static void attempts_follow_each_other(void **state) {
                     GOES_ON
                     "rm-mpirun: job 7: output differs from byte 4 of stdout on: what follows is of attempt 2, which went on "
                     "from checkpoint 7.3\n");
-        /* From the same one. */
+        /* The job goes back to the same checkpoint. */
         go_back(s, &told, 3);
         (void) expect_attach(s, 3, 2, 0);
         tell_output(s, 3, 1, 2, "aabbbbb");
         expect_text(s, 1, "");
-        /* From one of the third. It was cut while the front end still compared. */
+        /* The job goes back to one of the third attempt. It was cut while the front end still
+         * compared. */
         go_back(s, &told, 3);
         (void) expect_attach(s, 4, 2, 0);
         tell_output(s, 4, 1, 2, "aab");
@@ -306,7 +309,7 @@ static void attempts_follow_each_other(void **state) {
         (void) expect_attach(s, 5, 5, 0);
         tell_output(s, 5, 1, 5, "bbbbcc");
         expect_text(s, 1, "cc");
-        /* And there is none any more. */
+        /* The job has no checkpoint any more. */
         told.n = 0;
         go_back(s, &told, 0);
         expect_none(s);
@@ -329,7 +332,8 @@ static void what_the_old_attachment_sent_does_not_count(void **state) {
         tell_output_as(s, old, 1, 1, 0, "abcdef", 6);
         add_checkpoint(&told, 3, 4, 0);
         tell_as(s, &told, old, 1);
-        /* Two attempts later: the one between may have written anything from the first checkpoint that we knew on. */
+        /* Two attempts later: the one between may have written anything from the first checkpoint
+         * that we knew on. */
         told.attempt = 3;
         told.restored_from = 4;
         add_checkpoint(&told, 4, 6, 0);
@@ -457,7 +461,8 @@ static void an_attempt_that_ends_early_is_told(void **state) {
         attachment_destroy(s);
 }
 
-/* rmctl attach-job: it has nothing, and the spool begins where all before was taken at the checkpoint. */
+/* rmctl attach-job: it has nothing, and the spool begins where all before was taken at the
+ * checkpoint. */
 static void who_attaches_later_gets_what_there_is(void **state) {
         struct attachment *s = begin(false, false);
         struct told told = { .attempt = 2, .state = RM__JOB_STATE__JOB_RUNNING, .restored_from = 3 };
@@ -540,7 +545,7 @@ static void input_goes_on_where_the_checkpoint_had_it(void **state) {
         tell_ack(s, 5);
         expect_input(s, 2, 5, "fgh", true);
         expect_none(s);
-        /* It has gone before that is taken. */
+        /* The node has gone before the request is taken. */
         go_back(s, &told, 3);
         (void) expect_attach(s, 3, 0, 0);
         attachment_lost(s, 13 * SECOND);
@@ -595,7 +600,7 @@ static void give_input(struct attachment *s, uint64_t size_bytes) {
         }
 }
 
-/* All of it would be too much, but the end of it is enough. */
+/* All of the input would be too much, but the end of it is enough. */
 static void the_last_of_much_input_is_kept(void **state) {
         (void) state;
         for (int enough = 0; enough < 2; enough++) {
@@ -633,7 +638,7 @@ static void the_last_of_much_input_is_kept(void **state) {
 #define STREAM_MAX 6000
 #define ROUNDS 2000
 
-/* One of the two streams, of the attempt under way and as it was delivered. */
+/* A model of one of the two streams, of the attempt under way and as it was delivered. */
 struct model {
         uint8_t source[STREAM_MAX];
         size_t written; /* by the program */

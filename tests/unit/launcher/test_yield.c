@@ -1,4 +1,5 @@
-/* rm-yield on a core whose kernel is played here: who else is on it, and since when, decides what a thread that waits does. */
+/* rm-yield on a core whose kernel is played here: who else is on it, and since when, decides what a
+ * thread that waits does. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,8 @@
 #define TURN_NSEC 20000
 #define SLICE_NSEC (4 * NSEC_PER_MSEC)
 
-/* Who else is on the core: others of the same scheduling group that yield after a moment, or compute; or some of another group. */
+/* The other threads on the core: others of the same scheduling group that yield after a moment, or
+ * compute; or some of another group. */
 enum others { NONE, YIELDING, COMPUTING, OTHER_GROUP };
 
 static struct {
@@ -52,7 +54,7 @@ static int64_t clock_of(clockid_t id) {
         return core.used_nsec;
 }
 
-/* In place of libc's. What may block, or wait for anything, is refused. */
+/* The function is in place of libc's. Calls that may block, or wait, are refused. */
 long syscall(long number, ...) {
         va_list args;
 
@@ -102,7 +104,8 @@ static void begin(void) {
         wait_msec(20);
 }
 
-/* Of its own core: the kernel is asked every 250 us, and not left out for ever, for the sake of those who wait for the caller to yield. */
+/* A thread with its own core asks the kernel every 250 us, and not never, for the sake of threads
+ * that wait for the caller to yield. */
 static void costs_nothing(void) {
         assert_true(wait_msec(100) > 99.9);
         assert_in_range(core.yields, 100, 420);
@@ -115,7 +118,8 @@ static void test_alone(void **state) {
         costs_nothing();
 }
 
-/* Those who exchange messages get the core from one that has none to wait for, and they may be many. */
+/* Threads that exchange messages get the core from one that has none to wait for, and they may be
+ * many. */
 static void test_yielding(void **state) {
         for (unsigned count = 1; count <= 8; count++) {
                 double share;
@@ -133,7 +137,7 @@ static void test_yielding(void **state) {
         }
 }
 
-/* Those who compute get the most of it, but the thread is never kept from its messages. */
+/* Threads that compute get most of the core, but the thread is never kept from its messages. */
 static void test_computing(void **state) {
         for (unsigned count = 1; count <= 8; count++) {
                 double share;
@@ -151,7 +155,7 @@ static void test_computing(void **state) {
         }
 }
 
-/* What those of another group take, the scheduler gives them; yields change nothing. */
+/* Time of threads of another group is given by the scheduler; yields change nothing. */
 static void test_other_group(void **state) {
         double share;
 
@@ -181,7 +185,8 @@ static void test_first_calls(void **state) {
         assert_in_range(core.yields, 1, 10);
 }
 
-/* Tasks of the kernel take the core now and then. The shorter ones are not worth a yield, the others are forgotten soon. */
+/* Tasks of the kernel take the core now and then. The shorter ones are not worth a yield, the
+ * others are forgotten soon. */
 static void test_short_tasks(void **state) {
         begin();
         for (int i = 0; i < 200; i++) {

@@ -1,4 +1,4 @@
-/* What the tests of the leader share: a job that runs. */
+/* The common functions of the tests of the leader: a job that runs. */
 #ifndef RM_TESTS_LEADER_TEST_H
 #define RM_TESTS_LEADER_TEST_H
 

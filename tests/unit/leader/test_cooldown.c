@@ -77,7 +77,7 @@ static void test_choice(void **state) {
         assert_int_equal(ask(w, job, 1, CHOICE, at + HORIZON), COOLDOWN_NONE);
         assert_int_equal(ask(w, job, 0, CHOICE, at + SEC), COOLDOWN_NONE);
         assert_int_equal(ask(w, job, 1, RETURN, at + SEC), COOLDOWN_NONE);
-        /* One that was needed came after it. */
+        /* A needed move came after it. */
         (void) arrive(w, job, 1, "n2", NEEDED, "");
         assert_int_equal(ask(w, job, 1, CHOICE, at + SEC), COOLDOWN_NONE);
         assert_non_null(strstr(cooldown_text(COOLDOWN_CHOICE), "horizon"));
@@ -109,7 +109,8 @@ static uint64_t avoided(const struct world *w, uint64_t job, const char *node) {
         return cooldown_destination_until(w->state, job, node);
 }
 
-/* From the second failure in a row on, whichever group it was; other jobs and other nodes do not count. */
+/* From the second failure in a row on, whichever group it was; other jobs and other nodes do not
+ * count. */
 static void test_destination(void **state) {
         struct world *w = *state;
         uint64_t job = run_job(w, "n1", "n2"), other = run_job(w, "n1", "n2");
@@ -180,7 +181,7 @@ static void test_refused(void **state) {
                 wait = 2 * wait > 600 * SEC ? 600 * SEC : 2 * wait;
         }
         assert_int_equal(wait, 600 * SEC);
-        /* What is not for a reason of the group changes nothing. */
+        /* A failure that is not for a reason of the group changes nothing. */
         (void) fail_once(w, job, 1, "n3");
         assert_int_equal(refusal(w, job)->times, 10);
         assert_non_null(strstr(cooldown_text(COOLDOWN_REFUSED), "show-job"));
@@ -214,7 +215,8 @@ static void test_refused_begins_anew(void **state) {
         assert_null(refusal(w, job));
 }
 
-/* What passes is tried as often as before, and a failed restore elsewhere first. */
+/* A move that was refused for a passing reason is tried as often as before, and a failed restore
+ * elsewhere first. */
 static void test_refused_for_other_reasons(void **state) {
         struct world *w = *state;
         uint64_t job = run_job(w, "n1", "n2"), at = 0;

@@ -38,7 +38,7 @@ static int tear_down(void **state) {
         return 0;
 }
 
-/* Of the last so many seconds. */
+/* Reports the share of the last so many seconds. */
 static void tells(struct scene *s, int32_t group, uint64_t seconds, double ran, double waited) {
         Rm__CoreShare report = RM__CORE_SHARE__INIT;
 

@@ -37,7 +37,7 @@ static void test_kept_for_a_while(void **state) {
         assert_true(running != 0);
 }
 
-/* Of more than 500 those go whose output was taken. */
+/* The ended jobs beyond 500 go if their output was taken. */
 static void test_many(void **state) {
         struct world *w = *state;
         uint64_t last = 0;

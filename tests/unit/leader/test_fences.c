@@ -110,7 +110,8 @@ static char *traced(const struct fixture *f) {
         return text;
 }
 
-/* The process in the trace comes to its end. This process is told of that, for its parent is gone, or its parent was told as its own last act. */
+/* The process in the trace comes to its end. This process is told of that, for its parent is gone,
+ * or its parent was told as its own last act. */
 static void ends(const struct fixture *f) {
         cleanup_free char *text = traced(f);
         pid_t pid = (pid_t) atoi(text);
@@ -125,7 +126,7 @@ static void ends(const struct fixture *f) {
         assert_true(ended);
 }
 
-/* Also when something that it has started has its output still open. */
+/* The fence succeeds also when a process that it has started has its output still open. */
 static void test_succeeds(void **state) {
         struct fixture *f = *state;
         cleanup_free char *body =
@@ -200,7 +201,8 @@ static void is_killed_after(struct fixture *f, uint64_t seconds) {
         assert_in_range(now_usec() - begun, f->order.timeout_usec, f->order.timeout_usec + 17000000);
 }
 
-/* The program, and what it has started, are killed with it. On a busy machine its time may be over before it has started that. */
+/* The program, and what it has started, are killed with it. On a busy machine its time may be over
+ * before it has started that. */
 static void test_hung_one_is_killed(void **state) {
         struct fixture *f = *state;
         cleanup_free char *body = xasprintf("sleep 60 & echo $! >%s; trap '' TERM; sleep 60", f->trace);

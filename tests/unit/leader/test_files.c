@@ -19,7 +19,7 @@
 
 #define JOBS 1100U /* of one user: a hundred more than he may change at once */
 
-/* What the files are looked at for. */
+/* The jobs whose files are read. */
 static struct world {
         Rm__State *state;
         unsigned decided[JOBS + 2]; /* by job */

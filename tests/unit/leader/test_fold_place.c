@@ -87,7 +87,7 @@ static void test_memory(void **state) {
         assert_false(place(s, nodes, &head));
 }
 
-/* By its availability file. */
+/* The job is limited by its availability file. */
 static void test_limits_of_the_job(void **state) {
         static const uint32_t cores[] = { 4, 1 };
         cleanup_snapshot struct snapshot *s = scene(cores, 2, 3, 1);

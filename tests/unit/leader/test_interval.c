@@ -1,4 +1,5 @@
-/* How often a job is saved: known values, limits, what is learned, and 24 h of failing nodes against every other interval. */
+/* How often a job is saved: known values, limits, what is learned, and 24 h of failing nodes
+ * against every other interval. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +37,7 @@ static double random_exponential(uint64_t *seed, double mean) {
         return -mean * log(((double) (z >> 11) + 0.5) / 9007199254740992.0);
 }
 
-/* What is left of `span_usec` without a failure: all checkpoints that were ended in it. */
+/* The work of `span_usec` that is kept without a failure: all checkpoints that were ended in it. */
 static double kept_usec(const struct world *w, double span_usec, double interval_usec, bool to_the_end) {
         double compute = interval_usec - w->cost_usec, up = span_usec - w->restore_usec;
         double whole, rest;
@@ -56,8 +57,8 @@ static double best_usec(const struct world *w, double mtbf_usec) {
         return (double) interval_best(&facts);
 }
 
-/* Share of 24 h of useful work. `interval_usec` 0: the best one by what has been seen of failures so far, from `prior_usec` on; it changes with
- * each failure. */
+/* Share of 24 h of useful work. `interval_usec` 0: the best one by what has been seen of failures
+ * so far, from `prior_usec` on; it changes with each failure. */
 static double day(const struct world *w, double interval_usec, double prior_usec, uint64_t seed) {
         double now = 0, kept = 0;
 
@@ -156,8 +157,8 @@ static void test_day_with_learned_mtbf(void **state) {
         for_all_worlds(check_learned);
 }
 
-/* As rmd.conf has it by default: a thousand times too long. With fewer nodes the first failure, of which nothing is known, takes a larger part of the day than
- * the limit allows. */
+/* The default of rmd.conf: a thousand times too long. With fewer nodes the first failure, of which
+ * nothing is known, takes a larger part of the day than the limit allows. */
 static void check_default(const struct world *w, double best, double best_interval_usec) {
         if (w->nodes >= 4)
                 check_one(w, "prior 1000 h", efficiency(w, 0, 1000 * HOUR), best, best_interval_usec);
@@ -185,7 +186,8 @@ static void test_known_values(void **state) {
 
         /* Young's sqrt(2 C M) where the cost is small. */
         assert_about(best(sec, 1000 * hour, 1, 0), sqrt(2 * SEC * 1000 * HOUR), 0.001);
-        /* Of so many nodes one is lost so much more often; of those foreseen the job moves away. */
+        /* The more nodes a job has, the more often one is lost; from those whose loss is foreseen
+         * the job moves away. */
         assert_int_equal(best(sec, 1000 * hour, 10, 0), best(sec, 100 * hour, 1, 0));
         assert_about(best(sec, 1000 * hour, 1, 0.75), (double) best(sec, 4000 * hour, 1, 0), 1e-6);
         /* A cost as large as the time between failures: x - 1 + e^-x = 1. */

@@ -1,4 +1,5 @@
-/* What only the leader does, made and destroyed several times in one process: what is destroyed acts no more. */
+/* The leader's object, made and destroyed several times in one process: a destroyed one acts no
+ * more. */
 #include "tests/unit/cluster/cluster_test.h"
 
 #include "daemon/config/config.h"
@@ -53,7 +54,8 @@ static uint32_t usable_cores(const struct fixture *f) {
         return node_usable_cores(state_node(cluster_state(f->rmd.cluster), "n1"));
 }
 
-/* The leader's decisions of before are on their way in the log; after them nothing comes any more, whatever the file says. */
+/* The leader's decisions of before are on their way in the log; after them nothing comes any more,
+ * whatever the file says. */
 static void destroy_leader(struct fixture *f) {
         struct answer done = { 0 };
         unsigned changes, cores;
@@ -95,7 +97,8 @@ static void test_destroyed_at_once(void **state) {
         assert_int_equal(usable_cores(f), 4);
 }
 
-/* While its file is read: how far that has come after some turns of the loop depends on the machine. */
+/* The leader is destroyed while its file is read: how far that has come after some turns of the
+ * loop depends on the machine. */
 static void test_destroyed_soon(void **state) {
         struct fixture *f = *state;
 

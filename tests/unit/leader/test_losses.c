@@ -75,7 +75,8 @@ static void test_each_job_once(void **state) {
         expect(w, at + GRACE, "1:n1 2:n1 ");
 }
 
-/* One that is ending anyway, or that waits, loses nothing; a capsule that has moved away is safe. */
+/* A job that is ending anyway, or that waits, loses nothing; a capsule that has moved away is
+ * safe. */
 static void test_others_go_on(void **state) {
         struct world *w = *state;
         uint64_t ends_now = run_job(w, "n2", "n2"), moved = run_job(w, "n1", "n2"), at;
@@ -100,7 +101,7 @@ static void reason_is(const struct world *w, uint64_t at, const char *text) {
         free(losses);
 }
 
-/* As often as it may; then it ends, and says how often that was. */
+/* A job starts again as often as it may; then it ends, and says how often that was. */
 static void test_starts_again(void **state) {
         static const char *const nodes[] = { "n1", "n1" };
         static const uint32_t ranks[] = { 2, 2 };
@@ -124,7 +125,7 @@ static void test_starts_again(void **state) {
         reason_is(w, at + GRACE, "node n1 is down, and the job has been restarted 1 time (--restarts 1)");
 }
 
-/* All that are lost are left behind, also one that is lost while what is left on others goes. */
+/* All lost nodes are left, also one that is lost while the rest of the job on others is removed. */
 static void test_starts_again_without_any_of_them(void **state) {
         struct world *w = *state;
         uint64_t job = run_job(w, "n2", "n3"), at;
@@ -141,7 +142,8 @@ static void test_starts_again_without_any_of_them(void **state) {
         expect_when(w, at, "n1", "1:n1>2 ");
 }
 
-/* mpirun may have ended because of it; the head tells nothing of that. Nobody else ends such a job. */
+/* mpirun may have ended because of it; the head tells nothing of that. Nobody else ends such a
+ * job. */
 static void test_starts_again_though_mpirun_has_ended(void **state) {
         struct world *w = *state;
         uint64_t job, other, at;
@@ -162,7 +164,7 @@ static void test_starts_again_though_mpirun_has_ended(void **state) {
         expect_when(w, at + GRACE, "n1", "1:n1>2 ");
 }
 
-/* Its end is asked for. */
+/* The end of the job is asked for. */
 static void test_cancelled_one_does_not_start_again(void **state) {
         struct world *w = *state;
         uint64_t job = run_job(w, "n2", "n2"), at;
@@ -188,7 +190,8 @@ static void expect_fence(const struct world *w, uint64_t at, const char *fenced,
         free(losses);
 }
 
-/* Where a plugin must fence a node: each node once, not before its lease is over; not for jobs that end. */
+/* Where a plugin must fence a node: each node once, not before its lease is over; not for jobs that
+ * end. */
 static void test_waits_for_fence(void **state) {
         struct world *w = *state;
         uint64_t job = run_job(w, "n1", "n2"), other = run_job(w, "n1", "n2"), at;
@@ -205,7 +208,7 @@ static void test_waits_for_fence(void **state) {
         assert_int_equal(node_fence(w, "n2", at, true, "done"), 0);
         expect_fence(w, at, "n1", "");
         expect_fence(w, at, "n2", "1:n2:restarts 2:n2:restarts ");
-        /* Also of a node that is lost while what is left of the job goes. */
+        /* The same holds for a node that is lost while the rest of the job is removed. */
         assert_int_equal(restart(w, job, 2, "n2", true), 0);
         at = lose(w, "n1");
         expect_fence(w, at, "n1", "1:n1:fence ");

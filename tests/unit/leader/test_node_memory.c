@@ -1,4 +1,4 @@
-/* What nodes tell of their memory, and what of it the leader counts as free. */
+/* The reports of nodes about their memory, and the part that the leader counts as free. */
 #include "daemon/leader/node_memory.h"
 #include "daemon/leader/round_input.h"
 #include "tests/unit/state/state_test.h"
@@ -42,7 +42,8 @@ static int tear_down(void **state) {
         return 0;
 }
 
-/* `node` has so much for groups, and the job's `group` takes so much of it; no group: -1. `tracks`: from and to there. */
+/* `node` has so much for groups, and the job's `group` takes so much of it; no group: -1. `tracks`:
+ * from and to there. */
 static void tells_way(struct scene *s, const char *node, uint64_t capacity, int32_t group, uint64_t memory, uint64_t files,
                       bool tracks) {
         Rm__NodeMemory report = RM__NODE_MEMORY__INIT;
@@ -138,7 +139,7 @@ static void test_tracked(void **state) {
         assert_int_equal(group_memory(s, 0), 230 * MB + room);
 }
 
-/* What a program takes for a moment is not forgotten at once. */
+/* Memory that a program takes for a moment is not forgotten at once. */
 static void test_falls_slowly(void **state) {
         struct scene *s = *state;
 
@@ -150,7 +151,8 @@ static void test_falls_slowly(void **state) {
         expect(s, "n1", 1000 * MB, 1000 * MB);
 }
 
-/* What a job has asked for counts from its placement on, and before a node has told anything. */
+/* Memory that a job has asked for counts from its placement on, and before a node has reported
+ * any. */
 static void test_promised(void **state) {
         struct scene *s = *state;
 

@@ -204,7 +204,8 @@ static void test_leave_nodes_that_are_drained(void **state) {
         assert_int_equal(moves(s, &result), 0);
 }
 
-/* What an availability file excludes waits for room; what is drained does not. */
+/* A group on a node that an availability file excludes waits for room; one on a drained node does
+ * not. */
 static void test_limit_keeps_no_node_from_being_emptied(void **state) {
         struct scene *s = *state;
         struct round_result result;

@@ -1,4 +1,5 @@
-/* Which nodes keep copies: behind other switches first, and those that had some before; and who gets another one when some are lost. */
+/* Which nodes keep copies: behind other switches first, and those that had some before; and who
+ * gets another one when some are lost. */
 #include "leader_test.h"
 
 #include "daemon/leader/partners.h"
@@ -26,7 +27,7 @@ static void test_chosen(void **state) {
         assert_int_equal(topology(w, "left:n1,n2:0 right:n3:0"), 0);
         chosen(w, job, "n1", 1, "n3");
         chosen(w, job, "n2", 2, "n3 n1");
-        /* What is to be left, or away, gets none. */
+        /* A node that is drained, or down, gets no copy. */
         assert_int_equal(drain(w, "n3", "repair", false), 0);
         chosen(w, job, "n1", 1, "n2");
         assert_int_equal(health(w, "n2", DOWN), 0);
@@ -55,7 +56,7 @@ static void test_another(void **state) {
         part.n_stored = 2;
         another(w, job, &part, 1, 0, NULL);
         another(w, job, &part, 2, 0, "n3");
-        /* It may be back soon. */
+        /* The node may be back soon. */
         assert_int_equal(health(w, "n2", DOWN), 0);
         another(w, job, &part, 1, PARTNERS_AWAY_USEC / 2, NULL);
         another(w, job, &part, 1, 2 * PARTNERS_AWAY_USEC, "n3");
@@ -63,7 +64,7 @@ static void test_another(void **state) {
         part.n_partners = 1;
         another(w, job, &part, 1, 2 * PARTNERS_AWAY_USEC, NULL); /* n3 gets one already */
         part.n_partners = 0;
-        /* Nobody can give it. */
+        /* No node can send the copy. */
         assert_int_equal(health(w, "n1", DOWN), 0);
         another(w, job, &part, 1, 2 * PARTNERS_AWAY_USEC, NULL);
         part.stored[0] = (char *) STATE_STORED_SHARED;

@@ -115,14 +115,15 @@ static void test_rate(void **state) {
         ABOUT((double) get(s).left_usec, (100000 - 200) / 10 * 1e6);
         run(s, 200, &done, 40);
         ABOUT(get(s).rate, 40);
-        /* It stands still. */
+        /* The job makes no steps. */
         s->now_usec += 100 * SECOND;
         assert_true(get(s).rate < 0.011);
         run(s, 200, &done, 40);
         ABOUT(get(s).rate, 40);
 }
 
-/* Steps that come at once, as when the ranks of a loaded node get their cores for a moment, count for no more than their time. */
+/* Steps that come at once, as when the ranks of a loaded node get their cores for a moment, count
+ * for no more than their time. */
 static void test_burst(void **state) {
         struct scene *s = *state;
         uint64_t done = 1000;
@@ -143,7 +144,7 @@ static void test_burst(void **state) {
         assert_true(get(s).rate < 60);
 }
 
-/* What a restart undoes was no slow step. */
+/* Steps that a restart undoes are no slow ones. */
 static void test_goes_back(void **state) {
         struct scene *s = *state;
         uint64_t done = 1000;
@@ -197,7 +198,8 @@ static struct steps steps(const struct scene *s) {
         return ret;
 }
 
-/* Half of the cores, and all of them again: what was measured with the others is kept, and what was done before the change counts for neither. */
+/* Half of the cores, and all of them again: what was measured with the others is kept, and what was
+ * done before the change counts for neither. */
 static void test_cores(void **state) {
         static const char *const nodes[] = { "n1", "n2" };
         static const uint32_t all[] = { 4, 4 }, few[] = { 1, 1 }, one[] = { 1, 4 };
@@ -232,7 +234,7 @@ static void test_cores(void **state) {
         ABOUT(steps(s).shared_rate, 4);
 }
 
-/* What was said some time before it came counts from then on. */
+/* A report that was made some time before it came counts from then on. */
 static void test_age(void **state) {
         struct scene *s = *state;
         uint64_t done = 0;
@@ -246,7 +248,7 @@ static void test_age(void **state) {
         assert_true(fabs(steps(s).own_rate - 10) < 0.001);
 }
 
-/* It stands still in a move, and that is no slow step. */
+/* The group is frozen in a move, and that is no slow step. */
 static void test_moves(void **state) {
         struct scene *s = *state;
         uint64_t done = 0;
@@ -307,7 +309,7 @@ static void test_nodes(void **state) {
         assert_string_equal(known[0]->nodes[0], "n1");
         assert_string_equal(known[0]->nodes[1], "n2");
         assert_null(known[0]->nodes[2]); /* that is the head's */
-        /* It is back, and has nothing to go back to. */
+        /* The job is back, and has no place to go back to. */
         move_to(s, 1, "n2", RM__MOVE_CAUSE__MOVE_CAUSE_CHOICE);
         run(s, 20, &done, 10);
         ABOUT(steps(s).here_rate, 10);
@@ -316,7 +318,7 @@ static void test_nodes(void **state) {
         assert_false(known[0]->left);
 }
 
-/* Who sends a job elsewhere, or a policy that likes a place better, wants it there. */
+/* A job that a user sends elsewhere, or a policy that prefers a place, is wanted there. */
 static void test_nodes_not_left_by_need(void **state) {
         struct scene *s = *state;
         const struct job_place *known[JOB_PLACES_MOST];
@@ -332,7 +334,8 @@ static void test_nodes_not_left_by_need(void **state) {
         }
 }
 
-/* Groups leave one after the other: what is measured in between is no place, and what was before is not forgotten for it. */
+/* Groups leave one after the other: what is measured in between is no place, and what was before is
+ * not forgotten for it. */
 static void test_nodes_left_one_by_one(void **state) {
         static const char *const between[] = { "n3", "n4", "n5", "n6", "n7", "n8" };
         struct scene *s = *state;
@@ -382,7 +385,8 @@ static void test_nodes_of_another_attempt(void **state) {
         assert_true(known[0]->left);
 }
 
-/* The leader's node is drained: the next leader has it from the log, and the move there from the state. */
+/* The leader's node is drained: the next leader has it from the log, and the move there from the
+ * state. */
 static void test_nodes_known_to_the_next_leader(void **state) {
         struct scene *s = *state;
         struct world *w = &s->world;
@@ -431,7 +435,7 @@ static void test_goals(void **state) {
         assert_int_equal(steps(s).left, 0);
 }
 
-/* It told before it was parked, and does not tell any more. */
+/* The group reported before it was parked, and does not report any more. */
 static void test_parked_groups_hold_up_nobody(void **state) {
         static const char *const nodes[] = { "n1", "n2" };
         static const uint32_t ranks[] = { 2, 2 };

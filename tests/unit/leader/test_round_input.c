@@ -16,7 +16,8 @@ static int set_up(void **state) {
         assert_int_equal(join(w, "n1", 4), 0);
         assert_int_equal(join(w, "n2", 4), 0);
         assert_int_equal(join(w, "n3", 8), 0);
-        /* What users asked for is written into the state by the tests, where no helper takes it as an argument. */
+        /* Options that users ask for are written into the state by the tests, where no helper takes
+         * them as arguments. */
         w->thorough = false;
         *state = w;
         return 0;
@@ -195,7 +196,7 @@ static void test_nodes(void **state) {
 
 enum { OK, WARN, FAILING, CRITICAL };
 
-/* One that fails looks as if it were drained. */
+/* A failing node looks as if it were drained. */
 static void test_failing_nodes(void **state) {
         struct world *w = *state;
 
@@ -210,7 +211,8 @@ static void test_failing_nodes(void **state) {
         expect_node(w, "n1", 0, RM_NODE_DOWN);
 }
 
-/* Idle nodes alone are in the pool: nothing is there or on its way, nobody keeps them, and all is well with them. Who runs or starts again may use them. */
+/* Idle nodes alone are in the pool: nothing is there or on its way, nobody keeps them, and all is
+ * well with them. Who runs or starts again may use them. */
 static void test_pool(void **state) {
         struct world *w = *state;
         struct round_input_config config = { .bytes_per_cost = 1, .horizon_usec = 600000000, .spare_nodes = 2 };
@@ -359,14 +361,15 @@ static void test_running_job(void **state) {
         assert_false(input.jobs[0].pinned);
         round_input_finish(&input);
 
-        /* One on a node that is not up cannot be moved from there; unknown is as good as down. */
+        /* A group on a node that is not up cannot be moved from there; unknown is as good as
+         * down. */
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN), 0);
         input = make_input(w, 0);
         assert_int_equal(job_in(&input, 0)->groups[0].flags, 0);
         assert_int_equal(job_in(&input, 0)->groups[1].flags, RM_GROUP_PINNED);
         round_input_finish(&input);
 
-        /* What ends does not move. */
+        /* A job that ends does not move. */
         assert_int_equal(ends(w, id, 0, 0, ""), 0);
         input = make_input(w, 0);
         assert_true(input.jobs[0].pinned);
@@ -399,7 +402,7 @@ static void test_which_jobs(void **state) {
         assert_int_equal(waiting, 2);
 }
 
-/* What is left of a time limit; never 0 for a job that has one. */
+/* The rest of a time limit; never 0 for a job that has one. */
 static void test_time_left(void **state) {
         struct world *w = *state;
         Rm__Job *job = state_job(w->state, running_job(w));
@@ -419,7 +422,7 @@ static void test_time_left(void **state) {
         round_input_finish(&input);
 }
 
-/* What programs count goes with a job that runs. */
+/* Steps that programs count go with a job that runs. */
 static void test_steps(void **state) {
         struct world *w = *state;
         uint64_t id = running_job(w);
@@ -472,7 +475,8 @@ static void test_moving(void **state) {
                         assert_int_equal(move_commit(w, head_move), 0);
                 }
         }
-        /* Half a second of freezing makes the next move of that group dearer, and so of one that never moved: it is the best guess. */
+        /* Half a second of freezing makes the next move of that group dearer, and so of one that
+         * never moved: it is the best guess. */
         assert_int_equal(move_done(w, group_move, 1000, 500000), 0);
         assert_int_equal(move_done(w, head_move, 1000, 100000), 0);
         input = make_input(w, 0);
@@ -487,7 +491,8 @@ static void test_moving(void **state) {
         round_input_finish(&input);
 }
 
-/* A group that never moved is taken to be like the others of its job, and only without those like what is usual. */
+/* A group that never moved is taken to be like the others of its job, and only without those like
+ * what is usual. */
 static void test_guess_is_of_the_own_job(void **state) {
         static const uint64_t freezes[] = { 2000000, 500000 };
         struct world *w = *state;
@@ -552,7 +557,8 @@ static void test_failing_destination_is_tried_for_ever(void **state) {
         round_input_finish(&input);
 }
 
-/* Fewer cores than ranks: the view says what is, and the round makes room for all of them in proportion. */
+/* Fewer cores than ranks: the view says what is, and the round makes room for all of them in
+ * proportion. */
 static void test_folding(void **state) {
         static const char *const files[] = { "n1", "n2", "n3" };
         struct world *w = *state;
@@ -593,7 +599,7 @@ static void test_group_size(void **state) {
         assert_int_equal(resume(w, "n1"), 0);
         assert_int_equal(available(w, files, (const uint32_t[]) { 1, 0 }, 2), 0);
         assert_int_equal(round_input_group_size(w->state, &spec, 0), 1);
-        /* What is asked for comes first, then what is configured; never more than the job has. */
+        /* The requested size comes first, then the configured one; never more than the job has. */
         assert_int_equal(round_input_group_size(w->state, &spec, 7), 7);
         spec.group_size = 5;
         assert_int_equal(round_input_group_size(w->state, &spec, 7), 5);
@@ -623,7 +629,7 @@ static bool waits_for_second(const void *context, const Rm__Job *job) {
         return job->id == *(const uint64_t *) context;
 }
 
-/* One whose file has not been read yet must not be placed as if it had none. */
+/* A job whose file has not been read yet must not be placed as if it had none. */
 static void test_job_starts_before_its_file_is_read(void **state) {
         static const uint64_t second = 2, running = 1;
         struct world *w = *state;
@@ -645,7 +651,7 @@ static void test_job_starts_before_its_file_is_read(void **state) {
 
 /* ---- one bad job never stops a round; below the check of what is submitted ---- */
 
-/* What a policy's host does with it. */
+/* The snapshot is read as a policy's host reads it. */
 static void expect_readable(const struct round_input *input) {
         json_t *json = snapshot_to_json(snapshot_view(input->snapshot));
         cleanup_free char *text = json_dumps(json, JSON_COMPACT);
@@ -705,7 +711,7 @@ static void test_one_bad_job_stops_scheduling(void **state) {
         assert_int_equal(input.n_jobs, 2);
         assert_string_equal(job_in(&input, 0)->name, "3");
         assert_string_equal(job_in(&input, 1)->name, "6");
-        /* What runs of them keeps its cores. */
+        /* The running ranks of these jobs keep their cores. */
         assert_int_equal(node_in(&input, "n1")->cores, 2);
         assert_int_equal(node_in(&input, "n2")->cores, 2);
         assert_int_equal(node_in(&input, "n3")->cores, 8);
@@ -714,7 +720,7 @@ static void test_one_bad_job_stops_scheduling(void **state) {
         round_input_finish(&input);
 }
 
-/* What to do about it stands at the end of the reason, behind a name as long as names may be. */
+/* The advice stands at the end of the reason, behind a name as long as names may be. */
 static void test_reason_of_awaiting_job_is_whole(void **state) {
         static const char name[] = "a-node-with-a-name-that-is-as-long-as-a-name-of-a-node-may-be-x";
         struct world *w = *state;
@@ -759,7 +765,7 @@ static void test_moving_job_left_out_holds_both_ends(void **state) {
         round_input_finish(&input);
 }
 
-/* What could start is taken before what could not; what runs before all. */
+/* A job that could start is taken before one that could not; running ones before all. */
 static void test_too_many_ranks_stop_scheduling(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
@@ -831,7 +837,8 @@ static void test_who_is_admitted(void **state) {
         assert_int_equal(admit_within(jobs, 0, 0, out), 0);
 }
 
-/* Before the others of its priority that wait, however old they are; but not before those of a higher one. */
+/* Before the others of its priority that wait, however old they are; but not before those of a
+ * higher one. */
 static void test_job_that_starts_again_is_first(void **state) {
         struct world *w = *state;
         uint64_t old = (uint64_t) submit(w, 1), higher = (uint64_t) submit(w, 1), again = running_job(w), next = running_job(w);

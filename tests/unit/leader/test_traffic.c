@@ -1,4 +1,5 @@
-/* What nodes tell and the leader knows of who talks to whom, and when it makes a round for it. */
+/* The reports of nodes about traffic, the leader's knowledge of it, and when it makes a round for
+ * it. */
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <math.h>
@@ -61,7 +62,8 @@ static void sends(struct scene *s, int32_t from, int32_t to, uint64_t bytes, uin
         traffic_add(s->traffic, s->world.state, &report);
 }
 
-/* Bytes between two groups in a snapshot that is made now, for a second; -1: nothing is known of the job. */
+/* Bytes between two groups in a snapshot that is made now, for a second; -1: nothing is known of
+ * the job. */
 static int64_t between(const struct scene *s, uint32_t a, uint32_t b) {
         cleanup_snapshot struct snapshot *snapshot = snapshot_create();
         const struct rm_job *job;
@@ -94,7 +96,7 @@ static void known_when_all_have_told(void **state) {
         assert_false(traffic_shifted(s->traffic, s->job, 1));
 }
 
-/* Its weight falls with time, to a third after TRAFFIC_MEMORY_USEC. */
+/* The weight of traffic falls with time, to a third after TRAFFIC_MEMORY_USEC. */
 static void old_traffic_fades(void **state) {
         struct scene *s = *state;
 
@@ -156,7 +158,8 @@ static void ended_jobs_are_forgotten(void **state) {
         assert_false(traffic_shifted(s->traffic, s->job, 1));
 }
 
-/* On a link of 1 Gbit/s, within ten minutes: a group that stands still for a second must save the link more than a second. */
+/* On a link of 1 Gbit/s, within ten minutes: a group that stands still for a second must save the
+ * link more than a second. */
 static void worth_of_bytes(void **state) {
         int64_t bytes = move_cost_bytes(125000000, 600 * SECOND);
 
@@ -265,7 +268,8 @@ static void many_groups(void **state) {
         free(rates);
 }
 
-/* What a node tells of its groups: with addresses of the head, of no group, once or twice, in any order. */
+/* The report of a node about its groups: with addresses of the head, of no group, once or twice, in
+ * any order. */
 static void ways_of_many_groups(void **state) {
         enum { FLOWS = MANY + 100 };
         struct scene *s = *state;

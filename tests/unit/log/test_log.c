@@ -45,7 +45,8 @@ static void test_answers_and_reopen(void **state) {
         world_finish(&w);
 }
 
-/* A voter that is started alone does not know what of its log is committed; what it knew before is there all the same. */
+/* A voter that is started alone does not know what of its log is committed; what it knew before is
+ * there all the same. */
 static void test_voter_alone(void **state) {
         struct answer answer = { 0 };
         struct world w;
@@ -201,13 +202,13 @@ static void test_begun_and_not_finished(void **state) {
         n1 = tnode_start(&w, 0, 0);
         EXPECT(&w, joined(&w, 1), 1000);
         tnode_stop(n1);
-        /* As if killed between making the log and saying that it is made. */
+        /* The process was killed between making the log and recording that it is made. */
         cleanup_free char *voter = xasprintf("%s/voter", n1->dir);
         assert_int_equal(unlink(voter), 0);
         n1 = tnode_start(&w, 0, 0);
         EXPECT(&w, joined(&w, 1), 1000);
         tnode_stop(n1);
-        /* And what nobody can have written is refused aloud. */
+        /* A file that cannot have been written by rmd is refused with an error. */
         assert_int_equal(write_file_atomic(voter, "nonsense\n", 9, 0600, false), 0);
         assert_int_equal(tnode_try(&w, n1, true, NULL, 0, "testers", &err), -EBADMSG);
         assert_non_null(strstr(err.text, voter));
@@ -238,7 +239,7 @@ static void on_written(void *userdata, const struct raftlog_outcome *outcome) {
         *(bool *) userdata = true;
 }
 
-/* As another version of rmd may do it: into the log without a look at it. */
+/* Writes an entry as another version of rmd may do it: into the log without a check. */
 static void write_entry(struct world *w, const struct tnode *node, const Rm__Command *command) {
         static const struct raftlog_ops ops = { take_any, take_snapshot, on_failed, no_state };
         struct raftlog *log = NULL;
@@ -352,7 +353,8 @@ static void test_damaged_disk(void **state) {
         world_finish(&w);
 }
 
-/* A power failure in the middle of a write leaves such an end of the segment that is written to; the entry was not answered. */
+/* A power failure in the middle of a write leaves such an end of the segment that is written to;
+ * the entry was not answered. */
 static void test_torn_write(void **state) {
         struct world w;
         struct tnode *n1;

@@ -1,5 +1,5 @@
-/* The logs of three voters with libraft between them, whose messages go through the event loop: who leads, what is told of it, and how
- * voters come and go. */
+/* The logs of three voters with libraft between them, whose messages go through the event loop: who
+ * leads, what is told of it, and how voters come and go. */
 #include "tests/unit/cluster/cluster_test.h"
 
 #include "daemon/log/raft_message.h"
@@ -121,7 +121,7 @@ static void on_change(void *userdata, int code) {
         *(int *) userdata = code;
 }
 
-/* What was asked of the leader is done. */
+/* The change that was requested of the leader is done. */
 static void expect_changed(struct servers *v, int asked, const int *code) {
         assert_int_equal(asked, 0);
         EXPECT(v, *code != 1, 5000);
@@ -298,7 +298,8 @@ static void test_leader_ends(void **state) {
         assert_int_equal(second->roles, roles);
 }
 
-/* A leader that hears none of the others leads no more: what it was asked is answered, and it says so. */
+/* A leader that hears none of the others leads no more: what it was asked is answered, and it says
+ * so. */
 static void test_leader_alone(void **state) {
         struct servers *v = *state;
         struct done done = { 0 };
@@ -318,7 +319,7 @@ static void test_leader_alone(void **state) {
         EXPECT(v, leader->roles > roles, 100);
         assert_null(raftlog_leader(leader->log));
         assert_int_equal(propose(leader, &done), -EHOSTUNREACH);
-        /* And again, when there are two of three. */
+        /* The same happens when there are two of three. */
         roles = leader->roles;
         open_log(v, (int) (leader - v->list + 1) % VOTERS, 0);
         EXPECT(v, leader_of(v), 4000);
@@ -328,7 +329,7 @@ static void test_leader_alone(void **state) {
         assert_int_equal(done.code, 0);
 }
 
-/* It is asked to, and says who is to come after it. */
+/* The leader is asked to hand over, and names its successor. */
 static void test_hands_over(void **state) {
         struct servers *v = *state;
         struct done done = { 0 };
@@ -341,7 +342,8 @@ static void test_hands_over(void **state) {
         EXPECT(v, done.calls == 1 && all_applied(v, 1), 1000);
 }
 
-/* While entries are on their way to the one that is to lead: it leads once it has them, and nobody waits for an election. */
+/* While entries are on their way to the one that is to lead: it leads once it has them, and nobody
+ * waits for an election. */
 static void test_hands_over_amid_entries(void **state) {
         struct servers *v = *state;
         struct done done = { 0 };
@@ -355,7 +357,8 @@ static void test_hands_over_amid_entries(void **state) {
         EXPECT(v, done.calls == 20 && all_applied(v, 20), 1000);
 }
 
-/* One is replaced by another that has none of the log, which is too long by then to be sent entry by entry. */
+/* A voter is replaced by another that has none of the log, which is too long by then to be sent
+ * entry by entry. */
 static void test_replaced(void **state) {
         struct servers *v = *state;
         struct server *leader = &v->list[0], *gone = &v->list[2];
@@ -379,14 +382,14 @@ static void test_replaced(void **state) {
         add_voter(v, leader->log, gone);
         assert_int_equal(gone->state->index, leader->state->index);
         assert_true(gone->applied < 300); /* by a snapshot */
-        /* It is one of two that decide. */
+        /* The new voter is one of two that decide. */
         close_log(&v->list[1]);
         assert_int_equal(propose(leader, &done), 0);
         EXPECT(v, done.calls == 301 && gone->state->index == leader->state->index, 2000);
         assert_int_equal(done.code, 0);
 }
 
-/* Nobody changes the voters but the leader, and one thing at a time. */
+/* Only the leader changes the voters, one change at a time. */
 static void test_change_refused(void **state) {
         struct servers *v = *state;
         int code = 1, other = 1;
@@ -404,7 +407,8 @@ static void test_change_refused(void **state) {
         assert_int_equal(code, -EHOSTUNREACH);
 }
 
-/* A leader that was alone ends when it has made another one a voter, and that has not heard of it: it needs the vote of a standby. */
+/* A leader that was alone ends when it has made another one a voter, and that has not heard of it:
+ * it needs the vote of a standby. */
 static void test_promotion_lost(void **state) {
         struct servers *v = *state;
         struct server *first = &v->list[0], *second = &v->list[1];
@@ -426,7 +430,8 @@ static void test_promotion_lost(void **state) {
         assert_int_equal(done.code, 0);
 }
 
-/* Alone, it leads in another term each time: what a standby was sent in the one before is not what comes now. */
+/* Alone, it leads in another term each time: what a standby was sent in the one before is not what
+ * comes now. */
 static void test_terms_alone(void **state) {
         struct servers *v = *state;
         uint64_t term = raftlog_term(v->list[0].log);
@@ -438,7 +443,8 @@ static void test_terms_alone(void **state) {
         assert_true(raftlog_term(v->list[0].log) > term);
 }
 
-/* One voter has more in its log, the other one is in a later term, as after an election that came to nothing, and the third is down. */
+/* One voter has more in its log, the other one is in a later term, as after an election that came
+ * to nothing, and the third is down. */
 static void test_longer_log_in_earlier_term(void **state) {
         struct servers *v = *state;
         struct server *first = &v->list[0], *second = &v->list[1];

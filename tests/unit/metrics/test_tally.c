@@ -1,5 +1,5 @@
-/* What nodes count of what happens: each thing once, by one node, with the times of the log; and
- * what the leader adds up. */
+/* The counters of nodes: each event once, by one node, with the times of the log; and their sum at
+ * the leader. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -269,7 +269,7 @@ static void test_totals(void **state) {
         totals_destroy(totals);
 }
 
-/* What was counted before, another leader has. */
+/* Counts from before the leadership are another leader's. */
 static void test_totals_since_it_leads(void **state) {
         struct totals *totals = totals_create();
 

@@ -169,8 +169,8 @@ static void plant_secrets(Rm__State *state) {
         plant(&state->cluster);
 }
 
-/* All that the texts depend on: a job that runs and moves, one that waits, a drained node, one that
- * is lost, one with a warning. */
+/* A state with all that the texts depend on: a job that runs and moves, one that waits, a drained
+ * node, one that is lost, one with a warning. */
 static uint64_t make_busy(struct world *w) {
         static const char *const nodes[] = { "n1", "n2" };
         static const char *const voters[] = { "n1", "n2", "n3" };

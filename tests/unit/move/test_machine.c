@@ -1,4 +1,5 @@
-/* Every pair of state and event of both ends of a move, and what must be so of the machines as a whole. */
+/* Every pair of state and event of both ends of a move, and what must be so of the machines as a
+ * whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,8 @@
 static const char letters[MOVE_STATES + 1] = "NPYFCTRMOILUE";
 
 /* A row for each state, a column for each event:
- *     start ready copied frozen cut sent restored committed opened filled released failed aborted */
+ *     start ready copied frozen cut sent restored committed opened filled released failed aborted
+ */
 static const char *const expected[2][MOVE_STATES] = {
         [MOVE_SOURCE] = {
                 [MOVE_NEW]      = "P............",
@@ -92,7 +94,7 @@ static void test_straight_way(void **state) {
                   { MOVE_EV_START, MOVE_EV_READY, MOVE_EV_SENT, MOVE_EV_RESTORED, MOVE_EV_COMMITTED, MOVE_EV_OPENED, MOVE_EV_FILLED,
                     MOVE_EVENTS },
                   { MOVE_NEW, MOVE_PREPARE, MOVE_TRANSFER, MOVE_RESTORE, MOVE_COMMIT, MOVE_OPEN, MOVE_FILL, MOVE_END } },
-                /* It runs already: an rmd before this one has opened it. */
+                /* The copy runs already: a previous rmd has opened it. */
                 { MOVE_DESTINATION, { MOVE_EV_OPENED, MOVE_EV_FILLED, MOVE_EVENTS }, { MOVE_NEW, MOVE_FILL, MOVE_END } },
         };
 
@@ -134,7 +136,8 @@ static void test_after_the_commit_there_is_no_way_back(void **state) {
         }
 }
 
-/* The states that can be come to from `from`, as a set of bits; fails when a way leads in a circle. */
+/* The states that can be come to from `from`, as a set of bits; fails when a way leads in a
+ * circle. */
 static unsigned reachable(unsigned role, unsigned from, unsigned on_the_way) {
         unsigned set = 1U << from;
 
@@ -157,7 +160,7 @@ static void test_every_move_comes_to_its_end(void **state) {
                 for (unsigned s = 0; s < MOVE_STATES; s++)
                         if (reachable(r, MOVE_NEW, 0) & bit((enum move_state) s))
                                 assert_true(reachable(r, s, 0) & bit(MOVE_END));
-        /* And each end knows its own states only. */
+        /* Each end knows its own states only. */
         assert_int_equal(reachable(MOVE_SOURCE, MOVE_NEW, 0),
                          bit(MOVE_NEW) | bit(MOVE_PREPARE) | bit(MOVE_PRECOPY) | bit(MOVE_FREEZE) | bit(MOVE_CUT) |
                                  bit(MOVE_TRANSFER) | bit(MOVE_RESTORE) | bit(MOVE_RELEASE) | bit(MOVE_UNDO) | bit(MOVE_END));
@@ -166,7 +169,8 @@ static void test_every_move_comes_to_its_end(void **state) {
                                                                            bit(MOVE_FILL) | bit(MOVE_UNDO) | bit(MOVE_END));
 }
 
-/* The copy at the destination may run, and the one at the source go, only when the log has said so. */
+/* The copy at the destination may run, and the one at the source go, only when the log has said
+ * so. */
 static void test_only_the_log_commits(void **state) {
         for (unsigned s = 0; s < MOVE_STATES; s++)
                 for (unsigned e = 0; e < MOVE_EVENTS; e++) {

@@ -28,7 +28,7 @@ int bed_setup(void **state) {
         struct bed *b = xcalloc(1, sizeof(*b));
 
         (void) signal(SIGPIPE, SIG_IGN);
-        /* Also what the test does not compare itself. */
+        /* The mover compares pages that the test does not compare itself. */
         assert_int_equal(setenv("RM_COMPARE_PAGES", "1", 1), 0);
         strcpy(b->base, "/tmp/rmd-test-mover.XXXXXX");
         assert_non_null(mkdtemp(b->base));

@@ -16,13 +16,15 @@ struct fuse_file {
 /* `dir`: a directory on a file system that may have devices. False: this machine has no FUSE. */
 bool fuse_file_begin(struct fuse_file *f, const char *dir);
 void fuse_file_end(struct fuse_file *f);
-/* After a failure: who reads it is not killed before it has an answer. */
+/* Aborts the file system after a failure: a process that reads it is not killed before it has an
+ * answer. */
 void fuse_file_abort(const char *dir);
 
-/* Answers all requests but those of this kind (FUSE_..., linux/fuse.h), until one comes: it waits then. */
+/* Answers all requests but those of this kind (FUSE_..., linux/fuse.h), until one comes: it waits
+ * then. */
 void fuse_file_await(struct fuse_file *f, uint32_t opcode);
 void fuse_file_await_read(struct fuse_file *f);
-/* What waits ends with this error; 0: none. */
+/* A waiting read ends with this error; 0: none. */
 void fuse_file_fail(const struct fuse_file *f, int error);
 /* The read gets so many bytes of this value. */
 void fuse_file_answer(const struct fuse_file *f, uint8_t value, size_t size_bytes);

@@ -40,7 +40,8 @@ void stand_still(pid_t pid) {
         }
 }
 
-/* CRIU's part, without pages. The sender has begun with the freeze when it takes what is in the pipe. */
+/* CRIU's part, without pages. The sender has begun with the freeze when it takes what is in the
+ * pipe. */
 void group_dump_files(const char *images_dir, const void *entries, size_t size) {
         static const uint8_t magic[] = { 0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56 };
         int sock = fake_criu_connect(images_dir);

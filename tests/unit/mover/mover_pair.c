@@ -20,7 +20,7 @@
 
 #define HEAR_MSEC 60000
 
-/* What each side cost, for the bench. */
+/* Prints the cost of each side, for the bench. */
 static void cpu_print(int side) {
         struct rusage u;
 

@@ -1,4 +1,5 @@
-/* Plays rmd on both sides of a pair of movers, and CRIU as far as its image streaming goes. For tests and the bench. */
+/* Plays rmd on both sides of a pair of movers, and CRIU as far as its image streaming goes. For
+ * tests and the bench. */
 #ifndef RM_TESTS_MOVER_PAIR_H
 #define RM_TESTS_MOVER_PAIR_H
 
@@ -15,15 +16,18 @@ struct pair {
 
 /* Forks both. `environment` "NAME=VALUE" is set in both; NULL ok. */
 void pair_start(struct pair *p, const char *environment);
-/* The same, with another role in place of mover_send(), and none beside it with `alone`. */
+/* The same as pair_start(), with another role in place of mover_send(), and none beside it with
+ * `alone`. */
 void pair_start_as(struct pair *p, int (*role)(struct control *control), bool alone, const char *environment);
 /* Waits for both; their exit codes, 128+signal for a signal. */
 void pair_finish(struct pair *p, int ret_codes[2]);
 
 void pair_say(struct pair *p, int side, const Rm__MoverCommand *command);
-/* The next event other than progress; NULL when the mover is gone. Caller frees. Gives up after a minute: NULL. */
+/* The next event other than progress; NULL when the mover is gone. Caller frees. Gives up after a
+ * minute: NULL. */
 Rm__MoverEvent *pair_hear(struct pair *p, int side);
-/* Hears until it is an event of this kind (0: until the end), and returns it, or NULL. *ret_failed: what it failed with. Caller frees. */
+/* Hears until it is an event of this kind (0: until the end), and returns it, or NULL. *ret_failed:
+ * what it failed with. Caller frees. */
 Rm__MoverEvent *pair_expect(struct pair *p, int side, Rm__MoverEvent__BodyCase kind);
 
 void pair_say_start(struct pair *p);

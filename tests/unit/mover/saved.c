@@ -87,7 +87,7 @@ void say_checkpoint(struct saved *s, uint64_t number, const pid_t *pids, size_t 
         m.memory_bytes = s->memory_bytes;
         m.pages = true;
         m.checkpoint = number;
-        /* All that were made before it. */
+        /* The checkpoints that were made before it. */
         for (uint64_t i = 1; i < number; i++)
                 keep[m.n_keep++] = i;
         m.keep = keep;

@@ -32,13 +32,15 @@ void say_release(struct saved *s);
 Rm__MoverEvent *save_hear(struct saved *s, Rm__MoverEvent__BodyCase kind);
 void save_expect(struct saved *s, Rm__MoverEvent__BodyCase kind);
 void save_fails(struct saved *s, const char *text);
-/* Its exit code. */
+/* Ends the save; returns its exit code. */
 int save_end(struct saved *s);
 
-/* Until it is ready for the freeze; through the freeze, which must have begun for the processes; and until it is stored. */
+/* Until it is ready for the freeze; through the freeze, which must have begun for the processes;
+ * and until it is stored. */
 void checkpoint_ahead(struct saved *s, uint64_t number, const pid_t *pids, size_t n);
 void checkpoint_freeze(struct saved *s);
-/* All of it: the processes stand still at the end. Returns what was said last. Caller frees. */
+/* Makes a whole checkpoint: the processes are frozen at the end. Returns the last event. Caller
+ * frees. */
 Rm__MoverEvent *checkpoint_make(struct saved *s, uint64_t number, const pid_t *pids, size_t n);
 
 /* A process that stands still since a checkpoint goes on; and does its next step. */

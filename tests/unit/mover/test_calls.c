@@ -65,7 +65,7 @@ static void forget(struct calls *calls, const char *file) {
         (void) unlink(file);
 }
 
-/* Whatever a program does, what was under way is over some time, and that is seen. */
+/* A call that was under way is over some time, and that is seen, whatever a program does. */
 static void test_over(void **state) {
         void (*const programs_here[])(int link) = { sleep_for_ever, spin_for_ever, write_for_ever };
 

@@ -1,4 +1,5 @@
-/* The capture side of CRIU's streaming: CRIU is played by this process, which says all it has to say beforehand. */
+/* The capture side of CRIU's streaming: CRIU is played by this process, which says all it has to
+ * say beforehand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

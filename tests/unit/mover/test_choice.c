@@ -1,4 +1,5 @@
-/* The choice of a codec, in a simulated sender: a processor, a socket's queue, and a link of a given rate that empties it. */
+/* The choice of a codec, in a simulated sender: a processor, a socket's queue, and a link of a
+ * given rate that empties it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,8 @@
 #define MBIT 0.125 /* bytes a microsecond */
 #define ALL (IMAGE_CODEC_BIT(IMAGE_CODEC_LZ4) | IMAGE_CODEC_BIT(IMAGE_CODEC_ZSTD))
 
-/* What codecs do on some data: nanoseconds of a core for a byte, and what is left of it. 1: not smaller. */
+/* The effect of codecs on some data: nanoseconds of a core for a byte, and the part that is left of
+ * it. 1: not smaller. */
 struct data {
         const char *name;
         double nsec[IMAGE_CODECS];

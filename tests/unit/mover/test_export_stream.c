@@ -1,4 +1,4 @@
-/* What an exported checkpoint consists of, as messages inside its seal. */
+/* The parts of an exported checkpoint, as messages inside its seal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static struct seal *writer(struct bytes *b) {
         return s;
 }
 
-/* What was written ends, and is read. */
+/* Ends the written stream, and opens it for reading. */
 static struct seal *reader(struct bytes *b, struct seal *written) {
         const struct seal_io io = { bytes_write, bytes_read, b };
         struct seal *s = NULL;
@@ -82,7 +82,7 @@ static void test_messages_and_contents(void **state) {
         free(b.data);
 }
 
-/* Also who has the key cannot make a reader take more memory than a message may have. */
+/* A sender with the key cannot make a reader take more memory than a message may have, either. */
 static void test_no_message(void **state) {
         const struct {
                 uint32_t magic;

@@ -91,7 +91,7 @@ static void write_at(int fd, uint64_t offset, uint8_t value, size_t size_bytes) 
         free(data);
 }
 
-/* One of the things that a program can do to a file. */
+/* Makes one of the changes that a program can make to a file. */
 static unsigned change_one(struct places *p) {
         cleanup_free char *path = path_of(p, random_next(p, FILES));
         cleanup_free char *other = path_of(p, random_next(p, FILES));
@@ -268,7 +268,7 @@ static void test_more_than_granted(void **state) {
         end(p);
 }
 
-/* What is sent again and again is there once. */
+/* A file that is sent again and again is there once. */
 static void test_rewritten_counts_once(void **state) {
         struct places *p = *state;
 
@@ -306,7 +306,8 @@ static void test_empty_giant(void **state) {
         assert_int_equal(st.st_size, (off_t) 1 << 44);
 }
 
-/* A file in place of a directory's name, and a link that leads elsewhere, bring nothing of other places. */
+/* A file in place of a directory's name, and a link that leads elsewhere, bring nothing of other
+ * places. */
 static void test_links_are_not_followed(void **state) {
         struct places *p = *state;
         cleanup_free char *elsewhere = xasprintf("%s/secret", p->base);

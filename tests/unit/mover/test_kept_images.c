@@ -1,4 +1,5 @@
-/* The copies of CRIU's images that a checkpoint is judged by: whole, however they come, and no longer than they may be. */
+/* The copies of CRIU's images that a checkpoint is judged by: whole, however they come, and no
+ * longer than they may be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,8 @@
 #include "daemon/mover/kept_images.h"
 #include "proto/capsule.pb-c.h"
 
-/* A files.img with the regular file /a, and a ghost file of inode 7, user 5 and mode 0100600, with contents. */
+/* A files.img with the regular file /a, and a ghost file of inode 7, user 5 and mode 0100600, with
+ * contents. */
 static const uint8_t files[] = { 0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56, 12,   0, 0,   0,
                                  0x08, 1,    0x10, 3,    0x1a, 6,    0x08, 3,    0x32, 2, '/', 'a' };
 static const uint8_t ghost[] = { 0x19, 0x43, 0x56, 0x54, 0x05, 0x36, 0x58, 0x52, 8,    0,

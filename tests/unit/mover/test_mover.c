@@ -1,4 +1,5 @@
-/* A pair of movers, with rmd and CRIU played by the test: what goes right, and what is said when something goes wrong. */
+/* A pair of movers, with rmd and CRIU played by the test: what goes right, and what is said when
+ * something goes wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,7 +151,7 @@ static int socket_listen(uint32_t *ret_port) {
         return fd;
 }
 
-/* Its welcome names no codecs. */
+/* The welcome names no codecs. */
 static int older_welcome(int listen_fd) {
         int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
         Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
@@ -204,7 +205,7 @@ static void test_older_receiver(void **state) {
         fd = older_welcome(listen_fd);
         expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_READY);
         pair_say_start(&b->pair);
-        /* Not in this process, which has to take what is sent meanwhile. */
+        /* The dump runs in another process, since this one has to take the stream meanwhile. */
         criu = fork();
         if (criu == 0) {
                 dump(b, pages);
@@ -250,7 +251,8 @@ static void test_wrong_key(void **state) {
         finish_failed(b);
 }
 
-/* While the key is changed, a receiver knows both; its second may be gone again before rmd is started anew. */
+/* While the key is changed, a receiver knows both; its second may be gone again before rmd is
+ * started anew. */
 static void test_second_key(void **state) {
         struct bed *b = *state;
         cleanup_free char *newer = xasprintf("%s/newer", b->base);
@@ -283,7 +285,8 @@ static int stranger(uint32_t port, const char *text) {
         return fd;
 }
 
-/* Whoever knocks, and says nothing, garbage or much of it, the right one still gets in, at once. */
+/* Strangers may connect, and send nothing, garbage or much of it: the right peer still gets in, at
+ * once. */
 static void test_strangers_do_not_hold_up(void **state) {
         struct bed *b = *state;
         cleanup_free char *pages = pages_make();
@@ -432,7 +435,7 @@ static void go_ahead(struct bed *b, int flags, uint64_t bytes_per_sec) {
         (void) munmap(pages, PAGES_BYTES);
 }
 
-/* What went ahead is not sent again; what has changed since is. */
+/* Pages that went ahead are not sent again; pages that have changed since are. */
 static void test_memory_goes_ahead(void **state) {
         go_ahead(*state, MAP_PRIVATE, 0);
 }
@@ -467,7 +470,7 @@ static void test_nothing_goes_ahead(void **state) {
         image_check(b, "pages-1.img", pages, PAGES_BYTES);
 }
 
-/* While the processes still run. */
+/* The destination is full while the processes still run. */
 static void test_destination_full_ahead(void **state) {
         struct bed *b = *state;
 
@@ -480,7 +483,7 @@ static void test_destination_full_ahead(void **state) {
         finish_failed(b);
 }
 
-/* Whoever drives the move must know whether the destination may have all of it. */
+/* The driver of the move must know whether the destination may have all of it. */
 static void test_end_mark_is_told(void **state) {
         struct bed *b = *state;
         cleanup_free char *pages = pages_make();
@@ -502,7 +505,8 @@ static void test_end_mark_is_told(void **state) {
         finish_failed(b);
 }
 
-/* Every fault point, as failure and as death: both ends come to an end, and never both with success. */
+/* Every fault point, as failure and as death: both ends come to an end, and never both with
+ * success. */
 static void fault_try(struct bed *b, const char *point, const char *action) {
         cleanup_free char *environment = xasprintf("RM_FAULT=%s:%s", point, action);
         cleanup_free char *pages = pages_make();

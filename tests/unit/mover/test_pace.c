@@ -1,4 +1,4 @@
-/* Whatever is sent when, no second has more than its share. */
+/* The pace holds in each second, whatever is sent when. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static void no_limit(void **state) {
         assert_int_equal(pace_wait_usec(&pace, 1 << 30, 2), 0);
 }
 
-/* Who sends whenever it may, in steps of any size, comes to the rate. */
+/* A sender that sends whenever it may, in steps of any size, comes to the rate. */
 static void the_rate_is_kept(void **state) {
         static const uint64_t steps[] = { 1, 4096, 1 << 20, 50 << 20 };
 

@@ -1,4 +1,5 @@
-/* Movers that carry the private memory of running processes: what has arrived is compared with what they have when they stand still. */
+/* Movers that carry the private memory of running processes: what has arrived is compared with what
+ * they have when they stand still. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +39,8 @@ enum {
         LARGE_PAGES = 16 << 20 >> 12,
         LOCKED_PAGES = 2 * LARGE_PAGES,
         GRANTED_PAGES = 16 * LARGE_PAGES / 4,
-        /* From when the sender has begun with the freeze: then it has also done what it does at its start. */
+        /* From when the sender has begun with the freeze: then it has also done what it does at its
+         * start. */
         FIRST_SCAN_USEC = 200000,
 };
 
@@ -126,7 +128,7 @@ static void test_programs(void **state) {
         }
 }
 
-/* It writes when CRIU has stopped it already, as system calls do that are interrupted. */
+/* The program writes when CRIU has stopped it already, as system calls do that are interrupted. */
 static void write_when_told(int link) {
         char *area = map_area(LARGE_PAGES);
 
@@ -164,7 +166,8 @@ static void test_written_after_the_start(void **state) {
         assert_int_equal(child_end(&child), SIGKILL);
 }
 
-/* The limit is for what goes ahead. So low a rate that what is not limited is faster on any machine. */
+/* The limit is for what goes ahead. So low a rate that what is not limited is faster on any
+ * machine. */
 static void test_figures_and_rate(void **state) {
         struct bed *b = *state;
         struct child child = child_begin(write_when_told);
@@ -265,7 +268,7 @@ static void *write_pinned(void *ctx) {
         return NULL;
 }
 
-/* Its last write ends before the last rounds do. */
+/* The last write of the other process ends before the last rounds do. */
 static void test_written_by_others(void **state) {
         struct bed *b = *state;
 
@@ -670,7 +673,8 @@ static void wait_in_vfork(int link) {
         _exit(1);
 }
 
-/* One says that the group goes the other way; to try the others as well would take as long for each. */
+/* One says that the group goes the other way; to try the others as well would take as long for
+ * each. */
 static void test_many_do_not_stop(void **state) {
         struct bed *b = *state;
         struct child children[STUCK];
@@ -746,7 +750,7 @@ static void refused(struct bed *b, bool pages) {
         assert_int_equal(child_end(&child), SIGKILL);
 }
 
-/* It would take up memory of the node that counts for nobody. */
+/* The excess would take up memory of the node that is not charged to the group. */
 static void test_more_than_granted(void **state) {
         struct bed *b = *state;
         cleanup_free char *before = xasprintf("%s/pages", b->out);
@@ -767,7 +771,8 @@ static void write_large_for_ever(int link) {
         }
 }
 
-/* Returns what was sent ahead. How much the program writes meanwhile depends on how much of a processor it has. */
+/* Returns what was sent ahead. How much the program writes meanwhile depends on how much of a
+ * processor it has. */
 static uint64_t granted(struct bed *b) {
         struct child child = child_begin(write_large_for_ever);
         Rm__MoverEvent *e;
@@ -808,7 +813,8 @@ static void test_granted(void **state) {
 
 /* ---- a deadline ---- */
 
-/* Rounds and the word of what cut them, of a program that writes all the time, with a rate at which one takes 0.5 s. */
+/* Rounds and the word of what cut them, of a program that writes all the time, with a rate at which
+ * one takes 0.5 s. */
 static void deadlined(struct bed *b, uint64_t deadline_usec, uint64_t then_usec, uint64_t *ret_rounds, uint64_t *ret_hurry_usec) {
         struct child child = child_begin(write_large_for_ever);
         Rm__MoverEvent *e;

@@ -1,4 +1,5 @@
-/* Memory that is left in the freeze, and follows: what has come is compared with what the process has, which stands still. */
+/* Memory that is left in the freeze, and follows: what has come is compared with what the process
+ * has, which stands still. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +29,8 @@ enum {
         PAGE = PAGES_PAGE_BYTES,
         AREA = 32 << 20 >> 12,
         FULL_USEC = 100000, /* until all sockets on the way are full */
-        /* A page comes behind the megabyte that may be under way when a page is asked for, and what the filler's own socket holds */
+        /* A page comes behind the megabyte that may be under way when a page is asked for, and what
+         * the filler's own socket holds */
         SOON_BYTES = 3 << 19,
 };
 
@@ -89,14 +91,14 @@ static uint64_t precopy(struct bed *b, const struct child *child) {
         return later_bytes;
 }
 
-/* What it has in memory of its own: in a sanitized build much is not the area's. */
+/* The anonymous memory of the process: in a sanitized build much is not the area's. */
 static uint64_t anonymous_bytes(pid_t pid) {
         cleanup_free char *line = child_status(pid, "RssAnon");
 
         return strtoull(strchr(line, ':') + 1, NULL, 10) << 10;
 }
 
-/* What the receiver says is to come. */
+/* The bytes that are to come, as the receiver reports them. */
 static uint64_t freeze(struct bed *b, const struct child *child) {
         Rm__MoverEvent *received;
         uint64_t later_bytes;

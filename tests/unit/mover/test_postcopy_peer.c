@@ -1,4 +1,5 @@
-/* What a mover takes from its peer, and from the filler, when pages come later: the peer may be of another version, or say anything. */
+/* The messages that a mover takes from its peer, and from the filler, when pages come later: the
+ * peer may be of another version, or send anything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +77,7 @@ static void hang_up(struct scene *s) {
         cleanup_close_fd(&s->filler);
 }
 
-/* What the mover has ended with. */
+/* The result with which the mover has ended. */
 static int end(struct scene *s) {
         (void) pthread_join(s->thread, NULL);
         cleanup_close_fd(&s->link.fd);
@@ -270,7 +271,7 @@ static void test_source_ends(void **state) {
         }
 }
 
-/* What the filler asks for goes to the source; what is no question is the end. */
+/* A request of the filler goes to the source; an invalid request ends the mover. */
 static void test_filler(void **state) {
         const struct later_piece ask = { .pid = 5, .address = 7 * PAGE };
         struct scene *s = *state;
@@ -310,7 +311,8 @@ static uint64_t taken_hear(const struct scene *s) {
         return bytes;
 }
 
-/* The receiver says what the filler has got, to a source that wants to hear it: else it would not be understood. */
+/* The receiver says what the filler has got, to a source that wants to hear it: else it would not
+ * be understood. */
 static void test_counts(void **state) {
         (void) state;
         for (int count = 0; count < 2; count++) {
@@ -345,10 +347,10 @@ static void test_counts(void **state) {
 
 /* ---- the sender ---- */
 
-/* Of the child, at the same address here: what else it writes may be below or above. */
+/* The area of the child, at the same address here: its other writes may be below or above. */
 static char *area;
 
-/* When told, all of it. */
+/* The child writes all of the area when told. */
 static void write_when_told(int link) {
         for (char c = 1;; c++) {
                 memset(area, c, (size_t) AREA * PAGE);
@@ -389,7 +391,7 @@ static void stand_still(pid_t pid) {
         }
 }
 
-/* What was written since the last round is left. */
+/* Pages that were written since the last round are left. */
 static void sender_begin(struct scene *s) {
         static const struct mover_hooks hooks = { .poll = hook_poll, .idle = hook_idle };
         cleanup_free char *procs_file = xasprintf("%s/procs", s->dir), *procs = NULL;
@@ -450,7 +452,7 @@ static bool page_come(const struct scene *s, struct pageset *come, uint64_t *ret
         return true;
 }
 
-/* It goes on as if nothing had been asked for, from where it was. */
+/* The sender goes on as if there had been no request, from where it was. */
 static void test_odd_wishes(void **state) {
         struct scene *s = *state;
         struct pageset *come = pageset_create();
@@ -521,7 +523,8 @@ static void taken_say(const struct scene *s, uint64_t bytes) {
         assert_int_equal(frame_send(s->peer, FRAME_MAGIC_MOVER, &message.base), 0);
 }
 
-/* Adds the pages that come while this side reads all, and says nothing: at least one, or the sender hangs up. */
+/* Adds the pages that come while this side reads all, and says nothing: at least one, or the sender
+ * hangs up. */
 static void take_what_comes(const struct scene *s, struct pageset *come) {
         struct pollfd p = { .fd = s->peer, .events = POLLIN };
         uint64_t start, end_at;
@@ -531,7 +534,8 @@ static void take_what_comes(const struct scene *s, struct pageset *come) {
                 limit_msec = 200;
 }
 
-/* However much the destination's kernel lets in, no more is under way than what a page that is waited for may come behind. */
+/* However much the destination's kernel lets in, no more is under way than what a page that is
+ * waited for may come behind. */
 static void test_bounded(void **state) {
         const uint64_t most_bytes = (1 << 20) + LATER_PIECE_MAX_BYTES;
         struct scene *s = *state;

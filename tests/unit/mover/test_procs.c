@@ -1,4 +1,4 @@
-/* What is known of the processes of a group. */
+/* The facts about the processes of a group. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,8 @@ static int open_process(pid_t pid) {
         return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* A process that has locked a megabyte; with CLONE_NEWPID it is the first in a namespace of its own. */
+/* A process that has locked a megabyte; with CLONE_NEWPID it is the first in a namespace of its
+ * own. */
 static pid_t child_start(unsigned long flags) {
         pid_t pid;
         int ends[2];
@@ -134,7 +135,8 @@ static pid_t holder_start(size_t n) {
         return pid;
 }
 
-/* Its owner decides how many descriptors there are; rm-mover, which looks at them in each round, is root's. */
+/* The owner decides how many descriptors there are; rm-mover, which looks at them in each round, is
+ * root's. */
 static void descriptors_are_looked_at_within_a_budget(void **state) {
         pid_t few = holder_start(1000), many = holder_start(PROC_DESCRIPTORS_MAX + 1);
         cleanup_close int few_fd = open_process(few), many_fd = open_process(many);
@@ -149,7 +151,7 @@ static void descriptors_are_looked_at_within_a_budget(void **state) {
         begin_usec = thread_cpu_usec();
         assert_int_equal(procs_reads_direct(many_fd, &budget, path), -E2BIG);
         assert_true(thread_cpu_usec() - begin_usec < 20000); /* it has counted */
-        /* Those of other processes have left none. */
+        /* The descriptors of other processes have used up the budget. */
         budget.descriptors = 999;
         assert_int_equal(procs_reads_direct(few_fd, &budget, path), -E2BIG);
         budget = (struct procs_budget) { .descriptors = PROC_GROUP_DESCRIPTORS_MAX, .cpu_usec = 0 };

@@ -44,7 +44,7 @@ static void not_for_ever(void **state) {
         assert_false(rounds_another(&r, 250));
 }
 
-/* What came between made the next one larger; how much is little stays. */
+/* Writes in between made the next round larger; the bound for a small round stays. */
 static void once_more(void **state) {
         struct rounds r = { .max = 3, .part = 16 };
 
@@ -57,7 +57,8 @@ static void once_more(void **state) {
         assert_false(rounds_another(&r, 1000));
 }
 
-/* Worth it where a freeze would be noticed, and the rounds, each a quarter of the one before, end in time. */
+/* Worth it where a freeze would be noticed, and the rounds, each a quarter of the one before, end
+ * in time. */
 static void when_to_slow(void **state) {
         (void) state;
         assert_false(rounds_slow_pays(99999, 2000000));
@@ -100,7 +101,8 @@ static void when_to_leave(void **state) {
         assert_false(rounds_too_long(3 << 12, 10000000));
 }
 
-/* Another round and the freeze, each as long as the last round, and a second for dump and restore. */
+/* Another round and the freeze, each as long as the last round, and a second for dump and
+ * restore. */
 static void hurried(void **state) {
         struct rounds_deadline d = { 0 };
 
@@ -130,7 +132,7 @@ static void deadline_is_over(void **state) {
         assert_int_equal(d.cut_usec, 1);
 }
 
-/* What was noted stays for the figures. */
+/* The figures keep what was noted. */
 static void deadline_is_taken_back(void **state) {
         struct rounds_deadline d = { .end_usec = 1 };
 

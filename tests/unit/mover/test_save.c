@@ -1,4 +1,5 @@
-/* Checkpoints of running processes in a store: what is loaded is compared with what they had when they stood still. */
+/* Checkpoints of running processes in a store: what is loaded is compared with what they had when
+ * they stood still. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +31,7 @@ enum {
         PAGE = PAGES_PAGE_BYTES,
         LARGE_PAGES = 16 << 20 >> 12,
         FEW_PAGES = 10,
-        /* What a program has beside, and writes by itself, also with sanitizers. */
+        /* The other memory of a program, which it writes by itself, also with sanitizers. */
         OTHERS_BYTES = 4 << 20,
         CHUNK_BYTES = 2 << 20, /* more than one */
         RUN_USEC = 30000,
@@ -60,7 +61,7 @@ static void numbers_are(const struct saved *s, const char *expected) {
 
 /* ---- programs ---- */
 
-/* They change their memory in every way, during rounds and between checkpoints. */
+/* The programs change their memory in every way, during rounds and between checkpoints. */
 static void test_programs(void **state) {
         struct saved *s = *state;
 
@@ -122,7 +123,7 @@ static void test_little_is_written(void **state) {
                 compare(s->bed, child.pid);
         }
         end_well(s);
-        /* Those before are still what they were. */
+        /* The earlier checkpoints are unchanged. */
         numbers_are(s, "1 2 3 4 ");
         load_make(s, 1);
         assert_int_equal(child_end(&child), SIGKILL);
@@ -235,7 +236,7 @@ static void test_processes_come_and_go(void **state) {
 
         save_begin(s, NULL);
         make_and_compare(s, 1, pids, 4);
-        /* Between two. */
+        /* These changes come between two checkpoints. */
         let_write(&executes);
         assert_int_equal(child_end(&ends), SIGKILL);
         pids[3] = another_child(&parent);
@@ -261,7 +262,7 @@ static void test_processes_come_and_go(void **state) {
         for (size_t i = 0; i < 5; i++)
                 let_run(pids[i]);
         (void) usleep(RUN_USEC);
-        /* Those that were not tracked in the freeze are tracked now. */
+        /* Processes that were not tracked in the freeze are tracked now. */
         make_and_compare(s, 4, pids, 5);
         (void) usleep(RUN_USEC);
         make_and_compare(s, 5, pids, 5);
@@ -607,7 +608,8 @@ static void test_damaged(void **state) {
         cleanup_free char *pack = xasprintf("%s/pack-1", s->store);
 
         save_begin(s, NULL);
-        /* It stands still from here on: what is loaded at the end is compared with the same memory. */
+        /* The child is frozen from here on: the loaded pages at the end are compared with the same
+         * memory. */
         rm__mover_event__free_unpacked(checkpoint_make(s, 1, &child.pid, 1), NULL);
         end_well(s);
         load_fails(s, 2, "2");
@@ -630,7 +632,8 @@ static void test_damaged(void **state) {
 
 /* ---- copies ---- */
 
-/* To another directory; the manifest has a name there that is none until rmd gives it that. */
+/* Copies the checkpoint to another directory; the manifest has a name there that is invalid until
+ * rmd gives it the right one. */
 static uint64_t copy(struct saved *s, uint64_t number, const char *to, char **have, size_t n_have) {
         static const char token[] = TOKEN;
         const ProtobufCBinaryData token_data = { .data = (uint8_t *) (uintptr_t) token, .len = sizeof(token) - 1 };
@@ -736,7 +739,7 @@ static void tree_check(const struct saved *s, const char *name, const void *data
         assert_memory_equal(found, data, size_bytes);
 }
 
-/* Those of trees, ahead and small, of each checkpoint. */
+/* The files of trees, ahead and small, of each checkpoint. */
 static void test_files(void **state) {
         enum { BIG = 3 << 20 };
         struct saved *s = *state;

@@ -1,5 +1,5 @@
-/* A sealed file: what was written is read with the right key; nothing of it shows; and whatever else
- * comes is refused before any of it is given out. */
+/* A sealed file: what was written is read with the right key; nothing of it shows; and whatever
+ * else comes is refused before any of it is given out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -195,7 +195,7 @@ static void test_every_bit_counts(void **state) {
         free(b.data);
 }
 
-/* Of a chunk that was changed nothing is given out, and of those before it all. */
+/* A chunk that was changed gives out no byte, and those before it all. */
 static void test_flips_in_later_chunks(void **state) {
         const size_t size_bytes = 3 * SEAL_CHUNK_BYTES + 77;
         struct bytes b = sealed("blue", "a", size_bytes);
@@ -228,7 +228,7 @@ static void test_cut_off_anywhere(void **state) {
                         continue;
                 b.used = n;
                 assert_int_equal(opened(&b, "a", size_bytes), -EBADMSG);
-                /* Also for who would be content with what is there. */
+                /* A reader that needs only a part of the data gets the error, too. */
                 if (n >= SEAL_LINE_BYTES)
                         assert_int_equal(opened(&b, "a", (n - SEAL_LINE_BYTES) / SEALED_CHUNK_BYTES * SEAL_CHUNK_BYTES), -EBADMSG);
         }

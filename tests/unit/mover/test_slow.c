@@ -27,7 +27,8 @@ static void put(const char *dir, const char *name) {
         (void) close(fd);
 }
 
-/* What was written over something longer leaves its end: these are no files of the kernel. */
+/* A text that was written over a longer one leaves the end of that: these are no files of the
+ * kernel. */
 static void expect(const char *dir, const char *name, const char *wanted) {
         cleanup_free char *path = in(dir, name);
         cleanup_free char *text = NULL;

@@ -1,4 +1,5 @@
-/* rm-mover reads a store again: what it says of each checkpoint, and what it leaves of one that is damaged. */
+/* rm-mover reads a store again: what it says of each checkpoint, and what it leaves of one that is
+ * damaged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +49,7 @@ static void make_two(struct saved *s) {
         assert_int_equal(child_end(&child), SIGKILL);
 }
 
-/* What comes after progress; caller frees. */
+/* The event after progress; caller frees. */
 static Rm__MoverEvent *verify(struct saved *s, const char *environment, Rm__MoverEvent__BodyCase kind) {
         Rm__MoverVerify m = RM__MOVER_VERIFY__INIT;
         Rm__MoverStore store;
@@ -98,7 +99,8 @@ static void test_good(void **state) {
         verdicts_are(s, (const char *const[]) { "", "" });
 }
 
-/* The older one is as good as it was; of the damaged one nothing is left that a restore could take. */
+/* The older one is as good as it was; of the damaged one nothing is left that a restore could
+ * take. */
 static void test_newer_damaged(void **state) {
         struct saved *s = *state;
 
@@ -132,7 +134,7 @@ static void test_manifest_damaged(void **state) {
         verdicts_are(s, (const char *const[]) { "manifest-1", "" });
 }
 
-/* What goes wrong in rm-mover itself is not the checkpoints' fault. */
+/* An error in rm-mover itself is not the checkpoints' fault. */
 static void test_fails(void **state) {
         struct saved *s = *state;
         Rm__MoverEvent *e;

@@ -1,5 +1,5 @@
-/* The watch on a real directory and a real loop: every way in which editors, shells, network file systems and accidents change
- * a file. */
+/* The watch on a real directory and a real loop: every way in which editors, shells, network file
+ * systems and accidents change a file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -145,12 +145,13 @@ static void write_at(const char *path, const char *text) {
         (void) close(fd);
 }
 
-/* As `mv` and most editors do. */
+/* Replaces the file as `mv` and most editors do. */
 static void replace(struct fixture *f, const char *text) {
         assert_int_equal(write_file_atomic(f->path, text, strlen(text), 0644, false), 0);
 }
 
-/* Time is counted in turns of the loop, so that a machine that stands still for a while fails no test. */
+/* Time is counted in turns of the loop, so that a machine that stands still for a while fails no
+ * test. */
 #define TURN_USEC 5000U
 #define TURNS_MAX 600U
 
@@ -321,7 +322,8 @@ static void test_appended_by_lines(void **state) {
         assert_true((f->contents == 2 && f->errors == 0) || f->stalled);
 }
 
-/* Closed, but not at the end of a line: there may be more to come, and a number cut short looks like one. */
+/* Closed, but not at the end of a line: there may be more to come, and a number cut short looks
+ * like one. */
 static void test_continued_in_the_line(void **state) {
         struct fixture *f = *state;
         int fd;
@@ -355,7 +357,8 @@ static void test_cut_to_nothing(void **state) {
         replace(f, "");
         (void) wait_content(f, "");
         assert_int_equal(f->errors, 2);
-        /* It stays good, whatever makes us look again; and a rename helps only the file that it brought. */
+        /* The content stays good, whatever makes us look again; and a rename helps only the file
+         * that it brought. */
         assert_int_equal(chmod(f->path, 0600), 0);
         spin(f, 300000);
         availability_watch_recheck(f->watch);
@@ -557,7 +560,7 @@ static void test_files_of_users(void **state) {
         wait_error(f, ": cannot be opened: Permission denied");
         assert_int_equal(chown(f->path, NOBODY, NOBODY), 0);
         (void) wait_content(f, "n1=1");
-        /* What root's own group may read is not the user's. */
+        /* A file that only root's own group may read is not readable for the user. */
         assert_int_equal(chown(f->path, 0, 0), 0);
         assert_int_equal(chmod(f->path, 0640), 0);
         wait_error(f, ": cannot be opened: Permission denied");
@@ -580,7 +583,7 @@ static void test_groups_stay(void **state) {
         assert_memory_equal(before, after, (size_t) n * sizeof(gid_t));
 }
 
-/* What /proc shows depends on who looks: rmd may see there what the user may not. */
+/* The contents of /proc depend on the reader: rmd may see files there that the user may not. */
 static void test_nothing_of_proc(void **state) {
         struct fixture *f = *state;
         cleanup_free char *before = NULL, *after = NULL, *link = xasprintf("%s/link", f->root);
@@ -629,7 +632,8 @@ static void test_directory_that_cannot_be_listed(void **state) {
 
 /* ---- polling ---- */
 
-/* No inotify is to be had when all descriptors are taken; the same code runs as on a network file system. */
+/* No inotify is to be had when all descriptors are taken; the same code runs as on a network file
+ * system. */
 static void start_without_inotify(struct fixture *f) {
         struct rlimit old;
         struct rlimit none;
@@ -727,7 +731,7 @@ static void test_bad_paths(void **state) {
         }
 }
 
-/* Nobody edits: a wake-up a second at most, and no descriptors lost. */
+/* A file that is not edited costs a wake-up a second at most, and no descriptors are lost. */
 static void test_idle(void **state) {
         struct fixture *f = *state;
         struct rusage before;
@@ -803,7 +807,7 @@ static void test_hung_path_stops_the_loop(void **state) {
         (void) wait_content(f, "n1=3");
         spin(f, SECOND / 2);
         assert_int_equal(hung.errors, 1); /* told once */
-        /* It answers again: what was asked, and what is asked after that. */
+        /* The server answers again: the question, and those after that. */
         for (int i = 0; i < 1000; i++)
                 (void) sem_post(&answer_now);
         (void) wait_content(&hung, "n1=1");

@@ -121,7 +121,7 @@ static void test_flood_is_stopped(void **state) {
         run(f, "exec cat /dev/zero");
         assert_int_equal(f->code, -EFBIG);
         assert_int_equal(f->killed, 1);
-        /* It has ended by itself. */
+        /* The child has ended by itself. */
         run(f, "head -c 100001 /dev/zero");
         assert_int_equal(f->code, -EFBIG);
 }
@@ -136,7 +136,7 @@ static void test_hung_one_is_killed(void **state) {
         assert_int_equal(f->killed, 1);
 }
 
-/* Nobody waits for what has closed its output. */
+/* A child that has closed its output is not waited for in a loop. */
 static void test_closed_output_does_not_spin(void **state) {
         struct fixture *f = *state;
         uint64_t used;
@@ -147,7 +147,8 @@ static void test_closed_output_does_not_spin(void **state) {
         assert_true(thread_nsec() - used < 500000000);
 }
 
-/* Whether it lives until the signal that it gets here, rather than the SIGKILL that ends its group. */
+/* Whether it lives until the signal that it gets here, rather than the SIGKILL that ends its
+ * group. */
 static bool is_left(const struct fixture *f) {
         pid_t pid = (pid_t) atoi(f->output);
         int status = 0;

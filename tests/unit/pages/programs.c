@@ -139,7 +139,7 @@ static void map_and_unmap(int link) {
         }
 }
 
-/* Also memory that the program cannot read when it is copied. */
+/* The program protects memory, which it cannot read when it is copied. */
 static void protect(int link) {
         static const int protections[] = { PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE };
         char *area = map_area(AREA_PAGES);
@@ -240,7 +240,7 @@ static void breed(int link) {
         }
 }
 
-/* All of it in one. */
+/* The recursion touches all of the stack in one go. */
 static void deep(uint32_t depth) {
         volatile char frame[3 * PAGE];
 

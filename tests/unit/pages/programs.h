@@ -10,11 +10,11 @@ enum { AREA_PAGES = 1024, PROGRAMS = 13 };
 /* Each for child_begin(). */
 extern void (*const programs[PROGRAMS])(int link);
 
-/* In a child: anonymous memory. */
+/* Called in a child: anonymous memory. */
 char *map_area(size_t pages);
 
-/* For child_begin(): room for a huge page, half of it holes. Then it writes where that is into
- * the link: a char *. */
+/* A program for child_begin(): room for a huge page, half of it holes. Then it writes where that is
+ * into the link: a char *. */
 enum { HOLES_BYTES = 2 << 20 };
 void have_holes(int link);
 /* Has the kernel make one page of all that, the holes becoming zeros, as khugepaged does it at

@@ -37,7 +37,7 @@ void write_what_is_missing(int link) {
         struct uffdio_api api = { .api = UFFD_API };
         struct uffdio_register registration = { .mode = UFFDIO_REGISTER_MODE_MISSING };
         struct uffdio_copy copy = { .len = PAGE };
-        /* Not of its private memory, which is to be tracked. */
+        /* The page is not of its private memory, which is to be tracked. */
         struct call call = { .from = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) };
         char *contents = map_area(1);
         struct uffd_msg message;

@@ -4,14 +4,14 @@
 
 #include <sys/types.h>
 
-/* Where a page is written. */
+/* The address to which a page is written. */
 struct target {
         pid_t pid;
         char *there;
 };
 
-/* For child_begin(). A struct target that is written into the link begins the call, whose page
- * of contents is missing until a byte comes behind that. The child's bytes say that the call
+/* A program for child_begin(). A struct target that is written into the link begins the call, whose
+ * page of contents is missing until a byte comes behind that. The child's bytes say that the call
  * waits, having looked up where it writes, and that it is over. */
 void write_what_is_missing(int link);
 

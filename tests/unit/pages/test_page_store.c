@@ -1,4 +1,5 @@
-/* The copy at the destination: holes, runs, presence, and a store that goes on where another ended. */
+/* The copy at the destination: holes, runs, presence, and a store that goes on where another
+ * ended. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -127,7 +128,7 @@ static void test_keep(void **state) {
         assert_true(page_store_next(store, base + 3 * PAGE, 100 * PAGE, &a, &b));
         assert_int_equal(a, base + 50 * PAGE);
         assert_int_equal(b, base + 51 * PAGE);
-        /* What was told once does not count again. */
+        /* Pages that were reported once do not count again. */
         assert_int_equal(page_store_drop_others(store), 0);
         assert_int_equal(page_store_bytes(store), 0);
         page_store_destroy(store);
@@ -171,7 +172,8 @@ static void assert_same(const struct page_store *one, const struct page_store *o
         }
 }
 
-/* Against a table, at random, over the edges of parts of the bitmap; a second store takes over now and then. */
+/* Against a table, at random, over the edges of parts of the bitmap; a second store takes over now
+ * and then. */
 static void test_random(void **state) {
         enum { PAGES = 4096 };
         const uint64_t base = (UINT64_C(1) << 46) - (uint64_t) PAGES / 2 * PAGE;

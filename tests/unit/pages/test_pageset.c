@@ -130,7 +130,7 @@ static void test_common(void **state) {
 
 /* ---- in a file ---- */
 
-/* As another set, out of a file that has it behind other bytes. */
+/* Loads the set as another one, out of a file that has it behind other bytes. */
 static struct pageset *save_and_load(const struct pageset *set) {
         cleanup_close int fd = memfd_create("pageset", MFD_CLOEXEC);
         struct pageset *loaded = NULL;
@@ -142,7 +142,8 @@ static struct pageset *save_and_load(const struct pageset *set) {
         return loaded;
 }
 
-/* As many runs as are written at once, one more and one less, and over the end of a part. */
+/* The file has as many runs as are written at once, one more and one less, and runs over the end of
+ * a part. */
 static void test_file(void **state) {
         static const size_t runs[] = { 0, 1, 2, 511, 512, 513, 1023, 1024, 1025, 9000 };
 

@@ -1,4 +1,5 @@
-/* A userfaultfd out of another process: what is refused, and that the process is as before in every case. */
+/* A userfaultfd out of another process: what is refused, and that the process is as before in every
+ * case. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +56,7 @@ static int take(const struct child *child, uint64_t limit_usec, struct rm_error 
         return r;
 }
 
-/* All that a failed or successful try could leave behind, as text. */
+/* The traces that a failed or successful try could leave behind, as text. */
 static char *condition(const struct child *child) {
         static const char *const names[] = { "State",  "TracerPid", "SigPnd",  "ShdPnd", "SigBlk",
                                              "SigIgn", "SigCgt",    "Threads", "Seccomp" };
@@ -90,7 +91,7 @@ static void assert_takes(void (*function)(int link), int code, const char *text)
         assert_string_equal(before, after);
         free(before);
         free(after);
-        /* It goes on, to its end. */
+        /* The child goes on, to its end. */
         child_go(&child);
         child_expect(&child);
         child_finish(&child);
@@ -209,7 +210,8 @@ static void wait_in_semop(int link) {
         end_well(link);
 }
 
-/* Calls with a time limit: the kernel would go on with them by restart_syscall(2), which does not tell which one it is. */
+/* Calls with a time limit: the kernel would go on with them by restart_syscall(2), which does not
+ * tell which one it is. */
 static void wait_in_nanosleep(int link) {
         const struct timespec limit = { .tv_sec = 60 };
 
@@ -251,7 +253,7 @@ static void test_waiting_calls(void **state) {
 
 enum { SLEPT_USEC = 1200000, LEFT_SEC = 58 };
 
-/* It sleeps for what was left, and not once more for all of it. */
+/* The child sleeps for the rest of the time, and not once more for all of it. */
 static void sleep_and_tell(int link) {
         struct timespec left = { .tv_sec = 60 };
         const struct timespec *limit = &left;
@@ -312,7 +314,7 @@ static void filter_calls(int link) {
         wait_in_read(link);
 }
 
-/* What /proc says of the filter comes behind all of its groups. */
+/* The line of the filter in /proc comes behind all of the groups. */
 static void filter_calls_in_groups(int link) {
         gid_t groups[20000];
 
@@ -381,7 +383,7 @@ static void have_no_descriptor(int link) {
         wait_in_read(link);
 }
 
-/* It stands in vfork(2), where no signal reaches it, until its child ends. */
+/* The child is in vfork(2), where no signal reaches it, until its own child ends. */
 static void wait_in_vfork(int link) {
         pid_t pid;
 
@@ -473,7 +475,8 @@ static void test_gives_up(void **state) {
 
 static volatile uint32_t *turns; /* of the code of 32 bits, which has this memory, too */
 
-/* Code of 32 bits: an endless loop that counts its turns. In the segment of the stack, since that of data is none in a program of 64 bits. */
+/* Code of 32 bits: an endless loop that counts its turns. In the segment of the stack, since that
+ * of data is none in a program of 64 bits. */
 static void run_32_bits(int link) {
         static const uint8_t code[] = { 0x36, 0xff, 0x05, 0, 0, 0, 0, 0xeb, 0xf7 }; /* incl %ss:turns; jmp .-7 */
         uint32_t address = (uint32_t) (uintptr_t) turns;
@@ -488,7 +491,8 @@ static void run_32_bits(int link) {
         __asm__ volatile("pushq $0x23\n pushq %0\n lretq\n" : : "r"((uint64_t) (uintptr_t) page) : "memory");
 }
 
-/* Until the child runs such code. On some virtual machines, whatever their kernel is configured to, it dies at once: false. */
+/* Until the child runs such code. On some virtual machines, whatever their kernel is configured to,
+ * it dies at once: false. */
 static bool runs_32_bits(const struct child *child) {
         siginfo_t end = { 0 };
 
@@ -701,7 +705,7 @@ static void *send_signals(void *ctx) {
         for (int i = 1; i != 0; i = sender->end ? LAST_VALUE : i + 1) {
                 union sigval value = { .sival_int = i };
 
-                /* As long as its queue is full. */
+                /* Signals are sent again as long as the queue is full. */
                 while (sigqueue(sender->pid, SIGRTMIN, value) < 0 && errno == EAGAIN)
                         (void) sched_yield();
                 if (i == LAST_VALUE)

@@ -1,4 +1,5 @@
-/* The server of lazy restores: programs that begin without their pages, as CRIU leaves them, and check each one of them. */
+/* The server of lazy restores: programs that begin without their pages, as CRIU leaves them, and
+ * check each one of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +39,8 @@ enum {
         MOVED_TIMES = 3000,
 };
 
-/* Where the memory is: known to both. Two mappings, so that no piece may go over the edge between them. */
+/* The address of the memory is known to both. Two mappings, so that no piece may go over the edge
+ * between them. */
 static char *area;
 
 static bool is_zero(size_t page) {
@@ -92,7 +94,8 @@ static void register_range(int uffd, const char *start, size_t pages) {
         child_assert(ioctl(uffd, UFFDIO_REGISTER, &r) == 0);
 }
 
-/* As CRIU's restorer does. Until it says FINISHED, the server gives only what is asked for. */
+/* The child becomes lazy as CRIU's restorer makes it. Until it says FINISHED, the server gives only
+ * pages that are asked for. */
 static void become_lazy_in_part(int link, size_t registered) {
         struct uffdio_api api = { .api = UFFD_API,
                                   .features = UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_UNMAP |
@@ -297,7 +300,8 @@ static void test_programs(void **state) {
 
 /* ---- pages that come later ---- */
 
-/* The other end: what is waited for first, then the rest, until it is hung up on. `odd`: also pieces that nobody may take as they are. */
+/* The other end: what is waited for first, then the rest, until it is hung up on. `odd`: also
+ * pieces that nobody may take as they are. */
 struct source {
         pthread_t thread;
         int fd;
@@ -408,7 +412,7 @@ static void test_later(void **state) {
         }
 }
 
-/* It does not go on with what has not come. */
+/* The process does not go on without the pages that have not come. */
 static void test_source_lost(void **state) {
         static const size_t sent[] = { 1, 100, PAGES - 100 };
 
@@ -631,7 +635,7 @@ static void test_holder_is_told(void **state) {
         serve_destroy(serve);
 }
 
-/* What a program may have copied by forking is bounded. */
+/* The memory that a program may have copied by forking is bounded. */
 static void test_forks_are_bounded(void **state) {
         const struct serve_ops ops = { .max_bytes = (uint64_t) PAGES * PAGE };
         struct serve *serve = serve_create(&ops, NULL);
@@ -666,7 +670,8 @@ static void serve_until_killed(int uffd, int store_file, atomic_uint *in_hand, u
         assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* Each goes on where the one before was killed; the program never sees a wrong byte, nor waits for ever. */
+/* Each goes on where the one before was killed; the program never sees a wrong byte, nor waits for
+ * ever. */
 static void test_servers_die(void **state) {
         atomic_uint *in_hand = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         unsigned resumed = 0;
@@ -701,7 +706,7 @@ static void test_servers_die(void **state) {
                         resumed++;
                         child_finish(&child);
                 } else {
-                        /* In this order: it would run on zeros. */
+                        /* The order is this one: the child would run on zeros. */
                         assert_int_equal(child_end(&child), SIGKILL);
                         (void) close(uffd);
                 }
@@ -718,7 +723,8 @@ static void read_hole(int link) {
         child_wait(link);
 }
 
-/* A fault that a server had read when it died is told to no other, and others hold the userfaultfd open. */
+/* A fault that a server had read when it died is told to no other, and others hold the userfaultfd
+ * open. */
 static void test_lost_fault(void **state) {
         struct serve *serve = serve_create(NULL, NULL);
         struct child child = child_begin(read_hole);

@@ -1,4 +1,5 @@
-/* Copies of running processes, made from the pages that tracking tells: each must be right once the process stands still. */
+/* Copies of running processes, made from the pages that tracking tells: each must be right once the
+ * process stands still. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -136,7 +137,7 @@ static void copy_check(struct copy *copy) {
         if (track_last_and_present(copy->track, copy_run, keep_run, copy, &err) < 0)
                 fail_msg("%s", err.text);
         assert_int_equal(page_store_drop_others(copy->store), 0);
-        /* What could not be read is present and not there. */
+        /* A page that could not be read is present and not there. */
         assert_true(page_store_bytes(copy->store) <= copy->present * PAGE);
         assert_int_equal(track_present(copy->track, compare_run, copy, &err), 0);
         if (copy->wrong > 0)
@@ -284,8 +285,8 @@ static void get_memory(int link) {
                 (void) pause();
 }
 
-/* The middle of an area moves away and, once it has been tracked elsewhere, back, where it becomes one mapping with what is beside it. Then that is
- * written. At each byte a step. */
+/* The middle of an area moves away and, once it has been tracked elsewhere, back, where it becomes
+ * one mapping with what is beside it. Then that is written. At each byte a step. */
 static void move_away_and_back(int link) {
         const size_t size = AREA_PAGES / 4 * (size_t) PAGE;
         char *area = map_area(3 * (AREA_PAGES / 4));
@@ -328,7 +329,7 @@ static void check_neighbours(int rounds) {
         copy_check(&copy);
         copy_end(&copy);
         assert_int_equal(kill(child.pid, SIGCONT), 0);
-        /* What is left marked does not mislead who begins anew. */
+        /* Marks that are left do not mislead a tracker that begins again. */
         copy = copy_begin(&child);
         (void) copy_round(&copy, track_round);
         stop(&child);
@@ -343,7 +344,8 @@ static void test_neighbours_of_moved(void **state) {
                 check_neighbours(rounds);
 }
 
-/* Memory that shrinks and grows again all the time, wherever it is then: mremap(2) takes one mapping only. */
+/* Memory that shrinks and grows again all the time, wherever it is then: mremap(2) takes one
+ * mapping only. */
 static void resize_for_ever(int link) {
         char *area = map_area(AREA_PAGES);
         size_t now = AREA_PAGES;
@@ -375,14 +377,14 @@ static void test_resized(void **state) {
         assert_int_equal(child_end(&child), SIGKILL);
 }
 
-/* What a sanitizer notes of new memory is an eighth of it, and new too. */
+/* The sanitizer's record of new memory is an eighth of it, and new too. */
 #if defined(__SANITIZE_ADDRESS__)
 #define NEW_MAX (AREA_PAGES * 9 / 8 + 30)
 #else
 #define NEW_MAX (AREA_PAGES + 30)
 #endif
 
-/* It is told once, and protected from then on. */
+/* New memory is reported once, and protected from then on. */
 static void test_new_memory(void **state) {
         struct child child = child_begin(get_memory);
         struct copy copy;
@@ -431,7 +433,8 @@ static int ascend(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
         return 0;
 }
 
-/* The kernel finds more runs than it keeps at a time, and comes to the end of the mapping before the receiver's list is full. */
+/* The kernel finds more runs than it keeps at a time, and comes to the end of the mapping before
+ * the receiver's list is full. */
 static void test_each_run_once(void **state) {
         struct child child = child_begin(write_every_other);
         struct copy copy = copy_begin(&child);
@@ -455,7 +458,7 @@ static void hold_large(int link) {
                 (void) pause();
 }
 
-/* Its last page, once its first is told. */
+/* Writes to the last page, once the first is reported. */
 static int write_behind(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
         struct writer *w = ctx;
         struct iovec here = { .iov_base = w, .iov_len = 1 };
@@ -468,7 +471,8 @@ static int write_behind(void *ctx, uint64_t start, uint64_t end, enum map_kind k
         return process_vm_writev(w->pid, &here, 1, &there, 1, 0) == 1 ? 0 : -EIO;
 }
 
-/* What a program writes while a round is sent, to pages that the round has not come to, is not left to the next one. */
+/* Pages that a program writes while a round is sent, and that the round has not come to, are not
+ * left to the next one. */
 static void test_pages_behind(void **state) {
         struct child child = child_begin(hold_large);
         struct writer writer = { .pid = child.pid };
@@ -580,7 +584,8 @@ static int refuse_to_go_on(void *ctx) {
         return -ECANCELED;
 }
 
-/* By the first call: while mappings are registered, or, where none are, some time later. */
+/* The poll ends the round by the first call: while mappings are registered, or, where none are,
+ * some time later. */
 static void test_poll_ends_rounds(void **state) {
         struct child child = child_begin(write_when_told);
         struct copy copy = copy_begin(&child);
@@ -645,7 +650,8 @@ static void test_ended(void **state) {
         copy_end(&copy);
 }
 
-/* It stays as it is, when the tracking ends: no mapping is marked, and no descriptor is left. */
+/* The process stays as it is, when the tracking ends: no mapping is marked, and no descriptor is
+ * left. */
 static void test_leaves_nothing(void **state) {
         struct child child = child_begin(write_when_told);
         unsigned descriptors = child_descriptors(child.pid);

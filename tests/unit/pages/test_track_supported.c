@@ -28,7 +28,7 @@ enum kernel {
 
 enum { REGISTERED_MAX = 8 };
 
-/* Of the child that tries, which inherits it empty. */
+/* The kernel of the child that tries, which inherits it empty. */
 static enum kernel kernel;
 static struct uffdio_range registered[REGISTERED_MAX];
 static size_t n_registered;
@@ -61,7 +61,7 @@ static int scan(int fd, struct pm_scan_arg *argument) {
         return (int) syscall(SYS_ioctl, fd, PAGEMAP_SCAN, argument);
 }
 
-/* In place of libc's. */
+/* The function is in place of libc's. */
 int ioctl(int fd, unsigned long request, ...) {
         va_list ap;
         void *argument;

@@ -53,7 +53,7 @@ static void test_join(void **state) {
         assert_int_equal(vmflags_join(kept_of_all, maps_of_all, LOCKED, &text), 0);
         assert_string_equal(text, kept_of_all);
         free(text);
-        /* What has gone since is not missed. */
+        /* Mappings that have gone since are not missed. */
         assert_int_equal(vmflags_join(kept_of_all, HEAP LOCKED_MAP VVAR, LOCKED, &text), 0);
         assert_string_equal(text, HEAP USUAL LOCKED_MAP OF_LOCKED VVAR OF_VVAR);
         free(text);
@@ -86,7 +86,7 @@ static void test_not_joined(void **state) {
         }
 }
 
-/* Without its last newline: nothing may be written behind the copy. */
+/* The text lacks its last newline: no byte may be written behind the copy. */
 static void test_join_at_the_end(void **state) {
         char *text = NULL;
 
@@ -204,7 +204,7 @@ static bool in_one(const struct vmflags_range *ranges, size_t n, const void *add
         return false;
 }
 
-/* Of this process, with the kernel's own texts. */
+/* The test runs on this process, with the kernel's own texts. */
 static void test_save(void **state) {
         char dir[] = "/tmp/test-vmflags-XXXXXX", local = 0, *maps = NULL, *kept = NULL, *joined = NULL;
         cleanup_close int proc_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -232,7 +232,8 @@ static void test_save(void **state) {
         assert_false(in_one(ranges, n, locked));
         assert_false(in_one(ranges, n, shared));
         assert_false(in_one(ranges, n, kept_of_all));
-        /* malloc() has made the heap larger meanwhile, or has not; so only that it does not take what is not there. */
+        /* malloc() has made the heap larger meanwhile, or has not; so only that it does not take
+         * what is not there. */
         assert_int_equal(vmflags_read_file(maps_fd, &maps, NULL), 0);
         assert_int_equal(vmflags_join(kept, maps, 2 * PAGE, &joined), -ESTALE);
         free(ranges);

@@ -1,4 +1,5 @@
-/* Followers are connected to the leader, and to each other only while they have something to say. */
+/* Followers are connected to the leader, and to each other only while they have something to
+ * say. */
 #include "tests/unit/cluster/cluster_test.h"
 
 #include <arpa/inet.h>
@@ -108,7 +109,7 @@ static void test_connects_when_asked(void **state) {
         EXPECT(&w, a.received == 100, 1000);
         assert_false(a.unordered);
         assert_int_equal(a.up + b.up, 2);
-        /* And not for ever. */
+        /* The connection does not last indefinitely. */
         EXPECT(&w, !connected(&a, &b), 1000);
         assert_int_equal(a.down + b.down, 0);
         assert_int_equal(post(&a, &b, 1), 0);
@@ -135,7 +136,7 @@ static void test_both_at_once(void **state) {
         }
 }
 
-/* What one says while the other ends the connection, or both do, comes all the same. */
+/* A message that one sends while the other ends the connection, or both do, comes all the same. */
 static void test_nothing_lost_at_the_end(void **state) {
         uint64_t sent_by_a = 0;
         uint64_t sent_by_b = 0;
@@ -165,7 +166,7 @@ static void test_nothing_lost_at_the_end(void **state) {
         stop_two(&w, &a, &b);
 }
 
-/* One of the two needs it. */
+/* A single one of the two nodes needs the connection. */
 static void test_kept(void **state) {
         struct end a, b;
         struct world w;
@@ -199,7 +200,8 @@ static void speak_once(struct world *w, struct end *a, struct end *b, uint64_t h
         EXPECT(w, b->received == 1, 1000);
 }
 
-/* With a node_timeout as short as it may be they took each other for lost between two heartbeats. */
+/* With a node_timeout as short as it may be they took each other for lost between two
+ * heartbeats. */
 static void test_quiet_is_not_lost(void **state) {
         struct end a, b;
         struct world w;
@@ -210,7 +212,8 @@ static void test_quiet_is_not_lost(void **state) {
         stop_two(&w, &a, &b);
 }
 
-/* A connection is given up only where nothing was heard of the other for half of what counts as silence. Neither beats within this time. */
+/* A connection is given up only where nothing was heard of the other for half of what counts as
+ * silence. Neither beats within this time. */
 static void test_suspected(void **state) {
         struct end a, b;
         struct world w;
@@ -247,7 +250,8 @@ static void test_gone(void **state) {
         world_finish(&w);
 }
 
-/* Who begins to lead does not wait for the next try at a node that could not be reached: that does not seek the leader while it knows none. */
+/* A node that begins to lead does not wait for the next try at a node that could not be reached:
+ * that does not seek the leader while it knows none. */
 static void test_new_leader_seeks_at_once(void **state) {
         struct end a, b;
         struct world w;
@@ -287,7 +291,8 @@ static int learn_silent(struct end *end) {
         return fd;
 }
 
-/* The other end died while it was being dialled, and dials now itself: what waits for its answer is not in the way. */
+/* The other end died while it was being dialled, and dials now itself: what waits for its answer is
+ * not in the way. */
 static void test_dialled_in_vain(void **state) {
         struct end a, b;
         struct world w;
@@ -399,7 +404,7 @@ static void test_leader_found_late(void **state) {
         world_finish(&w);
 }
 
-/* It comes back where nobody looks for it, and knows only one of them. */
+/* The leader comes back at an unknown address, and knows only one of the others. */
 static void test_leader_elsewhere(void **state) {
         struct world w;
 

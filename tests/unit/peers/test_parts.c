@@ -1,4 +1,4 @@
-/* What arrives in parts: in order, lost, repeated, too much, of another total. */
+/* Data that arrives in parts: in order, lost, repeated, too much, of another total. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static void test_begins_anew(void **state) {
         parts_reset(&parts);
 }
 
-/* What is announced costs nothing. */
+/* An announced size takes no memory. */
 static void test_memory_follows_what_arrived(void **state) {
         struct parts parts = { 0 };
 

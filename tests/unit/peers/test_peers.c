@@ -132,7 +132,8 @@ static struct conn *stranger_dial(struct world *w, struct tls *tls, struct stran
         return conn;
 }
 
-/* It is told which versions there are, and becomes no node. One of this version is greeted. */
+/* A peer of another version is told which versions there are, and becomes no node. One of this
+ * version is greeted. */
 static void test_other_version(void **state) {
         static const uint32_t others[] = { 0, 1, 4, 6 };
         struct tls *tls = NULL;
@@ -202,7 +203,7 @@ static void say_hello(struct tnode *from, const char *to, const char *node, cons
         assert_int_equal(cluster_send(from->cluster, to, &PEER_MESSAGE(&hello)), 0);
 }
 
-/* Who is connected may describe itself anew, but not as somebody else. */
+/* A connected node may describe itself again, but not under another name. */
 static void test_other_name_later(void **state) {
         static const char *const others[][2] = { { "n3", "n2" }, { "n2", "n3" }, { "n3", "n3" }, { "n2", NULL } };
         struct world w;
@@ -240,7 +241,8 @@ static void test_two_logs(void **state) {
         world_finish(&w);
 }
 
-/* One that may ask others begins no second cluster: it joins theirs, and begins none either when they are away. */
+/* A node that may ask others begins no second cluster: it joins theirs, and begins none either when
+ * they are away. */
 static void test_bootstrap_of_a_cluster_that_is_there(void **state) {
         struct rm_error err = { 0 };
         struct world w;
@@ -260,7 +262,7 @@ static void test_bootstrap_of_a_cluster_that_is_there(void **state) {
         world_finish(&w);
 }
 
-/* One that has asked in vain begins it. */
+/* A node that has asked in vain begins the cluster. */
 static void test_bootstrap_alone(void **state) {
         const char *const peers[] = { "127.0.0.1:1" };
         struct rm_error err = { 0 };

@@ -1,4 +1,5 @@
-/* Problems drawn at random for tests of what makes plans of large ones, and what these tests have in common. */
+/* Problems drawn at random for tests of what makes plans of large ones, and what these tests have
+ * in common. */
 #ifndef RM_TESTS_UNIT_POLICY_DRAWN_H
 #define RM_TESTS_UNIT_POLICY_DRAWN_H
 
@@ -9,10 +10,11 @@ struct drawn_kind {
         bool running, limits, pins;
 };
 
-/* As many jobs as fit; running ones are where there is room, in the order of nodes drawn. */
+/* Draws as many jobs as fit; running ones are where there is room, in the order of nodes drawn. */
 struct snapshot *drawn_snapshot(struct dice *dice, const struct drawn_kind *kind);
 
-/* A clock that goes on by a millisecond with each look, for left_usec of struct rm_policy_run. `context`: uint32_t, looks left. */
+/* A clock that goes on by a millisecond with each look, for left_usec of struct rm_policy_run.
+ * `context`: uint32_t, looks left. */
 uint64_t drawn_milliseconds_left(void *context);
 
 #endif

@@ -90,7 +90,8 @@ static void lowest_priority_waits(void **state) {
 
                 test_policy_load(&policy, names[i]);
                 assert_int_equal(test_policy_place(&policy, snapshot_view(snapshot), &plan), 0);
-                /* huge fits nowhere and holds up nobody; low may not pass mid, but with backfill, or when it has waited long enough */
+                /* huge fits nowhere and holds up nobody; low may not pass mid, but with backfill,
+                 * or when it has waited long enough */
                 assert_int_equal(plan->jobs[0].decision, RM_WAIT);
                 assert_int_equal(plan->jobs[1].decision, RM_PLACE);
                 assert_int_equal(plan->jobs[2].decision, RM_WAIT);
@@ -128,7 +129,8 @@ static void makes_room_for_large_groups(void **state) {
         test_policy_unload(&policy);
 }
 
-/* Half of each of many nodes is free, and a job needs a whole one: others move together, so that nodes become emptier than any was. */
+/* Half of each of many nodes is free, and a job needs a whole one: others move together, so that
+ * nodes become emptier than any was. */
 static void room_is_made_on_many_nodes(void **state) {
         static const char *const names[] = { "distrib", "treematch" };
         char *text = NULL;

@@ -1,4 +1,5 @@
-/* distrib with too little time, large problems' methods on small ones, and jobs that wait for long. */
+/* distrib with too little time, large problems' methods on small ones, and jobs that wait for
+ * long. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -61,7 +62,7 @@ static void too_little_time(void **state) {
         test_policy_unload(&policy);
 }
 
-/* What answers for ten thousand nodes never claims what is not so. */
+/* The method for ten thousand nodes never claims a false bound. */
 static void wide_bounds(void **state) {
         struct test_policy policy;
         int gained = 0;
@@ -93,8 +94,8 @@ static void wide_bounds(void **state) {
 
 /* ---- ageing ---- */
 
-/* A cluster of 8 cores on which a job of 4 ranks and high priority arrives every round and runs for two; one of 8 ranks and low priority waits.
- * Returns the round in which it is placed. */
+/* A cluster of 8 cores on which a job of 4 ranks and high priority arrives every round and runs for
+ * two; one of 8 ranks and low priority waits. Returns the round in which it is placed. */
 static uint32_t rounds_until_placed(const struct test_policy *policy) {
         uint32_t last_placed = UINT32_MAX; /* the round in which a small one was placed last */
 

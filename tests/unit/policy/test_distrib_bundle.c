@@ -36,7 +36,7 @@ static void make_dual(const struct problem *problem, struct dual_work *work, str
         arena_finish(&arena);
 }
 
-/* What the factors cost at least, counted anew. */
+/* The least cost of the factors, computed again. */
 static int64_t sum_of_chains(const struct dual *dual, struct dual_work *work) {
         int64_t sum = 0, least;
         struct dp_row row;

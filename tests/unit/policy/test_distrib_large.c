@@ -1,4 +1,5 @@
-/* What makes plans and bounds of large problems, on small ones: each part by itself, and all of it on problems of every kind. */
+/* The parts that make plans and bounds of large problems, on small ones: each part by itself, and
+ * all of it on problems of every kind. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -62,7 +63,8 @@ static void pieces_bound(void **state) {
         test_policy_unload(&policy);
 }
 
-/* A node that one job fills to two thirds: what is left is not worth as much to another of the same size. */
+/* A node that one job fills to two thirds: what is left is not worth as much to another of the same
+ * size. */
 static void pieces_know_what_is_left_of_nodes(void **state) {
         cleanup_snapshot struct snapshot *snapshot = snapshot_create();
         const struct rm_snapshot *view;
@@ -177,7 +179,8 @@ static void anneals(void **state) {
 
 /* ---- plans that are completed ---- */
 
-/* Of jobs that run and groups: what a dive places is valid, and the plan that it is made into costs what it is said to. */
+/* The jobs run and have groups: the placement of a dive is valid, and the plan that it is made into
+ * costs as much as it is said to. */
 static void repairs(void **state) {
         uint64_t placed = 0, all = 0;
         int better = 0, n_plans = 0;
@@ -231,7 +234,8 @@ static void repairs(void **state) {
 
 /* ---- all of it ---- */
 
-/* Of every kind: the plan is valid, the bound below it, and the plan better than greedy's. */
+/* The problems are of every kind: the plan is valid, the bound below it, and the plan better than
+ * greedy's. */
 static void all_kinds(void **state) {
         struct test_policy greedy;
 

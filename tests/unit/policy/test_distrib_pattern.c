@@ -1,4 +1,5 @@
-/* Branch and price of distrib against trying everything: what it proves is so, and it proves what is so. */
+/* Branch and price of distrib against trying everything: what it proves is so, and it proves what
+ * is so. */
 #include <inttypes.h>
 #include <stdlib.h>
 

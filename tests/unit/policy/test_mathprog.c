@@ -1,4 +1,5 @@
-/* Policies that are texts: the model that comes with rmd, what is said about bad ones, and that a bad edit leaves the last good one. */
+/* Policies that are texts: the model that comes with rmd, what is said about bad ones, and that a
+ * bad edit leaves the last good one. */
 #include <event2/event.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -187,7 +188,7 @@ static void says_what_is_wrong(void **state) {
         refuses("var place{0..7, 0..7, 0..7}, binary;\nall: place[7,7,7] = 1;\nend;\n", "m.mod: there is no place[7,7,7]");
 }
 
-/* As some editors write them. */
+/* The texts are as some editors write them. */
 static void strange_texts_are_read(void **state) {
         static const char *const models[] = { "\xef\xbb\xbf" HEAD "end;\n", HEAD "end;", HEAD,
                                               "set NODES;\r\nset JOBS;\r\nvar place{JOBS, 0..1, NODES}, binary;\r\nend;\r\n" };
@@ -206,7 +207,7 @@ static void strange_texts_are_read(void **state) {
         }
 }
 
-/* What the model writes and reads of files is not for it. */
+/* Data that the model writes and reads of files is ignored. */
 static void data_of_its_own_is_ignored(void **state) {
         static const char model[] = HEAD "one{j in JOBS, g in GROUPS[j]}: sum{n in NODES} place[j,g,n] = 1;\n"
                                          "data;\nset NODES := 9;\nend;\n";

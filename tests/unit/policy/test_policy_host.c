@@ -1,4 +1,5 @@
-/* The policy host with policies that are broken on purpose: none may do more than fail with a clear sentence. */
+/* The policy host with policies that are broken on purpose: none may do more than fail with a clear
+ * sentence. */
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -261,7 +262,7 @@ int main(void) {
                 cmocka_unit_test(falls_back),
         };
 
-        /* As in rmd: a host may end before it has read its snapshot. */
+        /* The signal is ignored as in rmd: a host may end before it has read its snapshot. */
         (void) signal(SIGPIPE, SIG_IGN);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,7 +230,8 @@ static void pairs_find_packages(void **state) {
         test_policy_unload(&policy);
 }
 
-/* Near switches count: the two that talk are below one of them though other nodes have as much room. */
+/* Near switches count: the two that talk are below one of them though other nodes have as much
+ * room. */
 static void switches_count(void **state) {
         cleanup_snapshot struct snapshot *snapshot =
                 test_snapshot("{'version':1,'nodes':[{'name':'n1','cores':1,'penalty':1,'switch':['s1','top']},"
@@ -298,7 +299,8 @@ static void shared_cores(const struct rm_plan *plan, uint32_t ranks, uint32_t re
                 assert_int_equal(on[c], ranks / real);
 }
 
-/* Four ranks on two cores, whatever else the node has, or may be used once more: who talk to each other share one. */
+/* Four ranks on two cores, whatever else the node has, or may be used once more: who talk to each
+ * other share one. */
 static void folded_partners_share_a_core(void **state) {
         static const char *const topologies[] = { "", ",'topology':'core:2'", ",'topology':'package:2 core:1'",
                                                   ",'topology':'package:2 core:4'", ",'topology':'package:3 core:1'" };

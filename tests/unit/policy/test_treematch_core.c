@@ -47,7 +47,8 @@ static struct graph make_graph(struct pool *pool, uint32_t n, const struct edges
         return graph;
 }
 
-/* Switches of some nodes of some packages, each with room drawn by lot from low..high. Vertices come depth first. */
+/* Switches of some nodes of some packages, each with room drawn by lot from low..high. Vertices
+ * come depth first. */
 static struct tree random_tree(struct pool *pool, struct dice *dice, uint32_t low, uint32_t high) {
         uint32_t parent[400], room[400] = { 0 }, n = 0, n_switches = 1 + dice_roll(dice, 3);
         struct tree tree;
@@ -207,7 +208,8 @@ static int64_t map_grid(uint64_t seed, bool permuted) {
         return cost;
 }
 
-/* Blocks of 4 x 4 are on nodes, halves of them in packages: 16 edges of 4 hops between nodes, 16 of 2 between packages. */
+/* Blocks of 4 x 4 are on nodes, halves of them in packages: 16 edges of 4 hops between nodes, 16 of
+ * 2 between packages. */
 static void grids_are_cut_into_blocks(void **state) {
         (void) state;
         assert_int_equal(map_grid(1, false), 96);
@@ -266,7 +268,7 @@ static void cliques_find_their_packages(void **state) {
 
 /* ---- random ones ---- */
 
-/* With up to `tries` edges. */
+/* The graph has up to `tries` edges. */
 static struct graph random_graph_of(struct pool *pool, struct dice *dice, uint32_t n, uint32_t tries) {
         static struct edges edges;
         cleanup_free bool *there = xcalloc((size_t) n * n, sizeof(*there));
@@ -289,7 +291,8 @@ static struct graph random_graph(struct pool *pool, struct dice *dice, uint32_t 
 
 /* ---- thinning ---- */
 
-/* How many of row v are before entry e when the heaviest come first, and of equal ones those that follow v most closely. */
+/* How many of row v are before entry e when the heaviest come first, and of equal ones those that
+ * follow v most closely. */
 static uint32_t rank_in_row(const struct graph *graph, uint32_t v, uint64_t e) {
         uint32_t rank = 0;
 
@@ -373,8 +376,8 @@ static void never_worse_than_by_slot(void **state) {
         assert_true(better > repetitions(200) * 3 / 4);
 }
 
-/* Four switches with two nodes of two packages each. Who is on a node belongs together, and each node talks to one at another switch: only
- * whole nodes can change places for the better. */
+/* Four switches with two nodes of two packages each. Who is on a node belongs together, and each
+ * node talks to one at another switch: only whole nodes can change places for the better. */
 static void whole_nodes_change_places(void **state) {
         uint32_t parent[29] = { TREE_NONE }, room[29] = { 0 }, leaf[64], n = 1;
         static struct edges edges;
@@ -419,7 +422,7 @@ static void whole_nodes_change_places(void **state) {
         pool_finish(&pool);
 }
 
-/* On trees of any shape: what is said to be gained is, and nothing is over full. */
+/* The trees are of any shape: the gain is as reported, and no leaf is over full. */
 static void blocks_never_lose(void **state) {
         struct dice dice = { 31 };
         uint32_t better = 0;
@@ -450,8 +453,8 @@ static void blocks_never_lose(void **state) {
         assert_true(better > repetitions(200) / 4);
 }
 
-/* n times n partners, so that rows are thinned out. Groups of 13, whose numbers are far from each other, talk a hundred times more: they are to be
- * together. */
+/* n times n partners, so that rows are thinned out. Groups of 13, whose numbers are far from each
+ * other, talk a hundred times more: they are to be together. */
 static void find_groups(uint32_t n) {
         uint32_t n_groups = n / 13;
         cleanup_free uint32_t *parent = xcalloc(n_groups + 1u, sizeof(*parent)), *room = xcalloc(n_groups + 1u, sizeof(*room));
@@ -523,7 +526,7 @@ static void no_time(void **state) {
 
 /* ---- leaving ---- */
 
-/* What leaves are to hold and what they hold: some of them too much, some are empty. */
+/* The leaves' limits and contents: some of them hold too much, some are empty. */
 struct shrunk {
         struct pool pool;
         struct tree tree;
@@ -605,8 +608,9 @@ static void moves_are_as_few_as_can_be(void **state) {
         assert_true(saved > repetitions(150) / 3);
 }
 
-/* Eight nodes with 16 on each, and room for 12: two of each belong to the one clique and two to the other. Two empty nodes take one clique
- * each, though nothing tells beforehand which two of a node are to go together. */
+/* Eight nodes with 16 on each, and room for 12: two of each belong to the one clique and two to the
+ * other. Two empty nodes take one clique each, though nothing tells beforehand which two of a node
+ * are to go together. */
 static void cliques_leave_together(void **state) {
         uint32_t parent[11] = { TREE_NONE }, room[11] = { 0 }, home[128], leaf[128];
         bool fixed[128] = { false };

@@ -1,4 +1,5 @@
-/* Starts rm-plugin-host as if on a kernel that takes no filters of system calls: by one that refuses filters. */
+/* Starts rm-plugin-host as if on a kernel that takes no filters of system calls: by one that
+ * refuses filters. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

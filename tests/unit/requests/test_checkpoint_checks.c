@@ -95,7 +95,8 @@ static int export_as(uid_t uid, bool admin, bool here) {
         return export_checkpoint_check_owner(&client, &job, &err);
 }
 
-/* Their contents are for nobody else, not even for administrators, and not for who asks from another node. */
+/* Their contents are for nobody else, not even for administrators, and not for who asks from
+ * another node. */
 static void test_exported_by_owner_and_root(void **state) {
         (void) state;
         assert_int_equal(export_as(1000, false, true), 0);
@@ -114,7 +115,8 @@ static int key_given_by(uid_t uid, bool admin, bool here, const char *path) {
         return sealed_key_check(&client, "import-checkpoint", path, &err);
 }
 
-/* Who gives the key reads images, and makes them: not the owner of the job, and not who asks from another node. */
+/* A client that gives the key reads images, and makes them: so neither the owner of the job may,
+ * nor a client on another node. */
 static void test_key_given_by_root_only(void **state) {
         (void) state;
         assert_int_equal(key_given_by(1000, false, true, ""), 0);

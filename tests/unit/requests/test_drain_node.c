@@ -1,4 +1,4 @@
-/* What administrators may say of a drain. */
+/* The fields of a drain that administrators may set. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

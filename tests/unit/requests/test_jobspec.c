@@ -1,4 +1,4 @@
-/* What a submitted job may say, field by field: the last value that is good, the first that is not. */
+/* The fields of a submitted job, one by one: the last value that is good, the first that is not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -393,7 +393,8 @@ static void test_policy_and_token(void **state) {
         expect(&spec, "token");
 }
 
-/* By option or by RM_GROUP_SIZE, which is meant for all of a user's jobs: a small one is one group. */
+/* By option or by RM_GROUP_SIZE, which is meant for all of a user's jobs: a small one is one
+ * group. */
 static void test_group_larger_than_job_is_the_job(void **state) {
         Rm__JobSpec spec = good_spec();
 

@@ -96,14 +96,14 @@ static void test_of_the_process_that_connected(void **state) {
                         files = limits->items[i].soft;
         assert_int_equal(files, 77);
         free(limits);
-        /* It runs as somebody else than it was when it connected. */
+        /* The process runs as another user than when it connected. */
         creds.uid++;
         assert_int_equal(limits_of_peer(fd, &creds, &limits, &err), -EPERM);
         (void) kill(pid, SIGKILL);
         (void) waitpid(pid, NULL, 0);
 }
 
-/* Its number may be another's by now: here that of the test itself. */
+/* The pid may be another process's by now: here that of the test itself. */
 static void test_process_that_has_ended_lends_no_limits(void **state) {
         struct limits *limits = NULL;
         struct rm_error err = { 0 };

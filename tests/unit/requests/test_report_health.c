@@ -1,4 +1,4 @@
-/* What administrators and their tools may say of the condition of a node. */
+/* The fields of a report about a node that administrators and their tools may set. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

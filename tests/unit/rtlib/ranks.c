@@ -54,7 +54,7 @@ static void *run(void *arg) {
         if (seat->program->nodes[seat->rank] && (unshare(CLONE_FS) < 0 || chdir(seat->program->nodes[seat->rank]) < 0))
                 abort();
         error_clear(&r->err);
-        /* What rank 0 says counts. */
+        /* The directory of rank 0 counts. */
         r->result = seat->restore ? checkpoint_restore(&ranks, &r->arrays, seat->rank == 0 ? seat->directory : "/nowhere", &r->err)
                                   : checkpoint_save(&ranks, &r->arrays, seat->rank == 0 ? seat->directory : "/nowhere", &r->saved,
                                                     &r->err);

@@ -38,11 +38,12 @@ struct program {
 /* All is zero. */
 struct program *program_create(int size);
 void program_destroy(struct program *p);
-/* As it would be after so many steps, with any number of ranks. */
+/* The program as it would be after so many steps, with any number of ranks. */
 void program_compute(struct program *p, int64_t step);
 /* All zero again. */
 void program_clear(struct program *p);
-/* The step of which all of it is; -1: of none. `own` is of this step, too, or if not `with_own`, zero. */
+/* The step of which all of it is; -1: of none. `own` is of this step, too, or if not `with_own`,
+ * zero. */
 int64_t program_step(const struct program *p, bool with_own);
 
 /* All ranks at once; they must all give the same, with the same text. */

@@ -1,4 +1,5 @@
-/* Adaptive blocks, which are as the text describes them, but for the largest size of merged ones. */
+/* Adaptive blocks, which are as the text describes them, but for the largest size of merged
+ * ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +45,7 @@ static int end(void **state) {
         return 0;
 }
 
-/* They cover all, and there is room for all. */
+/* The blocks cover all bytes, and there is room for all. */
 static void check(void) {
         uint64_t sum = 0;
 
@@ -73,7 +74,8 @@ static void test_merge(void **state) {
         assert_int_equal(a.n, 1);
 }
 
-/* None is larger than the cap, so what was left alone for long is not all written when a byte of it changes; and a table for fewer has as many as that takes. */
+/* None is larger than the cap, so what was left alone for long is not all written when a byte of it
+ * changes; and a table for fewer has as many as that takes. */
 static void test_cap(void **state) {
         adaptive_finish(&a);
         assert_int_equal(begin_capped(4 * BYTES / BLOCKS), 0);
@@ -110,7 +112,8 @@ static void test_copy(void **state) {
         assert_int_equal(checkpoint(1), BYTES / BLOCKS);
 }
 
-/* Where one byte changes each time, the block around it becomes as small as may be, and what does not change is merged. */
+/* Where one byte changes each time, the block around it becomes as small as may be, and what does
+ * not change is merged. */
 static void test_split(void **state) {
         uint64_t bytes = BYTES;
 
@@ -145,7 +148,8 @@ static void test_budget(void **state) {
 static void test_ages(void **state) {
         memory[0]++;
         assert_int_equal(checkpoint(1), BYTES / BLOCKS);
-        /* The first of them in two, if it were not that the others had left room: 15 unchanged ones became 8. */
+        /* The first of them in two, if it were not that the others had left room: 15 unchanged ones
+         * became 8. */
         assert_int_equal(a.n, 2 + 8);
         assert_int_equal(a.blocks[0].bytes, BYTES / BLOCKS / 2);
         assert_int_equal(a.blocks[0].age, 0);
@@ -156,14 +160,14 @@ static void test_ages(void **state) {
         assert_int_equal(a.blocks[0].bytes, BYTES / BLOCKS);
 }
 
-/* Whatever changes is in what is written: here and there, and neighbours as one section. */
+/* Every change is in the written sections: here and there, and neighbours as one section. */
 static void test_sections(void **state) {
         memory[0]++;
         memory[1024]++;
         memory[8000]++;
         assert_int_equal(checkpoint(2), 3 * BYTES / BLOCKS);
         memory[BYTES - 1]++;
-        /* That of two blocks, which had merged. */
+        /* The written block is that of two blocks, which had merged. */
         assert_int_equal(checkpoint(1), 2 * BYTES / BLOCKS);
 }
 

@@ -1,4 +1,5 @@
-/* The way back from PID 1, whose part is played here: notices come to who has the name of their rank. */
+/* The way back from PID 1, whose part is played here: notices come to who has the name of their
+ * rank. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,7 +107,7 @@ static void test_closed_by_program(void **state) {
         assert_int_equal(close(pair[1]), 0);
 }
 
-/* What is a rank's is not taken by its children, nor by another that calls itself the same. */
+/* A rank's socket is not taken by its children, nor by another process that claims the rank. */
 static void test_two_processes(void **state) {
         uint32_t rank = rank_here();
         int status;

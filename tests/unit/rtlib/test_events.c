@@ -1,4 +1,5 @@
-/* What a program is told by the library, PID 1's part being played here. That rmd tells it is a cluster test's affair. */
+/* The notices of the library to a program, PID 1's part being played here. That rmd sends them is a
+ * cluster test's subject. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,7 +90,7 @@ static void test_order(void **state) {
         expect("");
 }
 
-/* After a long step: what was to be done before is too late. */
+/* The notices come after a long step: the calls before the event are too late. */
 static void test_too_late(void **state) {
         assert_true(post(DOOR__EVENT__EVENT_BEFORE_MOVE) > 0);
         assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) > 0);
@@ -147,7 +148,7 @@ static void test_excluded(void **state) {
         assert_int_equal(munmap(memory, 4 * PAGE), 0);
 }
 
-/* What would be something else when its pages are dropped. */
+/* Memory that would have other contents when its pages are dropped is not excluded. */
 static void test_not_excluded(void **state) {
         char *shared = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         char *file, *hole;

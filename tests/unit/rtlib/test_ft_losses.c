@@ -1,4 +1,4 @@
-/* What a rank knows of others that were lost. */
+/* The knowledge of a rank about others that were lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static void test_order(void **state) {
         losses_finish(&l);
 }
 
-/* Of what PID 1 says nothing is believed that cannot be. */
+/* Messages of PID 1 that cannot be true are not believed. */
 static void test_nonsense(void **state) {
         struct losses l;
 

@@ -1,4 +1,4 @@
-/* What ranks keep of collective operations, for others. */
+/* Ranks keep data of collective operations, for others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,8 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* In the worst case a rank is ahead by all operations since the last one in which all waited, and by that of the next such. */
+/* In the worst case a rank is ahead by all operations since the last one in which all waited, and
+ * by that of the next such. */
 static void test_nothing_needed_is_overwritten(void **state) {
         int ahead = 0, most = 0;
 

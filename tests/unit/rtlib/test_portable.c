@@ -131,7 +131,8 @@ static void test_changed_arrays(void **state) {
         program_destroy(p);
 }
 
-/* As after a restart of a transparent checkpoint: what is in memory is older than what is in the folder. */
+/* The program is set back as after a restart of a transparent checkpoint: its memory is older than
+ * the folder. */
 static void test_set_back(void **state) {
         struct program *p = program_create(2), *other = program_create(2);
 
@@ -184,7 +185,8 @@ static void test_compressed(void **state) {
         program_destroy(p);
 }
 
-/* Smaller blocks: smaller increments. With others than before there is no increment, and both are restored. */
+/* Smaller blocks: smaller increments. With others than before there is no increment, and both are
+ * restored. */
 static void test_block_sizes(void **state) {
         struct program *p = program_create(4);
         off_t large;
@@ -226,7 +228,8 @@ static void no_damage(void *ctx, const struct rm_error *err) {
 static void no_progress(void *ctx, size_t done, size_t total) {
 }
 
-/* Each checkpoint is the step that it was made in, also where blocks of later ones cover parts of earlier ones' only. */
+/* Each checkpoint is the step that it was made in, also where blocks of later ones cover parts of
+ * earlier ones' only. */
 static void all_are_restored(int size, bool same, uint64_t newest) {
         const struct offline_watch watch = { no_damage, no_progress, NULL };
         int dir = folder_open(directory, false, NULL);
@@ -244,7 +247,8 @@ static void all_are_restored(int size, bool same, uint64_t newest) {
         (void) close(dir);
 }
 
-/* Increments of adaptive blocks are smaller than those of 16 KiB, and become smaller still; what is restored is the same, on as many ranks or others. */
+/* Increments of adaptive blocks are smaller than those of 16 KiB, and become smaller still; what is
+ * restored is the same, on as many ranks or others. */
 static void test_adaptive(void **state) {
         struct program *p = program_create(4);
         off_t fixed, first;
@@ -296,7 +300,7 @@ static void test_adaptive_failure(void **state) {
         all_are_restored(2, true, 4);
 }
 
-/* Whatever it is that all ranks decide for, they do so together, and what they have saved is restored. */
+/* All ranks decide together, whichever way, and the saved data is restored. */
 static void test_auto(void **state) {
         struct program *p = program_create(4);
 
@@ -318,7 +322,7 @@ static void test_auto(void **state) {
         all_are_restored(4, true, 26);
 }
 
-/* Of what was measured: the slower the storage, the more the bytes count. */
+/* The decision follows the measurements: the slower the storage, the more the bytes count. */
 static void test_auto_costs(void **state) {
         struct changes_trial trial = { .saves = CHANGES_TRIAL_SAVES,
                                        .fixed_bytes = 30000000,
@@ -443,7 +447,8 @@ static void test_no_manifest(void **state) {
         program_destroy(p);
 }
 
-/* A node has a folder of its own at the same path: what its rank saves there would be found by nobody. */
+/* A node has a folder of its own at the same path: what its rank saves there would be found by
+ * nobody. */
 static void test_folder_not_shared(void **state) {
         cleanup_free char *one = xasprintf("%s/one", directory), *other = xasprintf("%s/other", directory);
         struct program *p = program_create(3);
@@ -487,7 +492,7 @@ static void test_merge(void **state) {
         program_destroy(p);
 }
 
-/* What comes out of adaptive blocks is a full checkpoint with blocks of one size. */
+/* A merge of adaptive blocks is a full checkpoint with blocks of one size. */
 static void test_merge_adaptive(void **state) {
         assert_int_equal(setenv("RMRT_BLOCK", "adaptive", 1), 0);
         test_merge(state);
@@ -518,7 +523,7 @@ static void test_byte_order(void **state) {
                 p = program_create(size);
                 assert_int_equal(program_restore(p, directory), size == 6 ? RMRT_RESTORED_ALL : RMRT_RESTORED_SHARED);
                 assert_int_equal(program_step(p, size == 6), 2);
-                /* And it is no base for what comes next. */
+                /* The checkpoint is no base for the next one. */
                 if (size == 3)
                         save_steps(p, 3, 4);
                 program_destroy(p);

@@ -97,7 +97,7 @@ static int64_t restored_step(struct program *p) {
         return program_step(p, true);
 }
 
-/* It gets `step`, and learns why it is not the newest. */
+/* The program gets `step`, and learns why it is not the newest. */
 static void damaged(struct program *p, uint64_t number, const char *text, int64_t step) {
         verify_names(number, text);
         assert_int_equal(restored_step(p), step);
@@ -122,7 +122,7 @@ static off_t next_byte(off_t at, off_t n) {
         return at + stride < n - 10 ? at + stride : n - 10;
 }
 
-/* Of an increment, of what it builds on, and of both manifests. */
+/* The files of an increment, of its base, and of both manifests. */
 static void test_bits(void **state) {
         struct program *p = *state;
         static const struct {
@@ -185,7 +185,8 @@ static off_t packed_offset(const char *path) {
         return found - data;
 }
 
-/* A bit of zstd's header of which no decoder takes any notice: the block that comes out is the right one. */
+/* A bit of zstd's header of which no decoder takes any notice: the block that comes out is the
+ * right one. */
 static void test_bit_without_effect(void **state) {
         cleanup_free char *path = xasprintf("%s/rmrt-4.rank-0", directory);
 
@@ -235,7 +236,7 @@ static void test_exchanged(void **state) {
         damaged(p, 3, "checkpoint 3: rank", 2);
 }
 
-/* What checkpoint 4 builds on is another run's checkpoint 3, which is whole. */
+/* The base of checkpoint 4 is another run's checkpoint 3, which is whole. */
 static void test_base_of_other_run(void **state) {
         static const char *const names[] = { "rank-0", "rank-1", "manifest" };
         struct program *p = program_create(SIZE);

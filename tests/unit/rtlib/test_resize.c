@@ -1,4 +1,4 @@
-/* What a rank says of growing and shrinking, when words are lost, repeated and late. */
+/* The messages of a rank about growing and shrinking, when some are lost, repeated and late. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +77,7 @@ static void test_rank0_grows(void **state) {
         says(&resize, 4 * SECOND, DOOR__RESIZE__WORD__MADE, 1, 8);
         hear(&resize, DOOR__RESIZE__WORD__HEARD, 1, 0);
         says(&resize, 4 * SECOND, DOOR__RESIZE__WORD__ASK, 1, 8);
-        /* What is old means nothing. */
+        /* An old message means nothing. */
         hear(&resize, DOOR__RESIZE__WORD__WANTED, 1, 4);
         hear(&resize, DOOR__RESIZE__WORD__BEGUN, 1, 4);
         assert_int_equal(resize.phase, RESIZE_IDLE);
@@ -142,7 +142,7 @@ static void test_parked(void **state) {
         says_nothing(&resize, 200 * SECOND);
         resize_made(&resize, &resize.next);
         says_nothing(&resize, 200 * SECOND);
-        /* And parked again, by another change; that it wakes for the first is old. */
+        /* The rank is parked again, by another change; the WAKE of the first is old. */
         resize_made(&resize, &shrink);
         resize_park(&resize);
         hear(&resize, DOOR__RESIZE__WORD__WAKE, 1, 7);
@@ -159,7 +159,7 @@ static void test_end(void **state) {
         assert_int_equal(resize.phase, RESIZE_ENDED);
         says(&resize, 0, DOOR__RESIZE__WORD__AWAKE, 0, 4);
         says_nothing(&resize, SECOND);
-        /* It was woken, and rank 0 had its last step. */
+        /* The rank was woken, and rank 0 had its last step. */
         resize_init(&resize, 6, 4);
         hear(&resize, DOOR__RESIZE__WORD__WAKE, 1, 8);
         hear(&resize, DOOR__RESIZE__WORD__END, 1, 0);

@@ -1,4 +1,4 @@
-/* Who may overtake a job that waits, when a job should go back, and what moves cost. */
+/* Jobs that may overtake one that waits, jobs that should go back, and the cost of moves. */
 #include <string.h>
 
 #include "common/util.h"
@@ -50,7 +50,8 @@ static void reserves(void **state) {
                          20 * SECOND);
 }
 
-/* 3 + 3 cores are free, but not for a group of 4: the groups count, not the sum. The smaller last one counts too. */
+/* 3 + 3 cores are free, but not for a group of 4: the groups count, not the sum. The smaller last
+ * one counts too. */
 static void reserves_whole_groups(void **state) {
         static const char *const four =
                 SNAPSHOT(RUNS("a", "n1", 1) "," RUNS("b", "n2", 1) ",{'name':'c','ranks':4,'group_size':4,'priority':1}");
@@ -67,7 +68,8 @@ static void reserves_whole_groups(void **state) {
 #define HOLDS(name, memory)                                                                                                        \
         "{'name':'" name "','ranks':1,'priority':1,'group_memory':" #memory ",'placed':[{'node':'n1','ranks':1}]}"
 
-/* There are cores, but no memory. Of a group that runs, half of what a move would need is sure to become free. */
+/* There are cores, but no memory. Of a group that runs, half of what a move would need is sure to
+ * become free. */
 static void reserves_memory(void **state) {
         const uint64_t left[] = { 10 * SECOND, 20 * SECOND, 0 };
 
@@ -116,7 +118,8 @@ static void starts(struct fixture *f, const char *expected) {
 
 #define NOT_MOVING .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE
 
-/* The first of the jobs, which runs, has 100 s left; these, of those that wait, start by time limits. */
+/* The first of the jobs, which runs, has 100 s left; these, of those that wait, start by time
+ * limits. */
 static void overtake(const char *text, const char *expected) {
         const struct round_job jobs[6] = { { NOT_MOVING, .left_usec = 100 * SECOND },
                                            { NOT_MOVING },
@@ -132,7 +135,8 @@ static void overtake(const char *text, const char *expected) {
         finish(&f);
 }
 
-/* Behind a job that waits for memory: one that ends before, or leaves it what it will need; not one that takes that. */
+/* Behind a job that waits for memory: one that ends before, or leaves it what it will need; not one
+ * that takes that. */
 static void overtakes_who_waits_for_memory(void **state) {
         (void) state;
         overtake(MEMORY(HOLDS("a", 600) ",{'name':'b','ranks':1,'priority':1,'group_memory':400}," WAITS("c", 1, 90)), "c");
@@ -145,7 +149,8 @@ static void overtakes_who_waits_for_memory(void **state) {
 }
 
 static void overtakes_by_limits(void **state) {
-        /* a runs on 6 of 8 cores for 100 s more; b wants all; c ends in time, d does not, e has no limit, f finds no core left */
+        /* a runs on 6 of 8 cores for 100 s more; b wants all; c ends in time, d does not, e has no
+         * limit, f finds no core left */
         static const char *const text =
                 SNAPSHOT("{'name':'a','ranks':6,'priority':1,'placed':[{'node':'n1','ranks':4},{'node':'n2','ranks':2}]}," WAITS(
                         "b", 8, 50) "," WAITS("c", 2, 100) "," WAITS("d", 1,
@@ -176,8 +181,8 @@ static void overtakes_by_limits(void **state) {
         finish(&f);
 }
 
-/* When a has ended there are 8 cores, and b needs 6: c and e may run for as long as they like, d is too large for what is left of that,
- * and f ends in time. */
+/* When a has ended there are 8 cores, and b needs 6: c and e may run for as long as they like, d is
+ * too large for what is left of that, and f ends in time. */
 static void overtakes_with_what_is_not_needed(void **state) {
         static const char *const text =
                 SNAPSHOT(RUNS("a", "n1", 4) "," WAITS("b", 6, 50) ",{'name':'c','ranks':1,'priority':1}," WAITS(
@@ -187,7 +192,8 @@ static void overtakes_with_what_is_not_needed(void **state) {
         overtake(text, "cef");
 }
 
-/* When a has ended there are 6 cores, and b needs 4, but together: c might take one of the node that b is to have. */
+/* When a has ended there are 6 cores, and b needs 4, but together: c might take one of the node
+ * that b is to have. */
 static void overtakes_nobody_who_needs_a_whole_node(void **state) {
         static const char *const text =
                 SNAPSHOT(RUNS("a", "n1", 4) "," RUNS("x", "n2", 2) ",{'name':'b','ranks':4,'group_size':4,'priority':1},"
@@ -197,7 +203,8 @@ static void overtakes_nobody_who_needs_a_whole_node(void **state) {
         overtake(text, "d");
 }
 
-/* Groups of 2, when a has ended for 4 of them; b takes 2, and its smaller last one may need another. c takes half of one, d two, e one. */
+/* Groups of 2, when a has ended for 4 of them; b takes 2, and its smaller last one may need
+ * another. c takes half of one, d two, e one. */
 static void counts_places_for_groups(void **state) {
         static const char *const text =
                 SNAPSHOT(RUNS("a", "n1", 4) ",{'name':'b','ranks':5,'group_size':2,'priority':1},"
@@ -240,7 +247,8 @@ static void pays_by_the_rule(void **state) {
         assert_false(return_pays(1e9, 1, 1, 2));
 }
 
-/* 8 ranks share 4 cores, and the other node is back: going there takes 4 x 1 s, and what is left at half speed gains half of it. */
+/* 8 ranks share 4 cores, and the other node is back: going there takes 4 x 1 s, and what is left at
+ * half speed gains half of it. */
 static size_t moves_back(uint64_t left_usec, uint64_t move_usec) {
         static const char *const text =
                 SNAPSHOT("{'name':'a','ranks':8,'priority':1,'move_cost':1,'placed':[{'node':'n1','ranks':8}]}");

@@ -1,4 +1,5 @@
-/* Which moves of a plan stay in it: those that pay in the objective, and those that traffic pays for. */
+/* Which moves of a plan stay in it: those that pay in the objective, and those that traffic pays
+ * for. */
 #include "common/util.h"
 #include "daemon/sched/hysteresis.h"
 #include "daemon/sched/round.h"
@@ -25,7 +26,8 @@
         "'traffic':[[0,1," #bytes "]]},"                                                                                           \
         "{'name':'b','ranks':6,'priority':1,'move_cost':" #cost ",'placed':[{'node':'n1','ranks':3},{'node':'n2','ranks':3}]}"
 
-/* How many groups still move after settling a plan that has all groups, job after job, on the nodes `to`. */
+/* How many groups still move after settling a plan that has all groups, job after job, on the nodes
+ * `to`. */
 static uint32_t moves_left(const char *text, const int32_t *to) {
         cleanup_snapshot struct snapshot *snapshot = test_snapshot(text);
         const struct rm_snapshot *view = snapshot_view(snapshot);
@@ -53,7 +55,8 @@ static uint32_t moves_left(const char *text, const int32_t *to) {
         return moves;
 }
 
-/* The objective would rather have it where it is. A byte that goes to another node makes two hops. */
+/* The objective would rather have it where it is. A byte that goes to another node makes two
+ * hops. */
 static void one_group(void **state) {
         static const int32_t to[] = { 0, 0, 1, 1 };
 
@@ -91,7 +94,7 @@ static void exchanges_in_a_job(void **state) {
         assert_int_equal(moves_left(SNAPSHOT(4, FOUR_PAIRS("a", 1000, 100)), to), 0);
 }
 
-/* What one gains by its penalty the other loses. */
+/* The gain of one job by its penalty is the loss of the other. */
 static void exchanges_of_jobs(void **state) {
         static const int32_t to[] = { 0, 0, 1, 0, 0, 1, 1, 1 };
 
@@ -101,7 +104,7 @@ static void exchanges_of_jobs(void **state) {
         assert_int_equal(moves_left(SNAPSHOT(8, TWO_JOBS(100, 100)), to), 0);
 }
 
-/* What treematch moves for the sake of traffic is moved, when that has a budget. */
+/* Moves that treematch makes for the sake of traffic are made, when they have a budget. */
 static void rounds(void **state) {
         static const uint32_t budgets[] = { 0, 8 }, moves[] = { 0, 4 };
 

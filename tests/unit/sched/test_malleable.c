@@ -173,7 +173,8 @@ static uint64_t ask_one_node(const struct malleable_job *jobs, size_t n, const s
         return ranks;
 }
 
-/* Whatever there is: nothing out of bounds, no core twice, and it comes to rest: what a large group leaves over a small one may take. */
+/* The invariants of random cases: no value out of bounds, no core twice, and an end: a small group
+ * may take the cores that a large one leaves over. */
 static void test_random(void **state) {
         unsigned seed = 1;
 
@@ -219,7 +220,7 @@ struct outcome {
         struct malleable_move moves[GROUPS_MAX];
 };
 
-/* Of the first job. */
+/* The decision about the first job. */
 static struct outcome decide(const struct malleable_question *question) {
         struct malleable_answer answer;
         struct outcome outcome;
@@ -233,7 +234,7 @@ static struct outcome decide(const struct malleable_question *question) {
         return outcome;
 }
 
-/* What it is to have on nodes with so many free cores. */
+/* The outcome on nodes with so many free cores. */
 static struct outcome on_nodes(const struct malleable_job *job, const struct malleable_node *nodes, size_t n_nodes) {
         struct malleable_question question = { .jobs = job, .n_jobs = 1, .nodes = nodes, .n_nodes = n_nodes };
 
@@ -275,7 +276,7 @@ static void test_scattered_cores_stay_idle(void **state) {
         assert_int_equal(on_nodes(&job, threes, 3).wanted, 6);
 }
 
-/* While they are parked; those that are in their place can be used meanwhile. */
+/* Groups move while they are parked; those that are in their place can be used meanwhile. */
 static void test_groups_move_to_cores_first(void **state) {
         const struct malleable_node elsewhere[] = { FREE(4), FREE(2), FREE(0) };
         static const int32_t moved[] = { 0, 1, 0, 0, 1, 2 };
@@ -448,7 +449,8 @@ static bool is_crowded(const struct scene *s) {
         return false;
 }
 
-/* Ranks that share cores, or are above a limit, in the placement that a round finds for what runs. */
+/* Ranks that share cores, or are above a limit, in the placement that a round finds for what
+ * runs. */
 static bool is_folded(const struct scene *s) {
         struct snapshot *snapshot = snapshot_create();
         struct rm_error err = { 0 };

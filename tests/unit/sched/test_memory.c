@@ -1,4 +1,5 @@
-/* Memory as a second capacity: no plan brings groups to a node that has no room for them, and people are told. */
+/* Memory as a second capacity: no plan brings groups to a node that has no room for them, and
+ * people are told. */
 #include <errno.h>
 #include <string.h>
 
@@ -70,7 +71,7 @@ static void jobs_share_memory(void **state) {
         }
 }
 
-/* What the first pass has given away, the second does not have. */
+/* Memory that the first pass has given away is missing in the second. */
 static void passes_share_memory(void **state) {
         struct fixture f;
 
@@ -104,7 +105,7 @@ static void job_waits_and_says_for_what(void **state) {
         finish(&f);
 }
 
-/* As with cores: what could not run on the empty cluster holds up nobody. */
+/* The rule is that of cores: a job that could not run on the empty cluster holds up no others. */
 static void too_large_groups_stop_nobody(void **state) {
         struct fixture f;
 
@@ -138,7 +139,8 @@ static void drain_avoids_full_node(void **state) {
         }
 }
 
-/* Of a node to be left, what fits elsewhere goes, the rest stays and says so; neither stops a job that needs no memory. */
+/* Groups of a node to be left go elsewhere as far as they fit, the others stay and say so; neither
+ * stops a job that needs no memory. */
 static void drain_moves_what_fits(void **state) {
         (void) state;
         for (size_t p = 0; p < ARRAY_SIZE(policies); p++) {
@@ -303,7 +305,8 @@ static void check_actions(const struct rm_snapshot *view, const struct round_res
                                  view->nodes[s].name, (long long) view->nodes[s].memory_free);
 }
 
-/* As the scheduler does it: without the answer of a policy, what runs goes where the fold has found room. */
+/* As the scheduler does it: without the answer of a policy, what runs goes where the fold has found
+ * room. */
 static struct round_result *any_round(const char *name, const struct rm_snapshot *snapshot, uint32_t *ret_skipped) {
         struct test_policy policy;
         struct round_result *result;

@@ -137,8 +137,8 @@ static void leaves_a_node_with_its_head(void **state) {
         finish(&f);
 }
 
-/* Jobs that could not run even on the empty cluster take none of the cores that those behind them are shown: neither by their own
- * availability nor by the size of their groups. */
+/* Jobs that could not run even on the empty cluster take none of the cores that those behind them
+ * are shown: neither by their own availability nor by the size of their groups. */
 static void job_that_fits_nowhere_stops_nobody(void **state) {
         struct fixture f;
 
@@ -184,7 +184,7 @@ static void folds_and_unfolds(void **state) {
         finish(&f);
 }
 
-/* What is saved can be planned for, also while it is folded. */
+/* A saved snapshot can be planned for, also while it is folded. */
 static void view_can_be_planned(void **state) {
         cleanup_snapshot struct snapshot *snapshot = test_snapshot(
                 SNAPSHOT("'nodes':[{'name':'n1','cores':8,'penalty':1,'state':'DRAINING'},{'name':'n2','cores':2,'penalty':1}]",
@@ -278,7 +278,8 @@ static void waits_for_moves(void **state) {
         says(f.result->jobs[1].reason, "waits for moves that make room for it");
         assert_false(f.result->jobs[1].lost);
         finish(&f);
-        /* where a goes has just been taken away: it is sent on when it has arrived, and nobody gets its cores */
+        /* where a goes has just been taken away: it is sent on when it has arrived, and nobody gets
+         * its cores */
         run(&f,
             SNAPSHOT(NODES("0", "2"), "{'name':'a','ranks':2,'group_size':2,'priority':1,'placed':[{'node':'n2','ranks':2}]},"
                                       "{'name':'b','ranks':1,'priority':1}"),
@@ -289,7 +290,8 @@ static void waits_for_moves(void **state) {
         finish(&f);
 }
 
-/* Its groups are out of reach, and its own availability has nothing else: the head leaves a node to be left nevertheless. */
+/* The groups are out of reach, and the job's own availability has no other node: the head leaves a
+ * node to be left nevertheless. */
 static void head_leaves_alone(void **state) {
         struct round_job job = { .head_node = 1, .head_moving_to = RM_NO_NODE };
         struct fixture f;
@@ -364,7 +366,8 @@ static void policies_of_jobs(void **state) {
         round_destroy(round);
 }
 
-/* One round with the plan given: a node for each group of the jobs, one after another. Returns how many actions it gives. */
+/* One round with the plan given: a node for each group of the jobs, one after another. Returns how
+ * many actions it gives. */
 static size_t actions_of_plan(const char *text, const int32_t *group_node) {
         cleanup_snapshot struct snapshot *snapshot = test_snapshot(text);
         cleanup_plan struct rm_plan *plan = NULL;
@@ -409,7 +412,7 @@ static void moves_must_pay(void **state) {
         }
 }
 
-/* One of two groups gains by its move, the other does not: that one stays. */
+/* Only one of two groups gains by its move: the other stays. */
 static void single_groups_stay(void **state) {
         (void) state;
         assert_int_equal(
@@ -421,7 +424,8 @@ static void single_groups_stay(void **state) {
                 1);
 }
 
-/* No group of job a would go back alone, for then it would use two nodes; the whole job does. Job b's move pays. */
+/* No group of job a would go back alone, for then it would use two nodes; the whole job does. Job
+ * b's move pays. */
 static void whole_jobs_stay(void **state) {
         (void) state;
         assert_int_equal(
@@ -433,7 +437,8 @@ static void whole_jobs_stay(void **state) {
                 1);
 }
 
-/* Two jobs that change places for nothing: no single one of them could go back, but both together can. */
+/* Two jobs that change places for nothing: no single one of them could go back, but both together
+ * can. */
 static void swaps_are_taken_back(void **state) {
         (void) state;
         assert_int_equal(actions_of_plan(SNAPSHOT(NODES("2", "2"),

@@ -1,6 +1,7 @@
 /*
- * Many random rounds on a cluster that exists only here: nodes shrink, drain, fail and return, files are edited, jobs come and
- * go, moves take their time. Whatever happens, once it stops happening the cluster must come to rest, in the state of the last edit.
+ * Many random rounds on a cluster that exists only here: nodes shrink, drain, fail and return,
+ * files are edited, jobs come and go, moves take their time. Whatever happens, once it stops
+ * happening the cluster must come to rest, in the state of the last edit.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -116,7 +117,8 @@ static uint32_t usable(const struct sim *sim, uint32_t node) {
         return sim->nodes[node].state >= RM_NODE_DRAINING ? 0 : sim->nodes[node].cores;
 }
 
-/* Of some nothing is known, some lose nothing by sharing, some more than in proportion. */
+/* The steps of some jobs are unknown, some lose nothing by sharing, some more than in
+ * proportion. */
 static struct steps any_steps(struct dice *dice) {
         return (struct steps) {
                 .own_rate = dice_roll(dice, 4) ? 100 : 0,
@@ -207,7 +209,7 @@ static bool pass_time(struct sim *sim) {
 
 /* ---- policies ---- */
 
-/* What is left on each node, at most what is left where running groups are now. */
+/* The free cores of each node, at most those that are left where running groups are now. */
 static void take_current(const struct rm_snapshot *snapshot, int64_t *room) {
         for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
                 int64_t now = snapshot->nodes[s].cores;
@@ -220,9 +222,10 @@ static void take_current(const struct rm_snapshot *snapshot, int64_t *room) {
         }
 }
 
-/* Any valid plan that moves nothing to make room for a start: such moves are taken to pay, so a policy that changes its mind about them
- * every time would never come to rest. Running groups go to random nodes with room, and waiting jobs where they are not in the way.
- * False: the luck was bad. */
+/* Any valid plan that moves nothing to make room for a start: such moves are taken to pay, so a
+ * policy that changes its mind about them every time would never come to rest. Running groups go to
+ * random nodes with room, and waiting jobs where they are not in the way. False: the luck was
+ * bad. */
 static bool draw_plan(struct dice *dice, const struct rm_snapshot *snapshot, struct rm_plan *plan) {
         int64_t room[NODES];
 
@@ -463,7 +466,7 @@ static void simulate(const char *policy_name, bool groups, bool limits, bool tra
         simulate_with(policy_name, groups, limits, traffic, false, first_seed, most);
 }
 
-/* What programs count and want makes no two places take turns. */
+/* Two places do not take turns because of the steps that programs count. */
 static void steps_come_to_rest(void **state) {
         (void) state;
         simulate_with("greedy", false, false, false, true, 6000, 150);

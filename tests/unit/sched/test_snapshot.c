@@ -37,7 +37,8 @@ static void minimal_form(void **state) {
         assert_int_equal(job->traffic.peer[3], 2);
 }
 
-/* What is written is read again, also where both ways together are more than a reader takes for one. */
+/* The written JSON is read again, also where both ways together are more than a reader takes for
+ * one. */
 static void most_traffic_and_back(void **state) {
         cleanup_snapshot struct snapshot *snapshot =
                 test_snapshot("{'version':1,'nodes':[],'jobs':[{'name':'j1','ranks':2,'priority':1,"
@@ -108,7 +109,8 @@ static void full_form_and_back(void **state) {
         json_decref(json_again);
 }
 
-/* A copy shares what it can; what is written to it does not show in the source, nor what is added. */
+/* A copy shares what it can; what is written to it does not show in the source, nor what is
+ * added. */
 static void copies_are_apart(void **state) {
         cleanup_snapshot struct snapshot *snapshot = test_snapshot(full_form), *copy = NULL;
         const struct rm_snapshot *source = snapshot_view(snapshot), *view;
@@ -223,7 +225,8 @@ static char *many_switches(uint32_t nodes, uint32_t step, uint32_t length) {
         return text;
 }
 
-/* As many as a hostile snapshot has room for, and a tower of them that no single node shows. */
+/* The switches are as many as a hostile snapshot has room for, and a tower of them that no single
+ * node shows. */
 static void too_many_switches(void **state) {
         cleanup_free char *good = many_switches(1000, 100, 64);
         cleanup_free char *tower = many_switches(3, 39, 40);
@@ -267,7 +270,8 @@ static void wrong_jobs(void **state) {
         wrong(SNAPSHOT(NODE, "{'name':'j1','ranks':2000000,'priority':1}"), "is 2000000");
 }
 
-/* Any damage to a good text ends in an error or in a snapshot that passes its checks, never in anything else. */
+/* Any damage to a good text ends in an error or in a snapshot that passes its checks, never in
+ * anything else. */
 static void damaged_text(void **state) {
         struct dice dice = { 42 };
         size_t size = sizeof(full_form) - 1;

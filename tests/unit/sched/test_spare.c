@@ -64,7 +64,8 @@ static void starts_with_its_spares(void **state) {
         finish(&f);
 }
 
-/* It waits until there are enough, and nobody behind it takes them; one that asks for more than there could be holds up nobody. */
+/* The job waits until there are enough, and no job behind it takes them; one that asks for more
+ * than there could be holds up no others. */
 static void waits_for_spares(void **state) {
         struct round_job jobs[] = { { NOT_MOVING }, { NOT_MOVING, .spares = 3 }, { NOT_MOVING } };
         static const char *const text = SNAPSHOT(FOUR, RUNS("a", "n1", 4) "," NEW("b", 4) "," NEW("c", 1));
@@ -95,7 +96,8 @@ static void nobody_is_placed_on_them(void **state) {
         finish(&f);
 }
 
-/* Its node is to be left: it goes to its spare, others may not, and an idle node is the next spare. */
+/* The job's node is to be left: it goes to its spare, others may not, and an idle node is the next
+ * spare. */
 static void goes_to_its_spare(void **state) {
         static const int32_t spare[] = { 2 };
         struct round_job jobs[] = { { NOT_MOVING, .spares = 1, .spare_nodes = spare, .n_spare_nodes = 1 },
@@ -153,7 +155,8 @@ static void nobody_starts_in_the_pool(void **state) {
         finish(&f);
 }
 
-/* Its node is to be left, or it starts again after a loss: there is room for it, and for nobody else. */
+/* The job's node is to be left, or the job starts again after a loss: there is room for it, and for
+ * no other. */
 static void who_needs_room_goes_to_the_pool(void **state) {
         static const char *const nodes = "'nodes':[" NODE("n1", 0) "," NODE("n2", 4) "," NODE("n3", 4) "," NODE("n4", 4) "]";
         const struct round_job jobs[] = { { IN_POOL, .uses_pool = true }, { IN_POOL, .uses_pool = true }, { IN_POOL } };
@@ -190,7 +193,7 @@ static void what_cannot_be_a_spare(void **state) {
         finish(&f);
 }
 
-/* It would not be there for long, or must not be used at all. */
+/* The job would not be there for long, or must not use the node at all. */
 static void nodes_with_warnings_are_no_spares(void **state) {
         static const int32_t spare[] = { 1 };
         static const bool warned[] = { false, true, false, false };
@@ -250,7 +253,7 @@ static void many_nodes_with_warnings_hide_that_they_have(void **state) {
         finish(&f);
 }
 
-/* By its own availability. */
+/* The limits are the job's own availability. */
 static void where_its_job_may_not_go_is_no_spare(void **state) {
         const struct round_job jobs[] = { { NOT_MOVING, .spares = 1 } };
         struct fixture f;

@@ -1,4 +1,4 @@
-/* What measured steps change: who goes back, and whose cores are shared. */
+/* The effects of measured steps: which jobs go back, and whose cores are shared. */
 #include <math.h>
 #include <string.h>
 
@@ -60,10 +60,11 @@ static void turns_by_goals(void **state) {
         /* By sharing it loses more than in proportion: 10 ms, 30 ms, and 20 ms are wanted. */
         assert_true(first((struct steps) { .own_rate = 100, .shared_rate = 100.0 / 3, .shared_by = 2, .goal_min = 50 }, &bears));
         ABOUT(bears, 1.5);
-        /* It loses nothing. */
+        /* The job loses nothing. */
         assert_true(first((struct steps) { .own_rate = 100, .shared_rate = 100, .shared_by = 2, .goal_min = 50 }, &bears));
         assert_true(bears > 1000);
-        /* Never seen on cores of its own: it bears what it has, could be fast enough, or never. */
+        /* The job was never seen on cores of its own: it bears what it has, could be fast enough,
+         * or never. */
         assert_true(first((struct steps) { .shared_rate = 60, .shared_by = 2, .goal_min = 50 }, &bears));
         ABOUT(bears, 2);
         assert_false(first((struct steps) { .shared_rate = 30, .shared_by = 2, .goal_min = 50 }, &bears));
@@ -93,7 +94,8 @@ static void run(struct fixture *f, const char *text, const struct round_job *job
 
 static const uint64_t one_second[] = { SECOND, SECOND, SECOND, SECOND, SECOND, SECOND, SECOND, SECOND };
 
-/* 8 ranks share 4 cores, and the other node is back: going there takes 4 x 1 s. Returns the number of moves. */
+/* 8 ranks share 4 cores, and the other node is back: going there takes 4 x 1 s. Returns the number
+ * of moves. */
 static size_t goes_back(struct fixture *f, struct steps steps, uint64_t left_usec) {
         const struct round_job job = { NOT_MOVING, .left_usec = left_usec, .group_move_usec = one_second, .steps = steps };
 
@@ -147,7 +149,7 @@ static void goes_back_by_steps(void **state) {
         goes(steps, 9 * SECOND, "node 'n1' has 8 ranks on 4 cores; a step takes 20 ms here and 10 ms there, 450 are left");
 }
 
-/* After a change of leaders: by time, as of programs that count no steps. */
+/* The case is after a change of leaders: judged by time, as programs that count no steps. */
 static void estimates_without_rates(void **state) {
         const struct steps unknown = { .left = 1000, .goal_min = 1 };
         struct fixture f;
@@ -160,7 +162,7 @@ static void estimates_without_rates(void **state) {
         finish(&f);
 }
 
-/* It loses nothing by sharing, but those with whom it shares do: 4 s are worth it. */
+/* The job loses nothing by sharing, but those with which it shares do: 4 s are worth it. */
 static void leaves_for_others(void **state) {
         static const char *const text =
                 "{'version':1,'nodes':[{'name':'n1','cores':4,'penalty':1},{'name':'n2','cores':4,'penalty':1}],'jobs':["
@@ -248,12 +250,12 @@ static void goes_back_to_faster_nodes(void **state) {
         assert_int_equal(returns(text, 100, true, unknown_end), 1);
         assert_int_equal(returns(text, 100, true, short_end), 0);
         assert_int_equal(returns(text, 100, true, (struct round_job) { NOT_MOVING, .left_usec = SECOND }), 0);
-        /* It was sent here, it was no faster there, or a move was never measured. */
+        /* The job was sent here, it was no faster there, or a move was never measured. */
         assert_int_equal(returns(text, 100, false, unknown_end), 0);
         assert_int_equal(returns(text, 50, true, unknown_end), 0);
         assert_int_equal(returns(text, 51, true, unknown_end), 0);
         assert_int_equal(returns(text, 100, true, (struct round_job) { NOT_MOVING, .group_move_usec = (uint64_t[]) { 0, 0 } }), 0);
-        /* It does not go while it may not, or is not measured where it is. */
+        /* The job does not go while it may not, or is not measured where it is. */
         assert_int_equal(returns(text, 100, true, (struct round_job) { NOT_MOVING, .pinned = true }), 0);
         assert_int_equal(goes_to_faster(&f, text, place, (struct round_job) { NOT_MOVING, .steps = { .own_rate = 50 } }), 0);
         finish(&f);
@@ -329,11 +331,11 @@ static void folds_who_is_above_its_goal(void **state) {
         sends((struct steps[]) { silent, silent, silent }, 0, 1);
         sends((struct steps[]) { fast, silent, silent }, 0, 0);
         sends((struct steps[]) { silent, fast, silent }, 1, 1);
-        /* Nobody is spared for wanting more. */
+        /* A job is not spared for wanting more. */
         sends((struct steps[]) { slow, silent, silent }, 0, 1);
         sends((struct steps[]) { silent, slow, silent }, 0, 1);
         sends((struct steps[]) { slow, fast, fast }, 1, 1);
-        /* As far as it bears it. */
+        /* The job bears one as far as its goal allows. */
         sends((struct steps[]) { little, silent, silent }, 0, 1);
         /* Equals share alike. */
         sends((struct steps[]) { fast, fast, silent }, 0, 1);
@@ -341,7 +343,8 @@ static void folds_who_is_above_its_goal(void **state) {
         sends((struct steps[]) { fast, silent, slow }, 0, 0);
 }
 
-/* What has come stays while things are as they are, and those that measure something a little different too. */
+/* A placement stays while the state is the same, and also for jobs whose measurements differ a
+ * little. */
 static void rests_afterwards(void **state) {
         static const char *const text =
                 "{'version':1,'nodes':[{'name':'n1','cores':2,'penalty':1},{'name':'n2','cores':2,'penalty':1}],'jobs':["
@@ -358,7 +361,7 @@ static void rests_afterwards(void **state) {
         assert_string_equal(f.result->jobs[0].reason, "");
         assert_string_equal(f.result->jobs[1].measured, "");
         finish(&f);
-        /* It is seen to bear no more than 1.5: one goes. */
+        /* The job is seen to bear no more than 1.5: one goes. */
         jobs[0].steps = (struct steps) { .own_rate = 100, .shared_rate = 100.0 / 3, .shared_by = 2, .goal_min = 50 };
         run(&f, text, jobs);
         assert_int_equal(f.result->n_actions, 1);
@@ -386,7 +389,8 @@ static void leaves_alone_who_has_cores(void **state) {
         finish(&f);
 }
 
-/* However much one bears, those who come to it share with it: no node gets more than one rank to a core above what all would have alike. */
+/* However much one bears, those who come to it share with it: no node gets more than one rank to a
+ * core above what all would have alike. */
 static void spreads_many(void **state) {
         static const char *const text =
                 "{'version':1,'nodes':[{'name':'n1','cores':2,'penalty':1},{'name':'n2','cores':2,'penalty':1},"

@@ -1,4 +1,5 @@
-/* A sensor that does what `args` says: it hangs, crashes, floods, tells nonsense, or runs as somebody. */
+/* A sensor that does what `args` says: it hangs, crashes, floods, tells nonsense, or runs as
+ * somebody. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@ __attribute__((noreturn)) static void hang(void) {
                 (void) pause();
 }
 
-/* All that it can write on, and a reading too many. */
+/* The plugin writes on all streams, and makes a reading too many. */
 __attribute__((noreturn)) static void flood(const struct rm_sensor_request *request) {
         char name[32];
         struct rm_sensor_reading reading = { .size = sizeof(reading),

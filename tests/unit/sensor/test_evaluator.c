@@ -120,7 +120,8 @@ static void test_own_word(void **state) {
         evaluator_destroy(evaluator);
 }
 
-/* Names that are new each time, all bad, so that none is forgotten for a while: what is remembered is bounded, and those that fit count. */
+/* Names that are new each time, all bad, so that none is forgotten for a while: what is remembered
+ * is bounded, and those that fit count. */
 static void test_changing_names_are_bounded(void **state) {
         struct evaluator *evaluator = evaluator_create(&defaults);
         struct answer_reading *r = xcalloc(RM_SENSOR_READINGS_MAX, sizeof(*r));

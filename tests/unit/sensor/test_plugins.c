@@ -1,4 +1,4 @@
-/* What the sensors tell of recorded trees of /sys and /proc, through rm-plugin-host. */
+/* The readings of the sensors from recorded trees of /sys and /proc, through rm-plugin-host. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* When statuses change: at thresholds, after so many readings, after a while; and that flapping does not change them. */
+/* The changes of statuses: at thresholds, after so many readings, after a while; and that flapping
+ * does not change them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,8 +92,9 @@ static void test_better_after_a_while(void **state) {
         assert_int_equal(rule.status, RM_SENSOR_OK);
 }
 
-/* However it goes up and down: the way to a better status takes the whole while, in which every reading is better than the status; one to a worse
- * status takes all readings in a row, or the high threshold. */
+/* However it goes up and down: the way to a better status takes the whole while, in which every
+ * reading is better than the status; one to a worse status takes all readings in a row, or the high
+ * threshold. */
 static void test_random_sequences(void **state) {
         for (unsigned seed = 0; seed < repetitions(2000); seed++) {
                 struct rule rule = { 0 };

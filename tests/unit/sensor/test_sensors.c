@@ -1,4 +1,5 @@
-/* Sensors that hang, crash, flood and tell nonsense are faults; good ones have their status told once. */
+/* Sensors that hang, crash, flood and tell nonsense are faults; good ones have their status told
+ * once. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,7 +154,7 @@ static void test_runs_as_nobody(void **state) {
                 assert_string_equal(f->status_text, "broken: user 65534 for ever");
 }
 
-/* Its status is told once, and again for as long as it could not be taken. */
+/* The status is reported once, and again for as long as it could not be taken. */
 static void test_status_is_told_once(void **state) {
         struct fixture *f = *state;
 
@@ -193,7 +194,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
         (void) event_base_loopbreak(f->base);
 }
 
-/* The loop goes on while one hangs: a timer of 10 ms fires again and again before that is killed. */
+/* The loop goes on while one hangs: a timer of 10 ms fires again and again before that is
+ * killed. */
 static void test_loop_is_not_held_up(void **state) {
         struct fixture *f = *state;
         struct event *tick = evtimer_new(f->base, on_tick, f);

@@ -58,7 +58,7 @@ static bool there(const char *path) {
         return lstat(path, &st) == 0;
 }
 
-/* What it prints is in `said`. */
+/* The output of the set-up is in `said`. */
 static char said[4096];
 static int set_up(const char *join, const char *systemctl, struct rm_error *err) {
         const struct setup setup = { .config_path = config_path, .key_path = key_path, .join = join, .systemctl = systemctl };
@@ -99,7 +99,7 @@ static void test_new_key(void **state) {
         text[64] = '\0';
         assert_null(strstr(said, text));
         assert_non_null(strstr(said, "a new key"));
-        /* Once more: the same one. */
+        /* The second run keeps the same key. */
         assert_int_equal(set_up(NULL, NULL, &err), 0);
         again = text_of(key_path);
         again[64] = '\0';
@@ -108,7 +108,7 @@ static void test_new_key(void **state) {
         assert_null(strstr(said, text));
 }
 
-/* Whatever lies there as the key, it is not written over, and what is no key is not used. */
+/* A file in the place of the key is never overwritten, and one that is no key is not used. */
 static void test_bad_keys(void **state) {
         struct rm_error err = { 0 };
         cleanup_free char *text = NULL, *etc = xasprintf("%s/etc", dir);

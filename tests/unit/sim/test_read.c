@@ -1,4 +1,5 @@
-/* Traces, clusters and changes of capacity: what is read, and that what is wrong is said with its file and line. */
+/* Traces, clusters and changes of capacity: what is read, and that what is wrong is said with its
+ * file and line. */
 #include <string.h>
 
 #include "common/util.h"

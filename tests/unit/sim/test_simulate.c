@@ -1,4 +1,5 @@
-/* Whole simulations: EASY and rmd's scheduler on workloads small enough to know what must come out. */
+/* Whole simulations: EASY and rmd's scheduler on workloads small enough to know what must come
+ * out. */
 #include <stdio.h>
 #include <string.h>
 
@@ -105,7 +106,8 @@ static void all_start(const struct workload *workload, const uint64_t *seconds, 
         }
 }
 
-/* One of 3 ranks runs, one of 4 waits for it; of the small ones behind, the short one may overtake and the long one may not. */
+/* A job of 3 ranks runs, one of 4 waits for it; of the small ones behind, the short one may
+ * overtake and the long one may not. */
 static void only_what_ends_in_time_overtakes(void **state) {
         static const struct workload workload = {
                 .cluster = "1x4",
@@ -118,8 +120,8 @@ static void only_what_ends_in_time_overtakes(void **state) {
         all_start(&workload, starts, ARRAY_SIZE(starts));
 }
 
-/* The job of 4 waits for 100 s; then there are 6 cores, so those of 1 rank may run for long beside it, and the one of 2 may not: of the
- * two that the job of 4 does not need one is taken. */
+/* The job of 4 waits for 100 s; then there are 6 cores, so those of 1 rank may run for long beside
+ * it, and the one of 2 may not: of the two that the job of 4 does not need one is taken. */
 static void what_is_not_needed_may_be_used(void **state) {
         static const struct workload workload = {
                 .cluster = "1x6",
@@ -133,7 +135,8 @@ static void what_is_not_needed_may_be_used(void **state) {
         all_start(&workload, starts, ARRAY_SIZE(starts));
 }
 
-/* A node leaves under a job: EASY begins it anew elsewhere, rmd moves it there and loses a moment. */
+/* A node leaves under a job: EASY begins it anew elsewhere, rmd moves it there and loses a
+ * moment. */
 static void moving_beats_killing(void **state) {
         static const struct workload workload = { .cluster = "2x2", .trace = JOB(1, 0, 100, 2, 100), .changes = "60 n1 0\n" };
         struct outcome easy, moved;
@@ -157,17 +160,20 @@ static struct outcome run_while_half_goes(const char *trace, const char *changes
         return run(&workload, "greedy");
 }
 
-/* Half of the cluster goes for a while: everybody folds onto the rest, and unfolds when it is back. */
+/* Half of the cluster goes for a while: everybody folds onto the rest, and unfolds when it is
+ * back. */
 static void folds_and_unfolds(void **state) {
         struct outcome outcome = run_while_half_goes(JOB(1, 0, 100, 4, 1000), "20 n1 0\n60 n1 all\n");
 
         (void) state;
-        /* 20 s whole, 40 s at half speed, 60 s whole, and four moves of a millisecond each, two at a time */
+        /* 20 s whole, 40 s at half speed, 60 s whole, and four moves of a millisecond each, two at
+         * a time */
         assert_true(outcome.end_usec[0] > 120 * SECOND && outcome.end_usec[0] < 121 * SECOND);
         assert_int_equal(outcome.report.moves, 4);
 }
 
-/* What is left of the job is too short for going back to pay: 1 s of 100 MB/s moves to win half a second. */
+/* The rest of the job is too short for going back to pay: 1 s of 100 MB/s moves to win half a
+ * second. */
 static void does_not_go_back_for_nothing(void **state) {
         struct outcome outcome = run_while_half_goes(JOB(1, 0, 100, 4, 100), "20 n1 0\n99.999 n1 all\n");
 
@@ -175,7 +181,8 @@ static void does_not_go_back_for_nothing(void **state) {
         assert_int_equal(outcome.report.moves, 2); /* away, and not back: by its limit it has a millisecond left */
 }
 
-/* Nobody ends a job at the time that its trace has asked for: one that folding has made late goes back as any other. */
+/* Jobs do not end at the time that their trace has asked for: one that folding has made late goes
+ * back as any other. */
 static void late_job_goes_back(void **state) {
         struct outcome outcome = run_while_half_goes(JOB(1, 0, 100, 4, 100), "20 n1 0\n130 n1 all\n");
 
@@ -184,7 +191,8 @@ static void late_job_goes_back(void **state) {
         assert_true(outcome.end_usec[0] > 155 * SECOND && outcome.end_usec[0] < 156 * SECOND); /* 20 s whole, 110 half, 25 whole */
 }
 
-/* A second, but where rounds would be too many: on 10,000 nodes 20,000 without jobs, or one in a fiftieth of what jobs run. */
+/* A second, but where rounds would be too many: on 10,000 nodes 20,000 without jobs, or one in a
+ * fiftieth of what jobs run. */
 static void large_clusters_have_fewer_rounds(void **state) {
         struct rm_node nodes[10000] = { 0 };
         struct rm_snapshot cluster = { .n_nodes = ARRAY_SIZE(nodes), .nodes = nodes };
@@ -228,7 +236,8 @@ static void jobs_that_never_can(void **state) {
         assert_int_equal(outcome.start_usec[2], -1);
 }
 
-/* Alone it takes all 8 cores, and gives 4 back for the job that comes after 40 s, whose end frees them again. */
+/* Alone it takes all 8 cores, and gives 4 back for the job that comes after 40 s, whose end frees
+ * them again. */
 static void malleable_jobs_follow_the_cores(void **state) {
         struct workload workload = { .cluster = "2x4", .trace = JOB(1, 0, 100, 4, 100) JOB(2, 40, 10, 4, 10), .changes = "" };
         struct outcome fixed = run(&workload, "greedy"), malleable;
@@ -247,7 +256,8 @@ static void malleable_jobs_follow_the_cores(void **state) {
         assert_string_equal(malleable.report.label, "greedy+malleable");
 }
 
-/* One that just changed rests for 30 s: then it gives way, though nothing else happens at that moment. */
+/* A job that just changed rests for 30 s: then it gives way, though there is no other event at that
+ * moment. */
 static void malleable_jobs_rest(void **state) {
         const struct workload workload = {
                 .cluster = "2x4", .trace = JOB(1, 0, 1000, 4, 1000) JOB(2, 10, 10, 4, 10), .changes = "", .malleable_share = 1

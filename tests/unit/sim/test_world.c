@@ -1,4 +1,5 @@
-/* How fast simulated jobs run: alone, folded, without cores, while they move, and after they were killed. */
+/* How fast simulated jobs run: alone, folded, without cores, while they move, and after they were
+ * killed. */
 #include <string.h>
 
 #include "common/util.h"
@@ -81,7 +82,8 @@ static void folded_runs_slower(void **state) {
         end(&f);
 }
 
-/* The slowest node decides: half on a node that has gone stands still until it has moved, 2 s x 1 MB/s x 2 ranks + 1 s. */
+/* The slowest node decides: half on a node that has gone stands still until it has moved, 2 s x 1
+ * MB/s x 2 ranks + 1 s. */
 static void moves_and_goes_on(void **state) {
         struct fixture f = { .changes = { { .time_usec = 11 * SECOND, .node = 0, .cores = 0 } } };
         static const int32_t both[] = { 0, 1 };
@@ -153,7 +155,8 @@ static void heap_orders(void **state) {
         heap_finish(&heap);
 }
 
-/* From the 1st to the 6th second it stands still (4 ranks of 1 MB at 1 MB/s, and 1 s); then 100 s of work take half as long. */
+/* From the 1st to the 6th second it stands still (4 ranks of 1 MB at 1 MB/s, and 1 s); then 100 s
+ * of work take half as long. */
 static void grows_and_is_faster(void **state) {
         struct fixture f = { 0 };
 
@@ -173,7 +176,8 @@ static void grows_and_is_faster(void **state) {
         end(&f);
 }
 
-/* 50 s of the work on 4 ranks, 4 s (3 ranks, and 1 s) to change, and the rest on 1 rank; cores are given back when that is done. */
+/* 50 s of the work on 4 ranks, 4 s (3 ranks, and 1 s) to change, and the rest on 1 rank; cores are
+ * given back when that is done. */
 static void shrinks_and_is_slower(void **state) {
         struct fixture f = { 0 };
 

@@ -105,7 +105,8 @@ static void check_capsules(const Rm__State *state, const Rm__Job *job) {
 
                 assert_int_equal(capsule->index, (int32_t) k - 1);
                 assert_int_equal(capsule->ranks == 0, k == 0);
-                /* One that is gone may have been on a node that has left the cluster since. */
+                /* A capsule that is gone may have been on a node that has left the cluster
+                 * since. */
                 assert_true(state_node(state, capsule->node) || capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE);
                 assert_true(capsule->address >= 1 && capsule->address <= STATE_CAPSULES_MAX);
                 assert_true(capsule->state != RM__CAPSULE_STATE__CAPSULE_NONE);
@@ -367,7 +368,8 @@ void index_check_addresses(const struct state_index *indexed) {
         assert_int_equal(used, wanted);
 }
 
-/* One that was kept command by command, and one that is made of the state as it is now. */
+/* Checks the index that was kept command by command, and one that is made of the state as it is
+ * now. */
 void index_check(const struct state_index *indexed) {
         struct state_index *again = state_index_create((Rm__State *) state_index_state(indexed));
         const struct state_index *both[] = { indexed, again };
@@ -389,7 +391,8 @@ static void check_failures(const Rm__State *state) {
         if (!known)
                 return;
         assert_true(known->foreseen <= known->losses);
-        /* The command that raised the level from where the log had no clock did not tell the clock either. */
+        /* The command that raised the level from where the log had no clock did not tell the clock
+         * either. */
         assert_true(known->counted_usec <= state->time_usec || state->time_usec == 0);
 }
 
@@ -470,7 +473,8 @@ static bool is_asked_for(const Rm__Command *command) {
         }
 }
 
-/* Of what is as it is wanted, the log would still have kept who has said so last, and when. */
+/* A command for a state that is already as requested is still noted: who has asked last, and
+ * when. */
 static bool is_noted_again(const Rm__Command *command) {
         switch (command->body_case) {
         case RM__COMMAND__BODY_NODE_DRAIN:
@@ -503,7 +507,7 @@ static void foresee(const struct world *w, const Rm__Command *command, struct fo
         packed_finish(&after);
 }
 
-/* What it was said to do it did; `state`: as it is after that. */
+/* The command had the foreseen effect; `state`: as it is after that. */
 static void check_foreseen(const struct world *w, struct foreseen *foreseen, const Rm__Command *command,
                            const struct state_result *result) {
         struct packed after;
@@ -595,7 +599,7 @@ int join(struct world *w, const char *name, uint32_t cores) {
         node.cores = cores;
         node.topology = (char *) "Core:4";
         node.boot_id = boot;
-        /* What a node may not set by joining. */
+        /* A node may not set these fields by joining. */
         node.drain = true;
         node.drain_deadline_usec = 7;
         node.available_set = true;
@@ -926,7 +930,7 @@ int gone(struct world *w, uint64_t job, int32_t capsule, const char *node) {
         return gone_of(w, job, capsule, placed ? placed->incarnation : 0, node);
 }
 
-/* As submit() has no argument for it. */
+/* The restarts are set here, as submit() has no argument for them. */
 void let_restart(struct world *w, uint64_t job, uint32_t restarts) {
         Rm__State *states[] = { w->state, w->twin };
 

@@ -1,4 +1,5 @@
-/* What the tests of the cluster's state share: two states that are given the same commands, and one function a command. */
+/* The common functions of the tests of the cluster's state: two states that are given the same
+ * commands, and one function a command. */
 #ifndef RM_TESTS_STATE_TEST_H
 #define RM_TESTS_STATE_TEST_H
 
@@ -34,26 +35,30 @@ struct packed {
 };
 
 void world_init(struct world *w);
-/* A thorough one at the level of today, as the state of a group of tests: n1 ... of so many cores have joined. */
+/* A thorough one at the level of today, as the state of a group of tests: n1 ... of so many cores
+ * have joined. */
 int world_start(void **state, unsigned nodes, uint32_t cores);
 int world_tear_down(void **state);
 void world_finish(struct world *w);
 
-/* Also checks what must be so after every single command, see state_check(). Returns the code of the command. */
+/* Applies a command; also checks the invariants after every single command, see state_check().
+ * Returns the code of the command. */
 int apply_command(struct world *w, const Rm__Command *command);
 
 struct packed pack_state(const Rm__State *state);
 void packed_finish(struct packed *packed);
 bool packed_equal(const struct packed *a, const struct packed *b);
 
-/* What holds in every state that commands can lead to; fails the test otherwise. */
+/* Checks the invariants of every state that commands can lead to; fails the test otherwise. */
 void state_check(const struct state_index *indexed);
-/* The index says what a walk over its state finds, and what one made of the state now says; fails the test otherwise. */
+/* The index says what a walk over its state finds, and what one made of the state now says; fails
+ * the test otherwise. */
 void index_check(const struct state_index *indexed);
 /* Each of the addresses too, which takes its time. */
 void index_check_addresses(const struct state_index *indexed);
 
-/* All return the code of the command; submit() the id or the (negative) code. Ids are in w->created. */
+/* All return the code of the command; submit() the id or the (negative) code. Ids are in
+ * w->created. */
 int join(struct world *w, const char *name, uint32_t cores);
 int health(struct world *w, const char *node, int value);
 int drain(struct world *w, const char *node, const char *reason, bool update);
@@ -68,18 +73,18 @@ int keep_log(struct world *w, const char *const *nodes, size_t n);
 int available(struct world *w, const char *const *nodes, const uint32_t *cores, size_t n);
 int available_error(struct world *w, const char *error);
 int submit(struct world *w, uint32_t ranks);
-/* Of which so many are active at first, and never fewer than `least`. */
+/* Submits a job of which so many ranks are active at first, and never fewer than `least`. */
 int submit_resizable(struct world *w, uint32_t ranks, uint32_t active, uint32_t least);
 int resize(struct world *w, uint64_t job, uint32_t ranks);
-/* As rmd does it by itself. */
+/* Resizes as rmd does it by itself. */
 int resize_auto(struct world *w, uint64_t job, uint32_t ranks);
 /* By rank 0 of the attempt that there is, which listens. */
 int resize_told(struct world *w, uint64_t job, uint64_t begun, uint64_t done, uint32_t ranks, bool ending);
-/* One that goes on without ranks that are lost; the id or the (negative) code. */
+/* Submits a job that goes on without ranks that are lost; the id or the (negative) code. */
 int submit_enduring(struct world *w, uint32_t ranks);
-/* Of these the last are spare. */
+/* Submits such a job, of whose ranks the last are spare. */
 int submit_critical(struct world *w, uint32_t ranks, uint32_t spare, const char *critical);
-/* Its ranks speak: all that are not lost have finished, or not. */
+/* The ranks of the job report: all that are not lost have finished, or not. */
 int ranks_told(struct world *w, uint64_t job, int32_t group, const char *node, const uint32_t *lost, size_t n_lost, bool finished);
 int job_available(struct world *w, uint64_t job, const char *node, uint32_t cores, const char *error);
 int job_wait(struct world *w, uint64_t job, const char *reason, bool lost_round);
@@ -97,8 +102,8 @@ void let_restart(struct world *w, uint64_t job, uint32_t restarts);
 int node_fence(struct world *w, const char *node, uint64_t down_since, bool fenced, const char *text);
 int restart(struct world *w, uint64_t job, uint32_t attempt, const char *node, bool down);
 int running(struct world *w, uint64_t job);
-/* The job is placed with its head on n1 and so many ranks on these nodes, all capsules are ready, and it
- * is RUNNING. */
+/* The job is placed with its head on n1 and so many ranks on these nodes, all capsules are ready,
+ * and it is RUNNING. */
 void start_job(struct world *w, uint64_t job, const char *const *nodes, const uint32_t *ranks, size_t n);
 Rm__Job *job_of(const struct world *w, uint64_t job);
 /* The last command was refused by a limit of its user, with this in its text. */
@@ -120,7 +125,8 @@ int move_done(struct world *w, uint64_t move, uint64_t memory_bytes, uint64_t fr
 int move_done_hurried(struct world *w, uint64_t move, uint64_t hurry_usec);
 int move_waiting(struct world *w, uint64_t move, const char *text);
 int move_filled(struct world *w, uint64_t move, uint64_t fill_usec);
-/* "leaf1:n1,n2:1 ...": each switch with its nodes and the number of the one above, counted from 1, 0 for none. */
+/* "leaf1:n1,n2:1 ...": each switch with its nodes and the number of the one above, counted from 1,
+ * 0 for none. */
 int topology(struct world *w, const char *text);
 int topology_error(struct world *w, const char *error);
 int scheduling(struct world *w, const char *warning);

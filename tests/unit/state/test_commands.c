@@ -10,7 +10,7 @@
 #include "common/util.h"
 #include "daemon/state/commands.h"
 
-/* As it comes out of the log. */
+/* The command as it comes out of the log. */
 static Rm__Command *logged(const Rm__Command *command) {
         size_t size_bytes = rm__command__get_packed_size(command);
         cleanup_free uint8_t *data = xcalloc(1, size_bytes);

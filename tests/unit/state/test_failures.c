@@ -1,4 +1,5 @@
-/* How often nodes are lost, how many losses were foreseen, and for how long nodes were there to be lost. */
+/* How often nodes are lost, how many losses were foreseen, and for how long nodes were there to be
+ * lost. */
 #include "state_test.h"
 
 #define HOUR_USEC (3600 * UINT64_C(1000000))
@@ -49,7 +50,7 @@ static void test_losses(void **state) {
         expect(w, 1, 0);
         assert_int_equal(health(w, "n1", DOWN), 0);
         expect(w, 2, 0);
-        /* It is back, started anew: that was counted. */
+        /* The node is back, started again: that was counted. */
         w->boot = 1;
         assert_int_equal(join(w, "n1", 4), 0);
         expect(w, 2, 0);
@@ -64,10 +65,10 @@ static void test_foreseen(void **state) {
                 expect(w, (uint64_t) said, (uint64_t) said);
                 assert_int_equal(health(w, "n1", UP), 0);
         }
-        /* What is said of another one foresees nothing. */
+        /* A report about another node foresees nothing. */
         assert_int_equal(health(w, "n2", DOWN), 0);
         expect(w, 4, 3);
-        /* That it is well comes too late to be the first word. */
+        /* A report that the node is well comes too late to be the first one. */
         assert_int_equal(condition(w, "n3", "edac", OK, ""), 0);
         assert_int_equal(health(w, "n3", DOWN), 0);
         expect(w, 5, 3);
@@ -85,7 +86,7 @@ static void test_not_avoided(void **state) {
                 expect(w, ++losses, 0);
                 assert_int_equal(health(w, "n1", UP), 0);
         }
-        /* What was said a while ago saves as little. */
+        /* A report of a while ago saves as little. */
         assert_int_equal(condition(w, "n1", "edac", OK, ""), 0);
         assert_int_equal(health(w, "n1", DOWN), 0);
         expect(w, ++losses, 0);
@@ -98,7 +99,8 @@ static void test_not_avoided(void **state) {
         expect(w, ++losses, 1);
 }
 
-/* A head that is left on the node is enough, and so is a group that has begun to leave it. The reboot comes before the node is missed. */
+/* A head that is left on the node is enough, and so is a group that has begun to leave it. The
+ * reboot comes before the node is missed. */
 static void test_not_all_avoided(void **state) {
         struct world *w = *state;
         const char *const nodes[] = { "n2" };
@@ -126,7 +128,7 @@ static void test_not_avoided_in_older_log(void **state) {
         expect(w, 1, 1);
 }
 
-/* What was said is not forgotten at once. */
+/* A report is not forgotten at once. */
 static void test_foreseen_within_a_day(void **state) {
         struct world *w = *state;
 
@@ -143,7 +145,8 @@ static void test_foreseen_within_a_day(void **state) {
         }
 }
 
-/* Who switches off a node that is drained, or removes it, has not lost it, as long as nothing was left there. */
+/* A node that is switched off while it is drained, or removed, is not lost, as long as it was
+ * empty. */
 static void test_maintenance(void **state) {
         struct world *w = *state;
 
@@ -154,7 +157,7 @@ static void test_maintenance(void **state) {
         assert_int_equal(join(w, "n1", 4), 0);
         assert_int_equal(resume(w, "n1"), 0);
         expect(w, 0, 0);
-        /* It is started anew before it is missed. */
+        /* The node is started again before it is missed. */
         assert_int_equal(drain(w, "n2", "kernel", false), 0);
         assert_int_equal(join(w, "n2", 4), 0);
         expect(w, 0, 0);

@@ -28,7 +28,8 @@ struct fields {
 static void add(struct fields *fields, char *name, uint32_t level) {
         for (size_t i = 0; i < fields->n; i++)
                 if (strcmp(fields->names[i], name) == 0) {
-                        /* What is part of an older message and of a newer one is of the older one's level. */
+                        /* A message that is part of an older message and of a newer one is of the
+                         * older one's level. */
                         if (level < fields->levels[i])
                                 fields->levels[i] = level;
                         free(name);
@@ -113,7 +114,7 @@ static void test_old_nodes_are_named(void **state) {
         assert_string_equal(behind, "n[2-3]");
 }
 
-/* As if these fields had come later than all others. */
+/* The levels as if these fields had come later than all others. */
 static const struct feature_field later[] = {
         { &rm__command__descriptor, 80, 2 }, /* job_restart */
         { &rm__cmd_capsule_gone__descriptor, 60, 2 }, /* incarnation */
@@ -159,7 +160,7 @@ static void test_newer_commands_wait_for_the_level(void **state) {
         assert_int_equal(check(2, &c.command, ""), 0);
 }
 
-/* What is not set is not sent, and an older rmd misses nothing. */
+/* A field that is not set is not sent, and an older rmd misses nothing. */
 static void test_newer_fields_wait_for_the_level(void **state) {
         struct command c;
 

@@ -1,5 +1,5 @@
-/* Who was somebody else, or of other groups, when his job was saved does not become that again by a
- * restart. */
+/* A user who was another person, or in other groups, when his job was saved does not get that
+ * identity again by a restart. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* Commands that come again: applied once, in order, answered as before; and what the state keeps for that is bounded. */
+/* Commands that come again: applied once, in order, answered as before; and what the state keeps
+ * for that is bounded. */
 #include "state_test.h"
 
 #include <errno.h>
@@ -164,7 +165,8 @@ static void test_unknown_instance(void **state) {
         assert_int_equal(w->state->n_sessions, 2);
 }
 
-/* The one before, whose commands may still be on their way, is known; in the end it is forgotten. */
+/* The one before, whose commands may still be on their way, is known; in the end it is
+ * forgotten. */
 static void test_instances_of_a_node(void **state) {
         struct world *w = *state;
         Rm__Origin origin;

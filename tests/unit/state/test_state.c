@@ -1,4 +1,5 @@
-/* Every command of the cluster's state, done and refused, and the races that two sides of a move can run. */
+/* Every command of the cluster's state, done and refused, and the races that two sides of a move
+ * can run. */
 #include <signal.h>
 
 #include "state_test.h"
@@ -165,7 +166,7 @@ static void test_conditions(void **state) {
         assert_int_equal(node_critical_usec(node_of(w, "n2")), w->time_usec);
         assert_int_equal(node_of(w, "n2")->n_conditions, 3);
 
-        /* It is in use again by itself when all have taken it back. */
+        /* The node is in use again by itself when all sources have taken their conditions back. */
         assert_int_equal(condition(w, "n2", "report", OK, ""), 0);
         assert_int_equal(condition(w, "n2", "edac", OK, ""), 0);
         EVENTS("node-condition ");
@@ -180,7 +181,7 @@ static void test_conditions(void **state) {
         w->boot = 7;
         assert_int_equal(join(w, "n1", 4), 0);
         assert_string_equal(node_word(w, "n1"), "FAILING");
-        /* Of a drained one the drain is what people are told of. */
+        /* The drain of a drained node is shown to people. */
         assert_int_equal(drain(w, "n1", "", false), 0);
         assert_string_equal(node_word(w, "n1"), "DRAINED");
         assert_int_equal(resume(w, "n1"), 0);
@@ -210,7 +211,7 @@ static void test_conditions_that_are_refused(void **state) {
         assert_int_equal(condition(w, "n1", "s1", FAILING, "y"), 0);
 }
 
-/* What was decided before the condition came to be known. */
+/* The decision came before the condition was known. */
 static void test_conditions_and_jobs(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
@@ -323,7 +324,7 @@ static void test_drain_with_work(void **state) {
         assert_string_equal(node_word(w, "n3"), "MIXED");
 }
 
-/* What was planned before the drain must not arrive after it. */
+/* A placement that was planned before the drain must not arrive after it. */
 static void test_nothing_comes_to_a_drained_node(void **state) {
         struct world *w = *state;
         static const char *const nodes[] = { "n1", "n3" };
@@ -438,7 +439,7 @@ static int submit_body(struct world *w, uint32_t uid, uint8_t body_number, uint3
         return apply_command(w, &command);
 }
 
-/* What is kept for one user's waiting and running jobs is bounded; the same body counts once. */
+/* The bodies of one user's waiting and running jobs are bounded; the same body counts once. */
 static void test_bodies_of_a_user(void **state) {
         const uint32_t mib = 1U << 20;
         struct world *w = *state;
@@ -569,7 +570,8 @@ static void test_first_ended_are_forgotten(void **state) {
         assert_int_equal(w->state->n_jobs, 6);
 }
 
-/* With the share of ended ones, the table has room for others however many one user submits and cancels. */
+/* With the share of ended ones, the table has room for others however many one user submits and
+ * cancels. */
 static void test_ended_jobs_of_one_user_fill_table(void **state) {
         struct world *w = *state;
 
@@ -918,7 +920,7 @@ static void test_job_spares(void **state) {
         assert_int_equal(job_of(w, job)->n_spare_nodes, 0);
 }
 
-/* They are of a node, and no use on another. */
+/* The cores are of a node, and no use on another. */
 static void test_job_cores(void **state) {
         static const uint32_t cores[] = { 3, 0, 1 };
         struct world *w = *state;
@@ -945,7 +947,8 @@ static void test_job_cores(void **state) {
         assert_int_equal(group->n_cores, 0);
 }
 
-/* What keeps a group from being moved is told by its node, and is of no more interest where it has been moved all the same. */
+/* An obstacle that keeps a group from being moved is reported by its node, and is of no more
+ * interest where the group has been moved all the same. */
 static void test_obstacle(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
@@ -1068,7 +1071,7 @@ static void test_refused_moves(void **state) {
         assert_int_equal(w->state->next_move, 1);
 }
 
-/* Whatever comes first in the log wins, and the other is told so. */
+/* The command that comes first in the log wins, and the other one is refused. */
 static void test_commit_and_abort_race(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
@@ -1131,7 +1134,8 @@ static void test_memory_comes_after_the_group(void **state) {
         REFUSED(move_filled(w, 3, 5), -EALREADY, "is not committed");
 }
 
-/* The source is needed until the destination has all, or the copy there is not the job's any more. */
+/* The source is needed until the destination has all, or the copy there is not the job's any
+ * more. */
 static void test_postcopy(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
@@ -1243,7 +1247,7 @@ static void test_words(void **state) {
         assert_string_equal(capsule_word(INT32_MIN, buf), "group -2147483648");
 }
 
-/* Of its nodes, that with the fewest cores for a rank counts. */
+/* The node with the fewest cores for a rank counts, of all nodes of the job. */
 static void test_fold(void **state) {
         struct world *w = *state;
         static const char *const nodes[] = { "n1", "n2" };
@@ -1292,7 +1296,7 @@ static void test_scheduling_warning(void **state) {
         assert_string_equal(w->state->scheduling_warning, "");
 }
 
-/* What replaces what, which node hangs where, and what does not fit together. */
+/* The topology: which list replaces which, which node is below which switch, and the mismatches. */
 static void test_topology(void **state) {
         struct world *w = *state;
         char *unknown, *loose;
@@ -1414,7 +1418,7 @@ static int join_at_level(struct world *w, const char *name, uint32_t level) {
         return apply_command(w, &command);
 }
 
-/* It is the state that says so: neither more nor fewer ranks on a core, nor a new leader, change it. */
+/* The state decides it: neither more nor fewer ranks on a core, nor a new leader, change it. */
 static void test_fold_since(void **state) {
         struct world *w = *state;
         static const char *const nodes[] = { "n1", "n2" };
@@ -1577,7 +1581,8 @@ static void test_restart(void **state) {
         REFUSED(restart(w, job, 3, "n1", true), -EPERM, "may not start again");
 }
 
-/* n2 with group 1 says nothing, and mpirun ends, as it does when a daemon's connection does; all else of the job is removed. */
+/* n2 with group 1 says nothing, and mpirun ends, as it does when a daemon's connection does; all
+ * else of the job is removed. */
 static uint64_t end_without_n2(struct world *w, int32_t exit_code, uint32_t restarts) {
         uint64_t job = run_restartable(w, restarts);
 
@@ -1611,7 +1616,7 @@ static void test_mpirun_ends_before_loss_is_known(void **state) {
         }
 }
 
-/* It was only silent: the job has ended as mpirun says. */
+/* The node was only silent: the job has ended as mpirun says. */
 static void test_mpirun_ends_and_node_is_back(void **state) {
         struct world *w = *state;
         uint64_t job = end_without_n2(w, 7, 1);
@@ -1647,7 +1652,7 @@ static void test_mpirun_ends_and_node_starts_anew(void **state) {
         assert_int_equal(job_of(w, aborts)->exit_code, 255);
 }
 
-/* What is waited for may take long, where it must be fenced. */
+/* The wait may take long, where the node must be fenced. */
 static void test_cancel_while_end_is_open(void **state) {
         struct world *w = *state;
         uint64_t job;
@@ -1660,7 +1665,7 @@ static void test_cancel_while_end_is_open(void **state) {
         assert_int_equal(job_of(w, job)->exit_code, 128 + 15);
 }
 
-/* Once it was often enough. */
+/* The job had its last restart already. */
 static void test_mpirun_ends_and_may_not_restart(void **state) {
         struct world *w = *state;
         uint64_t job = end_without_n2(w, 0, 0);
@@ -1695,7 +1700,8 @@ static void test_epoch(void **state) {
         assert_int_equal(job_of(w, job)->epoch, 2);
 }
 
-/* While a fence is needed, the job says so, and nothing of it has changed if the node comes back. */
+/* While a fence is needed, the job says so, and nothing of it has changed if the node comes
+ * back. */
 static void test_fence(void **state) {
         struct world *w = *state;
         uint64_t job = run_restartable(w, 1), down;
@@ -1746,7 +1752,7 @@ static void test_restart_loses_more_nodes(void **state) {
         assert_int_equal(job_of(w, job)->attempt, 2);
 }
 
-/* One that has started anew has none of its capsules, and says so of each. */
+/* A node that has started again has none of its capsules, and says so of each. */
 static void test_restart_of_node_that_is_up(void **state) {
         struct world *w = *state;
         uint64_t job = run_restartable(w, 3);
@@ -1787,7 +1793,8 @@ static void test_cancel_while_it_recovers(void **state) {
         assert_int_equal(job_of(w, job)->exit_code, 128 + 15);
 }
 
-/* A move of the lost attempt is none of the next one's capsules, also if its source can no longer say that it is over. */
+/* A move of the lost attempt is none of the next one's capsules, also if its source can no longer
+ * say that it is over. */
 static void test_restart_ends_moves(void **state) {
         static const char *const again[] = { "n1", "n1" };
         static const uint32_t ranks[] = { 2, 2 };

@@ -68,7 +68,7 @@ static void test_parked_groups_fill_no_node(void **state) {
         assert_int_equal(submit_resizable(w, 1, 1, 1), 3);
         expect_refused(w, place_many(w, 3, 1, 4), "no room for group 0"); /* it would be parked, if it shrank */
         assert_int_equal(place_many(w, 3, 1, 0), 0);
-        /* Who has no parked groups needs cores, and need not wait for those who have. */
+        /* A job without parked groups needs cores, and need not wait for those that have some. */
         assert_int_equal(submit(w, 1), 4);
         assert_int_equal(place_many(w, 4, 1, 4), 0);
 }

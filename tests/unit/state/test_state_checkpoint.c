@@ -1,4 +1,5 @@
-/* The life of a checkpoint in the state: captured, stored, copied; copies that are lost and made again; what is kept, and what a job goes on from. */
+/* The life of a checkpoint in the state: captured, stored, copied; copies that are lost and made
+ * again; what is kept, and what a job goes on from. */
 #include "state_test.h"
 
 #include <malloc.h>
@@ -79,7 +80,7 @@ static int wanted(struct world *w, uint64_t job, uint64_t checkpoint, int32_t ca
         return apply_command(w, command_checkpoint_copy_wanted(&c, job, checkpoint, capsule, node));
 }
 
-/* All of it is wherever it is to be. */
+/* Makes a checkpoint all parts of which are wherever they are to be. */
 static uint64_t make(struct world *w, uint64_t job, uint32_t keep) {
         uint64_t id;
 
@@ -147,7 +148,7 @@ static void test_copies(void **state) {
         part = checkpoint_part(job_checkpoint(job_of(w, job), 2), 1);
         assert_int_equal(wanted(w, job, 2, 1, "n3"), -EALREADY);
         assert_int_equal(wanted(w, job, 2, 1, "n9"), -ESRCH);
-        /* Its connection was closed before it had told who sent it. */
+        /* The partner's connection was closed before it had told the sender. */
         assert_int_equal(uncopied(w, job, 2, 1, "n3"), -EALREADY);
         assert_int_equal(part->n_partners, 1);
         assert_int_equal(job_checkpoint(job_of(w, job), 2)->copy_error_usec, 0);
@@ -160,7 +161,7 @@ static void test_copies(void **state) {
         assert_int_equal(wanted(w, job, 2, 1, "n4"), -EALREADY);
         assert_int_equal(stored(w, job, 2, 1, "n4"), 0);
         assert_int_equal(part->n_stored, 2);
-        /* One that has lost its copy may get another. */
+        /* A node that has lost its copy may get another. */
         assert_int_equal(lost(w, job, 2, 1, "n3"), 0);
         assert_int_equal(wanted(w, job, 2, 1, "n3"), 0);
         assert_ptr_equal(job_newest_checkpoint(w->state, job_of(w, job)), job_checkpoint(job_of(w, job), 2));
@@ -180,7 +181,8 @@ static void test_no_good_copy(void **state) {
         assert_int_equal(job_newest_checkpoint(w->state, job_of(w, job))->id, 1);
 }
 
-/* What is damaged before it is done is given up: the node that captured it has nothing to copy from. */
+/* A part that is damaged before the checkpoint is done is given up: the node that captured it has
+ * nothing to copy from. */
 static void test_damaged_at_once(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
@@ -194,7 +196,8 @@ static void test_damaged_at_once(void **state) {
         assert_non_null(strstr(job_of(w, job)->checkpoint_error, "no good copy"));
 }
 
-/* Where no node that is up has a part, an older one is the newest; when it is back, that one again. */
+/* Where no node that is up has a part, an older one is the newest; when it is back, that one
+ * again. */
 static void test_away(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
@@ -236,7 +239,8 @@ static int given_up(struct world *w, uint64_t job, uint64_t checkpoint) {
         return apply_command(w, command_checkpoint_abort(&c, job, checkpoint, "rmd was restarted"));
 }
 
-/* The word that it is given up may come late: with copies, without, and when the job has left its nodes for it. What is under way ends by it. */
+/* The word that it is given up may come late: with copies, without, and when the job has left its
+ * nodes for it. What is under way ends by it. */
 static void test_done_is_not_given_up(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
@@ -286,7 +290,8 @@ static void expect_end(struct world *w, uint64_t job, Rm__JobState state) {
         assert_int_equal(job_of(w, job)->attempt, 1);
 }
 
-/* Whoever cancels it, and whatever is the last word of the checkpoint after which it was to leave its nodes: it ends, and waits for nothing. */
+/* A cancelled job ends, and waits for nothing, whoever cancels it, and whatever is the last report
+ * of the checkpoint after which it was to leave its nodes. */
 static void test_cancel_before_stop(void **state) {
         struct world *w = *state;
         uint64_t job = cancelled_in_checkpoint(w, false);
@@ -318,7 +323,7 @@ static int requeue(struct world *w, uint64_t job, uint32_t attempt) {
         return apply_command(w, command_job_requeue(&c, job, attempt, "n1 must be empty soon"));
 }
 
-/* It goes on from no checkpoint, although there is one. */
+/* The job goes on from no checkpoint, although there is one. */
 static void test_own_state(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
@@ -366,7 +371,7 @@ static int import(struct world *w, const Rm__Job *job, const char *node) {
         return apply_command(w, command_checkpoint_import(&c, job, node, "alice", NULL));
 }
 
-/* As it was exported: with one checkpoint. */
+/* The job as it was exported: with one checkpoint. */
 static Rm__Job *exported(const struct world *w, uint64_t id) {
         Rm__Job *job = (Rm__Job *) message_copy(&state_job(w->state, id)->base);
 
@@ -446,8 +451,8 @@ static void test_import_of_forgotten(void **state) {
         rm__job__free_unpacked(out, NULL);
 }
 
-/* It could never be placed again, nor be shown to a policy: groups of no size, of another one, or
- * without ranks; ranks in the head. */
+/* The job could never be placed again, nor be shown to a policy: groups of no size, of another one,
+ * or without ranks; ranks in the head. */
 static void expect_unplaceable(struct world *w, Rm__Job *out) {
         Rm__Checkpoint *checkpoint = out->checkpoints[0];
 
@@ -494,7 +499,7 @@ static void set_saved(Rm__Checkpoint *checkpoint) {
         }
 }
 
-/* All of it is on n3; without a command for each part, of which there are too many. */
+/* All parts are on n3; without a command for each part, of which there are too many. */
 static void save_large(struct world *w, uint64_t id) {
         char *nodes[] = { (char *) "n1" }, *partners[] = { (char *) "n3" };
         struct command c;
@@ -510,7 +515,7 @@ static void save_large(struct world *w, uint64_t id) {
         set_saved(job_checkpoint(state_job(w->twin, id), 1));
 }
 
-/* It goes on from `checkpoint`, or begins anew. */
+/* The job goes on from `checkpoint`, or begins again. */
 static int place_again(struct world *w, uint64_t id, uint64_t checkpoint, const char *node) {
         struct command c;
         Rm__CmdJobPlace *in = command_job_place(&c, id);
@@ -568,7 +573,8 @@ static void test_addresses_of_its_own_checkpoint(void **state) {
         uint64_t id;
 
         w->thorough = false;
-        /* Else each of these long arrays would be filled anew whenever it grows: meson sets MALLOC_PERTURB_. */
+        /* Filling is switched off: else each of these long arrays would be filled again whenever it
+         * grows: meson sets MALLOC_PERTURB_. */
         (void) mallopt(M_PERTURB, 0);
         id = large_job(w, n);
         save_large(w, id);
@@ -692,7 +698,8 @@ static void test_stands_in_the_way(void **state) {
         assert_int_equal(job_of(w, job)->state, RM__JOB_STATE__JOB_RUNNING);
 }
 
-/* It is tried again, but not for ever; each time that somebody lets it go on counts anew, and so does each time that it ran. */
+/* The checkpoint is tried again, but not indefinitely; the count begins again each time that a user
+ * lets the job go on, and each time that it ran. */
 static void test_may_pass(void **state) {
         struct world *w = *state;
         uint64_t job = restored_job(w, 2);
@@ -717,7 +724,8 @@ static void test_may_pass(void **state) {
         assert_int_equal(job_of(w, job)->n_checkpoints, 2);
 }
 
-/* What nobody can send is passed over, while there is another one; it stays, and may be asked for. */
+/* A checkpoint that no node can send is passed over, while there is another one; it stays, and may
+ * be asked for. */
 static void test_unreadable(void **state) {
         struct world *w = *state;
         uint64_t job = restored_job(w, 2);
@@ -736,7 +744,8 @@ static void test_unreadable(void **state) {
         assert_int_equal(newest(w, job), 2);
 }
 
-/* It has gone on from the one before, so that the other is of a past that did not happen; it does not count for those that are kept. */
+/* The job has gone on from the one before, so that the other is of a past that did not happen; it
+ * does not count for those that are kept. */
 static void test_passed_over(void **state) {
         struct world *w = *state;
         uint64_t job = restored_job(w, 2);
@@ -759,7 +768,8 @@ static void test_passed_over(void **state) {
         assert_non_null(job_checkpoint(job_of(w, job), 1));
 }
 
-/* Both copies of a part are no good, and another checkpoint could not be sent: it does not begin anew. */
+/* Both copies of a part are no good, and another checkpoint could not be sent: it does not begin
+ * anew. */
 static void test_last_is_damaged(void **state) {
         struct world *w = *state;
         uint64_t job = restored_job(w, 2);
@@ -793,7 +803,8 @@ static void test_restarted_in_restore(void **state) {
         assert_int_equal(job_checkpoint(job_of(w, job), 1)->restore_failures, 1);
 }
 
-/* A node or mpirun that is lost before the job runs is no end of it either, also where it may not start again by itself. */
+/* A node or mpirun that is lost before the job runs is no end of it either, also where it may not
+ * start again by itself. */
 static void test_lost_in_restore(void **state) {
         struct world *w = *state;
         uint64_t job = restored_job(w, 1);
@@ -852,7 +863,7 @@ static uint64_t drill_stored(struct world *w, uint64_t job) {
         return id;
 }
 
-/* It counts for nothing, and leaves nothing but what it has shown. */
+/* A drill counts for nothing, and leaves only its result. */
 static void test_drill(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w), id, try_usec;
@@ -886,7 +897,7 @@ static void test_drill(void **state) {
         assert_int_equal(make(w, job, 2), id + 1);
 }
 
-/* What is given up is kept as such, and is no failed checkpoint. */
+/* A drill that is given up is kept as such, and is no failed checkpoint. */
 static void test_drill_given_up(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w), id = drill_stored(w, job);

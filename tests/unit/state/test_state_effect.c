@@ -1,5 +1,6 @@
-/* What a command would do is known before it is in the log: those that change nothing, and those that are refused, need not be there. That it
- * comes true is looked at for each command of all tests of the state (apply_command()). */
+/* The effect of a command is known before it is in the log: those that change nothing, and those
+ * that are refused, need not be there. That the effect comes true is checked for each command of
+ * all tests of the state (apply_command()). */
 #include "state_test.h"
 
 #include "daemon/state/commands.h"
@@ -33,7 +34,7 @@ static void refused(struct world *w, const Rm__Command *command, int code) {
         assert_true(result.error.text[0]);
 }
 
-/* Its program listens; two of four ranks are active, those on n2 are parked. */
+/* The job's program listens; two of four ranks are active, those on n2 are parked. */
 static uint64_t running_job(struct world *w) {
         static const char *const nodes[] = { "n1", "n2" };
         static const uint32_t ranks[] = { 2, 2 };
@@ -106,7 +107,7 @@ static void test_moves_and_checkpoints(void **state) {
         refused(w, &c.command, -EALREADY);
         refused(w, command_checkpoint_remove(&c, id, 1, "alice"), -EBUSY);
         refused(w, ask_to_move(&c, id, 0, "n3"), -EBUSY);
-        /* One that is needed gives the checkpoint up, but not when it is only asked about. */
+        /* A needed move gives the checkpoint up, but not when its effect is only asked for. */
         (void) ask_to_move(&c, id, 0, "n3");
         c.move_start.cause = RM__MOVE_CAUSE__MOVE_CAUSE_NEEDED;
         changes(w, &c.command);
@@ -170,7 +171,7 @@ static void whose(struct world *w, const Rm__Command *command, bool known) {
         assert_int_equal(uid, known ? 1000 : 7);
 }
 
-/* What is counted for a user is what he wants, whichever way he says so. */
+/* Commands count for the user who wants them, whichever way he asks. */
 static void test_whose_it_is(void **state) {
         struct world *w = *state;
         uint64_t id = running_job(w);

@@ -1,5 +1,5 @@
-/* What a user may have holds on every way by which he could come to have more, and takes nothing
- * from what was let in. */
+/* The limits of a user hold on every way by which he could come to have more, and end nothing that
+ * was let in. */
 #include "state_test.h"
 
 #include "daemon/state/commands.h"
@@ -21,7 +21,7 @@ static Rm__UserLimits limits_of(uint32_t jobs, uint64_t ranks) {
         return limits;
 }
 
-/* One of at most `max_jobs` and `max_ranks`; the number or the (negative) code. */
+/* Submits a job of at most `max_jobs` and `max_ranks`; the number or the (negative) code. */
 static int submit_within(struct world *w, uint32_t ranks, uint32_t active, uint32_t max_jobs, uint64_t max_ranks) {
         char *argv[] = { (char *) "mpirun" };
         Rm__JobSpec spec = RM__JOB_SPEC__INIT;
@@ -183,7 +183,7 @@ static void test_environments_come_back_by_restart(void **state) {
         assert_int_equal(release(w, kept[16], &limits), 0);
 }
 
-/* It has counted all the time, so that its owner may let it go on though he could begin no
+/* The job has counted all the time, so that its owner may let it go on though he could begin no
  * other. */
 static void test_stopped_job_goes_on(void **state) {
         struct world *w = *state;
@@ -322,7 +322,7 @@ static Rm__Job *large_job(struct world *w, uint64_t id, uint32_t groups) {
         return out;
 }
 
-/* What is kept of ended jobs holds addresses that others need. */
+/* Checkpoints that are kept of ended jobs hold addresses that others need. */
 static void test_kept_checkpoints_hold_addresses(void **state) {
         struct world *w = *state;
         Rm__Job *again;

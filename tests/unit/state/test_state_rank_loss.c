@@ -1,4 +1,5 @@
-/* Jobs that go on without ranks that are lost, in the state: whose word of a loss counts, and what must have been said for a job to have ended well. */
+/* Jobs that go on without ranks that are lost, in the state: whose word of a loss counts, and what
+ * must have been said for a job to have ended well. */
 #include "state_test.h"
 
 #include "daemon/state/commands.h"
@@ -24,7 +25,7 @@ static uint64_t running_job(struct world *w) {
         return (uint64_t) id;
 }
 
-/* Of the 8 ranks there 6 and 7 are spare. */
+/* The job has 8 ranks, of which 6 and 7 are spare. */
 static uint64_t running_critical_job(struct world *w, uint32_t restarts) {
         int id = submit_critical(w, 8, 2, "0,4-5");
 
@@ -131,7 +132,7 @@ static void test_all_that_live_must_have_finished(void **state) {
         expect_end(w, id, RM__JOB_STATE__JOB_FAILED, 1, "not all ranks of group 1 have come to the end of MPI_Finalize");
 }
 
-/* Its words may come when mpirun's end is known already. */
+/* The reports of ranks may come when mpirun's end is known already. */
 static void test_late_words_count(void **state) {
         struct world *w = *state;
         uint64_t id = running_job(w);
@@ -298,7 +299,7 @@ static void test_or_starts_again(void **state) {
         assert_string_equal(job_of(w, id)->restart_reason, "critical rank 5 was lost, and no spare rank is left");
         place_all(w, id);
         expect_lost(w, id, 0, NULL);
-        /* That was the last time. */
+        /* The job had its last restart. */
         assert_int_equal(ranks_told(w, id, 1, "n2", some, 3, false), 0);
         assert_int_equal(job_of(w, id)->final_state, RM__JOB_STATE__JOB_FAILED);
 }
@@ -365,7 +366,7 @@ static void test_killed_daemon_restarts_only_so_often(void **state) {
                 for (uint32_t attempt = 1; attempt <= 2; attempt++) {
                         end_daemon(w, id, mpirun_exit_codes[i], 137, KILLED);
                         expect_restart(w, id, attempt + 1);
-                        /* It counts once, however many groups end so. */
+                        /* The end counts once, however many groups end so. */
                         assert_int_equal(group_end(w, id, 0, "n1", 137, KILLED, 6, "no daemon"), -EBUSY);
                         assert_int_equal(job_of(w, id)->attempt, attempt + 1);
                         leave_all(w, id);
@@ -460,7 +461,7 @@ static void test_others_fail_without_a_daemon(void **state) {
         }
 }
 
-/* What was known of the end of the attempt before, is not of the next one. */
+/* The known end of the attempt before is not that of the next one. */
 static void test_killed_daemon_restarts_after_another_has_ended(void **state) {
         struct world *w = *state;
         uint64_t id = running_counted_job(w, 1);
@@ -477,7 +478,7 @@ static void test_killed_daemon_restarts_after_another_has_ended(void **state) {
         expect_end(w, id, RM__JOB_STATE__JOB_FAILED, 137, "no daemon");
 }
 
-/* Its end is asked for: the daemons are ended with it. */
+/* The end of the job is asked for: the daemons are ended with it. */
 static void test_cancelled_job_does_not_restart_without_a_daemon(void **state) {
         struct world *w = *state;
         uint64_t id = running_job(w);

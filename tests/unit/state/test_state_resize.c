@@ -1,4 +1,5 @@
-/* Jobs that grow and shrink, in the state: which ranks compute, what a parked group asks for, and whose word of a change counts. */
+/* Jobs that grow and shrink, in the state: which ranks compute, what a parked group asks for, and
+ * whose word of a change counts. */
 #include "state_test.h"
 
 #include "daemon/state/commands.h"
@@ -24,7 +25,7 @@ static uint64_t running_job(struct world *w) {
         return (uint64_t) id;
 }
 
-/* And its program listens. */
+/* The job runs, and its program listens. */
 static uint64_t listening_job(struct world *w) {
         uint64_t id = running_job(w);
 
@@ -262,7 +263,7 @@ static void test_captured_before_or_after(void **state) {
         assert_int_equal(resize(w, id, 8), 0);
         epoch = w->created;
         assert_int_equal(begin_checkpoint(w, id), 0);
-        /* What is refused changes nothing, whatever else it tells. */
+        /* A refused report changes nothing, whatever else it tells. */
         assert_int_equal(resize_told(w, id, epoch, 0, 0, false), -EAGAIN);
         assert_int_equal(resize_told(w, id, epoch, 0, 0, true), -EAGAIN);
         assert_int_equal(resize_told(w, id, epoch, epoch, 8, true), -EAGAIN);

@@ -1,5 +1,5 @@
-/* A hundred thousand commands in any order, good, stale and nonsense: what must always hold holds, and the two states that were
- * given the same commands stay the same to the byte. */
+/* A hundred thousand commands in any order, good, stale and nonsense: what must always hold holds,
+ * and the two states that were given the same commands stay the same to the byte. */
 #include "state_test.h"
 #include "tests/unit/repeat.h"
 
@@ -116,7 +116,8 @@ static int random_condition(struct walk *walk) {
                          pick(walk, 8) ? "hot" : "");
 }
 
-/* Of the jobs half have ranks in reserve, and of the others half go on without lost ones. */
+/* Submits jobs of which half have ranks in reserve, and of the others half go on without lost
+ * ones. */
 static int random_submit(struct walk *walk) {
         uint32_t ranks = pick(walk, 9), active = 0;
 

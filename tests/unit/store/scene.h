@@ -1,4 +1,5 @@
-/* A store in a temporary directory, streams for it that are written object by object, and a target that remembers what it was given. */
+/* A store in a temporary directory, streams for it that are written object by object, and a target
+ * that remembers what it was given. */
 #ifndef RM_TESTS_STORE_SCENE_H
 #define RM_TESTS_STORE_SCENE_H
 
@@ -6,7 +7,7 @@
 #include "tests/unit/image/memory.h"
 
 #define PAGE IMAGE_BLOCK_BYTES
-/* Where programs have their stacks. */
+/* The addresses where programs have their stacks. */
 #define HIGH UINT64_C(0x7ffc00000000)
 #define RECORD_MAX_BYTES (8U << 20)
 
@@ -49,14 +50,14 @@ void scene_init(struct scene *s);
 void scene_finish(struct scene *s);
 void scene_reopen(struct scene *s);
 
-/* Of the stream. */
+/* The functions of the stream. */
 void stream_begin(struct scene *s);
 uint32_t stream_open(struct scene *s, Rm__ImageKind kind, const char *role, const char *path);
 void stream_put(struct scene *s, uint32_t slot, uint64_t offset, const void *data, size_t size_bytes);
 void stream_close(struct scene *s, uint32_t slot, uint64_t size_bytes);
 void stream_present(struct scene *s, const char *pid, const uint64_t *runs, size_t n);
 void stream_end(struct scene *s);
-/* All of it into a target. 0 or what the reader says. */
+/* Reads all of the stream into a target. 0 or the reader's error. */
 int stream_read(struct scene *s, const struct image_target *target);
 /* A file of `n` pages that differ by `seed`; below `seed` 0x100000000 compressible. */
 void stream_file(struct scene *s, const char *path, uint64_t seed, size_t n);
@@ -64,7 +65,7 @@ void fill_page(uint8_t *page, uint64_t seed);
 
 /* The stream as checkpoint `number`. */
 int scene_save(struct scene *s, uint64_t number, int level, struct store_figures *figures);
-/* What a checkpoint gives. 0 or negative errno, with s->err. */
+/* Loads a checkpoint. 0 or negative errno, with s->err. */
 int scene_load(struct scene *s, uint64_t number, struct recorder *r);
 
 /* Files of the store's directory whose names begin so. */

@@ -1,4 +1,5 @@
-/* Whatever a disk, a crash or a stranger does to the files is found before anything of them is used, and named. */
+/* Damage of files by a disk, a crash or a stranger is found before any of them is used, and
+ * named. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +69,8 @@ static void assert_found(struct scene *s, const char *name, int code, size_t at)
         if (store_verify(s->store, 1, NULL, NULL, &s->err) != code || !strstr(error_text(&s->err), name))
                 fail_msg("%s, byte %zu: %s", name, at, error_text(&s->err));
         if (scene_load(s, 1, &after) == 0)
-                /* What only other checkpoints need may be damaged: this one has all of it. */
+                /* Files that only other checkpoints need may be damaged: this one has all of its
+                 * own. */
                 fail_msg("%s, byte %zu: loaded", name, at);
         recorder_finish(&after);
 }
@@ -153,7 +155,7 @@ static void another_key_is_refused(void **state) {
 
         s->keys.key.bytes[5] ^= 1;
         assert_found(s, "manifest-1", -EBADMSG, 0);
-        /* It may be needed, when the right key is there again. */
+        /* The pack may be needed, when the right key is there again. */
         assert_int_equal(scene_count(s, "pack-"), 1);
         s->keys.second = right.key;
         s->keys.has_second = true;
@@ -166,7 +168,8 @@ static void another_key_is_refused(void **state) {
         assert_int_equal(scene_count(s, ""), 0);
 }
 
-/* A manifest comes from another cluster without a MAC. Nothing of the store is swept away meanwhile. */
+/* A manifest comes from another cluster without a MAC. Nothing of the store is swept away
+ * meanwhile. */
 static void a_manifest_gets_the_mac_of_this_key(void **state) {
         struct scene *s = *state;
         cleanup_free char *path = scene_path(s, "manifest-1");
@@ -203,7 +206,8 @@ static int no_file(void *ctx, const char *name, int fd, bool manifest, struct rm
         return 0;
 }
 
-/* All that one user can make rmd sign is his own: another job's, another capsule's or another user's counts for nothing in this directory. */
+/* A manifest that one user can make rmd sign is his own: another job's, another capsule's or
+ * another user's counts for nothing in this directory. */
 static void manifests_of_others_are_refused(void **state) {
         struct scene *s = *state;
         const struct store_origin right = s->origin;
@@ -222,7 +226,7 @@ static void manifests_of_others_are_refused(void **state) {
         assert_int_equal(store_verify(s->store, 1, NULL, NULL, &s->err), 0);
 }
 
-/* As much as a process had done when it died. */
+/* The process died with as much done as it had then. */
 static void died_while_saving(struct scene *s) {
         pid_t pid = fork();
         int status = 0;
@@ -262,7 +266,7 @@ static void half_a_checkpoint_is_none(void **state) {
         assert_int_equal(store_verify(s->store, 1, NULL, NULL, NULL), 0);
 }
 
-/* Others open the store meanwhile, to load: what is being written stays. */
+/* Other processes open the store meanwhile, to load: files that are being written stay. */
 static void what_is_in_use_stays(void **state) {
         struct scene *s = *state;
         struct store_save *save = NULL;
@@ -277,7 +281,7 @@ static void what_is_in_use_stays(void **state) {
         assert_int_equal(stream_read(s, store_save_target(save)), 0);
         assert_int_equal(store_open(s->dir, &s->keys, &s->origin, &other, &s->err), 0);
         assert_int_equal(store_verify(other, 1, NULL, NULL, &s->err), 0);
-        /* Its pack is in use for the second one. */
+        /* The pack is in use for the second one. */
         assert_int_equal(store_remove(other, 1, &s->err), 0);
         assert_int_equal(scene_count(s, "pack-"), 2);
         if (store_save_commit(save, NULL, &s->err) < 0)
@@ -304,7 +308,8 @@ static void strange_files_are_refused(void **state) {
         assert_int_equal(chmod(s->dir, 0700), 0);
 }
 
-/* Names come from other nodes and from files that users bring: only those of a store's own files are its. */
+/* Names come from other nodes and from files that users bring: only those of a store's own files
+ * are its. */
 static void names_of_other_files(void **state) {
         const char *const others[] = { "",
                                        "pack-",

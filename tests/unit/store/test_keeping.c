@@ -93,7 +93,7 @@ static void the_space_is_bounded(void **state) {
         }
 }
 
-/* What was taken over is found in the older pack again when the newer one goes. */
+/* Blocks that were taken over are found in the older pack again when the newer one goes. */
 static void newer_ones_can_be_removed(void **state) {
         struct scene *s = *state;
         uint64_t seeds[PAGES];
@@ -113,7 +113,7 @@ static void newer_ones_can_be_removed(void **state) {
         assert_int_equal(scene_count(s, "pack-"), 1);
         assert_int_equal(scene_load(s, 1, &after), 0);
         recorder_finish(&after);
-        /* And the other way round: the older pack goes. */
+        /* The older pack goes, too. */
         memory_put(s, seeds, PAGES);
         saved(s, 3, &figures);
         assert_int_equal(figures.moved_blocks, 50);

@@ -74,7 +74,8 @@ static void objects_put(struct scene *s) {
         assert_int_equal(image_writer_open(s->w, &plain[6], NULL, NULL), 0);
 }
 
-/* Two processes: pages that came twice, present zeros, some that are not present, one process that has ended. */
+/* Two processes: pages that came twice, present zeros, some that are not present, one process that
+ * has ended. */
 static void processes_put(struct scene *s) {
         const uint64_t runs[] = { HIGH, HIGH + PAGE, HIGH + 2 * PAGE, HIGH + 4 * PAGE, HIGH + 500 * PAGE, HIGH + 502 * PAGE };
         uint8_t page[PAGE];
@@ -350,7 +351,7 @@ static void memory_is_continued(void **state) {
         recorder_finish(&after);
 }
 
-/* What was given up does not count, and one that is gone is not continued. */
+/* A save that was given up does not count, and one that is gone is not continued. */
 static void continues_the_last_one_saved(void **state) {
         struct scene *s = *state;
         const uint64_t runs[] = { HIGH, HIGH + PAGE };
@@ -371,7 +372,7 @@ static void continues_the_last_one_saved(void **state) {
         store_save_abort(save);
 }
 
-/* What is too much is refused, and nothing of it stays; what was there stays whole. */
+/* A save that is too large is refused, and leaves nothing; the earlier checkpoints stay whole. */
 static void too_much_is_refused(void **state) {
         struct scene *s = *state;
         const uint64_t random_seed = UINT64_C(0x100000000); /* it does not compress */

@@ -1,4 +1,5 @@
-/* What capture.c and arrival.c call, played by the test: one copy of a capsule, whose operations end when the test says so, and one rm-mover. */
+/* The functions that capture.c and arrival.c call, played by the test: one copy of a capsule, whose
+ * operations end when the test says so, and one rm-mover. */
 #ifndef RM_TESTS_TRANSFER_FAKES_H
 #define RM_TESTS_TRANSFER_FAKES_H
 
@@ -28,7 +29,7 @@ enum fake_op {
         FAKE_OPS
 };
 
-/* All that there is in the test. */
+/* The state of the test. */
 struct fakes {
         struct event_base *base;
         struct config config;

@@ -1,4 +1,5 @@
-/* The arrival of a capsule, as of a move and as from a checkpoint: what has to be there before it is restored, and each way in which it fails. */
+/* The arrival of a capsule, as of a move and as from a checkpoint: what has to be there before it
+ * is restored, and each way in which it fails. */
 #include "tests/unit/transfer/fakes.h"
 
 #include <errno.h>
@@ -150,7 +151,8 @@ static void test_restores_of_a_move_and_of_a_checkpoint(void **state) {
         owner_finish(&owner);
 }
 
-/* What was sent is no good, or who sends says that he cannot: another may have it whole. The capsule's own errors are told as they are. */
+/* The image is damaged, or its sender reports that it cannot send: another node may have it whole.
+ * The capsule's own errors are passed on as they are. */
 static void test_failures_are_told_apart(void **state) {
         struct owner owner;
 
@@ -217,7 +219,8 @@ static void test_listens_anew(void **state) {
         owner_finish(&owner);
 }
 
-/* Once at a time. Without a lease it waits until it is asked again; after another error the owner is told to ask again. */
+/* The copy is opened by one call at a time. Without a lease it waits until it is asked again; after
+ * another error the owner is told to ask again. */
 static void test_opens_what_was_restored(void **state) {
         struct owner owner;
 

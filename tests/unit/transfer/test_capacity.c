@@ -59,7 +59,7 @@ static void test_check(void **state) {
         assert_int_equal(check(100, 10, false, 210, 100), 0);
         assert_int_equal(check(100, 10, false, 210, 99), -ENOSPC);
         assert_int_equal(check(0, 0, true, 0, 0), 0);
-        /* What could not be asked is no reason to refuse. */
+        /* A figure that could not be asked is no reason to refuse. */
         assert_int_equal(check(UINT32_MAX, 0, true, UINT64_MAX, UINT64_MAX), 0);
 }
 
@@ -69,7 +69,8 @@ static uint64_t grant(const struct capacity_need *need, uint64_t free_bytes, uin
         return capacity_grant(need, &room, limit, GIB);
 }
 
-/* A group that was small when it was looked at can have a thousand times as much when it arrives. */
+/* A group that was small when it was looked at can have a thousand times as much when it
+ * arrives. */
 static void test_grant(void **state) {
         const struct capacity_need small = { .memory_bytes = GIB / 8, .ahead = true };
         const struct capacity_need large = { .memory_bytes = 10 * GIB, .files_bytes = GIB, .ahead = true };
@@ -81,7 +82,8 @@ static void test_grant(void **state) {
         assert_int_equal(grant(&small, 100 * GIB, 8 * GIB), 16 * GIB);
         assert_int_equal(grant(&large, 100 * GIB, 8 * GIB), 43 * GIB);
         assert_int_equal(grant(&tracked, 100 * GIB, 8 * GIB), 43 * GIB);
-        /* Others need some of what is free, but a group that does not grow gets what was seen to be there. */
+        /* Other groups need some of the free memory, but a group that does not grow gets what was
+         * seen to be there. */
         assert_int_equal(grant(&small, 10 * GIB, 8 * GIB), 9 * GIB);
         assert_int_equal(grant(&large, 21 * GIB + GIB / 2, 8 * GIB), 21 * GIB);
         assert_true(grant(&tracked, 12 * GIB, 8 * GIB) < 13 * GIB);
@@ -98,7 +100,8 @@ static void test_precopy_time(void **state) {
         (void) state;
         assert_int_equal(precopy_time_usec(0, 0), least);
         assert_int_equal(precopy_time_usec(5000000000, 0), least + 1000000000);
-        /* What [node] move_rate slows down has longer, and no less where that is fast. */
+        /* A transfer that [node] move_rate slows down has longer, and no less where the rate is
+         * high. */
         assert_int_equal(precopy_time_usec(5000000000, 1000000), least + UINT64_C(20000000000));
         assert_int_equal(precopy_time_usec(5000000000, 1000000000), least + 1000000000);
         assert_int_equal(precopy_time_usec(0, 1), least);
@@ -154,7 +157,8 @@ static void test_processes(void **state) {
 
 #define OWN_BYTES (UINT64_C(64) << 20) /* beside which what the test itself takes is little */
 
-/* A user can have tens of thousands; rmd's loop must not look at each, nor take them for nothing. */
+/* A user can have tens of thousands; rmd's loop must not look at each, nor take them for
+ * nothing. */
 static void test_many_processes(void **state) {
         const size_t n = 200000;
         cleanup_free char *dir = make_group(), *own = xasprintf("%09d\n", (int) getpid());
@@ -176,7 +180,8 @@ static void test_many_processes(void **state) {
         print_message("%zu processes, %zu bytes: %u us\n", n, length, (unsigned) took_usec);
         assert_true(sum > one * n / 2 && sum < one * n * 2);
         assert_true(took_usec < 500000);
-        /* What the kernel has charged says more, whatever the version; but not less than what was seen. */
+        /* The memory that the kernel has charged says more, whatever the version; but not less than
+         * what was seen. */
         put(dir, "memory.stat", "anon 999000000000000\nfile 7\n");
         assert_true(memory_use_processes(dir, dir, 100) == 999000000000000);
         put(dir, "memory.stat", "cache 4\nrss 5\ntotal_cache 6\ntotal_rss 998000000000000\n");

@@ -1,4 +1,5 @@
-/* The steps of a capture, for a move and for a checkpoint: their order, each way in which each of them fails, and answers that come too late. */
+/* The steps of a capture, for a move and for a checkpoint: their order, each way in which each of
+ * them fails, and answers that come too late. */
 #include "tests/unit/transfer/fakes.h"
 
 #include <errno.h>
@@ -120,7 +121,8 @@ static void test_goes_from_precopy_to_the_end_of_the_dump(void **state) {
         owner_finish(&owner);
 }
 
-/* Ranks that listen are told before the freeze, and again when it is over; rm-mover waits for them in between. */
+/* Ranks that listen are told before the freeze, and again when it is over; rm-mover waits for them
+ * in between. */
 static void test_ranks_are_told(void **state) {
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
                 struct owner owner;
@@ -156,7 +158,8 @@ static void test_without_memory_ahead_ranks_are_told_too(void **state) {
         owner_finish(&owner);
 }
 
-/* Memory that need not be carried is given up before any is read, unless there is no time to ask. */
+/* Memory that need not be carried is given up before any is read, unless there is no time to
+ * ask. */
 static void test_ranks_drop_memory_first(void **state) {
         struct owner owner;
 
@@ -178,7 +181,8 @@ static void test_ranks_drop_memory_first(void **state) {
         owner_finish(&owner);
 }
 
-/* A connection that no program has accepted: the capsule runs for a moment, and is frozen and cut off again. */
+/* A connection that no program has accepted: the capsule runs for a moment, and is frozen and cut
+ * off again. */
 static void test_connections_are_let_in(void **state) {
         struct owner owner;
 
@@ -208,7 +212,8 @@ static void expect_failure(struct owner *owner, const char *text) {
         owner->failures = 0;
 }
 
-/* Each operation that the capsule refuses at once, or that comes to nothing: the owner is told why, once. */
+/* Each operation that the capsule refuses at once, or that comes to nothing: the owner is told why,
+ * once. */
 static void test_each_step_fails_with_its_reason(void **state) {
         struct owner owner;
 
@@ -297,7 +302,8 @@ static void test_ended_capsule_fails_each_step(void **state) {
         owner_finish(&owner);
 }
 
-/* What its PID 1 sees while CRIU is started ends the capture before anything is frozen, and not after that. */
+/* A blocker that PID 1 sees while CRIU is started ends the capture before any process is frozen,
+ * and not after that. */
 static void test_blockers_are_told_before_the_freeze(void **state) {
         static const int errors[] = { -EOPNOTSUPP, -EBUSY, -EIO };
 
@@ -360,7 +366,8 @@ static void test_open_after_each_step(void **state) {
         owner_finish(&owner);
 }
 
-/* Without a lease the runner opens it when there is one; after another error it tries again soon. */
+/* Without a lease the runner opens it when there is one; after another error it tries again
+ * soon. */
 static void test_capsule_that_cannot_be_opened_is_left_to_the_runner(void **state) {
         static const struct {
                 int error;

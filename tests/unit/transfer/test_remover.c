@@ -1,4 +1,5 @@
-/* Directories are removed by other processes, a few at once, while the event loop goes on. Its argument is rm-mover. */
+/* Directories are removed by other processes, a few at once, while the event loop goes on. Its
+ * argument is rm-mover. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -201,7 +202,7 @@ static uint64_t free_bytes(void) {
         return strtoull(at + strlen("\nShmem:"), NULL, 10) << 10;
 }
 
-/* What an earlier rmd left: the directory is free at once, and the memory a little later. */
+/* The directory of an earlier rmd is free at once, and its memory a little later. */
 static void test_file_system(void **state) {
         struct bed *bed = *state;
         cleanup_free char *dir = NULL;

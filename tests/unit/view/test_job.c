@@ -1,4 +1,5 @@
-/* What of a job is shown where: cut where it is long, and never another user's command line. */
+/* The fields of a job as they are shown: cut where they are long, and never another user's command
+ * line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -92,7 +92,7 @@ static bool closed_within(struct fixture *f, int fd, uint64_t usec) {
         return false;
 }
 
-/* What one client of its own is answered. */
+/* The answer to one client. */
 static const char *ask(struct fixture *f, uid_t uid, bool browser_checks, const char *request) {
         int fd = connect_as(f, uid, browser_checks);
 
@@ -172,7 +172,7 @@ static void test_nonsense(void **state) {
         end(&f);
 }
 
-/* What does not fit into 16 KiB is refused, whichever part of it is long. */
+/* A request that does not fit into 16 KiB is refused, whichever part of it is long. */
 static void test_too_long(void **state) {
         cleanup_free char *word = xcalloc(1, 20001);
         cleanup_free char *path = NULL, *header = NULL, *name = NULL;
@@ -226,7 +226,8 @@ static void test_host(void **state) {
         end(&f);
 }
 
-/* Its time is over, though it sends a byte every now and then, or reads none of a long answer. */
+/* The time of a client is over, though it sends a byte every now and then, or reads none of a long
+ * answer. */
 static void test_slow_clients(void **state) {
         struct fixture f;
         int silent, slow, deaf;

@@ -1,4 +1,5 @@
-/* Framed connections: messages, backpressure, bytes that are not ours, and being closed from everywhere. */
+/* Framed connections: messages, backpressure, bytes that are not ours, and being closed from
+ * everywhere. */
 #include "wire_test.h"
 
 struct pair {
@@ -190,7 +191,7 @@ static void test_closed_in_callback(void **state) {
                 assert_int_equal(p.b.messages, 1);
                 assert_int_equal(p.b.closed, 0);
                 assert_int_equal(p.a.closed, 1);
-                /* What was sent before conn_close() arrives. */
+                /* A message that was sent before conn_close() arrives. */
                 if (action == END_CLOSE)
                         assert_int_equal(p.a.messages, 1);
                 finish_pair(&p);
@@ -223,7 +224,7 @@ static void test_trust_timeout_and_gate(void **state) {
         assert_int_equal(ends[0].closed, 1);
         assert_int_equal(ends[0].code, -EUSERS);
         assert_int_equal(ends[1].closed + ends[2].closed, 0);
-        /* Who is known does not go for others. */
+        /* A trusted connection is not closed in favour of others. */
         conn_trust(ends[1].conn);
         assert_int_equal(gate.waiting, 1);
         assert_false(conn_gate_full(&gate, now_usec()));
@@ -298,7 +299,8 @@ static void write_heartbeats(int fd, unsigned n) {
                 assert_int_equal(write_all(fd, frame, sizeof(frame)), 0);
 }
 
-/* A frame is handled when its turn has come, and no further one before that; the last ones too, after the other end has closed. */
+/* A frame is handled when its turn has come, and no further one before that; the last ones too,
+ * after the other end has closed. */
 static void test_frames_in_turn(void **state) {
         struct event_base *base = event_base_new();
         struct conn_meter above = { 0 };
@@ -361,7 +363,8 @@ static void test_too_large_for_what_it_is(void **state) {
         event_base_free(base);
 }
 
-/* One who begins a frame and never ends it is held in memory for a while only; one who is between frames stays. */
+/* A peer that begins a frame and never ends it is held in memory for a while only; one that is
+ * between frames stays. */
 static void test_half_frame_times_out(void **state) {
         struct event_base *base = event_base_new();
         struct turns turns = { .max_bytes = 100 };
@@ -386,7 +389,8 @@ static void count_over(evutil_socket_t fd, short what, void *arg) {
         (*(unsigned *) arg)++;
 }
 
-/* What waits to be sent counts, and what the owner says; over the limit somebody is told. */
+/* The meter counts bytes that wait to be sent, and those that the owner names; over the limit an
+ * event fires. */
 static void test_meter(void **state) {
         struct event_base *base = event_base_new();
         unsigned over = 0;

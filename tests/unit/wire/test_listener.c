@@ -125,7 +125,7 @@ static void test_left_behind(void **state) {
         assert_true(fd >= 0);
         (void) close(fd);
         listener_destroy(listener);
-        /* But a file that is no socket is somebody's. */
+        /* A file that is no socket belongs to another program. */
         assert_int_equal(write_file_atomic(path, "x", 1, 0600, false), 0);
         assert_int_equal(listener_create_unix(base, path, 0666, on_accept, &accepted, &listener, &err), -EEXIST);
         assert_int_equal(access(path, F_OK), 0);

@@ -116,7 +116,8 @@ static void test_wrong_cluster(void **state) {
         finish_sides(&s);
 }
 
-/* The steps of a node while the key is changed: the old one, then the new one as well, then the other way round, then the new one. */
+/* The steps of a node while the key is changed: the old one, then the new one as well, then the
+ * other way round, then the new one. */
 static struct tls *tls_of_step(unsigned step) {
         switch (step) {
         case 0:
@@ -130,13 +131,15 @@ static struct tls *tls_of_step(unsigned step) {
         }
 }
 
-/* Nodes that are one step apart can talk, whoever begins; with only the old key there is no way to one with only the new. */
+/* Nodes that are one step apart can talk, whoever begins; with only the old key there is no way to
+ * one with only the new. */
 static void test_key_is_changed_step_by_step(void **state) {
         struct sides s;
 
         for (unsigned client = 0; client < 4; client++)
                 for (unsigned server = 0; server < 4; server++) {
-                        /* What a client connects with changes at step 2, what a server accepts at steps 1 and 3. */
+                        /* The client's key changes at step 2, the keys that a server accepts at
+                         * steps 1 and 3. */
                         bool expected = client < 2 ? server < 3 : server > 0;
 
                         sides_meet(&s, tls_of_step(client), tls_of_step(server));
@@ -278,7 +281,7 @@ static void test_certificate_instead_of_key(void **state) {
         event_base_free(base);
 }
 
-/* And a client that has no key at all. */
+/* The client has no key at all. */
 static void test_client_without_key(void **state) {
         struct event_base *base = event_base_new();
         SSL_CTX *rogue = SSL_CTX_new(TLS_client_method());

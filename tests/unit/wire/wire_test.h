@@ -1,4 +1,5 @@
-/* What the tests of the wire share: two connected ends on one loop, and a record of what each was told. */
+/* The common functions of the tests of the wire: two connected ends on one loop, and a record of
+ * what each was told. */
 #ifndef RM_TESTS_WIRE_TEST_H
 #define RM_TESTS_WIRE_TEST_H
 

@@ -1,4 +1,5 @@
-/* What PID 1 looks for in CRIU's images: rights that a process is to get and did not have, and files that nobody knew of. */
+/* The checks of PID 1 on CRIU's images: rights that a process is to get and did not have, and files
+ * that the inventory does not know. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -214,7 +215,8 @@ static void test_unknown_threads(void **state) {
         assert_int_equal(check_bytes(&zombie, TID + 1, bounding, NULL), -EBADMSG);
 }
 
-/* Cut short anywhere, or with any byte changed, it is refused or means the same, and nothing outside is touched. */
+/* Cut short anywhere, or with any byte changed, it is refused or means the same, and nothing
+ * outside is touched. */
 static void test_damaged(void **state) {
         struct rights r = of_owner();
         struct message image = core_of(&r);
@@ -291,7 +293,8 @@ static void test_dumpable(void **state) {
 
 enum { INODE = 4711, GHOST_MODE = 0100640 };
 
-/* The images of a group that has /home/a/data open and a file without a name, and another that lost one of its names. */
+/* The images of a group that has /home/a/data open and a file without a name, and another that lost
+ * one of its names. */
 struct files {
         struct message files, remaps, ghost;
         const char *ghost_name;
@@ -445,7 +448,7 @@ static struct message image_of_mapping(uint64_t bytes, uint64_t flags) {
         return image;
 }
 
-/* What the flags of the only mapping have become. */
+/* The flags of the only mapping after the change. */
 static uint64_t flags_after(struct message *image, uint64_t most_bytes) {
         uint8_t *copy = malloc(image_memory_bytes(image->size)); /* its end is watched by the sanitizer */
         struct criu_cursor entries, mm, mapping;

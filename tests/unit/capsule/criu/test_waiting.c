@@ -1,4 +1,5 @@
-/* System calls that the freeze interrupts are given back to their threads; one that does not come to its stop holds up nobody. */
+/* System calls that the freeze interrupts are given back to their threads; one that does not come
+ * to its stop holds up nobody. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +34,8 @@ static struct shared *shared;
 static int own;
 static int ends[2]; /* of a pipe, whose second one only the test has: children wait until it closes that */
 
-/* vfork(2) returns when its child has ended: until then nothing but SIGKILL ends the wait, as for a hung file system. */
+/* vfork(2) returns when its child has ended: until then nothing but SIGKILL ends the wait, as for a
+ * hung file system. */
 static void on_signal(int signo) {
         pid_t pid;
 
@@ -143,7 +145,8 @@ static void await(const volatile int *flag) {
         }
 }
 
-/* As the first process of a capsule does: what was not waited for comes to it like the ends of its children. */
+/* As the first process of a capsule does: what was not waited for comes to it like the ends of its
+ * children. */
 static size_t reap_stops(void) {
         size_t n = 0;
         int status;
@@ -205,7 +208,7 @@ static void test_slow_threads(void **state) {
         print_message("%d threads that do not stop: %u us\n", CHILDREN, (unsigned) took_usec);
         assert_true(took_usec < CHILDREN * STOP_WAIT_USEC); /* as long as one after the other would take */
         cleanup_close_fd(&ends[1]);
-        /* They stop later, and must not stand still then for good. */
+        /* The children stop later, and must not remain stopped then. */
         for (begin = now_usec(); n < CHILDREN; n += reap_stops()) {
                 assert_true(now_usec() < begin + WAIT_USEC);
                 usleep(1000);
@@ -216,7 +219,7 @@ static void test_slow_threads(void **state) {
         }
 }
 
-/* What comes to a thread while it is held is neither lost nor taken for its stop. */
+/* A signal that comes to a thread while it is held is neither lost nor taken for its stop. */
 static void test_signals_and_ends(void **state) {
         pid_t *pids = *state;
         int status;

@@ -1,4 +1,4 @@
-/* What PID 1 keeps of requests in the directory of rm-agent, where the job's owner writes what he likes. */
+/* Requests in the directory of rm-agent, where the job's owner writes what he likes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,7 +115,8 @@ static bool is_there(unsigned number, pid_t pid) {
         return access(path, F_OK) == 0;
 }
 
-/* 512 MiB by 4,096 requests of 128 KiB, which a user can write in turns, so that they are never all in his memory. */
+/* 512 MiB by 4,096 requests of 128 KiB, which a user can write in turns, so that they are never all
+ * in his memory. */
 static void large_requests_have_a_bound_together(void **state) {
         enum { TURNS = 8, EACH = 16, BYTES = 120000 };
         struct bed *bed = *state;
@@ -144,7 +145,7 @@ static void large_requests_have_a_bound_together(void **state) {
         end_agent(bed, pid);
 }
 
-/* What mpirun asks of a job with as many groups as can be asked for. */
+/* mpirun makes a request for each group of a job with as many groups as there can be. */
 static void a_request_for_each_group_is_heard(void **state) {
         struct bed *bed = *state;
         pid_t pid = start_agent();
@@ -157,7 +158,7 @@ static void a_request_for_each_group_is_heard(void **state) {
         agents_scan(bed->agents, false);
         assert_int_equal(bed->requests, AGENT_REQUESTS_MAX);
         assert_false(is_there(bed->number - 1, pid));
-        /* All of them once more for an rmd that has come anew. */
+        /* All requests are announced once more to an rmd that has connected again. */
         agents_scan(bed->agents, true);
         assert_int_equal(bed->requests, 2 * AGENT_REQUESTS_MAX);
         end_agent(bed, pid);

@@ -1,4 +1,5 @@
-/* Ranks that get a signal, and time to end, while their daemon does not hear that they have ended: real processes. */
+/* Ranks that get a signal, and time to end, while their daemon does not hear that they have ended:
+ * real processes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +38,7 @@ static const struct core_ops ops = { .reply = note_reply, .send_status = send_st
 void park_stir(struct park *park) {
 }
 
-/* What a rank does; it writes a byte to `ready` once it does so. */
+/* The function of a rank; it writes a byte to `ready` once it does its work. */
 typedef void (*rank_fn)(int ready);
 
 struct group {
@@ -118,7 +119,7 @@ static void begin(struct group *group, rank_fn rank) {
         group->ending = ending_create(&group->core, NULL);
 }
 
-/* As PID 1 does. */
+/* Looks at ended children as PID 1 does. */
 static void look(struct group *group) {
         int status;
         pid_t pid;
@@ -158,7 +159,8 @@ static unsigned ended(const struct group *group) {
         return n;
 }
 
-/* The daemon has seen none end; then, as when it has ended, they are killed and let go, and it sees all. */
+/* The daemon has seen none end; then, as when it has ended, they are killed and let go, and it sees
+ * all. */
 static void end(struct group *group) {
         unsigned n = 0;
         char *children = xasprintf("/proc/%d/task/%d/children", (int) group->daemon, (int) group->daemon), *text = NULL;

@@ -10,7 +10,8 @@
 #include "common/util.h"
 #include "daemon/capsule/init/ranks/launched.h"
 
-/* A shell, its daemon, that of which this is the beginning, and two of that: a rank in a shell of its own, and another. */
+/* A shell, its daemon, that of which this is the beginning, and two of that: a rank in a shell of
+ * its own, and another. */
 static const struct launched_process four[] = { { 22, 21, false }, { 10, 1, false }, { 20, 12, false },
                                                 { 11, 10, true },  { 12, 11, true }, { 21, 12, false } };
 
@@ -71,7 +72,7 @@ static void test_ranks(void **state) {
         assert_int_equal(launched_ranks(NULL, 0, 1), 0);
 }
 
-/* Of the processes that there are now, this one. */
+/* The list of processes has this one. */
 static void test_read(void **state) {
         cleanup_free struct launched_process *all = NULL;
         size_t n = launched_read(&all), found = 0;

@@ -115,7 +115,7 @@ static void test_end_without_finish_is_a_loss(void **state) {
         assert_false(lost_ranks_judge(l));
         assert_false(lost_ranks_unjudged(l));
         expect_said(l, true, false, 1, FIRST + 1);
-        /* Nobody is that rank any more. */
+        /* The rank has no process any more. */
         assert_int_equal(lost_ranks_pid(l, 1), 0);
         assert_int_equal(say(l, 101, WORD(FINISHED), FIRST + 1), -1);
         assert_int_equal(say(l, 200, WORD(HELLO), FIRST + 1), -1);
@@ -140,7 +140,7 @@ static void test_end_after_finish_is_none(void **state) {
         expect_said(l, true, true, 0, 0);
 }
 
-/* What it says first may be the last thing it says. */
+/* The first message of a rank may be its last one. */
 static void test_finish_alone_counts(void **state) {
         struct lost_ranks *l = *state;
 
@@ -275,7 +275,7 @@ static void test_goes_with_the_group(void **state) {
         assert_int_equal(word.from, 1);
         assert_false(lost_ranks_next(there, &at, &word));
         lost_ranks_destroy(there);
-        /* What does not fit together is not taken. */
+        /* A carried state that does not fit is not taken. */
         there = lost_ranks_create();
         carry->order->ranks++;
         lost_ranks_set_carry(there, carry);
@@ -295,7 +295,8 @@ static void speak(struct lost_ranks *l, bool speaks) {
         assert_false(lost_ranks_order(l, &order));
 }
 
-/* One that has said nothing, while the others wait for it in MPI_Init, has ended if there is no process that it could be, for long enough. */
+/* A rank that has said nothing, while the others wait for it in MPI_Init, has ended if there is no
+ * process that it could be, for long enough. */
 static void test_who_never_spoke_is_sought(void **state) {
         struct lost_ranks *l = *state;
         Capsule__RanksSaid said;

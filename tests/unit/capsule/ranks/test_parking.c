@@ -1,4 +1,4 @@
-/* What ranks of a group are told of growing and shrinking, and when they may stand still. */
+/* The notices to ranks of a group about growing and shrinking, and when they may be frozen. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ static int say(struct parking *parking, Door__Resize__Word word, uint32_t rank, 
         return parking_hear(parking, &said, ret) ? (int) ret->word : -1;
 }
 
-/* What is to be told now: how many, all with this word. */
+/* The number of notices that are due now, all with this word. */
 static size_t told(const struct parking *parking, Door__Resize__Word word) {
         Door__Resize notice;
         size_t at = 0, n = 0;
@@ -68,14 +68,14 @@ static void test_stands_still_when_all_are_parked(void **state) {
         assert_int_equal(say(p, WORD(PARKED), 5, 0, 0, &heard), WORD(HEARD));
         assert_true(parking_is_quiet(p));
         assert_int_equal(told(p, WORD(WAKE)), 0);
-        /* Those of the next group, and of none. */
+        /* These ranks are of the next group, and of none. */
         assert_int_equal(say(p, WORD(PARKED), 6, 0, 0, &heard), -1);
         assert_int_equal(say(p, WORD(PARKED), 3, 0, 0, &heard), -1);
         assert_int_equal(say(p, WORD(PARKED), UINT32_MAX, 0, 0, &heard), -1);
         assert_true(parking_is_quiet(p));
 }
 
-/* What rmd is told of groups that run though they are parked. */
+/* The reports to rmd of groups that run though they are parked. */
 static void test_awake_until_all_are_parked(void **state) {
         struct parking *p = *state;
         Capsule__ResizeOrder o = order(4, 4, 1);
@@ -150,7 +150,8 @@ static void test_is_woken_until_it_answers(void **state) {
         assert_int_equal(told(p, WORD(WAKE)), 0);
 }
 
-/* The answer was lost, and the change is over: what it said before that does not make it parked in the next one. */
+/* The answer was lost, and the change is over: what it said before that does not make it parked in
+ * the next one. */
 static void test_old_words_do_not_park(void **state) {
         struct parking *p = *state;
         Capsule__ResizeOrder o = order(4, 6, 2);
@@ -173,7 +174,7 @@ static void test_old_words_do_not_park(void **state) {
         assert_true(parking_is_quiet(p));
 }
 
-/* They leave before the log says so, and are not woken for the change that they left in. */
+/* Ranks leave before the log says so, and are not woken for the change that they left in. */
 static void test_leavers_are_not_woken(void **state) {
         struct parking *p = *state;
         Capsule__ResizeOrder o = order(4, 6, 2);
@@ -275,7 +276,7 @@ static void test_goes_with_the_capsule(void **state) {
         o.freeze = false;
         parking_order(there, &o);
         assert_int_equal(told(there, WORD(WAKE)), 2);
-        /* What does not fit together is not taken. */
+        /* A carried state that does not fit is not taken. */
         carry->order->ranks = 3;
         parking_set_carry(there, carry);
         assert_int_equal(told(there, WORD(WAKE)), 2);

@@ -1,4 +1,4 @@
-/* What PID 1 makes of how a daemon says that its ranks have ended. */
+/* PID 1 judges by a daemon's records how its ranks have ended. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

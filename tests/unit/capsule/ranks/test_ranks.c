@@ -1,4 +1,4 @@
-/* What programs say of their progress, and what they are told: any bytes may come. */
+/* The progress that programs report, and the notices that they get: any bytes may come. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +63,7 @@ static void expect(const struct ranks *ranks, uint32_t n, uint64_t done, uint64_
         assert_int_equal(progress.total, total);
 }
 
-/* It is as far as its last rank. */
+/* A group is as far as its last rank. */
 static void test_last_rank(void **state) {
         struct ranks *ranks = *state;
 
@@ -204,7 +204,7 @@ static uint32_t placing(const struct ranks *ranks) {
         return progress.placing;
 }
 
-/* What was sent. */
+/* The messages that were sent. */
 struct post {
         size_t n;
         uint32_t deaf; /* who does not read */
@@ -263,7 +263,8 @@ static void test_answers(void **state) {
         assert_true(post.serial > first);
 }
 
-/* Serials that nobody sent, those of others, answers given twice or late: all is as without them. */
+/* Serials that nobody sent, those of others, answers given twice or late: all is as without
+ * them. */
 static void test_false_answers(void **state) {
         struct ranks *ranks = *state;
         struct post post = { .deaf = UINT32_MAX };
@@ -303,7 +304,7 @@ static void test_deaf(void **state) {
         assert_int_equal(ask(ranks, &post), 1);
 }
 
-/* Who is parked comes to none, and is not waited for; until it says again that it has some. */
+/* A parked rank comes to no places, and is not waited for; until it says again that it has some. */
 static void test_places(void **state) {
         const struct ranks_news place = { .event = DOOR__EVENT__EVENT_PLACE, .ask = true, .hold_usec = 7 };
         struct ranks *ranks = *state;
@@ -363,7 +364,7 @@ static void test_own_state(void **state) {
         ranks_destroy(there);
 }
 
-/* What is said every second is none. */
+/* A report that is repeated every second is no news. */
 static void test_news(void **state) {
         struct ranks *ranks = *state;
 

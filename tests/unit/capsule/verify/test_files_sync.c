@@ -1,4 +1,5 @@
-/* What a group has written to a file of a server is there before another node opens the file. */
+/* Data that a group has written to a file of a server is there before another node opens the
+ * file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* What keeps a group from being moved, and what CRIU leaves to us: interrupted system calls, System V objects. */
+/* The obstacles that keep a group from being moved, and the repairs that CRIU leaves to us:
+ * interrupted system calls, System V objects. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +59,7 @@ static void test_texts(void **state) {
         obstacle = (struct obstacle) { .kind = OBSTACLE_MQUEUE, .detail = "q" };
         obstacle_text(&obstacle, text);
         assert_string_equal(text, "there is a POSIX message queue (/q)");
-        /* Whatever a program calls itself and its files. */
+        /* The text is sound whatever a program calls itself and its files. */
         for (int kind = 0; kind < OBSTACLE_KINDS; kind++) {
                 obstacle = (struct obstacle) { .kind = (enum obstacle_kind) kind, .pid = kind % 2 ? INT32_MAX : 0 };
                 memset(obstacle.name, kind % 3 ? '\n' : '\x9b', sizeof(obstacle.name));
@@ -156,7 +157,7 @@ static void test_kernel_files(void **state) {
         for (size_t i = 0; i < ARRAY_SIZE(in); i++)
                 if (kept_out(in[i]))
                         fail_msg("%s is kept out", in[i]);
-        /* Whatever the mounts are. */
+        /* These paths are kept out whatever the mounts are. */
         kernel_mounts_parse(&none, "");
         assert_true(kernel_file_is_kept_out(&none, "/proc/kcore", false));
         assert_true(kernel_file_is_kept_out(&none, "/proc/7/maps", true));
@@ -242,7 +243,7 @@ static pid_t start_holder(void (*hold)(void)) {
         assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
         pid = fork();
         if (pid == 0) {
-                /* Who runs the tests may have left us descriptors, with locks even. */
+                /* The process that runs the tests may have left us descriptors, with locks even. */
                 (void) dup2(ready[1], STDERR_FILENO);
                 (void) close_range(3, ~0U, 0);
                 hold();
@@ -281,7 +282,7 @@ static void hold_secret(void) {
                 _exit(1);
 }
 
-/* What the last one needed. */
+/* The needs of the last group that was looked at. */
 static struct dump_needs needs;
 
 #define WATCHED "/dev/shm/rmd-test-watched"
@@ -327,7 +328,7 @@ static enum obstacle_kind found_in(void (*hold)(void), const struct obstacles_sc
         return obstacle.kind;
 }
 
-/* What CRIU is told: magic numbers, and entries with device, inode and path. */
+/* The cache for CRIU: magic numbers, and entries with device, inode and path. */
 static void look_at_cache(const struct watches *watches, const Capsule__Spec *spec) {
         char dir[] = "/tmp/rmd-test-watches.XXXXXX";
         cleanup_free char *path = NULL, *cache = NULL;
@@ -496,7 +497,7 @@ static void hold_some(void) {
         hold_many(open("/etc/passwd", O_RDONLY), PROC_GROUP_DESCRIPTORS_MAX / 5 + 1);
 }
 
-/* All of them are shown with each descriptor of the file. */
+/* All locks are shown with each descriptor of the file. */
 static void hold_locks(void) {
         int fd = open("/dev/shm/rmd-test-obstacles", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
@@ -591,7 +592,8 @@ static void test_too_many_mappings(void **state) {
 
 enum { OWNER = 65534 };
 
-/* As after an exec() of the owner's; what was opened before stays open, as if somebody had given it to him. */
+/* The process becomes the owner's as after an exec() of his; descriptors that were opened before
+ * stay open, as if they had been passed to him. */
 static void become_owner(void) {
         if (setgroups(0, NULL) < 0 || setresgid(OWNER, OWNER, OWNER) < 0 || setresuid(OWNER, OWNER, OWNER) < 0 ||
             prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
@@ -885,7 +887,8 @@ static void read_as_owner(int error, int report_fd, const void *arg) {
         (void) write_all(report_fd, &error, sizeof(error));
 }
 
-/* It is seen where it runs, as the freezer would wait for it, and is the same thing later. */
+/* The process is seen where it runs, as the freezer would wait for it, and is the same obstacle
+ * later. */
 static void look_at_stuck(pid_t pid) {
         Capsule__Spec spec = CAPSULE__SPEC__INIT;
         struct obstacles_scope scope = all_of(&spec, 60000000);
@@ -906,7 +909,8 @@ static void look_at_stuck(pid_t pid) {
         (void) close(scope.proc);
 }
 
-/* What a server of FUSE has taken and does not answer keeps the reader in the kernel, and SIGKILL does not help before it does. */
+/* A request that a server of FUSE has taken and does not answer keeps the reader in the kernel, and
+ * SIGKILL does not help before it does. */
 static void test_child_in_a_file_system(void **state) {
         char dir[] = "/dev/shm/rmd-test-fuse.XXXXXX";
         Capsule__Spec spec = CAPSULE__SPEC__INIT;
@@ -938,7 +942,8 @@ static void test_child_in_a_file_system(void **state) {
         assert_int_equal(rmdir(dir), 0);
 }
 
-/* The first process of a pid namespace, with a /proc of its own: it has a userfaultfd, and says so. */
+/* The first process of a pid namespace, with a /proc of its own: it has a userfaultfd, and says
+ * so. */
 static _Noreturn void hold_inside(int told) {
         pid_t pid;
         char byte = 0;
@@ -958,7 +963,7 @@ static _Noreturn void hold_inside(int told) {
         _exit(read(ready[0], &byte, 1) != 1 || write_all(told, &pid, sizeof(pid)) < 0);
 }
 
-/* As rm-mover has it in a process whose pages it begins to track. */
+/* The descriptor is one that rm-mover has in a process whose pages it begins to track. */
 static void test_descriptor_of_tracker(void **state) {
         Capsule__Spec spec = CAPSULE__SPEC__INIT;
         struct obstacles_scope scope = { .spec = &spec, .frozen = true, .budget = SIZE_MAX, .cpu_usec = 60000000 };
@@ -1121,12 +1126,12 @@ static void test_calls(void **state) {
         assert_false(mended(r, 0, SIGUSR1, -1, &after));
         assert_int_equal(after.ax, (uint64_t) -EINTR);
         assert_true(mended(r, UINT64_C(1) << (SIGUSR1 - 1), SIGUSR1, -1, &after));
-        /* One that the kernel had begun again. */
+        /* This call is one that the kernel had begun again. */
         r.orig_ax = SYS_restart_syscall;
         assert_false(mended(r, 0, 0, -1, &after));
         assert_true(mended(r, 0, 0, SYS_futex, &after));
         assert_int_equal(after.ax, SYS_futex);
-        /* What did not end by being interrupted, and what is no such call. */
+        /* These did not end by being interrupted, or are no such calls. */
         r.orig_ax = SYS_close;
         assert_false(mended(r, 0, 0, -1, &after));
         r.orig_ax = (uint64_t) -1;
@@ -1158,7 +1163,8 @@ static void test_sleeps(void **state) {
         assert_int_equal(after.dx, 0x1000);
 }
 
-/* Cut short anywhere, or with any byte changed, it is mended or left alone, but nothing outside is touched. */
+/* Cut short anywhere, or with any byte changed, it is mended or left alone, but nothing outside is
+ * touched. */
 static void test_damaged_calls(void **state) {
         struct registers r = interrupted;
         struct image image;
@@ -1204,7 +1210,7 @@ struct letter {
         char text[16];
 };
 
-/* What a program would make; ids that a new namespace would not give. Returns them. */
+/* Makes objects as a program would; with ids that a new namespace would not give. Returns them. */
 static void make_objects(int *ret_set, int *ret_queue) {
         unsigned short values[] = { 5, 0, 7 };
         struct letter first = { 3, "first" };

@@ -1,4 +1,4 @@
-/* What tells whether a restored group is what was frozen: who its threads are, what they have open. */
+/* The comparison of a restored group with the frozen one: its threads and open files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -111,7 +111,7 @@ static void scene_finish(struct scene *scene) {
         (void) remove_tree(scene->dir);
 }
 
-/* As it goes from node to node. */
+/* Takes the inventory as it goes from node to node. */
 static Capsule__Inventory *take(const struct scene *scene) {
         Capsule__Inventory *inventory = NULL;
         Capsule__Inventory *copy;
@@ -130,7 +130,8 @@ static Capsule__Inventory *take(const struct scene *scene) {
         return copy;
 }
 
-/* The names of open files are a program's own choice, and PID 1, which keeps them, is root's: 16 MiB here, and any number else. */
+/* The names of open files are a program's own choice, and PID 1, which keeps them, is root's: 16
+ * MiB here, and any number else. */
 static void large_inventory(void **state) {
         enum { FILES = 4200, PARTS = 15, PART_BYTES = 250 };
         Capsule__Inventory *inventory = NULL;
@@ -177,7 +178,7 @@ static void large_inventory(void **state) {
         scene_finish(&scene);
 }
 
-/* What the comparison says of a change that `change` makes. */
+/* The comparison finds the change that `change` makes. */
 static void expect_difference(const struct scene *scene, const Capsule__Inventory *before, const char *text) {
         Capsule__Inventory *now = take(scene);
         struct rm_error error = { 0 };
@@ -274,7 +275,8 @@ static void threads(void **state) {
         scene_finish(&scene);
 }
 
-/* Of a file: where it is, how much of it, from where in the file, and what may be done with it. */
+/* The mappings of a file: where they are, how much of it, from where in the file, and with which
+ * rights. */
 static void mappings(void **state) {
         struct scene scene;
         Capsule__Inventory *before;

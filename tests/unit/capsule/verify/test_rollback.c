@@ -1,4 +1,5 @@
-/* Files go back to what they were when their processes were saved, by the owner's rights. The tests run as root. */
+/* Files go back to what they were when their processes were saved, by the owner's rights. The tests
+ * run as root. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -122,7 +123,7 @@ static void test_appended(void **state) {
         assert_int_equal(size_of(s->path), SAVED_BYTES);
 }
 
-/* Its size does not say what was overwritten. */
+/* The size of the file does not show what was overwritten. */
 static void test_written_in_place(void **state) {
         struct scene *s = *state;
         struct stat st;
@@ -163,7 +164,7 @@ static int copy(struct scene *s, uint64_t max_bytes) {
         return rollback_copy(&s->inventory, &s->spec, s->copies_fd, max_bytes, &s->error);
 }
 
-/* As of a file of `bytes`, each of which is `c`. */
+/* The contents are those of a file of `bytes`, each of which is `c`. */
 static void contents_are(const struct scene *s, char c, size_t bytes) {
         cleanup_free char *found = NULL, *want = xcalloc(1, bytes + 1);
         size_t found_bytes;
@@ -236,7 +237,8 @@ static void test_mapping_copied(void **state) {
         contents_are(s, 'a', SAVED_BYTES);
 }
 
-/* What only grows is cut back, what is only read stays, and the capsule's own goes with it. */
+/* A file that only grows is cut back, one that is only read stays, and the capsule's own goes with
+ * it. */
 static void test_not_copied(void **state) {
         struct scene *s = *state;
 
@@ -263,7 +265,7 @@ static void test_too_large(void **state) {
         s->descriptor.flags = O_RDWR;
         assert_int_equal(copy(s, SAVED_BYTES - 1), -EFBIG);
         assert_non_null(strstr(s->error.text, s->path));
-        /* It has become larger meanwhile: no more than it was is read. */
+        /* The file has become larger meanwhile: no more is read than it had. */
         fill(s, 'a', NOW_BYTES);
         assert_int_equal(copy(s, SAVED_BYTES), 0);
         assert_int_equal(roll_back(s), 0);
@@ -306,7 +308,7 @@ static void save(struct scene *s) {
         s->file.handle.len = s->identity.bytes;
 }
 
-/* As logrotate does. `bytes` of a `c` each are in the new one. */
+/* Replaces the file as logrotate does. `bytes` of a `c` each are in the new one. */
 static void replace(struct scene *s, char c, size_t bytes) {
         cleanup_free char *moved = xasprintf("%s.1", s->path);
 
@@ -337,7 +339,7 @@ static void test_all_or_nothing(void **state) {
         assert_int_equal(size_of(second), SAVED_BYTES - 1);
 }
 
-/* Somebody else's pipe would get what was in the job's. */
+/* Data of the job's pipe must not get into another user's. */
 static void test_pipe(void **state) {
         struct scene *s = *state;
         struct stat st;
@@ -381,7 +383,7 @@ static void test_identity(void **state) {
         assert_true(file_identity_same(&ext4, &unknown));
 }
 
-/* Its name is its only one, and what has it next may get its number. */
+/* Removes the only name of a file, whose number the next file may get. */
 static void remove_and_make(struct scene *s, char c, size_t bytes) {
         assert_int_equal(unlink(s->path), 0);
         fill(s, c, bytes);
@@ -423,7 +425,7 @@ static void test_other_file(void **state) {
         is_left_alone(s, remove_and_make);
 }
 
-/* It has another name as well, and has been written to: it is the same. */
+/* The file has another name as well, and has been written to: it is the same. */
 static void test_linked_file(void **state) {
         struct scene *s = *state;
         cleanup_free char *other = xasprintf("%s/other", s->dir);
@@ -457,7 +459,8 @@ static void test_copy_on_another_node(void **state) {
         assert_int_equal(roll_back(s), 0);
 }
 
-/* A copy of its contents does not allow to overwrite another file; what was made from the copy before is none. */
+/* A copy of its contents does not allow to overwrite another file; what was made from the copy
+ * before is none. */
 static void test_other_file_than_copied(void **state) {
         struct scene *s = *state;
 
@@ -570,7 +573,7 @@ static int look(struct scene *s) {
         return rollback_look(&s->inventory, &s->spec, s->copies_fd, &s->error);
 }
 
-/* What it would do is not done. */
+/* A mere look changes nothing. */
 static void test_only_looked_at(void **state) {
         struct scene *s = *state;
 
@@ -601,7 +604,8 @@ static void add(const struct scene *s, char c, size_t bytes) {
         assert_int_equal(write_all(fd, data, bytes), 0);
 }
 
-/* The file was closed when it was saved, has `bytes` of an 'a', and was made by the job if that is so. */
+/* The file was closed when it was saved, has `bytes` of an 'a', and was made by the job if that is
+ * so. */
 static void save_closed(struct scene *s, Capsule__ClosedFile *closed, size_t bytes, bool made) {
         static Capsule__ClosedFile *list[1];
         cleanup_close int fd = -1;
@@ -656,7 +660,7 @@ static char *other_name(const struct scene *s) {
         return name;
 }
 
-/* What was added to it may be somebody else's. */
+/* Data that was added to the file may be another user's. */
 static void test_closed_of_others(void **state) {
         struct scene *s = *state;
         cleanup_free char *kept = NULL, *path = NULL, *found = NULL;

@@ -1,4 +1,5 @@
-/* CRIU waits for ever for who waits in vfork(2), and dumps no processes that share their memory: both are seen before it is asked. */
+/* CRIU waits for ever for who waits in vfork(2), and dumps no processes that share their memory:
+ * both are seen before it is asked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -102,7 +103,7 @@ static void make_by_fork(void) {
                 (void) stay(NULL);
 }
 
-/* They have ended, and nobody asks for it. */
+/* The children have ended, and are not waited for. */
 static void make_two_zombies(void) {
         for (int i = 0; i < 2; i++)
                 if (fork() == 0) {
@@ -192,7 +193,7 @@ static void test_memory_of_their_own(void **state) {
         usleep(20000);
         assert_false(found(pids, 3, &shared));
         end(pids, 1);
-        /* It runs its program when it is told to. */
+        /* The child runs its program when it is told to. */
         pids[0] = begin(make_as_posix_spawn);
         pids[1] = heard();
         assert_true(found(pids, 2, &shared));

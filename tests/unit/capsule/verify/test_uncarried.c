@@ -1,5 +1,5 @@
-/* What CRIU refuses is seen before it is asked, and what is like it but carried is not taken for
- * it. */
+/* A process that CRIU refuses is seen before CRIU is asked, and one that is like it but carried is
+ * not taken for it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,7 +94,7 @@ static void timer_of_ended_thread(void) {
         must(pthread_create(&thread, NULL, make_timer, NULL) == 0 && pthread_join(thread, NULL) == 0);
 }
 
-/* As many as the others make. */
+/* This case makes as many timers as the others. */
 static void timer_of_ended_thread_among_others(void) {
         timer_t timer;
 
@@ -194,7 +194,7 @@ static void file_of_ended_process(void) {
         must(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
 }
 
-/* Nobody has waited for it, so it is restored. */
+/* The child is not waited for, so it is restored. */
 static void file_of_zombie(void) {
         char path[64];
         pid_t pid = fork();
@@ -770,7 +770,8 @@ static bool take_some(const struct sock_diag *socket, void *arg) {
         return ++all->n < all->most;
 }
 
-/* A user may have any number of sockets, with and without descriptors: who looks at them can stop. */
+/* A user may have any number of sockets, with and without descriptors: who looks at them can
+ * stop. */
 static void test_list_ends(void **state) {
         struct told all = { 0, SIZE_MAX }, some = { 0, 2 };
         int fds[2][2];

@@ -1,4 +1,5 @@
-/* What a program has written and closed is known when it is saved: with its size, by its name of then, and only if it is the program's own. The test runs as root. */
+/* A file that a program has written and closed is known when the program is saved: with its size,
+ * by its name of then, and only if it is the program's own. The test runs as root. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -219,7 +220,7 @@ static void test_others_write_too(void **state) {
         add_line(s->dir, "old");
         report(s, NULL);
         assert_false(is_the_jobs(s, "old"));
-        /* It is open, and what was written to it is told when it is closed. */
+        /* The file is open, and the writes to it are reported when it is closed. */
         add_line(s->elsewhere, "older");
         report(s, "older");
         report(s, NULL);

@@ -1,4 +1,5 @@
-/* Policies that are broken on purpose: each file defines `broken_place` and what differs from a good descriptor. */
+/* Policies that are broken on purpose: each file defines `broken_place` and what differs from a
+ * good descriptor. */
 #ifndef RM_TESTS_BROKEN_H
 #define RM_TESTS_BROKEN_H
 

@@ -1,6 +1,7 @@
 /* Preloaded after librmrt-ft: process 2 stands still in each repair, for STALLS_MSEC if that is
  * there; with STALLS_DIES, it dies in MPI_Init. With STALLS_FORGETS no process knows its number.
- * With STALLS_ALONE an abort ends only who calls for it, and says how long after it was decided on: after MPI_Initialized. */
+ * With STALLS_ALONE an abort ends only who calls for it, and says how long after it was decided on:
+ * after MPI_Initialized. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <signal.h>
