@@ -59,7 +59,7 @@ typedef void (*raftlog_done_fn)(void *userdata, const struct raftlog_outcome *ou
 
 /* Does `dir` hold a log of ours? */
 bool raftlog_exists(const char *dir);
-/* Remove the log in `dir`, which is not open. */
+/* Removes the log in `dir`, which is not open. 0 also when there is none, or negative errno. */
 int raftlog_discard(const char *dir, struct rm_error *err);
 /* Open the log, or make one. On return all of it that is known to be committed has been applied:
  * without other voters all of it, with them what the last snapshot holds.
@@ -118,13 +118,14 @@ size_t raftlog_members(const struct raftlog *log, struct raftlog_member *members
 typedef void (*raftlog_change_fn)(void *userdata, int code);
 /* A change of the configuration is under way, or not all of the one before is committed. */
 bool raftlog_changing(const struct raftlog *log);
-/* On the leader, and not from within an op: one at a time (-EBUSY). `done` is called exactly once
- * if this returns 0. Add a member, as a spare. */
+/* Changes of the configuration, on the leader, and not from within an op. `done` is called exactly
+ * once if the call returns 0. -EBUSY: another change is under way; -EHOSTUNREACH: not leading;
+ * -EIO: raft refuses it. raftlog_add() adds a member, as a spare. */
 int raftlog_add(struct raftlog *log, uint64_t id, const char *node, raftlog_change_fn done, void *userdata);
 int raftlog_assign(struct raftlog *log, uint64_t id, enum raftlog_role role, raftlog_change_fn done, void *userdata);
 int raftlog_remove(struct raftlog *log, uint64_t id, raftlog_change_fn done, void *userdata);
-/* Have this voter lead in this one's place. `done` says 0 also when that came to nothing: see who
- * leads. */
+/* Has this voter lead in this one's place. `done` gets 0 also when that came to nothing: see
+ * raftlog_leader(). The same errors. */
 int raftlog_transfer(struct raftlog *log, uint64_t id, raftlog_change_fn done, void *userdata);
 /* Have the voter that is furthest lead, whatever change is under way: that ends with -EHOSTUNREACH.
  * True: it is on its way, and may come to nothing. */

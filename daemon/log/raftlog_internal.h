@@ -107,13 +107,17 @@ struct raftlog {
 /* ---- raftlog_identity.c ---- */
 char *raftlog_identity_path(const char *dir);
 uint64_t raftlog_draw_id(void);
+/* Reads the file "voter". -EBADMSG: it is damaged; -ENOTSUP: it is of another format; or another
+ * negative errno. */
 int raftlog_identity_read(struct raftlog *log, struct rm_error *err);
+/* Writes the file "voter", and forces it to the disk. 0 or negative errno. */
 int raftlog_identity_write(const struct raftlog *log, struct rm_error *err);
 /* How far the log was applied, in the file "applied": to be read before it is opened, and noted now
  * and then; it needs not be on the disk. */
 void raftlog_known_read(struct raftlog *log);
 void raftlog_known_note(struct raftlog *log);
-/* A directory of logs without the file that says whose they are. */
+/* Renames a directory of logs without the file that names their voter. 0 also when there is none,
+ * or negative errno. */
 int raftlog_set_aside(const struct raftlog *log, struct rm_error *err);
 
 /* ---- raftlog_members.c ---- */
@@ -121,8 +125,8 @@ void raftlog_transport_init(struct raft_uv_transport *transport);
 /* To be called between raft_uv_init() and raft_init(). */
 void raftlog_members_init(struct raftlog *log, struct event_base *base, unsigned election_msec);
 void raftlog_members_finish(struct raftlog *log);
-/* The disk has failed, or an entry is not understood: this node must not go on. Returns what raft
- * is to be told. */
+/* The disk has failed, or an entry is not understood: this node must not go on. Returns the value
+ * for raft: 0, or RAFT_CORRUPT while the log is being opened. */
 int raftlog_fail(struct raftlog *log, const struct rm_error *why);
 /* Within raft, after each of its steps: the pace of its clock, and what the others are to be
  * told. */

@@ -8,6 +8,7 @@
 
 struct uvloop;
 
+/* 0 or negative errno. */
 int uvloop_create(struct event_base *base, struct uvloop **ret);
 uv_loop_t *uvloop_get(struct uvloop *loop);
 /* After any call into a library that uses the loop, made from outside of it: its work is seen to

@@ -65,7 +65,7 @@ Rm__State *state_create(const char *cluster);
 /* Does this version know all that is in the command? -ENOTSUP: no. Such a command must not go into
  * the log. */
 int state_understands(const Rm__Command *command, struct rm_error *err);
-/* The same of a whole state, with its feature level. */
+/* Does this version know all that is in the state, and its feature level? -ENOTSUP: no. */
 int state_understands_state(const Rm__State *state, struct rm_error *err);
 /* The feature level that all nodes of the cluster know; 0: there are none. Nodes that have been
  * DOWN since before `down_usec` (real time; 0: there are none) do not count, unless they are

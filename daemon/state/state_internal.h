@@ -27,6 +27,7 @@ static inline bool apply_goes_on(struct apply *a, bool changes) {
  * ok. */
 void apply_event(struct apply *a, const char *kind, const char *node, uint64_t job, uint64_t move, int32_t capsule, const char *fmt,
                  ...) __attribute__((format(printf, 7, 8)));
+/* Refuses the command, which must not have changed anything. Returns `code`, a negative errno. */
 int apply_refuse(struct apply *a, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Grow a repeated field by one. */
@@ -36,6 +37,7 @@ int apply_refuse(struct apply *a, int code, const char *fmt, ...) __attribute__(
                 (array)[(count)++] = (item);                                                                                       \
         } while (0)
 
+/* Each function applies the command of its name: 0, or the code of apply_refuse(). */
 int apply_node_join(struct apply *a);
 int apply_node_health(struct apply *a);
 int apply_node_drain(struct apply *a);

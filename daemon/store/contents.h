@@ -18,10 +18,11 @@ struct contents {
 
 void contents_finish(struct contents *c);
 
-/* Where something is already, it is replaced. */
+/* Writes data, or zeros, in place of the contents that are there. Errors as of packs_put();
+ * -EBADMSG: a block that is replaced in part is damaged. */
 int contents_write(struct contents *c, uint64_t offset, const void *data, size_t size_bytes, struct rm_error *err);
 int contents_zero(struct contents *c, uint64_t offset, uint64_t size_bytes, struct rm_error *err);
-/* The object ends at this size, whatever was written behind it. */
+/* The object ends at this size, whatever was written behind it. The same errors. */
 int contents_end(struct contents *c, uint64_t size_bytes, struct rm_error *err);
 
 #endif

@@ -19,7 +19,8 @@ struct directory_names {
         size_t n_manifests;
 };
 
-/* Makes it if there is none. Ours, and nobody else may write there; -EPERM otherwise. */
+/* Opens the directory, and makes it if there is none. -EPERM: it is another user's, or others may
+ * write there; or another negative errno. */
 int directory_open(const char *path, int *ret_fd, struct rm_error *err);
 
 void directory_pack_name(uint64_t number, char ret[static DIRECTORY_NAME_BYTES]);
@@ -35,10 +36,11 @@ bool directory_name_valid(const char *name, uint64_t checkpoint);
 char *directory_of_capsule(const char *dir, int32_t capsule);
 void directory_new_manifest_name(uint64_t number, char ret[static DIRECTORY_NAME_BYTES]);
 
+/* Lists the packs and manifests. 0 or negative errno. */
 int directory_names_read(int dir_fd, struct directory_names *ret, struct rm_error *err);
 void directory_names_finish(struct directory_names *names);
 
-/* Manifests that were not finished. */
+/* Removes manifests that were not finished. 0 or negative errno. */
 int directory_remove_new(int dir_fd, struct rm_error *err);
 /* The sum of the sizes of all files in the directory. */
 uint64_t directory_bytes(int dir_fd);
@@ -46,8 +48,10 @@ uint64_t directory_bytes(int dir_fd);
 /* Opens a regular file of ours for reading; -EPERM: it is not one. -ENOENT without a text when
  * there is none. */
 int directory_file_open(int dir_fd, const char *name, int *ret_fd, struct rm_error *err);
+/* Creates a file for reading and writing. -EEXIST: it is there already; or another negative
+ * errno. */
 int directory_file_create(int dir_fd, const char *name, int *ret_fd, struct rm_error *err);
-/* 0 also when there is none. */
+/* Removes a file. 0 also when there is none, or negative errno. */
 int directory_file_remove(int dir_fd, const char *name, struct rm_error *err);
 
 #endif

@@ -24,7 +24,8 @@ struct store {
         bool saving;
 };
 
-/* `users` becomes one more, and the index what the directory has. */
+/* Counts one more user, and brings the index up to date with the directory. 0 or negative errno,
+ * after which nothing is to be undone. */
 int store_use(struct store *s, struct rm_error *err);
 void store_unuse(struct store *s);
 
@@ -39,7 +40,7 @@ int store_head_check(const struct store *s, const struct checkpoint *head, uint6
 
 /* Has blocks that the last checkpoint needs in the packs become few, they go into the one that is
  * made: of packs that are less than half in use, at most as much as is new, or a quarter of all.
- * `used`: a bit for each block. */
+ * `used`: a bit for each block. Errors as of packs_take_over(), but for damage, which is left. */
 int compact(struct packs *p, const uint8_t *used, uint64_t *ret_moved_blocks, struct rm_error *err);
 
 static inline bool compact_bit(const uint8_t *used, uint32_t block) {

@@ -56,6 +56,8 @@ struct packs {
         struct pack_build *build; /* NULL: no pack is made */
 };
 
+/* 0; -ENOTSUP: OpenSSL has no SHA-256; or another negative errno, after which packs_finish() is
+ * fine. */
 int packs_init(struct packs *p, struct rm_error *err);
 void packs_finish(struct packs *p);
 
@@ -63,7 +65,8 @@ void packs_hash(struct packs *p, const void *data, size_t size_bytes, uint8_t re
 struct pack *packs_find(const struct packs *p, uint64_t number); /* or NULL */
 
 /* Reads the heads of the frames in the open file into the index, unless one is damaged. Takes `fd`.
- * Numbers ascend. */
+ * Numbers ascend. -EFBIG: too many blocks; or another negative errno, also when the file cannot be
+ * read. A damaged pack is no error: see is_damaged. */
 int packs_add(struct packs *p, uint64_t number, int fd, struct rm_error *err);
 /* Forgets it, and what only it has. */
 void packs_drop(struct packs *p, struct pack *pack);
@@ -78,13 +81,17 @@ int packs_read_frame(struct packs *p, uint32_t frame, struct rm_error *err);
 /* Makes the pack `number` in the open, empty file; takes `fd`. `level` as of store_save_begin(). */
 void packs_build_begin(struct packs *p, uint64_t number, int fd, int level);
 /* The number of a block with these contents: of one that is here, or of a new one in the pack that
- * is made. */
+ * is made. -EFBIG: too many blocks; -EDQUOT, -ENOSPC: see packs_limit(); or another negative
+ * errno. */
 int packs_put(struct packs *p, const void *data, size_t size_bytes, uint32_t *ret_block, bool *ret_is_new, struct rm_error *err);
-/* The pack that is made may take so much: then -EDQUOT. 0: no limit, as it begins. */
+/* Limits the size of the pack that is made: more is -EDQUOT, and what would take of the reserve of
+ * the disk is -ENOSPC. 0: no limit, as it begins, and no reserve. */
 void packs_limit(struct packs *p, uint64_t bytes);
-/* A block that is here also goes into the pack that is made, and counts there from then on. */
+/* A block that is here also goes into the pack that is made, and counts there from then on. Errors
+ * as of packs_read() and packs_put(). */
 int packs_take_over(struct packs *p, uint32_t block, struct rm_error *err);
-/* All blocks of the pack are written and on the disk. */
+/* Writes the rest of the pack, and forces it to the disk. Errors as of packs_put(), after which
+ * packs_build_abort() is to be called. */
 int packs_build_end(struct packs *p, struct rm_error *err);
 /* Forgets it. The file is the caller's. */
 void packs_build_abort(struct packs *p);

@@ -54,7 +54,8 @@ struct store;
 
 /* Makes the directory (0700) if there is none; its parent must be there. What an unfinished
  * checkpoint has left is removed. Manifests of another origin count for nothing. `keys` and
- * `origin` are copied. */
+ * `origin` are copied. -EPERM: the directory is another user's, or others may write there; -EFBIG:
+ * too many blocks; or another negative errno. */
 int store_open(const char *dir, const struct store_keys *keys, const struct store_origin *origin, struct store **ret,
                struct rm_error *err);
 void store_close(struct store *s); /* NULL ok */
@@ -73,7 +74,8 @@ struct store_figures {
 struct store_save;
 
 /* Begins checkpoint `checkpoint`, a number above that of any here. One at a time. `level`: of zstd;
- * 0: lz4; negative: no compression. */
+ * 0: lz4; negative: no compression. -EBUSY: another one has begun; -EINVAL: the number is not above
+ * all; -EEXIST: its pack is there; or another negative errno. */
 int store_save_begin(struct store *s, uint64_t checkpoint, int level, struct store_save **ret, struct rm_error *err);
 
 /* The save may add so many bytes to the disk, its manifest apart: more fails with -EDQUOT; a write
@@ -92,11 +94,13 @@ const struct image_target *store_save_target(struct store_save *save);
 int store_save_continue(struct store_save *save, uint32_t pid);
 
 /* Stores data that belongs to the checkpoint beside the stream: at most 8 pieces, of
- * STORE_META_MAX_BYTES in all; a name as name_valid() allows. */
+ * STORE_META_MAX_BYTES in all; a name as name_valid() allows. -EINVAL: another name, or the same
+ * one twice; -EFBIG: too much. */
 int store_save_meta(struct store_save *save, const char *name, const void *data, size_t size_bytes, struct rm_error *err);
 
 /* All is on the disk, the manifest last; then packs that no manifest needs any more are removed.
- * Frees `save` also when it fails: then nothing of it is left. */
+ * Frees `save` also when it fails: then nothing of it is left. -EBUSY: an object is open; the first
+ * error of the save; or another negative errno. */
 int store_save_commit(struct store_save *save, struct store_figures *ret_figures, struct rm_error *err);
 void store_save_abort(struct store_save *save); /* NULL ok */
 
@@ -119,16 +123,19 @@ void store_load_end(struct store_load *load); /* NULL ok */
 
 /* ---- keeping ---- */
 
-/* Numbers of the checkpoints here, ascending; malloc'ed. Manifests are only found, not checked. */
+/* Numbers of the checkpoints here, ascending; malloc'ed. Manifests are only found, not checked. 0
+ * or negative errno. */
 int store_list(const struct store *s, uint64_t **ret_numbers, size_t *ret_n, struct rm_error *err);
 /* Removes the checkpoint's manifest, and packs that no other checkpoint needs. 0 also when there
- * was no such checkpoint. */
+ * was no such checkpoint, or negative errno. */
 int store_remove(struct store *s, uint64_t checkpoint, struct rm_error *err);
-/* Reads all of it: manifest, packs, each block. `poll` as above, NULL ok. */
+/* Reads all of it: manifest, packs, each block. `poll` as above, NULL ok. Errors as of
+ * store_load_begin() and store_load_write(). */
 int store_verify(struct store *s, uint64_t checkpoint, int (*poll)(void *ctx, const char *what, struct rm_error *err), void *ctx,
                  struct rm_error *err);
 /* Calls `fn` for each file of a checkpoint, with its name in the directory and open for reading,
- * the manifest last; what is not 0 ends it, and is returned. For copying. */
+ * the manifest last; what is not 0 ends it, and is returned. For copying. -ENOENT: the checkpoint,
+ * or a pack of it, is not there; -EPERM: a file is not ours; -EBADMSG: the manifest is damaged. */
 typedef int (*store_file_fn)(void *ctx, const char *name, int fd, bool manifest, struct rm_error *err);
 int store_each_file(struct store *s, uint64_t checkpoint, store_file_fn fn, void *ctx, struct rm_error *err);
 /* Puts a MAC, by the first key, at the end of a manifest that has come without one. The caller has

@@ -65,7 +65,8 @@ void arrival_destroy(struct arrival *arrival); /* NULL ok; ends rm-mover, and re
 
 /* Into this copy of a capsule. */
 void arrival_begin(struct arrival *arrival, uint64_t job, int32_t index, uint64_t incarnation);
-/* Starts an rm-mover; one that runs is ended, and what has come is forgotten. */
+/* Starts an rm-mover; one that runs is ended, and what has come is forgotten. -ECHILD: the capsule
+ * is gone; or another negative errno. */
 int arrival_listen(struct arrival *arrival, const struct arrival_image *image, struct rm_error *err);
 const uint8_t *arrival_token(const struct arrival *arrival);
 

@@ -20,10 +20,11 @@ struct mover_ops {
 };
 
 /* Starts the process in one of its roles ("send", "receive", "save", "load"). It dies with rmd, but
- * not while it carries pages that a group waits for. */
+ * not while it carries pages that a group waits for. 0 or negative errno. */
 int mover_start(struct rmd *rmd, const char *role, const struct mover_ops *ops, void *userdata, struct mover **ret,
                 struct rm_error *err);
-/* The pipe takes a copy of the command. 0 or -errno. */
+/* Sends a copy of the command. -ENOTCONN: the process has gone; -EBUSY: it is not ready, and has a
+ * command already; or another negative errno. */
 int mover_command(struct mover *mover, const Rm__MoverCommand *command);
 
 /* MOVER_COMMAND(&body) is the command that has this body, which is borrowed; it lasts until the end

@@ -70,16 +70,21 @@ int rmrt_register_typed(const char *name, void *ptr, size_t count, const struct 
 int rmrt_unregister(const char *name);
 
 /* Sets the directory of the checkpoints, instead of the environment's RMRT_DIR. The path of rank 0
- * counts, which tells the others. NULL: as at the beginning. */
+ * counts, which tells the others. NULL: as at the beginning. Always 0. */
 int rmrt_set_directory(const char *path);
 
-/* By all ranks, with the same arrays registered. When it has returned 0, the checkpoint is on the
- * disk; else there is none, and those before are as they were. */
+/* Saves the arrays; to be called by all ranks, with the same arrays registered. When it has
+ * returned 0, the checkpoint is on the disk; else there is none, and those before are as they were.
+ * All ranks return the same. -EINVAL: the arguments, the environment, or other arrays than on rank
+ * 0; -ENOTSUP: processors of different byte orders; -EXDEV: the folder is not that of rank 0;
+ * -ECOMM: the ranks cannot communicate; -EIO and other negative errno values: the folder cannot be
+ * written. */
 int rmrt_save_by(const struct rmrt_ranks *ranks);
 
 /* Restores the newest checkpoint that is whole everywhere; to be called by all ranks. Returns enum
  * rmrt_restored, or an error: -EBADMSG: there are checkpoints, and none is whole; -EINVAL: it has
- * other arrays than are registered. After these two the memory is as it was. */
+ * other arrays than are registered. After these two the memory is as it was. -ECOMM: the ranks
+ * cannot communicate; or another negative errno. */
 int rmrt_restore_by(const struct rmrt_ranks *ranks);
 
 /* The text of the error of the last call, and which checkpoints were passed over because they are

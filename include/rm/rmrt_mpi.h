@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-/* 1: found in the list, whose sizes are those of this MPI and this processor. */
+/* Looks for the type in a list, whose sizes are those of this MPI and this processor. 1: found;
+ * 0: not. */
 static inline int rmrt_mpi_named(MPI_Datatype type, struct rmrt_type *ret) {
         const struct {
                 MPI_Datatype type;
@@ -101,6 +102,8 @@ static inline int rmrt_mpi_type(MPI_Datatype type, struct rmrt_type *ret) {
         return r;
 }
 
+/* The calls of `struct rmrt_ranks` by MPI. -EFBIG: more than INT_MAX bytes; -EIO: a call of MPI
+ * failed. */
 static inline int rmrt_mpi_broadcast(void *ctx, void *data, size_t bytes, int root) {
         if (bytes > INT_MAX)
                 return -EFBIG;
@@ -115,6 +118,7 @@ static inline int rmrt_mpi_gather(void *ctx, const void *mine, void *all, size_t
                        : -EIO;
 }
 
+/* The ranks of `comm`, which must outlive them. -EINVAL: it is no communicator. */
 static inline int rmrt_mpi_ranks(MPI_Comm *comm, struct rmrt_ranks *ret) {
         ret->ctx = comm;
         ret->broadcast = rmrt_mpi_broadcast;
@@ -134,7 +138,8 @@ static inline int rmrt_register(const char *name, void *ptr, size_t count, MPI_D
         return rmrt_register_typed(name, ptr, count, &known, distribution);
 }
 
-/* As rmrt_save_by(): collective over `comm`, which speaks with nobody else meanwhile. */
+/* As rmrt_save_by(): collective over `comm`, on which no other call may run meanwhile. The same
+ * errors. */
 static inline int rmrt_save(MPI_Comm comm) {
         struct rmrt_ranks ranks;
         int r = rmrt_mpi_ranks(&comm, &ranks);
@@ -142,7 +147,7 @@ static inline int rmrt_save(MPI_Comm comm) {
         return r < 0 ? r : rmrt_save_by(&ranks);
 }
 
-/* As rmrt_restore_by(). */
+/* As rmrt_restore_by(): collective over `comm`. The same results and errors. */
 static inline int rmrt_restore(MPI_Comm comm) {
         struct rmrt_ranks ranks;
         int r = rmrt_mpi_ranks(&comm, &ranks);

@@ -33,7 +33,7 @@ struct rmrt_resize {
  * use it. */
 #define RMRT_MPI_TAG 32767
 
-/* Rank 0 calls for those that were woken: it makes the change now. */
+/* Rank 0 calls for those that were woken: it makes the change now. -EIO: a call of MPI failed. */
 static inline int rmrt_mpi_call(const struct rmrt_change *change) {
         for (int i = (int) change->before; i < (int) change->now; i++)
                 if (MPI_Send(&change->epoch, 1, MPI_UINT64_T, i, RMRT_MPI_TAG, MPI_COMM_WORLD) != MPI_SUCCESS)
@@ -41,7 +41,8 @@ static inline int rmrt_mpi_call(const struct rmrt_change *change) {
         return 0;
 }
 
-/* 1: rank 0 has called. 0: the program has ended. */
+/* Waits for that call. 1: rank 0 has called. 0: the program has ended. -EIO: a call of MPI
+ * failed. */
 static inline int rmrt_mpi_called(const struct rmrt_change *change) {
         uint64_t epoch = 0;
         int there;
@@ -57,7 +58,8 @@ static inline int rmrt_mpi_called(const struct rmrt_change *change) {
         return 1;
 }
 
-/* Ranks 0 .. `ranks` - 1, who alone call this. */
+/* Makes a communicator of ranks 0 .. `ranks` - 1, who alone call this. -EIO: a call of MPI
+ * failed. */
 static inline int rmrt_mpi_first(int ranks, uint64_t epoch, MPI_Comm *ret) {
         int range[1][3] = { { 0, ranks - 1, 1 } };
         MPI_Group world, group;
@@ -74,7 +76,8 @@ static inline int rmrt_mpi_first(int ranks, uint64_t epoch, MPI_Comm *ret) {
         return r == MPI_SUCCESS ? 0 : -EIO;
 }
 
-/* Called by a rank that has no communicator: at the beginning, and after it was parked. */
+/* Called by a rank that has no communicator: at the beginning, and after it was parked. Errors as
+ * of rmrt_resize_wait(); -EIO: a call of MPI failed. */
 static inline int rmrt_mpi_join(MPI_Comm *newcomm, struct rmrt_resize *event) {
         struct rmrt_change change;
         int r = rmrt_resize_wait(&change);
@@ -101,6 +104,7 @@ static inline int rmrt_mpi_join(MPI_Comm *newcomm, struct rmrt_resize *event) {
         return 0;
 }
 
+/* Makes the change on an active rank. -EIO: a call of MPI failed. */
 static inline int rmrt_mpi_change(MPI_Comm comm, const struct rmrt_change *change, MPI_Comm *newcomm, struct rmrt_resize *event) {
         int rank, r;
 
@@ -173,7 +177,8 @@ static inline int rmrt_mpi_overlap(uint64_t begin, uint64_t end, uint64_t from, 
 }
 
 /* `all` has of each rank how many elements it had, and how many it gets. `counts` gets, for `rank`:
- * sent, where, received, where; of each rank. */
+ * sent, where, received, where; of each rank. -EFBIG: more than INT_MAX of one rank; -EINVAL: the
+ * sums differ. */
 static inline int rmrt_mpi_shares(const uint64_t *all, int rank, int size, int *counts) {
         uint64_t had = 0, gets = 0, mine[2] = { 0, 0 }, at;
 
