@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -73,29 +74,43 @@ static int apply_entry(struct raftlog *log, uint64_t index, const struct raft_bu
         return r;
 }
 
+/* Requests that were applied in the same call are still in the list: raft reports them
+ * afterwards. */
+static void set_outcome(struct raftlog *log, uint64_t index, const struct raftlog_outcome *outcome) {
+        struct request *request;
+
+        TAILQ_FOREACH (request, &log->pending, entry)
+                if (request->raft.index == index) {
+                        request->outcome = *outcome;
+                        break;
+                }
+}
+
+/* An entry that this rmd cannot apply is committed, so other voters may apply it. */
+static int fail_entry(struct raftlog *log, uint64_t index, const struct rm_error *why) {
+        struct raftlog_outcome unknown = { 0 };
+
+        (void) error_set(&unknown.error, -EHOSTUNREACH, "the leader cannot go on from its log; it may be done or not");
+        set_outcome(log, index, &unknown);
+        return raftlog_fail(log, why);
+}
+
 /* After an error raft applies nothing more, and makes no snapshot of a state that lacks the
  * entry. */
 static int fsm_apply(struct raft_fsm *fsm, const struct raft_buffer *buf, void **result) {
         struct raftlog *log = fsm->data;
         uint64_t index = raft_last_applied(&log->raft) + 1;
-        struct request *request;
         struct raftlog_outcome outcome = { .index = index };
 
         *result = NULL;
         if (log->failed.code < 0)
-                return raftlog_fail(log, &log->failed);
+                return fail_entry(log, index, &log->failed);
         if (index <= log->skip_index)
                 return 0;
         if (apply_entry(log, index, buf, &outcome) < 0)
-                return raftlog_fail(log, &outcome.error);
+                return fail_entry(log, index, &outcome.error);
         outcome.index = index;
-        /* Requests that were applied in the same call are still in the list: raft reports them
-         * afterwards. */
-        TAILQ_FOREACH (request, &log->pending, entry)
-                if (request->raft.index == index) {
-                        request->outcome = outcome;
-                        break;
-                }
+        set_outcome(log, index, &outcome);
         return 0;
 }
 
@@ -388,6 +403,8 @@ static void on_raft_applied(struct raft_apply *raft, int status, void *result) {
                 (void) error_set(&request->outcome.error, -ECANCELED, "shutting down");
         else if (status != 0)
                 (void) error_set(&request->outcome.error, -EIO, "the log: %s", raft_strerror(status));
+        /* Only a command that was applied is acknowledged as done. */
+        assert(request->outcome.error.code < 0 || request->outcome.index == request->raft.index);
         request->done(request->userdata, &request->outcome);
         free(request);
 }

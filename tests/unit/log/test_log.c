@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "daemon/log/raftlog.h"
+#include "daemon/state/commands.h"
 
 static void test_answers_and_reopen(void **state) {
         struct answer first = { 0 };
@@ -315,6 +316,54 @@ static void test_unreadable_entry(void **state) {
         world_finish(&w);
 }
 
+/* A log whose rmd can apply nothing from some entry on. */
+struct unable {
+        bool fails, failed;
+};
+
+static int apply_if_able(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret) {
+        const struct unable *unable = userdata;
+
+        return unable->fails ? error_set(&ret->error, -ENOTSUP, "entry %u is not understood", (unsigned) index) : 0;
+}
+
+static void on_unable(void *userdata, const struct rm_error *why) {
+        ((struct unable *) userdata)->failed = true;
+}
+
+static void on_unapplied(void *userdata, const struct raftlog_outcome *outcome) {
+        assert_int_equal(outcome->index, 0); /* it is sent again, to the next leader */
+        *(int *) userdata = outcome->error.code;
+}
+
+/* The entry that cannot be applied, one behind it, and one that comes later: no request is told
+ * that its command was done. */
+static void test_unapplied_is_not_acknowledged(void **state) {
+        static const struct raftlog_ops ops = { apply_if_able, take_snapshot, on_unable, no_state };
+        struct unable unable = { 0 };
+        int codes[3] = { 1, 1, 1 };
+        struct rm_error err = { 0 };
+        struct raftlog *log = NULL;
+        struct command c;
+        struct world w;
+        struct tnode *n1 = node_with_entries(&w);
+        const struct raftlog_config config = { .dir = n1->dir, .name = n1->name, .snapshot_entries = 1000, .election_msec = 300 };
+
+        if (raftlog_open(w.base, &config, &ops, &unable, &log, &err) < 0)
+                fail_msg("%s", err.text);
+        unable.fails = true;
+        for (int i = 0; i < 2; i++)
+                assert_int_equal(raftlog_propose(log, command_note(&c, "a note"), on_unapplied, &codes[i]), 0);
+        EXPECT(&w, codes[0] < 1 && codes[1] < 1, 1000);
+        assert_true(unable.failed);
+        assert_int_equal(raftlog_propose(log, command_note(&c, "a note"), on_unapplied, &codes[2]), 0);
+        EXPECT(&w, codes[2] < 1, 1000);
+        for (int i = 0; i < 3; i++)
+                assert_int_equal(codes[i], -EHOSTUNREACH);
+        raftlog_close(log);
+        world_finish(&w);
+}
+
 /* One bit of a note that was written last, in the only segment that has it. */
 static void flip_bit(const char *dir) {
         cleanup_free char *log_dir = xasprintf("%s/log", dir);
@@ -456,6 +505,7 @@ int main(void) {
                 cmocka_unit_test(test_begun_and_not_finished),
                 cmocka_unit_test(test_unknown_command),
                 cmocka_unit_test(test_unreadable_entry),
+                cmocka_unit_test(test_unapplied_is_not_acknowledged),
                 cmocka_unit_test(test_damaged_disk),
                 cmocka_unit_test(test_torn_write),
                 cmocka_unit_test(test_older_format),
