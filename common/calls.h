@@ -1,5 +1,4 @@
-/* Calls that end after whoever made them may have gone: operations of a capsule, proposals to the
- * log.
+/* Calls that end after their caller may have gone: operations of a capsule, proposals to the log.
  *
  * A caller has a number among those of its list. A call keeps the number and not the caller, and
  * finds the caller by it when it is done; once the caller has ended, or has taken another number,
@@ -25,10 +24,10 @@ struct calls {
 };
 
 void caller_init(struct caller *caller, struct calls *calls, void *owner);
-/* Calls made so far find nobody any more. */
+/* Calls made so far have no caller any more. */
 void caller_renew(struct caller *caller);
-/* Calls made so far find nobody, and none can be made. NULL ok; nothing happens to a caller that
- * was never initialised. */
+/* Calls made so far have no caller any more, and none can be made. NULL ok; nothing happens to a
+ * caller that was never initialised. */
 void caller_finish(struct caller *caller);
 
 struct call;

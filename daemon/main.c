@@ -234,7 +234,7 @@ static void on_peer(void *userdata, const char *node, bool connected) {
         service_wake(rmd->service);
 }
 
-/* Whether the service manager hears of it changes nothing for anybody else. */
+/* Whether the service manager hears of it changes nothing else. */
 __attribute__((format(printf, 2, 3))) static void notify(const struct rmd *rmd, const char *format, ...) {
         cleanup_free char *text = NULL;
         va_list ap;
@@ -645,7 +645,7 @@ static int serve(struct config *config, struct rm_error *err) {
         return r;
 }
 
-/* The switches are read to see whether they are good; who leads reads them for use. */
+/* The switches are read to see whether they are good; the leader reads them for use. */
 static int load(const char *path, struct config *ret_config, struct rm_error *err) {
         struct switches switches;
         int r = config_load(path, ret_config, err);

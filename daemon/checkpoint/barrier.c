@@ -248,7 +248,7 @@ static bool awaits(const struct barrier *barrier, const Rm__CheckpointPart *part
         return false;
 }
 
-/* The others may stand still, and must not until that node is back or missed. */
+/* The other capsules may be frozen, and must not remain so until that node is back or missed. */
 void barrier_on_lost(struct checkpoints *c, const char *node) {
         struct barrier *barrier;
 

@@ -202,7 +202,7 @@ struct checkpoints {
         uint64_t since_usec;
         struct event *retry;
         bool retry_wanted;
-        struct event *tidy; /* pending: stores are to be looked at for what nobody needs */
+        struct event *tidy; /* pending: stores are to be searched for parts that are not needed */
         struct event *tidy_again; /* pending: something was too new to be told from what is being made */
         LIST_HEAD(, save) saves;
         LIST_HEAD(, barrier) barriers;
@@ -242,7 +242,7 @@ const struct save *saves_last(const struct checkpoints *c, uint64_t job, int32_t
 bool saves_use(const struct checkpoints *c, uint64_t job, int32_t index);
 /* Is something of it being captured or stored? */
 bool saves_busy(const struct checkpoints *c, uint64_t job, int32_t index);
-/* Without the node of the head nobody says when it goes on. */
+/* Without the node of the head no message says when it goes on. */
 void saves_on_lost(struct checkpoints *c, const char *node);
 void saves_keep(const struct checkpoints *c);
 void saves_finish(struct checkpoints *c);
@@ -278,7 +278,7 @@ void restores_wake(struct checkpoints *c);
 void restores_capsule_ready(struct checkpoints *c, struct resident *resident, int error, const char *text);
 void restores_on_carry(struct checkpoints *c, const char *node, const Rm__RestoreCarry *carry);
 void restores_on_lost(struct checkpoints *c, const char *node);
-/* Tries one, with a capsule that is about to be made, which belongs to nobody else. */
+/* Tries one, with a capsule that is about to be made, which no other module uses. */
 struct restore *restores_begin_drill(struct checkpoints *c, uint64_t job, const Rm__Checkpoint *checkpoint, int32_t index);
 /* Removes the capsule too. */
 void restores_end_drill(struct restore *restore);
@@ -325,7 +325,7 @@ void imports_clean(struct checkpoints *c);
 /* ---- stores.c ---- */
 /* The store's directory of one capsule; malloc'ed. */
 char *stores_dir(const struct checkpoints *c, uint64_t job, int32_t index);
-/* For rm-mover, with whose it is as the state has it: the job's owner is not what anybody says.
+/* The store as rm-mover gets it, with the owner that the state has, not one that a message names.
  * `dir`, which stays the caller's, is that of stores_dir(). -ENOENT: there is no such job. */
 int stores_describe(const struct checkpoints *c, uint64_t job, int32_t index, const char *dir, Rm__MoverStore *ret,
                     struct rm_error *err);
@@ -346,7 +346,7 @@ void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64
 
 /* ---- checks.c ---- */
 void checks_init(struct checkpoints *c);
-/* Reads that store when its turn comes; `waiter` NULL: nobody waits. It is taken over. */
+/* Reads that store when its turn comes; `waiter` NULL: no request waits. It is taken over. */
 void checks_want(struct checkpoints *c, uint64_t job, int32_t index, struct check_waiter *waiter);
 /* The same as checks_want(), if `code` says that a checkpoint of the store could not be read since
  * it is damaged, or not there. */

@@ -1,5 +1,5 @@
 /* Whether the checkpoints that lie here are as they were written: an rm-mover reads a store again,
- * one after the other, now and then, and when somebody asks or something could not be loaded. The
+ * one after the other, now and then, and on request, or when a checkpoint could not be loaded. The
  * log hears what is no good: it counts no more, and is copied again from a node that has it
  * whole. */
 #include <errno.h>

@@ -484,7 +484,7 @@ void copies_on_offer(struct checkpoints *c, const char *node, const Rm__CopyOffe
         struct rm_error err = { 0 };
 
         if (copy)
-                copy_free(copy); /* it begins anew */
+                copy_free(copy); /* it begins again */
         if (offer->index > checkpoints_state(c)->index) {
                 tell_later(c, node, offer);
                 return;

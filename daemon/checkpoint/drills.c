@@ -79,7 +79,7 @@ void drills_tried(struct restore *restore) {
         else if (restore->state == RESTORE_NEW)
                 log_info("drill %" PRIu64 ".%" PRIu64 ": capsule %" PRId32 ": %s", restore->job, restore->checkpoint,
                          restore->index, restore->error);
-        runner_wake(restore->c->rmd->runner); /* nobody needs its capsule any more */
+        runner_wake(restore->c->rmd->runner); /* its capsule is not needed any more */
         checkpoints_wake(restore->c);
 }
 

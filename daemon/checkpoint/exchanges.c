@@ -167,7 +167,7 @@ int exchange_start(struct exchange *exchange, Rm__MoverStore *store, ProtobufCBi
         return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 /* Users reach a socket of theirs in it, and see no others. */
 int exchanges_init(struct checkpoints *c, struct rm_error *err) {

@@ -79,7 +79,7 @@ int checkpoints_gather(struct checkpoints *c, uint64_t job, uint64_t checkpoint,
 
         if (!record || record->state != RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
                 return error_set(err, -EBUSY, "it is not done");
-        /* Before that the copy may have been ordered by who asked earlier, from a node that was
+        /* Before that the copy may have been ordered by an earlier request, from a node that was
          * lost. */
         if (since_usec > 0 && record->copy_error_usec >= since_usec + STALE_COPY_USEC)
                 return error_set(err, -EIO, "this node cannot get all parts of it: see 'rmctl events'");

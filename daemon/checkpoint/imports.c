@@ -1,5 +1,5 @@
-/* A checkpoint comes from its owner's program. It is put beside the stores, and is known to nobody
- * before rm-mover has found it to be what this cluster has exported. */
+/* A checkpoint comes from its owner's program. It is put beside the stores, and is not known to the
+ * log before rm-mover has found it to be what this cluster has exported. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

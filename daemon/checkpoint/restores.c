@@ -1,5 +1,5 @@
 /* Capsules that come back here from a checkpoint. The runner makes them as it makes any, but cut
- * off; here they get what was captured, and stand still, cut off, until all of the job are so far:
+ * off; here they get what was captured, and stay frozen, cut off, until all of the job are so far:
  * then the job runs by the state, and each node opens its own. */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -156,7 +156,7 @@ void restores_on_carry(struct checkpoints *c, const char *node, const Rm__Restor
         arrival_carry(restore->arrival, carry->carry.data, carry->carry.len);
 }
 
-/* Without a copy nobody can tell what was in them then. */
+/* Without a copy their contents of then are lost. */
 static void tell_doubts(struct restore *restore, const char *files) {
         cleanup_free char *text = xasprintf("job %" PRIu64 ": written in place, and perhaps not as they were at checkpoint %" PRIu64
                                             ".%" PRIu64 ": %s",

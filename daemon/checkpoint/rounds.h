@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct rounds {
-        uint32_t round; /* 1 is the first; 0: nobody is waited for */
+        uint32_t round; /* 1 is the first; 0: there is no wait */
         uint64_t usec; /* its length */
         uint64_t end_usec; /* of all of them */
 };

@@ -16,7 +16,7 @@
 #include "daemon/transfer/images.h"
 
 #define PREPARE_USEC (30U * UINT64_C(1000000))
-#define PRECOPY_USEC (60U * UINT64_C(1000000)) /* from one sign of life of rm-mover to the next */
+#define PRECOPY_USEC (60U * UINT64_C(1000000)) /* from one report of rm-mover to the next */
 #define OTHERS_USEC (600U * UINT64_C(1000000)) /* for the capsules of the job that send the most ahead */
 #define BUFFER_MIN_BYTES (UINT64_C(64) << 20)
 

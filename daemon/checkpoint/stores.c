@@ -98,7 +98,7 @@ int stores_files(const char *dir, uint64_t checkpoint, bool whole, char ***ret_n
         return 0;
 }
 
-/* ---- what nobody needs ---- */
+/* ---- stores that are not needed ---- */
 
 static bool index_of(const char *name, int32_t *ret) {
         char *end;

@@ -8,7 +8,7 @@
 #include "daemon/client/client.h"
 #include "daemon/state/state.h"
 
-/* Between connecting and the hello lies one message. Who has more than this at once starts many
+/* Between connecting and the hello lies one message. A user with more than this at once starts many
  * commands at the same moment; the one that is closed tries again. */
 #define SILENT_MAX 8U
 /* Younger ones are not closed for newer ones of the same user: refusing costs a tenth of taking in,
@@ -58,7 +58,7 @@ struct accounts {
         size_t carried_bytes; /* of users */
         struct rate work; /* of users */
         LIST_HEAD(, account) all;
-        TAILQ_HEAD(, account) turns; /* who may be served, in that order */
+        TAILQ_HEAD(, account) turns; /* users that may be served, in that order */
 };
 
 static bool is_root(const struct account *account) {
@@ -152,7 +152,7 @@ static struct account *account_get(struct accounts *accounts, uid_t uid) {
         return account;
 }
 
-/* ---- who may come in ---- */
+/* ---- admission ---- */
 
 static unsigned clients_of(const struct account *account) {
         return account->n_silent + account->n_known;
@@ -267,7 +267,7 @@ static void not_ready(struct client *client) {
                 unqueue(account);
 }
 
-/* How long this user has to wait who has had, or changed, too much; 0: he need not. */
+/* How long a user has to wait who has exceeded a rate; 0: he need not. */
 static uint64_t wait_of(const struct account *account, uint64_t now) {
         uint64_t work_usec = rate_wait_usec(&account->work, &user_work, now);
         uint64_t changes_usec = rate_wait_usec(&account->changes, &user_changes, now);
@@ -440,7 +440,7 @@ void account_leave(struct client *client) {
                 account->accounts->n_clients--;
 }
 
-/* ---- who holds too much ---- */
+/* ---- memory ---- */
 
 static struct client *heaviest_client(const struct account *account) {
         struct client *heaviest = NULL;

@@ -1,7 +1,7 @@
 /* Accounts say what each user's clients take up of this node, so that no user can take what others
  * need, and root is always served. They come by the local socket, or other nodes carry their
- * requests here (client/forwarding.h). Keeps count, says who is next and who has to go; closes
- * nothing itself.
+ * requests here (client/forwarding.h). Keeps count, chooses the next request, and the client to
+ * close; closes nothing itself.
  *
  * Users share 1,024 connections and 64 MiB; one user has 64 connections that have said hello, 8
  * that have not, and 8 MiB. Where all of it is taken, the user who has most loses some. As much
@@ -58,7 +58,7 @@ struct account {
         unsigned n_known;
         unsigned n_carried;
         size_t carried_bytes; /* of carried requests that wait */
-        unsigned open[ACCOUNT_WAYS]; /* requests that somebody still works on */
+        unsigned open[ACCOUNT_WAYS]; /* requests that are still being handled */
         struct rate work; /* microseconds of the processor */
         struct rate changes; /* entries of the log */
         struct log_rate lines; /* of the daemon's log, about changes and what follows from them */
@@ -68,8 +68,8 @@ struct account {
         LIST_ENTRY(account) entry;
 };
 
-/* `turn` is added as a timer of 0 when accounts_next() has somebody, `over` activated when
- * accounts_heaviest() has. Both remain the caller's. */
+/* `turn` is added as a timer of 0 when accounts_next() has a client, `over` activated when
+ * accounts_heaviest() has one. Both remain the caller's. */
 struct accounts *accounts_create(struct event *turn, struct event *over);
 /* The caller has destroyed all local clients; requests may still be open, and carried clients may
  * remain. NULL ok. */

@@ -15,7 +15,7 @@
 #include "common/timer.h"
 #include "common/util.h"
 
-#define KNOWN_USEC UINT64_C(60000000) /* who leaves the administrators' group is none a minute later */
+#define KNOWN_USEC UINT64_C(60000000) /* a user who leaves the administrators' group is none a minute later */
 #define ANSWER_USEC UINT64_C(2000000) /* a client waits that long for its hello to be answered */
 #define AGAIN_USEC UINT64_C(10000000)
 /* Far more than have connections at a time; the oldest is forgotten. */
@@ -168,7 +168,7 @@ static void *serve(void *arg) {
         return NULL;
 }
 
-/* Signals are the loop's. Detached: nobody waits for a look-up that hangs. */
+/* Signals are the loop's. Detached: a look-up that hangs is not waited for. */
 static int start_thread(struct desk *desk) {
         sigset_t all, before;
         pthread_t thread;

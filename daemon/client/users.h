@@ -31,7 +31,7 @@ void users_destroy(struct users *users);
 #define USERS_PRIMARY_GROUP ((gid_t) - 1)
 
 /* Finds the user of a process with these ids; valid until the loop runs again. Known for a minute,
- * then asked anew. -EAGAIN: on_changed comes, within 2 s. -ETIMEDOUT: the data base has not
+ * then asked again. -EAGAIN: on_changed comes, within 2 s. -ETIMEDOUT: the data base has not
  * answered in time, and is not asked again for 10 s. */
 int users_find(struct users *users, uid_t uid, gid_t gid, const struct user **ret_user);
 

@@ -257,7 +257,7 @@ static void on_self(void *userdata, const Rm__PeerMessage *message) {
                 c->ops.on_message(c->userdata, peers_self(c->peers)->name, message);
 }
 
-/* Nothing is tried in vain: the leader, who seeks it all the time, would have said otherwise. */
+/* Nothing is tried in vain: the leader, which seeks it all the time, would have said otherwise. */
 static bool is_down(const struct cluster *c, const char *name) {
         const Rm__Node *node = state_node(c->state, name);
 
@@ -356,7 +356,7 @@ void cluster_set_self(struct cluster *c, const Rm__Node *self) {
                 leading_look(c->leading, peers_self(c->peers)->name);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static uint64_t idle_usec(const struct cluster_config *config) {
         uint64_t beats_usec = IDLE_HEARTBEATS * config->heartbeat_usec;

@@ -45,7 +45,7 @@ struct cluster_ops {
          * order, on every node. Not called for what was applied before this daemon started, nor for
          * what came by on_installed. */
         void (*on_applied)(void *userdata, const Rm__Command *command, const struct state_result *result);
-        /* Look at all of the state anew: it was replaced as a whole (own log replayed, or the
+        /* Look at all of the state again: it was replaced as a whole (own log replayed, or the
          * leader's snapshot), or has become certain (cluster_synced() turned true). Pointers into
          * an older state are gone. */
         void (*on_installed)(void *userdata);
@@ -87,15 +87,15 @@ const struct state_index *cluster_index(const struct cluster *cluster);
 /* The state is known to be current: own log replayed, or the leader has told all. False after the
  * leader is lost. */
 bool cluster_synced(const struct cluster *cluster);
-/* Returns what the command would do to that state now: see state_effect(). On the leader no answer
- * that anybody has got is missing in it. */
+/* Returns what the command would do to that state now: see state_effect(). On the leader it has all
+ * commands that were ever answered. */
 enum state_effect cluster_effect(const struct cluster *cluster, const Rm__Command *command, struct state_result *ret_result);
 /* The log's clock (real time), by which times in the state are to be judged: this node's, but never
  * before a time that is in the log. */
 uint64_t cluster_log_usec(const struct cluster *cluster);
 /* Until when (now_boot_usec()) this node may let capsules run that the leader would start again
  * elsewhere, see lease.h. UINT64_MAX: as long as it leads, which is enough while only one node
- * keeps the log: without that nobody starts anything again. */
+ * keeps the log: without that no job is started again. */
 uint64_t cluster_lease_end_usec(const struct cluster *cluster);
 /* Returns, on the leader, when (now_usec()) the last lease that this node can have has surely
  * ended, and its capsules of jobs that may be started again are frozen and cut off, if nothing is
@@ -105,9 +105,9 @@ uint64_t cluster_fence_safe_usec(const struct cluster *cluster, const char *node
 /* True on a leader whose log's disk is full, so that nothing can be changed. */
 bool cluster_disk_full(const struct cluster *cluster);
 bool cluster_is_leader(const struct cluster *cluster);
-/* Have another voter lead, so that nobody waits for an election when this node stops. True: it is
- * on its way, and on_leader() tells when it has come to that; it may come to nothing. False: this
- * node does not lead, or keeps the log alone. */
+/* Have another voter lead, so that no client waits for an election when this node stops. True: it
+ * is on its way, and on_leader() tells when it has come to that; it may come to nothing. False:
+ * this node does not lead, or keeps the log alone. */
 bool cluster_hand_over(struct cluster *cluster);
 /* NULL when not known. */
 const char *cluster_leader(const struct cluster *cluster);
@@ -131,7 +131,7 @@ int cluster_send(struct cluster *cluster, const char *node, const Rm__PeerMessag
  * made again) for the next idle_usec, although nothing is sent. */
 void cluster_keep(struct cluster *cluster, const char *node);
 bool cluster_connected(const struct cluster *cluster, const char *node);
-/* Bytes queued to the node and not yet handed to the kernel: for those who send much. */
+/* Bytes queued to the node and not yet handed to the kernel: for those that send much. */
 size_t cluster_pending_bytes(const struct cluster *cluster, const char *node);
 /* This node's own description changed (cores, topology): tell the leader. */
 void cluster_set_self(struct cluster *cluster, const Rm__Node *self);

@@ -1,4 +1,4 @@
-/* Between cluster.c (the state, messages, and what others ask), cluster_role.c (who leads, and its
+/* Between cluster.c (the state, messages, and its interface), cluster_role.c (the leader, and its
  * leases) and cluster_log.c (the log on this node, if there is one). */
 #ifndef RM_CLUSTER_CLUSTER_INTERNAL_H
 #define RM_CLUSTER_CLUSTER_INTERNAL_H
@@ -11,7 +11,7 @@
 #include "daemon/cluster/voter.h"
 #include "daemon/peers/peers.h"
 
-/* The state and its index, who is told of them, and who of the others is there. */
+/* The state and its index, the callbacks about them, and the connected nodes. */
 struct cluster {
         struct event_base *base;
         struct cluster_ops ops;

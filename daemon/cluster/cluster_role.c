@@ -49,7 +49,7 @@ uint64_t role_get_lease_end(void *userdata, uint64_t *ret_index) {
 }
 
 /* While it is DOWN in the log its jobs may start again elsewhere. From when it is UP they do not,
- * and whoever has that entry has those before. */
+ * and a node that has that entry has those before. */
 bool role_may_hold_lease(void *userdata, const char *name) {
         const struct cluster *c = userdata;
         const Rm__Node *node = state_node(c->state, name);
@@ -64,8 +64,7 @@ bool role_confirms(void *userdata, const char *node, uint64_t term) {
         return elected && strcmp(elected, node) == 0;
 }
 
-/* The first ones do not wait for the next heartbeat: capsules may stand still for want of a
- * lease. */
+/* The first ones do not wait for the next heartbeat: capsules may be frozen for want of a lease. */
 void role_on_confirmed(void *userdata, const char *node, uint64_t sent_boot_usec) {
         struct cluster *c = userdata;
         bool had = role_given_end_usec(c) > now_boot_usec();
@@ -192,7 +191,7 @@ void role_begin_following(struct cluster *c, uint64_t state_log_id) {
         c->following = following_create(&config, &ops, c);
 }
 
-/* ---- who leads ---- */
+/* ---- the leader ---- */
 
 /* Notes the term of the leader that is followed. */
 static void remember_leader(struct cluster *c, const char *leader) {

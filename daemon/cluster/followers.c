@@ -25,7 +25,7 @@
 #define AGAIN_USEC UINT64_C(1000000)
 #define AGAIN_MAX_USEC UINT64_C(60000000)
 
-/* A state, packed once for all who need it at the same time. */
+/* A state, packed once for all followers that need it at the same time. */
 struct image {
         uint64_t index;
         uint8_t *data;
@@ -216,7 +216,7 @@ static int send_one(struct followers *fs, struct follower *follower) {
         return send_followed(fs, follower->name);
 }
 
-/* A follower that misses one command must begin anew: it goes without until it asks again over its
+/* A follower that misses one command must begin again: it goes without until it asks again over its
  * next connection. */
 static void follower_failed(struct followers *fs, struct follower *follower, int code) {
         cleanup_free char *name = xstrdup(follower->name);
@@ -273,7 +273,7 @@ void followers_applied(struct followers *fs, uint64_t before, uint64_t index, co
                 r = send_append(fs, follower, index, command);
                 if (r < 0) {
                         follower_failed(fs, follower, r);
-                        next = LIST_FIRST(&fs->list); /* who has it already is not at `before` any more */
+                        next = LIST_FIRST(&fs->list); /* a follower that has it already is not at `before` any more */
                 }
         }
 }

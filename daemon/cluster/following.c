@@ -178,7 +178,7 @@ static void become_synced(struct following *f) {
         f->synced = true;
         f->ask_failures = 0;
         log_info("following node %s, at entry %" PRIu64, f->leader, state_of(f)->index);
-        /* For those who wait to act until the state is certain. */
+        /* For those that wait to act until the state is certain. */
         f->ops.on_installed(f->userdata);
 }
 
@@ -232,7 +232,7 @@ bool following_synced(const struct following *f) {
         return f->synced;
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static const Rm__State *get_cached(void *userdata, uint64_t *ret_log) {
         const struct following *f = userdata;

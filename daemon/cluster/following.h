@@ -21,8 +21,8 @@ struct following_config {
         const char *cluster;
         const char *cache_path; /* of the copy on disk; not used with a log */
         uint64_t log_id;        /* of the log that this node keeps; 0: it keeps none */
-        /* A node without a log has its current state from this log, and its copy on disk is older;
-         * 0: the copy on disk is current. */
+        /* A node without a log has its state from this log, and the copy on disk is older; 0: the
+         * state is taken from the copy on disk. */
         uint64_t state_log_id;
 };
 
@@ -50,7 +50,7 @@ struct following *following_create(const struct following_config *config, const 
 /* Writes the copy on disk if it is behind. NULL ok. */
 void following_destroy(struct following *following);
 
-/* Follow this one, who is connected, from now on; NULL: there is no leader. The state is not
+/* Follow this node, which is connected, from now on; NULL: there is no leader. The state is not
  * current any more. */
 void following_set_leader(struct following *following, const char *leader);
 /* The log that the state is of; 0: of none. */

@@ -192,7 +192,7 @@ void leading_beat(struct leading *l) {
         members_beat(l->members);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 struct leading *leading_create(const struct leading_config *config, const struct leading_ops *ops, void *userdata) {
         struct leading *l = xcalloc(1, sizeof(*l));

@@ -1,7 +1,7 @@
 /* The role of the leader: its followers, the health of nodes and the feature level as it proposes
- * them, who keeps the log, the log's clock, and what it was asked to put into the log. Made when
- * this node has won the leadership, destroyed when it has lost it: whoever wins it again begins
- * anew. It has no timers: leading_beat() is its clock. */
+ * them, the members of the log, the log's clock, and what it was asked to put into the log. Made
+ * when this node has won the leadership, destroyed when it has lost it: a node that wins it again
+ * begins with nothing. It has no timers: leading_beat() is its clock. */
 #ifndef RM_CLUSTER_LEADING_H
 #define RM_CLUSTER_LEADING_H
 
@@ -58,7 +58,7 @@ void leading_voter_ready(struct leading *leading, const char *node, const Rm__Vo
 
 /* A command was applied as entry `index`; the state was at `before`. */
 void leading_applied(struct leading *leading, uint64_t before, uint64_t index, const Rm__Command *command);
-/* A node is connected, or describes itself anew (this one too). */
+/* A node is connected, or describes itself again (this one too). */
 void leading_look(struct leading *leading, const char *node);
 /* The node's connection is lost. */
 void leading_lost(struct leading *leading, const char *node);

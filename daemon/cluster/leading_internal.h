@@ -1,5 +1,5 @@
-/* Between leading.c (proposals, the log's clock), followers.c (those who follow), health.c (what
- * the leader says about nodes) and members_run.c (who keeps the log). */
+/* Between leading.c (proposals, the log's clock), followers.c (those that follow), health.c (what
+ * the leader says about nodes) and members_run.c (the members of the log). */
 #ifndef RM_CLUSTER_LEADING_INTERNAL_H
 #define RM_CLUSTER_LEADING_INTERNAL_H
 

@@ -16,8 +16,8 @@
  * A leader that was replaced may not know it yet. So it gives leases only as far as the voters have
  * confirmed it: each of its heartbeats has its time, and a voter that takes it for the leader of
  * its term repeats the latest. What more than half of the voters have repeated, itself among them,
- * is Q: whoever was elected instead was elected after Q, since those voters have voted after that.
- * No lease that this leader gives, nor its own, lasts longer than lease_usec from Q. The next
+ * is Q: a leader that was elected instead was elected after Q, since those voters have voted after
+ * that. No lease that this leader gives, nor its own, lasts longer than lease_usec from Q. The next
  * leader waits that long from its election before it counts a node as fenced that it has not heard.
  * (Leases bound to a majority's word, as in Chubby and in Ongaro's thesis, 6.4.1.)
  *
@@ -33,7 +33,7 @@
 #include <stdint.h>
 
 /* From the end of the lease until PID 1 of every capsule has it frozen and cut off. PID 1 gives the
- * processes 100 ms to stand still; the rest is for a busy node to run it. */
+ * processes 100 ms to freeze; the rest is for a busy node to run it. */
 #define LEASE_FENCE_USEC UINT64_C(250000)
 
 /* When the lease ends whose holder wrote `sent_usec`; UINT64_MAX if that is beyond. */

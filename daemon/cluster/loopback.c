@@ -43,8 +43,8 @@ void loopback_send(struct loopback *loopback, const Rm__PeerMessage *message) {
 
         item->message = (Rm__PeerMessage *) message_copy(&message->base);
         STAILQ_INSERT_TAIL(&loopback->items, item, entry);
-        /* A timer and not event_active(): who answers himself without end must not keep the loop
-         * from its descriptors. */
+        /* A timer and not event_active(): a caller that answers itself without end must not keep
+         * the loop from its descriptors. */
         timer_arm(loopback->event, 0);
 }
 

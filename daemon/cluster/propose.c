@@ -446,7 +446,7 @@ struct proposals *proposals_create(struct event_base *base, uint64_t timeout_use
         p->userdata = userdata;
         p->timeout_usec = timeout_usec ? timeout_usec : TIMEOUT_USEC;
         TAILQ_INIT(&p->list);
-        /* Numbers of an earlier life of this daemon must not be taken for ours. */
+        /* Numbers of a previous rmd must not be taken for ours. */
         if (getrandom(&p->next_id, sizeof(p->next_id), 0) != (ssize_t) sizeof(p->next_id))
                 p->next_id = (uint32_t) now_real_usec();
         begin_instance(p);

@@ -1,6 +1,6 @@
 /* The role of a node that keeps the log, or is about to: the log itself, and the last commands of
- * it for those who will follow this node if it leads. It is there for as long as the log is,
- * whoever leads. */
+ * it for those that will follow this node if it leads. It is there for as long as the log is,
+ * whichever node leads. */
 #ifndef RM_CLUSTER_VOTER_H
 #define RM_CLUSTER_VOTER_H
 

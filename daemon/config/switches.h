@@ -28,7 +28,7 @@ struct config_switch {
         size_t line;           /* where it stands */
 };
 
-/* All zero: none. Owned by whoever made it. */
+/* All zero: none. Owned by the code that made it. */
 struct switches {
         struct config_switch *list;
         size_t n;

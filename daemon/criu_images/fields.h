@@ -49,7 +49,7 @@ bool criu_next_field(struct criu_cursor *c, struct criu_field *ret);
 /* Writes a varint, of at most CRIU_VARINT_BYTES, to `to`; returns where it ends. */
 uint8_t *criu_put_varint(uint8_t *to, uint64_t value);
 
-/* These write a message anew, and return where it ends: without the fields of a number, or with
+/* These write a message again, and return where it ends: without the fields of a number, or with
  * what `put` makes of those of a number, which are messages themselves. What follows `to` needs
  * room for CRIU_VARINT_BYTES more than what is written. */
 typedef uint8_t *(*criu_put_fn)(uint8_t *to, struct criu_cursor inner, const void *arg);

@@ -1,6 +1,6 @@
 /* Compares the files in CRIU's images with those that PID 1 saw open when the group was frozen.
  * CRIU finds them by asking each process, in memory where others of its owner's may write; so it
- * may have been told of files that nobody has looked at, and have copied them. Pure. */
+ * may have been told of files that PID 1 has not checked, and have copied them. Pure. */
 #ifndef RM_DAEMON_CRIU_IMAGES_OPEN_FILES_H
 #define RM_DAEMON_CRIU_IMAGES_OPEN_FILES_H
 

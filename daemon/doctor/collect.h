@@ -19,7 +19,7 @@ struct collect_config {
         const char *criu; /* path */
 };
 
-/* Facts are rm__node_facts__init()ed by the caller, who frees them with
+/* Facts are rm__node_facts__init()ed by the caller, which frees them with
  * rm__node_facts__free_unpacked() or lets them go with the process; all strings are malloc'ed. */
 
 /* Collects the facts that only root may see or try: the key file, directories of rmd, ports, and

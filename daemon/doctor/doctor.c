@@ -31,7 +31,7 @@ struct waiter {
 struct doctor {
         struct rmd *rmd;
         struct child_run *run; /* NULL: none */
-        bool told; /* those who wait for the run in hand have been, though it has not ended */
+        bool told; /* requests that wait for the run in hand have been, though it has not ended */
         Rm__NodeFacts *facts; /* of the last run; NULL: none yet */
         uint64_t collected_usec;
         STAILQ_HEAD(, waiter) waiters;

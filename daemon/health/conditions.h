@@ -17,7 +17,7 @@ void conditions_destroy(struct conditions *conditions);
  * STATE_CONDITION_SOURCES_MAX others are known. */
 int conditions_expect(struct conditions *conditions, const char *source);
 /* All sources of this node have been named: what it said under other names, before it was
- * configured anew, is taken back. */
+ * configured again, is taken back. */
 void conditions_expected(struct conditions *conditions);
 
 /*

@@ -120,7 +120,7 @@ static const int allowed[] = {
         SCMP_SYS(setitimer),
         SCMP_SYS(getitimer),
         SCMP_SYS(restart_syscall),
-        /* time, chance, and who and where one is */
+        /* time, random numbers, and the identity of the process */
         SCMP_SYS(clock_gettime),
         SCMP_SYS(clock_gettime64),
         SCMP_SYS(clock_getres),

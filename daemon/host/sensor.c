@@ -212,8 +212,8 @@ static int run(struct context *context, struct rm_error *err) {
         if ((r = be_silent(err)) < 0 || (r = become(context->user, err)) < 0)
                 return r;
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* changing the user clears it */
-        /* Nor does a set-user-ID program that the plugin runs give it more than its user has: who
-         * needs root says so in the configuration. */
+        /* Nor does a set-user-ID program that the plugin runs give it more than its user has: a
+         * sensor that needs root is configured so. */
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return error_sys(err, -errno, "giving up new privileges");
         return ask(context, err);

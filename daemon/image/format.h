@@ -14,8 +14,8 @@
  *                               the above
  *
  * so that a flipped bit, and a chunk lost, repeated or out of place, is seen before anything in it
- * is used. It is no signature: who may write is settled by what carries the stream (TLS; a keyed
- * checksum in storage).
+ * is used. It is no signature: the right to write is checked by what carries the stream (TLS; a
+ * keyed checksum in storage).
  *
  * An object has a slot from its open to its close; data chunks name the slot and the offset, so
  * several may be open at once. Data is cut into blocks of IMAGE_BLOCK_BYTES at offsets that are

@@ -315,9 +315,9 @@ static int spool_create(struct image_place *p, const struct image_object *o, int
         return *ret_fd < 0 ? error_sys(err, -errno, "create %s", r->path) : 0;
 }
 
-/* A file that is there already is emptied rather than replaced: somebody may have mounted it
- * elsewhere, as init does with the capsule's /etc/hosts. Not when it has other names, which are to
- * keep what they have. Mode 0600 also masks what an access control list of it grants. */
+/* A file that is there already is emptied rather than replaced: it may be mounted elsewhere, as
+ * init does with the capsule's /etc/hosts. Not when it has other names, which are to keep what they
+ * have. Mode 0600 also masks what an access control list of it grants. */
 static int regular_reuse(const struct spot *s) {
         cleanup_close int fd = openat(s->dir_fd, s->name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         struct stat st;

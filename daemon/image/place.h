@@ -23,8 +23,8 @@ void image_place_limit(struct image_place *p, uint64_t max_bytes);
 
 /* The target for a reader. Paths are resolved below the tree's directory, never through a symlink
  * and never out of its mount. What is there already: directories, FIFOs and regular files with one
- * name are kept and get the new contents, mode, owner and attributes (somebody may hold them open,
- * or have mounted them elsewhere), anything else is replaced. Holes stay holes. */
+ * name are kept and get the new contents, mode, owner and attributes (they may be open, or mounted
+ * elsewhere), anything else is replaced. Holes stay holes. */
 const struct image_target *image_place_target(struct image_place *p);
 
 /* The blocks that came ahead, for a reader. They lie in the images' directory without a name until

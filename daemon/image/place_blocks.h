@@ -20,9 +20,9 @@ int place_blocks_open(struct place_blocks *b, const char *directory, int *ret_fd
 int place_blocks_fetch(const struct place_blocks *b, uint64_t number, size_t n, void *ret_blocks);
 
 /* The blocks are by now also in the file `fd`, which can be read, at `offset`, a multiple of
- * IMAGE_BLOCK_BYTES. `file` is 0 at the first call for a file, and kept for the next ones. Whoever
- * changes that file then changes the blocks: their checksum will tell. Returns how many are no
- * longer where they came. */
+ * IMAGE_BLOCK_BYTES. `file` is 0 at the first call for a file, and kept for the next ones. A change
+ * of that file then changes the blocks: their checksum will tell. Returns how many are no longer
+ * where they came. */
 size_t place_blocks_used(struct place_blocks *b, uint64_t number, size_t n, int fd, uint32_t *file, uint64_t offset);
 
 #endif

@@ -201,7 +201,7 @@ static int list_take(struct place_process *process, uint64_t offset, const uint8
         return 0;
 }
 
-/* Is what came what the process has, by the word of who has read it again? */
+/* Are the received pages those of the process, by the sums of a second reading? */
 static int sum_check(const struct place_process *process, const uint64_t sum[IMAGE_SUM_BYTES / 8], struct rm_error *err) {
         uint64_t start = le64toh(sum[0]), end = le64toh(sum[1]);
         uint8_t data[IMAGE_SUM_MAX_BYTES] = { 0 };

@@ -201,8 +201,8 @@ static int fifo_write(struct walk *k, int dir_fd, const char *name, const struct
         return open_with_attributes(k, &o, dir_fd, name, NULL, err);
 }
 
-/* CRIU binds sockets anew, with owner and mode and no more. Without its list, a mode would say that
- * the group may what a user may. */
+/* CRIU binds sockets again, with owner and mode and no more. Without its list, a mode would say
+ * that the group may what a user may. */
 static int socket_skip(struct walk *k, int dir_fd, const char *name, const struct stat *st, struct rm_error *err) {
         struct image_object o = object_of(k->role, RM__IMAGE_KIND__IMAGE_KIND_FIFO, k->path, st);
         struct image_attributes a = { 0 };

@@ -23,7 +23,7 @@ struct image_tree_options {
 
 struct image_tree_figures {
         uint64_t read_bytes;
-        uint64_t sockets_skipped; /* bound Unix sockets: CRIU unlinks and binds them anew */
+        uint64_t sockets_skipped; /* bound Unix sockets: CRIU unlinks and binds them again */
 };
 
 /* Writes all that is below the open directory `fd` on the same file system. The tree must not

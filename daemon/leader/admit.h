@@ -1,6 +1,6 @@
 /*
  * Which jobs a round is made with when not all can be: a policy's snapshot has limits on sums over
- * all jobs, and what is over them must cost those jobs their round that exceed them, not everybody.
+ * all jobs, and what is over them must cost those jobs their round that exceed them, not all jobs.
  * Pure.
  */
 #ifndef RM_LEADER_ADMIT_H

@@ -9,7 +9,7 @@
 
 struct checkpoint_wish {
         Rm__CheckpointCause cause;
-        const char *by; /* who asked; "": nobody did */
+        const char *by; /* the user who asked; "": none did */
         bool stop; /* the job leaves its nodes when it is done */
         bool force; /* also of a program that keeps its own state */
         Rm__UserLimits *limits; /* of a drill; NULL: none */

@@ -16,7 +16,7 @@
 #define REFUSED_MAX_USEC UINT64_C(600000000)
 /* A failed restore may be the destination's fault: others are tried first. */
 #define REFUSED_THERE_TRIES 3U
-/* Long enough for who moves capsules by hand to move the next one. */
+/* Long enough for a user who moves capsules by hand to move the next one. */
 #define REQUEST_USEC 60000000U
 
 /* When this capsule may be moved again, after moves that failed; 0 = now. */

@@ -25,7 +25,7 @@ struct news {
         size_t n;
 };
 
-/* Traffic that no move would be worth says nothing of who is to share a core either. */
+/* Traffic that no move would be worth says nothing about which ranks are to share a core either. */
 static bool talks(const struct rm_snapshot *snapshot, const struct rm_job *job) {
         double least = (double) snapshot->params.bytes_per_cost * MOVE_COST_BASE, sum = 0;
 
@@ -35,7 +35,7 @@ static bool talks(const struct rm_snapshot *snapshot, const struct rm_job *job) 
 }
 
 /* The cores of a group's ranks into `cores`. 0: any, when the policy has no opinion, or ranks have
- * to share cores and are not to be given them: who is on which is then for the kernel to say. For
+ * to share cores and are not to be given them: the kernel then decides which rank is on which. For
  * those that share, the policy has numbered the node's cores over and over. */
 static size_t chosen_cores(const struct answer *answer, uint32_t j, uint32_t g, bool shared, uint32_t *cores) {
         const struct rm_group *group = &answer->snapshot->jobs[j].groups[g];

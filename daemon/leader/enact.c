@@ -148,8 +148,8 @@ enum cooldown enact_cooldown(const struct rmd *rmd, const struct rm_snapshot *sn
                            rmd->config->horizon_usec, cluster_log_usec(rmd->cluster));
 }
 
-/* A node that may be lost any moment is left in the shortest time, though the group stands still
- * for longer. */
+/* A node that may be lost any moment is left in the shortest time, though the group is frozen for
+ * longer. */
 static bool leaves_at_once(const struct rmd *rmd, const char *from) {
         const Rm__Node *node = state_node(state_of(rmd), from);
 

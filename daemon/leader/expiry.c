@@ -1,6 +1,6 @@
 #include "daemon/leader/expiry.h"
 
-/* Ended jobs beyond so many go as soon as nobody reads their output any more. */
+/* Ended jobs beyond so many go as soon as their output is not read any more. */
 #define JOBS_KEPT 500U
 
 uint64_t expiry_over_limit(const Rm__State *state, uint64_t now_usec) {

@@ -1,6 +1,6 @@
 /* Fences of lost nodes, on the leader: which nodes the plugin of [fence] is asked for, how often,
  * and what came of it. That goes into the log (CmdNodeFence); what is under way here ends with the
- * leadership, and the next leader begins it anew. */
+ * leadership, and the next leader begins it again. */
 #ifndef RM_LEADER_FENCES_H
 #define RM_LEADER_FENCES_H
 

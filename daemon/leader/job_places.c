@@ -7,7 +7,7 @@
 #include "common/util.h"
 
 #define SAME_SHARE 0.01
-/* A rate that has changed by more than this part is logged anew. */
+/* A rate that has changed by more than this part is logged again. */
 #define SAME_RATE 0.2
 
 static void place_finish(struct job_place *place) {

@@ -6,7 +6,7 @@
 #include "daemon/state/state_index.h"
 
 enum loss_answer {
-        LOSS_END,     /* without the capsule its mpirun would wait for ever */
+        LOSS_END,     /* without the capsule its mpirun would wait indefinitely */
         LOSS_RESTART, /* from its beginning */
         LOSS_FENCE,   /* the same, once its node has been fenced by the plugin */
 };

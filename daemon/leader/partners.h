@@ -10,7 +10,7 @@
 char *partners_choose(const Rm__State *state, const Rm__Job *job, const char *node, uint32_t copies);
 
 /* Another node for a part that fewer than 1 + `copies` nodes have or get; NULL: there are enough,
- * or there is no other, or nobody who has it is up. `now`: real time. */
+ * or there is no other, or no node that has it is up. `now`: real time. */
 const char *partners_another(const Rm__State *state, const Rm__Job *job, const Rm__CheckpointPart *part, uint32_t copies,
                              uint64_t now);
 

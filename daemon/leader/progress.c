@@ -106,7 +106,7 @@ static const struct group *last_group(const struct job *job) {
         return last;
 }
 
-/* In a move it stands still, and is on both nodes. */
+/* In a move the group is frozen, and is on both nodes. */
 static double share_now(const struct state_index *index, const Rm__Job *of) {
         Rm__Move *const *moves;
         const Rm__Node *fullest;
@@ -152,7 +152,7 @@ static void measure(struct job *job, double seen, uint64_t usec) {
         m->usec += usec;
 }
 
-/* Steps that are undone (a program that begins anew, a checkpoint) say nothing of the rate. */
+/* Steps that are undone (a program that begins again, a checkpoint) say nothing of the rate. */
 static void follow(struct job *job) {
         uint64_t done = last_group(job)->done, said_usec = last_group(job)->said_usec;
 
@@ -174,7 +174,7 @@ static double usable_goal(double goal) {
         return goal >= 0 && isfinite(goal) ? goal : 0;
 }
 
-/* How far it was when it was parked holds up nobody. */
+/* The progress that a group had when it was parked holds up no others. */
 static bool forget_parked(struct progress *progress, const Rm__Job *of, int32_t group) {
         const Rm__Capsule *capsule = of && group >= 0 ? job_capsule(of, group) : NULL;
         struct job *job;

@@ -36,8 +36,8 @@ void progress_add(struct progress *progress, const struct state_index *index, co
 void progress_forget(struct progress *progress, const Rm__State *state);
 
 /* How far the job is: as far as its group that is furthest behind, of those that say so. The rate
- * counts the time that it stood still, or waited, too. False: nothing is known of it, and `ret` is
- * not touched. Its pointers are not set. */
+ * includes the time that it was frozen, or waited. False: nothing is known of it, and `ret` is not
+ * touched. Its pointers are not set. */
 bool progress_get(const struct progress *progress, uint64_t job, uint64_t now_usec, Rm__Progress *ret);
 
 /* Gives the scheduler the steps of a job, but for `places`. The rate on cores of its own is kept

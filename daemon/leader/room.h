@@ -11,9 +11,9 @@
 struct room {
         uint32_t cores;
         uint64_t ranks; /* of all jobs */
-        uint32_t own; /* of the one that is placed, as who places it counts them */
+        uint32_t own; /* of the one that is placed, as the code that places it counts them */
         int64_t memory_free;
-        uint32_t capsules_free; /* UINT32_MAX, unless who asks for the rooms knows better */
+        uint32_t capsules_free; /* UINT32_MAX, unless the caller knows better */
 };
 
 /* One for each node; malloc'ed. */

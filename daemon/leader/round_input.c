@@ -207,7 +207,7 @@ struct placing {
         const struct round_input_config *config;
         struct round_input *input;
         uint64_t usual_freeze_usec;
-        bool *pool; /* of the snapshot: nodes that are kept free for who needs room; NULL: none is */
+        bool *pool; /* of the snapshot: nodes that are kept free for jobs that need room; NULL: none is */
         struct oldest_list oldest;
         bool *skip; /* each job of the state: it is not in the input */
         size_t *job_at; /* each job of the input: where it stands in the state */
@@ -357,7 +357,7 @@ static void limit_to_present(const struct placing *p, uint32_t index, uint32_t n
                 snapshot_set_limit(snapshot, index, node, here);
 }
 
-/* Once more to a destination that keeps failing helps nobody while there is another. */
+/* A destination that keeps failing is not tried once more while there is another. */
 static void avoid_failing(const struct placing *p, const Rm__Job *job, uint32_t index) {
         const Rm__State *state = p->state;
 
@@ -596,7 +596,7 @@ static bool not_for_round(const struct round_input_config *config, const Rm__Job
         return job->n_capsules == 0 && (job->cancel || job->held || (config->waits && config->waits(config->waits_context, job)));
 }
 
-/* To begin anew would throw away what was saved, and what has it may be back. */
+/* A new beginning would throw away the saved state, and the node that has it may be back. */
 static void leave_out_awaiting(struct placing *p) {
         for (size_t i = 0; i < p->state->n_jobs; i++) {
                 const Rm__Job *job = p->state->jobs[i];

@@ -9,7 +9,7 @@
 
 /* Marks up to `n` nodes: idle ones with a good condition that no job keeps for itself, with most
  * usable cores, the last of equals. One is idle if no capsule is there or on its way. The result
- * depends on the state alone, so whoever asks gets the same. `ret`: an entry for each node, all
+ * depends on the state alone, so every node gets the same. `ret`: an entry for each node, all
  * false. Returns how many. */
 uint32_t spare_pool_choose(const struct state_index *index, uint32_t n, bool *ret);
 

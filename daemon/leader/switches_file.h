@@ -1,5 +1,5 @@
-/* The file that [cluster] topology names, read anew when it has changed. A bad one changes nothing:
- * what it said before stays. */
+/* The file that [cluster] topology names, read again when it has changed. A bad one changes
+ * nothing: what it said before stays. */
 #ifndef RM_LEADER_SWITCHES_FILE_H
 #define RM_LEADER_SWITCHES_FILE_H
 

@@ -1,5 +1,5 @@
-/* The last commands of the log, on a node that keeps it: to bring those up to date who follow it
- * and have missed a few. Pure. */
+/* The last commands of the log, on a node that keeps it: to bring followers up to date that have
+ * missed a few. Pure. */
 #ifndef RM_LOG_FEED_H
 #define RM_LOG_FEED_H
 

@@ -14,7 +14,7 @@
  * be lost. */
 int raft_message_pack(const struct raft_message *message, uint8_t **ret_data, size_t *ret_bytes);
 /* Sets all of `ret` but server_id and server_address. What it points to comes from raft_malloc()
- * and is raft's, who takes it with the message; raft_message_drop() frees it if raft does not get
+ * and is raft's, which takes it with the message; raft_message_drop() frees it if raft does not get
  * it. -EBADMSG: it is not what raft_message_pack() makes. */
 int raft_message_unpack(const void *data, size_t size_bytes, struct raft_message *ret);
 void raft_message_drop(struct raft_message *message);

@@ -34,7 +34,7 @@
         "; restore the folder 'log' and the file 'voter' beside it from a copy, or remove both: a node gets "                      \
         "the log from the "                                                                                                        \
         "other voters then, and one that keeps it alone begins with an empty one, and jobs that run are ended"
-/* Entries kept behind a snapshot, in memory too; those who follow without a log catch up from
+/* Entries kept behind a snapshot, in memory too; those that follow without a log catch up from
  * elsewhere (feed.h). */
 #define TRAILING_ENTRIES 64U
 
@@ -143,7 +143,7 @@ static int fsm_restore(struct raft_fsm *fsm, struct raft_buffer *buf) {
         return r;
 }
 
-/* ---- who leads ---- */
+/* ---- the leader ---- */
 
 /* A new leader does not know which of its entries are committed until one of its own term is, which
  * raft puts into the log at once. */
@@ -210,7 +210,7 @@ static void on_step(struct raft *raft) {
                 event_active(log->role_event, EV_TIMEOUT, 0);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static void free_loaded(struct raftlog *log) {
         struct loaded *loaded;

@@ -25,7 +25,7 @@ struct raftlog_ops {
          * log holds already. May not call into the raftlog but to read. < 0, with `ret->error` set:
          * it is not understood; no later one is applied. */
         int (*on_apply)(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret);
-        /* Begin anew from a snapshot; `state` is the callee's when it returns 0. < 0: it is not
+        /* Begin again from a snapshot; `state` is the callee's when it returns 0. < 0: it is not
          * understood. */
         int (*on_restore)(void *userdata, Rm__State *state, struct rm_error *err);
         /* An entry cannot be read, or is not understood: this node must not go on. Not told from

@@ -2,7 +2,7 @@
  *
  * Entries that come together count as if each had the index of the first of them. So of two changes
  * that a voter gets at once, after it was away, it notes that the first is committed, and never
- * that the second is: its snapshots would go on with the voters of before, also on those who are
+ * that the second is: its snapshots would go on with the voters of before, also on voters that are
  * sent one. Besides, a change that was in the log when a voter started, above all one that is
  * alone, is applied and not noted as committed, so that no other change could ever follow. */
 #include "daemon/log/raftlog_internal.h"

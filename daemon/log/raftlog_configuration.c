@@ -1,4 +1,4 @@
-/* The configuration of the log: who is in it, and changes of it. */
+/* The configuration of the log: its members, and changes of it. */
 #include "daemon/log/raftlog_internal.h"
 
 #include <errno.h>

@@ -69,7 +69,7 @@ int raftlog_identity_write(const struct raftlog *log, struct rm_error *err) {
 }
 
 /* A directory of logs without the file that says whose they are is what an interrupted beginning
- * leaves, or somebody's mistake; nothing was ever promised on it, but it is not ours to remove. */
+ * leaves, or of a mistake; no entry in it was ever acknowledged, but it is not ours to remove. */
 int raftlog_set_aside(const struct raftlog *log, struct rm_error *err) {
         cleanup_free char *aside = xasprintf("%s.unused.%" PRIu64, log->log_dir, now_real_usec() / 1000000U);
 
@@ -111,8 +111,8 @@ int raftlog_discard(const char *dir, struct rm_error *err) {
         cleanup_free char *log = xasprintf("%s/log", dir), *known = xasprintf("%s/applied", dir);
         int r;
 
-        /* Without this file the rest is nobody's log. If it came back after a loss of power, this
-         * voter would go on from where it was, and lead if it was alone then. */
+        /* Without this file the rest belongs to no voter. If it came back after a loss of power,
+         * this voter would go on from where it was, and lead if it was alone then. */
         if (unlink(identity) < 0 && errno != ENOENT)
                 return error_sys(err, -errno, "cannot remove %s", identity);
         r = sync_name(identity);

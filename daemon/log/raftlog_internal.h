@@ -1,5 +1,5 @@
-/* Between raftlog.c (the log and its state machine), raftlog_identity.c (who this voter is) and
- * raftlog_members.c (the other voters). */
+/* Between raftlog.c (the log and its state machine), raftlog_identity.c (the numbers of this voter
+ * and its log) and raftlog_members.c (the other voters). */
 #ifndef RM_LOG_RAFTLOG_INTERNAL_H
 #define RM_LOG_RAFTLOG_INTERNAL_H
 
@@ -76,7 +76,7 @@ struct raftlog {
         struct rm_error failed; /* why nothing more is applied; code 0: it is */
         char *log_dir;
         char *identity_path;
-        uint64_t known_index; /* so far an earlier life has applied it: what was committed, although raft need not know it yet */
+        uint64_t known_index; /* so far a previous rmd has applied it: what was committed, although raft need not know it yet */
         uint64_t skip_index; /* so far apply_known() has applied it: what raft brings up to there is passed over */
         uint64_t next_note_usec;
         uint64_t noted_index; /* in the file that says so */

@@ -78,9 +78,9 @@ static void correct_refusal(struct raft_message *message) {
 }
 
 /* libraft 0.22.1 refuses a pre-vote of an earlier term with the term that it was asked for, so that
- * who asks never learns of the later one. Where he alone has all that was committed, and too few
- * others are of his term, nobody is ever elected. He takes the later term when he is told of it,
- * and is heard the next time. */
+ * the candidate never learns of the later one. Where it alone has all that was committed, and too
+ * few others are of its term, no voter is ever elected. He takes the later term when he is told of
+ * it, and is heard the next time. */
 static void correct_pre_vote(const struct raftlog *log, struct raft_message *message) {
         struct raft_request_vote_result *result = &message->request_vote_result;
 
@@ -158,9 +158,9 @@ static int send_message(struct raft_io *io, struct raft_io_send *req, const stru
         return 0;
 }
 
-/* libraft 0.22.1 tells the others of a commit with their next entries or heartbeat, and so long
- * would those wait who have proposed over there. This is a heartbeat as Raft knows it: it says that
- * the entry at `index`, of this term, is committed. */
+/* libraft 0.22.1 tells the others of a commit with their next entries or heartbeat, and clients of
+ * those nodes would wait so long. This is a heartbeat as Raft knows it: it says that the entry at
+ * `index`, of this term, is committed. */
 static void tell_committed(struct raftlog *log, const struct raft_server *server, uint64_t index) {
         struct raft_message message = { .type = RAFT_APPEND_ENTRIES, .server_id = server->id, .server_address = server->address };
 
@@ -216,7 +216,7 @@ static bool has_no_leader(const struct raftlog *log) {
         return log->io.time((struct raft_io *) &log->io) >= raft->election_timer_start + raft->election_timeout;
 }
 
-/* Voters who still hear the leader refuse their votes, as ever. */
+/* Voters that still hear the leader refuse their votes, as ever. */
 void raftlog_leader_gone(struct raftlog *log) {
         struct raft *raft = &log->raft;
         raft_time begun;
@@ -232,8 +232,8 @@ void raftlog_leader_gone(struct raftlog *log) {
 
 /* libraft gives no vote of a standby. But its leader, if that kept the log alone, may have made it
  * a voter, and have ended before this came here: then it cannot be elected again without this vote.
- * By Raft whoever is asked votes, whatever its own configuration says; who asks counts it only by
- * his. */
+ * By Raft every voter that is asked votes, whatever its own configuration says; the candidate
+ * counts votes by its own. */
 static void give_vote_request(struct raftlog *log, struct raft_message *message) {
         struct raft_server *self = find_server(log, log->voter_id);
         bool standby = self && self->role == RAFT_STANDBY && raft_state(&log->raft) == RAFT_FOLLOWER && has_no_leader(log);
@@ -344,8 +344,8 @@ void raftlog_members_step(struct raftlog *log) {
 }
 
 /* libraft 0.22.1 wants an answer of each of the others between two ticks, but sends no heartbeat to
- * those who got entries since the last one. So they would count as lost after each entry, and those
- * who are, get entries with heartbeats only, that is up to two ticks late. */
+ * those that got entries since the last one. So they would count as lost after each entry, and
+ * those that are lost get entries with heartbeats only, that is up to two ticks late. */
 void raftlog_members_urge(struct raftlog *log, bool urgent) {
         raft_set_heartbeat_timeout(&log->raft, urgent ? 0 : log->heartbeat_msec);
 }
@@ -622,7 +622,7 @@ static int get_snapshot(struct raft_io *io, struct raft_io_snapshot_get *req, ra
         return r;
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 void raftlog_members_init(struct raftlog *log, struct event_base *base, unsigned election_msec) {
         log->uv = (struct raftlog_uv) { .start = log->io.start,

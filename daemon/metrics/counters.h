@@ -11,7 +11,7 @@
 
 enum histogram {
         HISTOGRAM_FREEZE,   /* of a move: from the freeze to its end */
-        HISTOGRAM_PAUSE,    /* of a checkpoint: for how long the job stood still */
+        HISTOGRAM_PAUSE,    /* of a checkpoint: for how long the job was frozen */
         HISTOGRAM_WAITING,  /* of a job: until it was placed */
         HISTOGRAM_RECOVERY, /* of a job: from the loss of a node until it ran again */
         HISTOGRAMS

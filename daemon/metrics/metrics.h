@@ -56,7 +56,7 @@ struct metrics_own {
 /* The caller frees the text. */
 char *metrics_node_text(const struct metrics *metrics, const struct state_index *index, const struct metrics_own *own,
                         enum metrics_format format);
-/* On the leader, who alone has what the nodes report. */
+/* On the leader, which alone has what the nodes report. */
 struct metrics_cluster {
         uint64_t log_usec;
         uint64_t (*interval_usec)(const void *context,

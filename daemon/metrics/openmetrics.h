@@ -1,5 +1,5 @@
-/* Writes metrics as text: OpenMetrics 1.0, or the older text format of Prometheus for those who ask
- * for that. Pure. */
+/* Writes metrics as text: OpenMetrics 1.0, or the older text format of Prometheus for clients that
+ * ask for that. Pure. */
 #ifndef RM_METRICS_OPENMETRICS_H
 #define RM_METRICS_OPENMETRICS_H
 

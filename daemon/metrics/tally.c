@@ -86,7 +86,7 @@ static void forget_job(struct tally *tally, uint64_t id) {
         free(entry);
 }
 
-/* ---- who counts ---- */
+/* ---- the node that counts ---- */
 
 static bool is_up(const Rm__Node *node) {
         return node && node->health == RM__NODE_HEALTH__NODE_HEALTH_UP;

@@ -245,8 +245,8 @@ static bool is_down(const struct moves *moves, const char *name) {
         return !node || node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN;
 }
 
-/* Moves in the state that nobody here carries out: this daemon was restarted meanwhile, or out of
- * reach when they began. Those that started since it had all of the log last begin now. */
+/* Moves in the state that this rmd does not carry out: this daemon was restarted meanwhile, or out
+ * of reach when they began. Those that started since it had all of the log last begin now. */
 static void wake_leftover(struct moves *moves, const Rm__Move *record) {
         const char *self = cluster_self(moves->rmd->cluster);
         bool running = record->state == RM__MOVE_STATE__MOVE_RUNNING;
@@ -343,7 +343,9 @@ static void apply_record(struct move *move, const Rm__Move *record) {
         case RM__MOVE_STATE__MOVE_ABORTED:
                 move_event(move, MOVE_EV_ABORTED);
                 break;
-        default: /* DONE; a destination without a lease may still have to open its copy, unless that has moved on; or memory is missing */
+        /* DONE: a destination without a lease may still have to open its copy, unless that has
+         * moved on; or memory is missing. */
+        default:
                 if (move->role == MOVE_DESTINATION && (move->state == MOVE_OPEN || move->state == MOVE_FILL) && move_resident(move))
                         destination_retry(move);
                 else

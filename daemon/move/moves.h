@@ -16,8 +16,7 @@ void moves_destroy(struct moves *moves);
 /* A move was started in the log: the source begins, or, while this node catches up with the log,
  * once it has. */
 void moves_started(struct moves *moves, uint64_t id);
-/* The state changed: finish or undo what it says, also what an earlier life of this daemon left
- * behind. */
+/* The state changed: finish or undo what it says, also what a previous rmd left behind. */
 void moves_wake(struct moves *moves);
 /* A local capsule answers (error 0), or does not or no more (error < 0). `moves` NULL ok. */
 void moves_capsule_ready(struct moves *moves, struct resident *resident, int error, const char *text);
@@ -25,7 +24,7 @@ void moves_capsule_ready(struct moves *moves, struct resident *resident, int err
 void moves_capsule_filling(struct moves *moves, const struct resident *resident);
 /* A move under way needs this copy, which the state does not name as the capsule. */
 bool moves_own(struct moves *moves, const struct resident *resident);
-/* A move has this capsule, and is to open it or to end it: nobody else does. */
+/* A move has this capsule, and is to open it or to end it: no other module does. */
 bool moves_hold(struct moves *moves, const struct resident *resident);
 /* Messages between the two ends. False when it is none of them. */
 bool moves_on_message(struct moves *moves, const char *node, const Rm__PeerMessage *message);

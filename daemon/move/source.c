@@ -15,7 +15,7 @@
 #include "daemon/transfer/images.h"
 
 #define PREPARE_USEC (15U * 1000000U)
-#define PRECOPY_USEC (15U * 1000000U) /* from one sign of life to the next */
+#define PRECOPY_USEC (15U * 1000000U) /* from one sign of progress to the next */
 #define OPENED_USEC (5U * 1000000U)
 #define MEMORY_SILENCE_USEC (60U * 1000000U) /* PID 1 tells every second how much memory is still missing */
 #define WAITING_TELL_USEC (3U * 1000000U)    /* most groups have all of theirs by then */
@@ -459,7 +459,7 @@ static void source_undo(struct move *move) {
         move_deadline(move, 0);
         /* rm-mover may have written the end mark, and what it says of that not have come yet. */
         move->end_mark_sent |= move->dump_done;
-        /* While the other side cannot have a whole image there is nobody to wait for. */
+        /* While the other side cannot have a whole image there is nothing to wait for. */
         if (!move->end_mark_sent)
                 capture_open(move->capture);
         if (move->stream_lost)

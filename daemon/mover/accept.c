@@ -78,8 +78,8 @@ static unsigned count_from(const struct acceptor *a, const union address *host) 
         return n;
 }
 
-/* A free slot; if there is none, the oldest of the host that has the most of them is refused: who
- * floods the port has only himself to blame, and the mover that is waited for comes from another
+/* A free slot; if there is none, the oldest of the host that has the most of them is refused: a
+ * host that floods the port harms only itself, and the mover that is waited for comes from another
  * host. */
 static size_t acceptor_slot(struct acceptor *a) {
         size_t victim = 0;
@@ -99,7 +99,7 @@ static size_t acceptor_slot(struct acceptor *a) {
         return victim;
 }
 
-/* False: nobody else wants to connect now. */
+/* False: no other peer wants to connect now. */
 static bool pending_add(struct acceptor *a) {
         union address address = { 0 };
         socklen_t size = sizeof(address);

@@ -62,7 +62,7 @@ void calls_destroy(struct calls *calls) {
         free(calls);
 }
 
-/* The text comes by one read: the kernel makes it anew for each. */
+/* The text comes by one read: the kernel makes it again for each. */
 static bool text_read(int dir_fd, const char *tid, const char *name, char *text, size_t size_bytes) {
         char path[64];
         cleanup_close int fd = -1;

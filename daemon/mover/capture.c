@@ -100,7 +100,7 @@ void capture_keep(struct capture *c, struct kept_images *kept) {
         c->kept = kept;
 }
 
-/* The directory keeps out everybody but root and the CRIU that was lent it. */
+/* The directory keeps out all but root and the CRIU that was lent it. */
 static void criu_accept(struct capture *c) {
         struct ucred peer = { .uid = (uid_t) -1 };
         socklen_t size = sizeof(peer);

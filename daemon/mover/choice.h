@@ -8,10 +8,10 @@
  *   sender = (read + encode + send * ratio) / share
  *   time = max(sender, ratio / link) + part * min(sender, ratio / link)
  *
- * after Reghenzani 2016 (section 6), who found that a fixed codec (gzip) takes longer than it saves
- * for some programs, and Jeannot et al. 2002 (AdOC), who change the level of compression while a
- * transfer runs. The receiver is left out: decoding takes less than encoding, and what else it does
- * is seen as the link's rate. */
+ * after Reghenzani 2016 (section 6), which found that a fixed codec (gzip) takes longer than it
+ * saves for some programs, and Jeannot et al. 2002 (AdOC), which change the level of compression
+ * while a transfer runs. The receiver is left out: decoding takes less than encoding, and what else
+ * it does is seen as the link's rate. */
 #ifndef RM_MOVER_CHOICE_H
 #define RM_MOVER_CHOICE_H
 

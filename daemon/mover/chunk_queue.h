@@ -1,4 +1,4 @@
-/* Chunks of an image stream in memory, between who writes them and who reads them. */
+/* Chunks of an image stream in memory, between a writer and a reader. */
 #ifndef RM_MOVER_CHUNK_QUEUE_H
 #define RM_MOVER_CHUNK_QUEUE_H
 

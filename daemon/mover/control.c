@@ -106,7 +106,7 @@ static int command_receive(struct control *c, struct rm_error *err) {
 
         r = frame_receive(c->fd, FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES, &rm__mover_command__descriptor, &message);
         if ((r == -ENODATA || r == -EPIPE || r == -ECONNRESET) && c->outlives) {
-                c->fd = -1; /* which polls pass over; nobody is told anything any more */
+                c->fd = -1; /* which polls pass over; rmd is told nothing any more */
                 return 0;
         }
         if (r == -ENODATA || r == -EPIPE || r == -ECONNRESET) {

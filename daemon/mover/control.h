@@ -35,8 +35,8 @@ int control_check(struct control *c, struct rm_error *err);
 
 /* Waits until rmd says something, or one of `fds` is ready. `fds[0]` is filled in by this function
  * and belongs to the control; the others are the caller's, negative descriptors are passed over.
- * `timeout_msec` negative: for ever. The number of ready descriptors besides the control's, or as
- * control_check(). */
+ * `timeout_msec` negative: indefinitely. The number of ready descriptors besides the control's, or
+ * as control_check(). */
 int control_poll(struct control *c, struct pollfd *fds, size_t n_fds, int timeout_msec, struct rm_error *err);
 
 /* Until rmd has said what is to be done, which must be of this kind. */

@@ -1,6 +1,6 @@
 /* Looks at what the processes of a group have open, by a child of rm-mover that is in a control
- * group of theirs: whoever has much open, or many locks, pays for the look with processor time of
- * his own. */
+ * group of theirs: a group with much open, or many locks, pays for the look with processor time of
+ * its own. */
 #ifndef RM_MOVER_DESCRIPTORS_H
 #define RM_MOVER_DESCRIPTORS_H
 

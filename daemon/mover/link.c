@@ -379,8 +379,8 @@ void link_drain(struct link *l, unsigned timeout_msec) {
 
 /* ---- opening ---- */
 
-/* rmd has read the keys at its start; who removes the second before he starts rmd again has had no
- * use for it any more. */
+/* rmd has read the keys at its start; an administrator who removes the second before he restarts
+ * rmd does not need it any more. */
 static const char *second_key_file(const struct link_config *config) {
         if (!*config->second_key_file || access(config->second_key_file, F_OK) == 0)
                 return config->second_key_file;

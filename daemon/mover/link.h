@@ -23,8 +23,8 @@ int link_connect(struct control *c, const struct link_config *config, const char
 
 /* A listening socket on the first free port of the range (0..0: any). */
 int link_listen(const char *address, uint16_t port_min, uint16_t port_max, int *ret_fd, uint16_t *ret_port, struct rm_error *err);
-/* The one peer with the right key and token; all others are refused and logged, and do not hold up
- * anybody. -ETIMEDOUT: nobody. */
+/* The one peer with the right key and token; all others are refused and logged, and do not hold it
+ * up. -ETIMEDOUT: no such peer came. */
 int link_accept(struct control *c, const struct link_config *config, int listen_fd, unsigned accept_timeout_msec,
                 struct link **ret_link, struct rm_error *err);
 void link_close(struct link *l); /* NULL ok */

@@ -42,9 +42,9 @@ int pages_rounds(struct pages *p, struct rm_error *err);
 int pages_written(struct pages *p, uint64_t most_bytes, uint64_t *ret_bytes, struct rm_error *err);
 
 /* In place of rounds, or after some, nothing being sent in the freeze of what was written: it is
- * told then, and can be read as long as the processes stand still. pages_probe(): a look at how
- * fast they write, for up to 10 s; `ret_fast`: so fast that it is in vain to send anything ahead,
- * and all of their memory is left. Otherwise rounds may follow, and then pages_postpone(): what was
+ * told then, and can be read as long as the processes are frozen. pages_probe(): a look at how fast
+ * they write, for up to 10 s; `ret_fast`: so fast that it is in vain to send anything ahead, and
+ * all of their memory is left. Otherwise rounds may follow, and then pages_postpone(): what was
  * written since the last one is left. */
 int pages_probe(struct pages *p, bool *ret_fast, struct rm_error *err);
 void pages_postpone(struct pages *p);

@@ -9,7 +9,7 @@
 #include "daemon/mover/procs.h"
 
 /* How long a process is stopped at most to begin with it. That takes less than a millisecond, but
- * everybody may be busy, or it may be in vfork(2). */
+ * the machine may be busy, or it may be in vfork(2). */
 #define STOP_USEC 50000U
 #define STOP_TRIES 4U
 #define STOP_PAUSE_USEC 20000U

@@ -26,7 +26,8 @@
 /* rmd starts the restore at once when it has heard that all else is there. */
 #define FILLER_WAIT_MSEC 60000
 
-/* rmd may be killed and started anew: neither end of the group could go on without this process. */
+/* rmd may be killed and started again: neither end of the group could go on without this
+ * process. */
 static void outlive(struct control *c) {
         (void) prctl(PR_SET_PDEATHSIG, 0);
         control_outlive(c);

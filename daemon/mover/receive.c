@@ -185,7 +185,7 @@ static int run(struct receiver *v, struct rm_error *err) {
                 r = postcopy_listen(v->control->setup->receive->images_dir, &v->later_fd, err);
         if (r < 0)
                 return r;
-        /* rmd first: the capsule stands still until it is restored. That the source hears of it is
+        /* rmd first: the capsule is frozen until it is restored. That the source hears of it is
          * less urgent, and if it does not, it is rmd's log that settles the move. */
         report(v);
         (void) ack(v, &fine);

@@ -23,9 +23,9 @@ struct rounds_deadline {
 bool rounds_in_time(struct rounds_deadline *deadline, uint64_t now_usec, uint64_t last_usec);
 
 /* How long a round took, and with it about how long a freeze would last now. Is it worth it to slow
- * the program down, for `limit_usec` at most? Not for what hardly anybody notices, nor where these
- * rounds, each of which sends a quarter of the one before, would not end in that time: all of it
- * would be written again. */
+ * the program down, for `limit_usec` at most? Not for gains that are hardly noticed, nor where
+ * these rounds, each of which sends a quarter of the one before, would not end in that time: all of
+ * it would be written again. */
 bool rounds_slow_pays(uint64_t usec, uint64_t limit_usec);
 /* The processor time that each core gives a program which is slowed down, in microseconds a second:
  * for the first of these rounds, after one that sent so much in that time, and for the next

@@ -254,7 +254,7 @@ static int precopy(struct saver *s, struct rm_error *err) {
         return 0;
 }
 
-/* ---- while it stands still ---- */
+/* ---- while it is frozen ---- */
 
 static int wait_start(struct saver *s, struct rm_error *err) {
         int r = 0;

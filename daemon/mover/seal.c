@@ -93,7 +93,7 @@ static bool keys_derive(const struct line *line, const uint8_t *key, uint8_t *re
         return true;
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static struct seal *make(const struct seal_io *io, const uint8_t *key, bool encrypt) {
         struct seal *s = xcalloc(1, sizeof(*s));

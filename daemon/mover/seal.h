@@ -1,15 +1,15 @@
-/* A checkpoint that leaves the cluster, as bytes that only a holder of the key can read, and nobody
- * else can make or change.
+/* A checkpoint that leaves the cluster, as bytes that only a holder of the key can read, and only
+ * he can make or change.
  *
  * The file is one line of text, SEAL_LINE_BYTES long, and then chunks:
  *
  *   rmd-checkpoint FORMAT CLUSTER FINGERPRINT SALT CHECK
  *
- * FINGERPRINT is that of the cluster's key (tls_key_fingerprint()), for who looks for the key; SALT
- * is random. Two keys are derived (HKDF) from the cluster's key and all of the line before CHECK.
- * One is CHECK: it shows that this is the key, and that the line is as it was written, before
- * anything else is read; and as it commits to the key, no file opens with two keys. The other is of
- * this one file.
+ * FINGERPRINT is that of the cluster's key (tls_key_fingerprint()), for a user who looks for the
+ * key; SALT is random. Two keys are derived (HKDF) from the cluster's key and all of the line
+ * before CHECK. One is CHECK: it shows that this is the key, and that the line is as it was
+ * written, before anything else is read; and as it commits to the key, no file opens with two keys.
+ * The other is of this one file.
  *
  * A chunk is SEAL_CHUNK_BYTES of contents, encrypted by AES-256-GCM, and a tag, with its number as
  * the nonce: chunks that are left out, repeated, exchanged, or of another file have another nonce

@@ -1,5 +1,5 @@
 /* An image stream into a store of checkpoints: while the group runs what comes is stored soon, and
- * while it stands still it is kept in memory, which is faster. */
+ * while it is frozen it is kept in memory, which is faster. */
 #ifndef RM_MOVER_STORE_STREAM_H
 #define RM_MOVER_STORE_STREAM_H
 

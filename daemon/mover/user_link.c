@@ -10,7 +10,8 @@
 #include "common/util.h"
 
 #define CONNECT_USEC (UINT64_C(20) * 1000000)
-#define PIECE_USEC (UINT64_C(60) * 1000000) /* for each piece that is read or written, whoever sends some bytes now and then */
+/* The time for each piece that is read or written, even if some bytes come now and then. */
+#define PIECE_USEC (UINT64_C(60) * 1000000)
 
 int user_link_listen(const char *path, uint32_t uid, int *ret_fd, struct rm_error *err) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };

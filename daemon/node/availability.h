@@ -31,8 +31,8 @@ struct availability_entry {
 struct availability {
         struct availability_entry *entries; /* in the order of the file; owned */
         size_t n_entries;
-        bool open_end; /* the last line has no newline: perhaps somebody still writes */
-        bool blank;    /* no entry and no comment either: perhaps somebody has just begun to write */
+        bool open_end; /* the last line has no newline: perhaps it is still being written */
+        bool blank;    /* no entry and no comment either: perhaps it has just been begun */
 };
 
 /* The node's own name for what stands in the file; NULL = no such node. Valid until the next

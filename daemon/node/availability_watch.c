@@ -125,7 +125,7 @@ static void ask(struct availability_watch *watch, size_t max_bytes, const struct
 
 /* ---- reading and judging ---- */
 
-/* Empty, and not because somebody wanted it so. */
+/* The file is empty, and not on purpose. */
 static bool cut_to_nothing(const struct availability_watch *watch, const struct finding *finding) {
         if (!finding->content.blank || !watch->taken)
                 return false;
@@ -365,7 +365,7 @@ static void on_looked(void *userdata, struct file_answer *answer) {
                 change_seen(watch);
 }
 
-/* The file system does not answer. It may still; until then nobody is asked again. */
+/* The file system does not answer. It may still; until then it is not asked again. */
 static void on_late(void *userdata) {
         struct availability_watch *watch = userdata;
         struct finding finding = { 0 };
@@ -396,7 +396,7 @@ static void on_poll(evutil_socket_t fd, short what, void *userdata) {
                 ask(watch, 0, &asking_ops);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static int check_config(const struct availability_watch_config *config, struct rm_error *err) {
         size_t bytes = strlen(config->path);

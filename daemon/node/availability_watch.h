@@ -5,7 +5,7 @@
  * place), and for network file systems and directories that are not there yet by a look every
  * `poll_usec`. Directory and file may vanish, come back and be replaced at any time.
  *
- * A file that somebody is still writing must change nothing:
+ * A file that is still being written must change nothing:
  * - What was closed by its writer, or renamed into place, is taken 20 ms later if it is good and
  *   ends in a newline.
  * - All else is taken, or reported as wrong, only after nothing has happened to the file for 200

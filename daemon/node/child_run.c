@@ -70,7 +70,7 @@ static void on_output_event(evutil_socket_t fd, short what, void *arg) {
 
         if (read_some(run))
                 return;
-        (void) event_del(run->output_event); /* nobody writes any more, or all that may be said has been */
+        (void) event_del(run->output_event); /* no process writes any more, or the limit of the output is reached */
         if (run->end.flooded)
                 stop(run);
 }

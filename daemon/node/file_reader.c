@@ -33,7 +33,7 @@ struct shared {
 /* A question on its way through a thread. The asking may be cancelled meanwhile; the job goes
  * on. */
 struct job {
-        struct file_asking *asking; /* under the lock; NULL: nobody waits for it */
+        struct file_asking *asking; /* under the lock; NULL: it is not waited for */
         char *path, *directory;
         uid_t uid;
         gid_t gid;
@@ -110,7 +110,7 @@ static int read_bytes(int fd, size_t max_bytes, char **ret_data, size_t *ret_siz
                 if (n < 0)
                         return -errno;
                 used += (size_t) n;
-                /* One byte too many is enough for who asked to refuse it. */
+                /* One byte too many is enough for the caller to refuse it. */
                 if (n == 0 || used > max_bytes)
                         break;
                 if (used == room) {

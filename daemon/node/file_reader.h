@@ -1,8 +1,9 @@
 /*
- * Looks at files of users beside the loop: walking a path, opening and reading may take for ever
- * where a server or an automounter does not answer, and no deadline ends a system call. So each
- * user's files are looked at by a thread of their own, one after the other; a path that hangs holds
- * up the later questions about files of the same user, and nothing else. Threads without work end.
+ * Looks at files of users beside the loop: walking a path, opening and reading may take
+ * indefinitely where a server or an automounter does not answer, and no deadline ends a system
+ * call. So each user's files are looked at by a thread of their own, one after the other; a path
+ * that hangs holds up the later questions about files of the same user, and nothing else. Threads
+ * without work end.
  *
  * Used from one thread, that of the loop; all callbacks come from there.
  */

@@ -35,7 +35,7 @@ int topology_read(struct topology *ret_topology, struct rm_error *err);
 /* A machine that lstopo recorded as XML. */
 int topology_read_xml(const char *path, struct topology *ret_topology, struct rm_error *err);
 
-/* A word that changes whenever the node starts anew: the kernel's boot id, and the start time of
+/* A word that changes whenever the node starts again: the kernel's boot id, and the start time of
  * PID 1 of this PID namespace, because emulated nodes and containers share one kernel and are
  * switched on and off without it. `kernel_id` is the text of /proc/sys/kernel/random/boot_id,
  * `stat` that of /proc/1/stat. -EINVAL when they are not that. */

@@ -67,7 +67,7 @@ static void identity_restore(struct identity *identity) {
         (void) setfsgid(identity->gid);
         if (identity->groups_dropped && set_groups(identity->n_groups, identity->groups) < 0)
                 abort();
-        /* Going on as somebody else would be worse than ending. */
+        /* Going on under a wrong identity would be worse than ending. */
         if (current_fsuid() != identity->uid || current_fsgid() != identity->gid)
                 abort();
         free(identity->groups);
@@ -90,7 +90,7 @@ static int identity_take(uid_t uid, gid_t gid, struct identity *ret_identity) {
         identity.groups_dropped = identity.n_groups >= 0 && set_groups(0, NULL) == 0;
         (void) setfsgid(gid);
         (void) setfsuid(uid);
-        /* An ordinary process may only be who it is; it keeps its groups then. */
+        /* An ordinary process cannot change its identity; it keeps its groups then. */
         if (current_fsuid() != uid || current_fsgid() != gid || (!identity.groups_dropped && uid != geteuid())) {
                 identity_restore(&identity);
                 return -EPERM;

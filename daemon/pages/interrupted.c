@@ -40,7 +40,7 @@ static bool ends(long number) {
 }
 
 /* Calls that the kernel goes on with by restart_syscall(2). What that is then is known to the
- * kernel alone: who dumps the thread in it cannot have it made again. */
+ * kernel alone: a dump of the thread cannot have it made again. */
 static bool goes_on_unnamed(long number) {
         static const long numbers[] = { SYS_poll, SYS_nanosleep, SYS_clock_nanosleep, SYS_futex };
 

@@ -155,7 +155,7 @@ static void mark_keep(struct page_store *store, struct chunk *chunk, uint64_t a,
         bits_put(chunk->keep, a, b, true);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static bool is_range(uint64_t start, uint64_t end) {
         return start < end && end <= STORE_END && start % PAGES_PAGE_BYTES == 0 && end % PAGES_PAGE_BYTES == 0;

@@ -16,8 +16,8 @@ struct page_store;
 
 /* `name` is what it reads as in /proc. 0 or -errno. */
 int page_store_create(const char *name, struct page_store **ret);
-/* Takes over a file that another store made and that nobody else changes any more; looks once for
- * what is there. Owns `fd` on success. */
+/* Takes over a file that another store made and that no other process changes any more; looks once
+ * for what is there. Owns `fd` on success. */
 int page_store_adopt(int fd, struct page_store **ret);
 void page_store_destroy(struct page_store *store); /* NULL ok */
 

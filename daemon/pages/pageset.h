@@ -11,8 +11,8 @@ struct pageset *pageset_create(void); /* never NULL */
 void pageset_destroy(struct pageset *set); /* NULL ok */
 
 /* Whole pages, below STORE_END (store.h): -EINVAL otherwise, so that they may come from outside. 32
- * MiB of addresses take 1 KiB, however few pages of them are in the set: who adds ranges from
- * outside must limit their width. */
+ * MiB of addresses take 1 KiB, however few pages of them are in the set: a caller that adds ranges
+ * from outside must limit their width. */
 int pageset_add(struct pageset *set, uint64_t start, uint64_t end);
 /* Any range; also wider than all there is. */
 void pageset_remove(struct pageset *set, uint64_t start, uint64_t end);

@@ -23,7 +23,7 @@ enum {
         TRIES_MAX = 20, /* for a thread that is out of its restartable sequence */
         TRY_AGAIN_USEC = 1000,
         LATE_TRIES_MAX = 20, /* for a machine so busy that a try takes longer than its limit */
-        UNREACHABLE_TRIES_MAX = 2, /* for a thread that just waits for a disk; in vfork(2) it may wait for ever */
+        UNREACHABLE_TRIES_MAX = 2, /* for a thread that just waits for a disk; in vfork(2) it may wait indefinitely */
         CLOSE_USEC = 5000000,
         LATE_PAUSE_USEC = 500000,
         LATE_TRY_USEC = 20000,
@@ -59,7 +59,7 @@ static void answer_late(struct helper *helper, int64_t descriptor) {
 }
 
 /* The program may have changed what is there, but only its own threads could be hurt by that. Read
- * while they stand still. */
+ * while they are stopped. */
 static int find_instruction(int proc_fd, int memory_fd, uint64_t *ret, struct rm_error *err) {
         cleanup_free uint8_t *code = xcalloc(1, VDSO_MAX_BYTES);
         struct maps maps;
@@ -83,9 +83,9 @@ static int find_instruction(int proc_fd, int memory_fd, uint64_t *ret, struct rm
         return r == 0 ? 0 : error_set(err, r, "there is no system call instruction in a vdso");
 }
 
-/* The process must not keep the descriptor: who finds it there, as a dump does, refuses the
- * process. Where somebody has frozen the process just now, rm-mover gets its answer, and the
- * descriptor is closed when the process runs again. Until then its threads stay traced. */
+/* The process must not keep the descriptor: a dump that finds it there refuses the process. Where
+ * the process was frozen just now, rm-mover gets its answer, and the descriptor is closed when the
+ * process runs again. Until then its threads stay traced. */
 static int close_there(struct helper *helper, struct threads *threads, uint64_t instruction, int64_t descriptor,
                        struct rm_error *err) {
         const struct threads_call call = { .instruction = instruction, .number = SYS_close, .argument = (uint64_t) descriptor };
@@ -139,7 +139,7 @@ static int take_once(struct helper *helper, int pidfd, int proc_fd, uint64_t dea
         struct threads *threads = NULL;
         uint64_t instruction = 0;
         int r = threads_stop(proc_fd, deadline_usec, &threads, err);
-        /* Opened while it stands still: this memory, and none of an execve(2) before. */
+        /* Opened while it is stopped: this memory, and none of an execve(2) before. */
         cleanup_close int memory_fd = r < 0 ? -1 : openat(proc_fd, "mem", O_RDONLY | O_CLOEXEC);
 
         if (r == 0 && memory_fd < 0)

@@ -24,7 +24,7 @@ enum {
         FAULT_BYTES = 16 * PAGES_PAGE_BYTES, /* a page that is waited for, and some that follow it */
         EVENTS_MAX = 16,
         TASKS_MAX = 4096, /* as each has a copy of what its parent lacks, and CRIU may name any */
-        PIECES_MAX = 4,   /* taken at once; who waits for a page that is here waits for them */
+        PIECES_MAX = 4,   /* taken at once; a thread that waits for a page that is here waits for them */
         WAITS_MAX = 64,   /* faults whose time is taken at once */
         TIMES = 128,      /* four for each power of two */
         FINISHED = 0x52535446, /* in place of a pid, of which there are fewer */
@@ -48,7 +48,7 @@ struct task {
         TAILQ_ENTRY(task) entry;
 };
 
-/* A page that comes later, and who waits for it. */
+/* A page that comes later, and the process that waits for it. */
 struct wait {
         const struct task *task; /* NULL: free */
         uint64_t address;
@@ -397,7 +397,8 @@ int serve_fetch(struct serve *serve, pid_t pid, uint64_t start, uint64_t end) {
         return task ? fetch(serve, task, start, end) : 0;
 }
 
-/* To who waits for it now, or will touch it soon. What cannot be given yet remains in the store. */
+/* Gives pages to threads that wait for them now, or will touch them soon. Pages that cannot be
+ * given yet remain in the store. */
 static int give_piece(struct serve *serve, struct task *task, uint64_t at, uint64_t end) {
         uint64_t first, last;
         int r = 0;
@@ -449,7 +450,8 @@ static int take_later(struct serve *serve, struct rm_error *err) {
         return 0;
 }
 
-/* -EAGAIN: the event that is in the way wakes who waits, or he is woken here and asks again. */
+/* -EAGAIN: the event that is in the way wakes the thread that waits, or it is woken here and asks
+ * again. */
 static int on_fault(struct serve *serve, struct task *task, uint64_t address) {
         uint64_t start, end;
         int r;
@@ -499,8 +501,8 @@ static int copy_to_child(struct serve *serve) {
         return r == 0 && ops && ops->copied ? ops->copied(ops->ctx, child->uffd) : r;
 }
 
-/* After an error its userfaultfd stays open with whoever holds a duplicate, or here: it must not
- * run on zeros before it is killed. */
+/* After an error its userfaultfd stays open in a process that holds a duplicate, or here: it must
+ * not run on zeros before it is killed. */
 static int on_fork(struct serve *serve, struct task *task, int uffd) {
         struct page_store *store;
         int r = page_store_create("pages of a child", &store);
@@ -631,7 +633,7 @@ static int attend_polled(struct serve *serve, size_t n, struct rm_error *err) {
         return 0;
 }
 
-/* Nothing can be given before more comes, or somebody asks. */
+/* Nothing can be given before more comes, or a page is asked for. */
 static bool idles(const struct serve *serve) {
         const struct task *task;
 
@@ -660,8 +662,8 @@ static int attend(struct serve *serve, struct rm_error *err) {
         return r == 0 && ready > 0 && serve->later_fd >= 0 ? take_later(serve, err) : r;
 }
 
-/* A piece for each process, and between two pieces all that is asked for; who has all it lacked, or
- * has ended, is served no more. */
+/* A piece for each process, and between two pieces all that is asked for; a process that has all it
+ * lacked, or has ended, is served no more. */
 static int serve_tasks(struct serve *serve, struct rm_error *err) {
         struct task *task, *next;
 
@@ -699,8 +701,8 @@ int serve_resume(struct serve *serve, int uffd, struct page_store *store) {
 
         if (fcntl(uffd, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
-        /* Faults that the other server had read are told to nobody again: so everybody asks
-         * anew. */
+        /* Faults that the other server had read are not reported again: so all threads are woken,
+         * and ask again. */
         wake(task, USER_BEGIN, USER_END);
         return 0;
 }

@@ -1,9 +1,9 @@
 /* Gives restored processes the pages that they still lack, from stores, until nothing is missing:
  * the server of `criu restore --lazy-pages`. Blocking.
  *
- * Descriptors and holes are the whole state. Who holds duplicates of the userfaultfds and of the
- * stores' files can have another server go on where one died; if nobody holds any, what is missing
- * reads as zeros without a word, so then the processes must be killed. */
+ * Descriptors and holes are the whole state. A holder of duplicates of the userfaultfds and of the
+ * stores' files can have another server go on where one died; if there are none, missing pages
+ * silently read as zeros, so then the processes must be killed. */
 #ifndef RM_DAEMON_PAGES_SERVE_H
 #define RM_DAEMON_PAGES_SERVE_H
 
@@ -23,9 +23,9 @@ struct serve;
 struct serve_ops {
         void *ctx;
         /* A process is served: CRIU has restored it, or it was forked. Duplicates of these belong
-         * to whoever holds some. What was forked gets a copy of what its parent lacks into its
-         * store: until copied() that is not all there. `parent_uffd` is -1 otherwise. Nonzero ends
-         * the server. */
+         * to their holder. What was forked gets a copy of what its parent lacks into its store:
+         * until copied() that is not all there. `parent_uffd` is -1 otherwise. Nonzero ends the
+         * server. */
         int (*began)(void *ctx, int uffd, int page_store_fd, int parent_uffd);
         int (*copied)(void *ctx, int uffd);
         /* The process has all pages, or has ended: duplicates of its userfaultfd must be closed,
@@ -71,8 +71,8 @@ int serve_fetch(struct serve *serve, pid_t pid, uint64_t start, uint64_t end);
 /* To be given before the rest, in the order told: what was written last. Of a pid that was added;
  * others are passed over. */
 void serve_hurry(struct serve *serve, pid_t pid, uint64_t start, uint64_t end);
-/* In place of serve_add(), after another server: who waits for a page is found again. Owns both. 0
- * or -errno. */
+/* In place of serve_add(), after another server: threads that wait for a page are found again. Owns
+ * both. 0 or -errno. */
 int serve_resume(struct serve *serve, int uffd, struct page_store *store);
 /* Makes, after serve_resume() for both, the copy that the other server had begun. */
 int serve_copy(struct serve *serve, int uffd, int parent_uffd);

@@ -24,7 +24,7 @@ enum {
         CODE_64_BIT = 0x33,         /* the segment of 64 bit code */
         SYSCALL_STOP = SIGTRAP | 0x80,
         SYSCALL_BYTES = 2,
-        /* A system call is begun anew this often when signals come first. */
+        /* A system call is begun again this often when signals come first. */
         TRIES_MAX = 32,
         /* A thread has this time, whatever the deadline, to end a call that it is in, or to come
          * back into a stop that it has just left. */

@@ -14,8 +14,8 @@ struct threads;
 /* Every thread of the process whose directory in /proc this is; no further one can begin. The
  * process itself is as it was, which threads_release() must be called for also after an error.
  * Times are of now_usec().
- * -EBUSY: somebody traces it; -EOPNOTSUPP: a thread has system calls filtered; -ETIMEDOUT: a thread
- * does not stop, as one in a hung system call or in vfork(2); -ESRCH: it ends. */
+ * -EBUSY: another process traces it; -EOPNOTSUPP: a thread has system calls filtered; -ETIMEDOUT: a
+ * thread does not stop, as one in a hung system call or in vfork(2); -ESRCH: it ends. */
 int threads_stop(int proc_fd, uint64_t deadline_usec, struct threads **ret, struct rm_error *err);
 
 /* True after -ETIMEDOUT if a thread waits where no signal reaches it, so that the time was not
@@ -32,7 +32,7 @@ struct threads_call {
         uint64_t argument; /* the first; the others are whatever the thread has there */
 };
 /* The call's own result, or error, in `ret_result`. An error in return: it was not made, but for
- * -EPROTO, when it may have been, since somebody who shares the memory put another instruction
+ * -EPROTO, when it may have been, since a process that shares the memory put another instruction
  * there. It begins before the deadline, and is then waited for. */
 int threads_call(struct threads *threads, const struct threads_call *call, uint64_t deadline_usec, int64_t *ret_result,
                  struct rm_error *err);

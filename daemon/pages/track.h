@@ -19,11 +19,11 @@
 
 struct track;
 
-/* The kernel may write into a page that it has looked up before: for process_vm_writev(2), or
- * for a read(2) past the page cache. That is no page fault: the page was told when it was looked
- * up, and is not told again. Calls of the former kind usually take less than this time, so what
- * a round told is to be read that much later, and when they are over (daemon/mover/calls.h);
- * whoever may do the latter cannot be tracked. */
+/* The kernel may write into a page that it has looked up before: for process_vm_writev(2), or for a
+ * read(2) past the page cache. That is no page fault: the page was told when it was looked up, and
+ * is not told again. Calls of the former kind usually take less than this time, so what a round
+ * told is to be read that much later, and when they are over (daemon/mover/calls.h); a process that
+ * may do the latter cannot be tracked. */
 #define PAGES_PINNED_USEC 20000U
 
 /* [start, end): whole pages of one mapping, in ascending order. Nonzero ends the call with this
@@ -47,7 +47,7 @@ int track_supported(struct rm_error *err);
  * errors are those of remote_userfaultfd(). */
 int track_start(int pidfd, unsigned kinds, uint64_t limit_usec, struct track **ret, struct rm_error *err);
 
-/* Without protecting anything, for a process that stands still: track_last() and track_present()
+/* Opens a frozen process, without protecting anything: track_last() and track_present()
  * tell all pages there are. */
 int track_open(int pidfd, unsigned kinds, struct track **ret, struct rm_error *err);
 

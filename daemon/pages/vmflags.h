@@ -1,6 +1,6 @@
 /* The flags of mappings that /proc/PID/maps does not tell. smaps has them ("VmFlags:"), but looks
  * at every page of the process for its other lines, which takes some 10 ms per GiB. So the flags
- * are kept while the process runs, and joined with maps when it stands still.
+ * are kept while the process runs, and joined with maps when it is frozen.
  *
  * For rm-mover, and for the library in CRIU: needs nothing but libc, and no failure ends the
  * process. */

@@ -35,7 +35,7 @@
 #define SOCKET "lazy-pages.socket" /* CRIU looks for it in its work directory */
 
 enum {
-        OWNER = 65534, /* nobody: CRIU runs as the owner of a job, and what it may do is a part of what is tried */
+        OWNER = 65534, /* user nobody: CRIU runs as the owner of a job, and what it may do is a part of what is tried */
         STEP_BYTES = 64 << 10,
         STOP_LIMIT_USEC = 1000000,
         PID_CHARS = 16,

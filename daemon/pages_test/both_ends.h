@@ -13,7 +13,7 @@ struct both_ends {
         const char *library; /* path */
         const char *kdat; /* content of CRIU's file of that name; NULL: none */
         size_t kdat_bytes;
-        const char **stage; /* what is being done, for who waits */
+        const char **stage; /* what is being done, for the one that waits */
 };
 
 /* Tries both ends as PID 1 in namespaces of its own, on whose OWN_DIR it may write. */

@@ -2,9 +2,9 @@
  * leader: over these go the log and the heartbeats. Any other two nodes are connected when one has
  * something to say to the other, until neither has for idle_usec.
  *
- * No message may be lost when an idle connection ends. So who finds it idle says so, and sends
- * nothing more until the other end has closed it, after its own last message, or has answered that
- * it needs it:
+ * No message may be lost when an idle connection ends. So an end that finds it idle says so, and
+ * sends nothing more until the other end has closed it, after its own last message, or has answered
+ * that it needs it:
  *   finds it idle    IDLE --------->   needs it:  IDLE (keep)
  *                    <-------------    else:      the end of the connection */
 #include <errno.h>
@@ -172,7 +172,7 @@ void demand_idle(struct link *link, const Rm__PeerIdle *idle) {
         }
 }
 
-/* ---- who leads ---- */
+/* ---- the leader ---- */
 
 struct link *demand_leader(const struct peers *peers) {
         struct peer *peer;

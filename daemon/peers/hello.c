@@ -56,7 +56,7 @@ void hello_say(struct link *link, bool reply) {
         (void) link_send(link, &PEER_MESSAGE(&hello));
 }
 
-/* ---- may this node be who it says? ---- */
+/* ---- may this node have the name that it gives? ---- */
 
 static int check_self(const struct link *link, const Rm__PeerHello *hello, struct rm_error *err) {
         const struct peers *peers = link->peers;
@@ -196,7 +196,7 @@ static bool alive(const struct link *link) {
         return link && now_usec() - link->heard_usec < link->peers->timeout_usec / 2;
 }
 
-/* A hello from one who has dialled us. */
+/* A hello from a node that has dialled us. */
 static void accepted_hello(struct link *link, const Rm__PeerHello *hello) {
         struct peers *peers = link->peers;
         struct rm_error err = { 0 };
@@ -222,7 +222,7 @@ static void accepted_hello(struct link *link, const Rm__PeerHello *hello) {
         link->stage = LINK_CONFIRM;
 }
 
-/* The heartbeat of one who has dialled us and means it. */
+/* The heartbeat of a node that has dialled us confirms the connection. */
 static void accepted_confirm(struct link *link) {
         const struct link *standing = link->peer->link;
 

@@ -18,7 +18,7 @@ struct parts {
         size_t room_bytes; /* of data */
 };
 
-/* Take in the part that begins at `offset`; one at 0 begins anew, whatever was there. Memory grows
+/* Take in the part that begins at `offset`; one at 0 begins again, whatever was there. Memory grows
  * with what has arrived, not with what is announced. 1: now it is whole. 0: more is to come. After
  * an error nothing is held:
  * -EMSGSIZE: more than `max_bytes` are announced; -EPROTO: out of order, of another total, empty,

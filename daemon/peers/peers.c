@@ -178,8 +178,8 @@ void link_set_leading(struct link *link, bool leading, uint64_t term) {
 
 /* ---- what arrives ---- */
 
-/* The first is confirmed at once: a node that is back may have capsules that stand still for want
- * of a lease. */
+/* The first is confirmed at once: a node that is back may have capsules that are frozen for want of
+ * a lease. */
 static void confirm(struct link *link, uint64_t sent_usec) {
         bool first = link->got_usec == 0;
 
@@ -211,7 +211,7 @@ static void up_heartbeat(struct link *link, const Rm__Heartbeat *heartbeat) {
                                     heartbeat->lease_index);
 }
 
-/* The other end describes itself anew. It may not become somebody else by that. */
+/* The other end describes itself again. It may not change its name by that. */
 static void up_hello(struct link *link, const Rm__PeerHello *hello) {
         struct peers *peers = link->peers;
         struct peer *peer = link->peer;
@@ -430,7 +430,7 @@ void peers_wake(struct peers *peers) {
                 event_active(peers->timer, EV_TIMEOUT, 0);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static int peers_listen(struct peers *peers, const char *address, struct rm_error *err) {
         int r;

@@ -1,5 +1,5 @@
 /* TLS connections to other nodes, at most one to each: the leader has one to all, any two others
- * one while they need it. Knows who is who; knows nothing of jobs, logs or states. */
+ * one while they need it. Knows the nodes' names; knows nothing of jobs, logs or states. */
 #ifndef RM_PEERS_PEERS_H
 #define RM_PEERS_PEERS_H
 
@@ -24,7 +24,7 @@ struct peers_config {
         struct tls *tls;
         uint64_t heartbeat_usec;
         uint64_t timeout_usec; /* silence after which a connection is given up */
-        uint64_t idle_usec;    /* a connection that nobody has used for so long is closed, unless one end leads */
+        uint64_t idle_usec;    /* a connection that was not used for so long is closed, unless one end leads */
         uint64_t leading_term; /* this node leads at first, elected in this term; 0: it does not */
 };
 
@@ -66,10 +66,10 @@ int peers_create(struct event_base *base, const struct peers_config *config, con
 void peers_destroy(struct peers *peers); /* NULL ok */
 uint32_t peers_port(const struct peers *peers);
 
-/* There is, or was, such a node; who leads connects to it. Only name, address and port matter.
+/* There is, or was, such a node; the leader connects to it. Only name, address and port matter.
  * Connected ones know better. */
 void peers_learn(struct peers *peers, const Rm__Node *node);
-/* The node has left the cluster: it is not sought, and not looked at until it connects anew. */
+/* The node has left the cluster: it is not sought, and not looked at until it connects again. */
 void peers_forget(struct peers *peers, const char *name);
 bool peers_forgotten(const struct peers *peers, const char *name);
 /* Over the connection that there is. -ENOTCONN, or as conn_send(). */
@@ -105,7 +105,7 @@ const Rm__Node *peers_self(const struct peers *peers);
 void peers_set_self(struct peers *peers, const Rm__Node *self);
 /* Send heartbeats now: while leading, the leases that it gives have grown. */
 void peers_beat(struct peers *peers);
-/* The log that this node knows, for those who want to begin a cluster; 0: none. */
+/* The log that this node knows, for nodes that want to begin a cluster; 0: none. */
 void peers_set_log(struct peers *peers, uint64_t log_id);
 /* Does one of the connected nodes know a log? */
 bool peers_know_log(const struct peers *peers);

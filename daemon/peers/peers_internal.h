@@ -1,5 +1,5 @@
-/* Between peers.c (connections and who is at their end), hello.c (how two nodes get to know each
- * other), demand.c (which connections are needed) and dial.c (when to connect to whom). */
+/* Between peers.c (connections and the nodes at their ends), hello.c (how two nodes get to know
+ * each other), demand.c (which connections are needed) and dial.c (when to connect). */
 #ifndef RM_PEERS_PEERS_INTERNAL_H
 #define RM_PEERS_PEERS_INTERNAL_H
 
@@ -104,7 +104,7 @@ struct peers {
         struct tls *tls;
         struct listener *listener;
         struct conn_gate gate;
-        struct log_rate strangers; /* lines about those who are none of us */
+        struct log_rate strangers; /* lines about strangers */
         struct event *timer;
         struct evdns_base *dns; /* only when a seed is a name */
         char *cluster;
@@ -133,7 +133,7 @@ struct peer *peer_find(const struct peers *peers, const char *name);
 struct peer *peer_get(struct peers *peers, const char *name); /* made when not there */
 bool peer_set_address(struct peer *peer, const Rm__Node *node); /* is it new? */
 struct link *link_new(struct peers *peers, bool dialled);
-/* Close and free, with the conn; tells nobody. `flush`: what was sent still leaves. */
+/* Close and free, with the conn; calls no callback. `flush`: what was sent still leaves. */
 void link_free(struct link *link, bool flush);
 /* The connection is over: free the link, note the failure or tell of the loss, see that it is made
  * again. */
@@ -152,20 +152,20 @@ void demand_use(struct peers *peers, struct peer *peer);
 void demand_flush(struct peer *peer);
 /* An attempt to connect has failed. */
 void demand_failed(struct peers *peers, struct peer *peer);
-/* Tell of those who could not be reached. */
+/* Report the nodes that could not be reached. */
 void demand_tell(struct peers *peers, uint64_t now);
 void demand_drop(struct peer *peer); /* what was posted */
-/* Ask the other end of each connection that nobody needs to close it. */
+/* Ask the other end of each connection that is not needed to close it. */
 void demand_close_idle(struct peers *peers, uint64_t now);
 /* The other end asks or answers. May free the link. */
 void demand_idle(struct link *link, const Rm__PeerIdle *idle);
-/* The connection to who leads; NULL when there is none. */
+/* The connection to the leader; NULL when there is none. */
 struct link *demand_leader(const struct peers *peers);
 /* A peer says of this node that it leads. */
 void demand_leader_hint(struct peers *peers, const Rm__Node *node);
-/* This connection leads to the leader: those who are connected hear of it. */
+/* This connection leads to the leader: the connected nodes are told. */
 void demand_leader_found(struct link *link);
-/* Tell one who has just connected, if there is anything to tell. */
+/* Tell a node that has just connected, if there is anything to tell. */
 void demand_tell_leader(struct link *link);
 /* There is no connection to the leader any more, or not yet. */
 void demand_leader_lost(struct peers *peers);

@@ -1,4 +1,4 @@
-/* The check of export-checkpoint: who may have a checkpoint as a file. */
+/* The check of export-checkpoint: which users may have a checkpoint as a file. */
 #ifndef RM_REQUESTS_EXPORT_CHECKPOINT_H
 #define RM_REQUESTS_EXPORT_CHECKPOINT_H
 

@@ -1,9 +1,9 @@
 /*
  * The checks of a submitted JobSpec. Anyone who can open a socket is a client, and the fields of a
  * JobSpec go into the replicated state, into every policy's snapshot, into logs and onto other
- * nodes: so each field is looked at here, and a field that nobody has thought of is one that the
- * unit test finds missing in the table. A spec that passes can be put into the state, shown to a
- * policy and read back without being refused (tests/fuzz/requests).
+ * nodes: so each field is looked at here, and a field without a check is one that the unit test
+ * finds missing in the table. A spec that passes can be put into the state, shown to a policy and
+ * read back without being refused (tests/fuzz/requests).
  *
  * Pure: no files, no user data base, no clock.
  */
@@ -30,8 +30,8 @@
 #define JOBSPEC_TOKEN_MAX_BYTES 64U
 
 struct jobspec_rules {
-        int32_t max_priority; /* of who asks; at most JOBSPEC_PRIORITY_MAX */
-        uint32_t max_groups; /* of a job of who asks; 0: as many as there are addresses for */
+        int32_t max_priority; /* of the user who asks; at most JOBSPEC_PRIORITY_MAX */
+        uint32_t max_groups; /* of a job of the user who asks; 0: as many as there are addresses for */
         uint64_t max_capsules; /* of a job with parked groups: all that its nodes could have; 0: no limit */
 };
 

@@ -22,7 +22,7 @@ enum route {
 };
 
 enum role {
-        ROLE_ANY,   /* whoever can open the socket; the function looks at whose things they are */
+        ROLE_ANY,   /* any user who can open the socket; the function checks the owner */
         ROLE_ADMIN,
 };
 

@@ -35,7 +35,7 @@
 /* Users' requests at a time, before others have the loop, if what they take of the processor
  * (client/account.h) has not ended it before. */
 #define TURN_USEC UINT64_C(5000)
-/* Beside the socket for all, with a queue of its own: who is the 1,025th to connect waits outside
+/* Beside the socket for all, with a queue of its own: the 1,025th client to connect waits outside
  * of it. */
 #define ROOT_SOCKET_SUFFIX ".root"
 
@@ -141,8 +141,8 @@ static bool take_limits(struct client *client, const Rm__LocalRequest *request) 
         return client->limits;
 }
 
-/* A job gets the groups of who submits it. A client may have been connected for long, and is asked
- * for anew, as at a login. */
+/* A job gets the groups of the user who submits it. A client may have been connected for long, and
+ * is asked for again, as at a login. */
 static void dispatch(struct client *client, const Rm__LocalRequest *request, struct patience patience) {
         const struct user *user = NULL;
         int r = 0;

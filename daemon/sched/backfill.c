@@ -135,7 +135,7 @@ struct backfill_reservation backfill_reserve(const struct rm_snapshot *snapshot,
         return (struct backfill_reservation) { BACKFILL_NEVER, 0 };
 }
 
-/* ---- who ---- */
+/* ---- candidates ---- */
 
 int32_t backfill_head(const struct rm_snapshot *snapshot, const struct rm_plan *plan) {
         cleanup_free uint32_t *order = xcalloc(snapshot->n_jobs + 1u, sizeof(*order));

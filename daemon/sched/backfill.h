@@ -1,5 +1,5 @@
-/* EASY backfill (Lifka 1995, Mu'alem & Feitelson 2001): who may overtake the first job that waits.
- * Pure; a step of a round (round.h). */
+/* EASY backfill (Lifka 1995, Mu'alem & Feitelson 2001): the jobs that may overtake the first one
+ * that waits. Pure; a step of a round (round.h). */
 #ifndef RM_SCHED_BACKFILL_H
 #define RM_SCHED_BACKFILL_H
 
@@ -30,7 +30,7 @@ struct backfill_reservation backfill_reserve(const struct rm_snapshot *snapshot,
 /* Mark in `ret_may` (n_jobs entries) the jobs that wait in `plan` and may overtake `head`, in the
  * order they are served in, as many as there are free cores for: those with a time limit that ends
  * before the reservation, and those that, wherever they are placed, take no more room than it
- * leaves spare. Nobody may when its time is 0 or BACKFILL_NEVER. Returns how many. */
+ * leaves spare. No job may when its time is 0 or BACKFILL_NEVER. Returns how many. */
 uint32_t backfill_candidates(const struct rm_snapshot *snapshot, const struct rm_plan *plan, uint32_t head,
                              const struct backfill_reservation *reservation, bool *ret_may);
 

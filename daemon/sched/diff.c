@@ -292,8 +292,8 @@ static void add_pool(const struct diff *diff, uint32_t j, uint64_t missing, char
         hostlist_finish(&names);
 }
 
-/* A job that has no spare nodes yet does not start without them, and nobody behind it takes what it
- * waits for. */
+/* A job that has no spare nodes yet does not start without them, and no job behind it takes the
+ * nodes that it waits for. */
 static bool take_spares(const struct diff *diff, uint32_t j, const uint64_t *load, struct spare_choice *choice, int32_t *spares,
                         uint32_t *ret_n, struct round_job_result *job_result) {
         *ret_n = diff->jobs[j].spares > 0 ? spare_choose(choice, j, spares) : 0;

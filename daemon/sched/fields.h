@@ -19,7 +19,7 @@
 int fields_parse(const void *data, size_t size_bytes, size_t max_bytes, json_t **ret_root, struct rm_error *err);
 
 /* Is an object, and has no key but `known` (NULL-terminated) and those that begin with "x_", which
- * are anybody's to use. */
+ * are free for other uses. */
 int fields_known(const json_t *object, const char *where, const char *const *known, struct rm_error *err);
 
 /* A missing optional field leaves *ret_value alone; null is an error. A real number with nothing

@@ -9,8 +9,8 @@
  * ranks. Where that is not enough for whole groups, the node is raised on which it hurts least.
  * With no cores at all, everything stays where it is. Memory is not folded: a group comes to no
  * node that has too little of it, and stays where it is when no node has enough. Where programs
- * have goals, groups that must find room come first to those who do more than they want to
- * (fold_turns.h).
+ * have goals, groups that must find room come first to nodes of jobs that do more steps than their
+ * goal (fold_turns.h).
  * Pure: what is answered depends on the arguments alone, and a placement that is answered once is
  * answered again.
  */

@@ -6,7 +6,7 @@
 #include "common/util.h"
 #include "placement/cost.h"
 
-/* No node is given more ranks to a core than so many above what all would have alike: those who
+/* No node is given more ranks to a core than so many above what all would have alike: groups that
  * come there have to bear it too. */
 #define UNEVEN_MOST 1.0
 /* Rates waver: what a job bore when the group came it bears still. */

@@ -89,7 +89,7 @@ static bool grows_before(const struct decision *d, size_t a, size_t b) {
         return d->wanted[a] < d->wanted[b];
 }
 
-/* ---- who gives cores back ---- */
+/* ---- jobs that give cores back ---- */
 
 static void set_wanted(struct decision *d, size_t j, uint32_t ranks, int64_t *freed) {
         *freed += malleable_cores(&d->jobs[j], d->wanted[j]);

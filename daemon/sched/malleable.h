@@ -4,7 +4,7 @@
  * Jobs shrink when running ones have more ranks than there are cores (rather than that ranks share
  * cores), or when the first job that waits finds room that way; those of the lowest priority first,
  * and of these the ones that do more steps than their goal wants, then the largest. Jobs grow into
- * cores that nobody waits for; those of the highest priority first, and of these the ones that are
+ * cores that no job waits for; those of the highest priority first, and of these the ones that are
  * behind their goal, then the smallest; one that does more than its goal does not. A group that is
  * added has a core for each of its ranks on its node. If there are none, it first moves to a node
  * that has them, while it is still parked. So cores that are scattered stay idle rather than that

@@ -1,7 +1,7 @@
 #include "daemon/sched/move_cost.h"
 
-/* A day of standing still in a horizon of a second: more than any plan gains, and far from the
- * limit on sums of costs. */
+/* A day of freeze in a horizon of a second: more than any plan gains, and far from the limit on
+ * sums of costs. */
 #define MOST INT64_C(1000000000)
 #define MOST_BYTES (INT64_C(1) << 32)
 

@@ -34,7 +34,7 @@ static inline void plan_destroyp(struct rm_plan **plan) {
 }
 #define cleanup_plan __attribute__((cleanup(plan_destroyp)))
 
-/* A plan and who made it. */
+/* A plan and the policy that made it. */
 struct plan_answer {
         char policy[64];
         int64_t cost;       /* by the objective of rm/policy.h */

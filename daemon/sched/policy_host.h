@@ -1,7 +1,7 @@
 /*
  * rm-plugin-host for policies, as seen by the daemon: runs a policy in a child process,
  * asynchronously, and kills it when its time is over. One run at a time for each host object. Uses
- * pidfds, so it does not care who handles SIGCHLD, unless that one reaps all children.
+ * pidfds, so SIGCHLD may be handled elsewhere, unless that handler reaps all children.
  */
 #ifndef RM_SCHED_POLICY_HOST_H
 #define RM_SCHED_POLICY_HOST_H
@@ -33,7 +33,7 @@ void policy_host_destroy(struct policy_host *host);
  * callback may start the next run or destroy the host. */
 typedef void (*policy_host_done)(void *context, struct plan_answer *answer, const struct rm_error *err);
 
-/* A policy that is a model (NAME.mod) is read anew for each run. `snapshot` must stay until the
+/* A policy that is a model (NAME.mod) is read again for each run. `snapshot` must stay until the
  * callback. The answer has passed plan_validate(). budget_usec: what the policy may use; the
  * process is killed a little later. 0; -EBUSY; or why no process could be made (nothing is called
  * then). */

@@ -4,7 +4,7 @@
  * usable again, if what is left of it is worth the moves. The time of a step was measured on both
  * sets of nodes, so this sees what no number of cores tells: slower processors, longer ways, other
  * jobs on the network. A job goes back only to where it had to leave from, and only to cores of its
- * own, so nobody has to make room for it. Pure; a step of a round (round.h).
+ * own, so no other job has to make room for it. Pure; a step of a round (round.h).
  */
 #ifndef RM_SCHED_RETURN_TO_FASTER_H
 #define RM_SCHED_RETURN_TO_FASTER_H

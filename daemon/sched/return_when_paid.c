@@ -48,7 +48,7 @@ static double stretch_on(const struct loads *loads, const uint64_t *load, int32_
         return here > stretch ? here : stretch;
 }
 
-/* False: some move is no choice, or somebody else is to get the place. */
+/* False: some move is no choice, or another job is to get the place. */
 static bool may_stay(const struct loads *loads, const struct rm_job *job, const int32_t *planned) {
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 int32_t node = job->groups[g].node;
@@ -154,7 +154,7 @@ static bool does_not_pay(const struct loads *loads, const struct rm_job *job, st
                         continue;
                 if (move_usec[g] == 0) /* never measured */
                         return false;
-                moving += (double) move_usec[g]; /* one stands still after the other, and the job with each */
+                moving += (double) move_usec[g]; /* one is frozen after the other, and the job with each */
         }
         if (judge_by_steps(loads, job, planned->group_node, state, here, there, moving)) {
                 if (state->back.stays)

@@ -53,7 +53,7 @@ struct round_job {
         /* n_nodes entries: by a warning nothing of it begins there, nor is that node kept free for
          * it; NULL: nowhere */
         const bool *kept_off;
-        const uint64_t *group_move_usec; /* n_groups entries, how long its last moves stood still, 0: not known; NULL: none is */
+        const uint64_t *group_move_usec; /* n_groups entries, the freezes of its last moves, 0: not known; NULL: none is */
         struct steps steps; /* all 0: its program counts none, or nothing was measured yet */
         /* n_nodes entries, the same of all jobs: nodes that are kept free for those that need room
          * (spare.h); NULL: none is */
@@ -137,7 +137,7 @@ const char *round_policy(const struct round *round, uint32_t pass);
 /* Passes go in order, each prepare followed by accept or skip. The snapshot belongs to the round
  * and is valid until the next prepare. */
 const struct rm_snapshot *round_prepare(struct round *round, uint32_t pass);
-/* `policy`: who answered, for the records. -EINVAL: the plan is not valid, and nothing has changed:
+/* `policy`: its name, for the records. -EINVAL: the plan is not valid, and nothing has changed:
  * ask another policy, or skip. */
 int round_accept(struct round *round, uint32_t pass, const char *policy, const struct rm_plan *plan, struct rm_error *err);
 /* Running jobs stay, or go where the fold found room; waiting ones wait, and `why` (NULL ok) is

@@ -13,7 +13,7 @@ struct round_return {
         bool asked; /* the others are set */
         bool stays;
         double usec_here, usec_there; /* a step */
-        double steps_left; /* INFINITY: nobody knows an end */
+        double steps_left; /* INFINITY: no end is known */
 };
 
 /* The first are as in struct round_job, but that arrays are the fold's. */

@@ -53,7 +53,7 @@ static inline void snapshot_destroyp(struct snapshot **snapshot) {
 }
 #define cleanup_snapshot __attribute__((cleanup(snapshot_destroyp)))
 
-/* The view for everybody who reads. Valid until the next change. */
+/* The view for readers. Valid until the next change. */
 const struct rm_snapshot *snapshot_view(const struct snapshot *snapshot);
 struct rm_params *snapshot_params(struct snapshot *snapshot);
 

@@ -104,7 +104,7 @@ struct spare_choice {
         struct spare_question question;
         uint32_t *cores; /* each node: that may be used, held ones included */
         uint32_t *load; /* each node: ranks there now, and those that are planned to be */
-        bool *taken; /* each node: a spare of somebody, or a head is there */
+        bool *taken; /* each node: a spare of some job, or a head is there */
         uint32_t *here; /* scratch, all 0 */
 };
 

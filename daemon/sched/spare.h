@@ -1,7 +1,7 @@
 /*
  * Spare nodes (`rm-mpirun --spares N`): nodes that are kept free for one job, so that it can go
  * there when one of its own is to be left, loses cores or fails. While they are not needed they
- * count as nodes without cores, for everybody; when they are, only their job may use them. A spare
+ * count as nodes without cores, for all jobs; when they are, only their job may use them. A spare
  * that its job has moved to is a spare no more, and another idle node becomes one as soon as there
  * is one. A pool of nodes (`[sched] spare_nodes`) is kept free in the same way for all jobs that
  * may use it. Pure; two steps of a round (round.h).

@@ -4,7 +4,7 @@
  *                        "flags": 0, "at_low": 1, "at_high": 3 }, ... ],
  *        "status": 0, "text": "...", "log": [ { "level": 4, "text": "..." }, ... ] }
  *
- * low, high, status and text may be missing. It comes from a process that may be anybody's: all is
+ * low, high, status and text may be missing. It comes from a process that is not trusted: all is
  * checked. Pure. */
 #ifndef RM_SENSOR_ANSWER_H
 #define RM_SENSOR_ANSWER_H

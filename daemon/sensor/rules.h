@@ -56,7 +56,7 @@ struct growth {
         double grown[GROWTH_SLOTS]; /* in each minute, by its number modulo GROWTH_SLOTS */
 };
 
-/* A counter that is less than before has begun anew, at 0. Its first value is no growth. */
+/* A counter that is less than before has begun again, at 0. Its first value is no growth. */
 double growth_step(struct growth *growth, double counter, uint64_t now_usec);
 
 #endif

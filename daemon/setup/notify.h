@@ -3,7 +3,7 @@
 #define RM_SETUP_NOTIFY_H
 
 /* Takes the socket's name out of the environment, so that no child process has it. malloc'ed; NULL:
- * nobody wants to be told. */
+ * no service manager waits. */
 char *notify_take_socket(void);
 
 /* `text`: lines such as "READY=1". NULL `socket_name` ok: nothing is sent. 0 or negative errno.

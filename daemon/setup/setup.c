@@ -35,7 +35,7 @@ static void plan_finish(struct plan *plan) {
         free(plan->address);
 }
 
-/* A dangling symbolic link counts, too: somebody has put it there. */
+/* A dangling symbolic link counts, too: it was put there by a user. */
 static bool is_there(const char *path) {
         struct stat st;
 

@@ -92,7 +92,7 @@ Rm__Command *command_node_resume(struct command *c, const char *node, const char
 Rm__Command *command_node_remove(struct command *c, const char *node, const char *by, bool again);
 Rm__Command *command_voters(struct command *c, const char *const *nodes, size_t n);
 Rm__Command *command_lease(struct command *c, uint64_t usec);
-/* `text`: how far it is, or "" from an administrator, whom `by` names then (NULL: nobody). */
+/* `text`: how far it is, or "" from an administrator, whom `by` names then (NULL: none). */
 Rm__Command *command_node_fence(struct command *c, const char *node, uint64_t down_since_usec, bool fenced, const char *text,
                                 const char *by);
 Rm__CmdAvailability *command_availability(struct command *c);
@@ -121,7 +121,7 @@ Rm__Command *command_job_cancel(struct command *c, uint64_t job, uint32_t signal
 Rm__Command *command_job_timeout(struct command *c, uint64_t job, uint32_t signal);
 /* `final_state` 0: by the exit code. `reason` NULL ok. */
 Rm__Command *command_job_exit(struct command *c, uint64_t job, int exit_code, const char *reason, Rm__JobState final_state);
-/* `attempt` follows, since the node is lost: `down`, or else started anew without its capsules. */
+/* `attempt` follows, since the node is lost: `down`, or else started again without its capsules. */
 Rm__Command *command_job_restart(struct command *c, uint64_t job, uint32_t attempt, const char *node, const char *reason,
                                  bool down);
 Rm__Command *command_job_forget(struct command *c, uint64_t job);

@@ -17,8 +17,8 @@ struct feature_field {
 };
 
 /* Every field of proto/state.proto that came after level 1, and behind the last one an entry
- * without a message. Whoever adds a field adds it here too, with its level
- * (tests/data/feature-levels lists all fields). */
+ * without a message. A new field must be added here too, with its level (tests/data/feature-levels
+ * lists all fields). */
 const struct feature_field *feature_levels(void);
 
 /* The feature level that a field of a message of proto/state.proto is from: as in `later`, or else
@@ -26,8 +26,8 @@ const struct feature_field *feature_levels(void);
 uint32_t feature_level_of(const struct feature_field *later, const ProtobufCMessageDescriptor *message, uint32_t number);
 
 /* -EAGAIN, and which nodes are behind, if the command has a field that is of a higher feature level
- * than the state's. Of what is new in the value of an older field (of an enum, say) only those know
- * who propose it. `later`: feature_levels(), but in tests. */
+ * than the state's. Of what is new in the value of an older field (of an enum, say) only the code
+ * that proposes it knows. `later`: feature_levels(), but in tests. */
 int feature_level_check(const struct feature_field *later, const Rm__State *state, const Rm__Command *command,
                         struct rm_error *err);
 

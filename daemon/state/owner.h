@@ -1,6 +1,6 @@
-/* Is the owner of a job still who he was when it was submitted? What was saved runs as that uid and
- * with those groups, however long ago that was; a restart gives nobody what he could not have by
- * logging in now. Pure: what the user data base says today is given. */
+/* Is the owner of a job still the same person as when it was submitted? What was saved runs as that
+ * uid and with those groups, however long ago that was; a restart gives a user no more rights than
+ * a login now. Pure: what the user data base says today is given. */
 #ifndef RM_STATE_OWNER_H
 #define RM_STATE_OWNER_H
 

@@ -45,9 +45,9 @@ static bool is_occupied(const struct apply *a, const Rm__Node *node) {
         return capsules > 0;
 }
 
-/* Nothing is on a drained node, or one that leaves: who switches it off or starts it anew repairs
- * it, or has done with it. One that is not heard of may be cut off from a leader that has just
- * begun; if nothing is on it, it does not matter which. */
+/* Nothing is on a drained node, or one that leaves: an administrator who switches it off or
+ * restarts it repairs it, or has done with it. One that is not heard of may be cut off from a
+ * leader that has just begun; if nothing is on it, it does not matter which. */
 static bool is_loss(const struct apply *a, const Rm__Node *node) {
         if (node->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN)
                 return false; /* it was counted when it became so */

@@ -461,7 +461,7 @@ Rm__Job **state_index_take_changed(struct state_index *index, size_t *ret_n) {
         return jobs;
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 struct state_index *state_index_create(Rm__State *state) {
         struct state_index *index = xcalloc(1, sizeof(*index));

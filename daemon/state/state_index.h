@@ -1,6 +1,6 @@
 /* The index has what follows from the state and is asked for often: which capsules are on a node,
  * which move of a capsule is under way, which addresses are in use. It stands beside the state, is
- * kept by state_apply(), made anew for a state that comes whole, and never stored or sent: what it
+ * kept by state_apply(), made again for a state that comes whole, and never stored or sent: what it
  * says is always what a walk over the state would find. */
 #ifndef RM_STATE_STATE_INDEX_H
 #define RM_STATE_STATE_INDEX_H

@@ -1,4 +1,4 @@
-/* Shared between the files that make up state_apply(); nobody else includes this. */
+/* Shared between the files that make up state_apply(); no other file includes this. */
 #ifndef RM_STATE_STATE_INTERNAL_H
 #define RM_STATE_STATE_INTERNAL_H
 
@@ -15,9 +15,9 @@ struct apply {
         bool changes;    /* it would change something */
 };
 
-/* Called by commands that somebody asks for, after all that may refuse them, and before anything is
+/* Called by commands that users ask for, after all that may refuse them, and before anything is
  * changed. False: it was only asked what the command would do; `changes`: would the state then be
- * another one than before, in what matters to anybody? */
+ * another one than before, apart from notes about who asked? */
 static inline bool apply_goes_on(struct apply *a, bool changes) {
         a->changes = changes;
         return !a->only_asked;
@@ -115,7 +115,7 @@ bool session_admits(struct apply *a);
 /* Keeps the result of the command, which was applied or refused. */
 void session_record(struct apply *a);
 
-/* ---- what a user may have (state_limits.c, whose head tells who asks) ---- */
+/* ---- what a user may have (state_limits.c, whose head lists the callers) ---- */
 /* The increase that a command asks for, beyond what the user has already. */
 struct limits_demand {
         uint32_t jobs; /* that have not ended */
@@ -158,7 +158,7 @@ void job_fail(struct apply *a, Rm__Job *job, const char *reason);
 /* The job leaves its nodes, and is PENDING, to go on from its newest checkpoint; `held`: only when
  * a user releases it. */
 void job_requeue(struct apply *a, Rm__Job *job, bool held, const char *reason);
-/* A job that waits goes on from a checkpoint, now or when a node is back, or begins anew without
+/* A job that waits goes on from a checkpoint, now or when a node is back, or begins again without
  * losing one that no node could send. */
 bool job_goes_on_by_itself(const Rm__State *state, const Rm__Job *job);
 /* The job's capsules are placed to go on from a checkpoint, and nothing runs in them yet. */
@@ -181,7 +181,7 @@ void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state);
 void job_set_spares(Rm__Job *job, char *const *nodes, size_t n);
 /* The job is RECOVERING: it waits for its next attempt once all its capsules are gone. */
 void job_recover(struct apply *a, Rm__Job *job);
-/* The node was started anew, so that nothing of before runs on it: what that means for jobs whose
+/* The node was started again, so that nothing of before runs on it: what that means for jobs whose
  * mpirun has ended meanwhile. */
 void jobs_lose_boot(struct apply *a, const char *node);
 /* How this group ended can no longer be told: mpirun's exit code 0 does not say that it ended

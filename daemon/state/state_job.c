@@ -480,7 +480,7 @@ static bool waits_for_lost_node(const Rm__State *state, const Rm__Job *job) {
         return false;
 }
 
-/* By whoever, it is cancelled with that signal. */
+/* The job is cancelled with that signal, by a user or by rmd. */
 static bool is_cancelled_so(const Rm__Job *job, uint32_t signal) {
         return job->cancel && job->cancel_signal == signal && job->final_state == RM__JOB_STATE__JOB_CANCELLED;
 }

@@ -17,9 +17,9 @@
  *                        time
  *   checkpoint           nothing runs that did not run before
  *
- * Spare ranks are among the ranks of a job (JobSpec.ranks). The limits are in the command, by who
- * proposes it: an administrator has none, and all nodes come to the same state whatever their
- * configurations say.
+ * Spare ranks are among the ranks of a job (JobSpec.ranks). The limits are in the command, by the
+ * user who proposes it: an administrator has none, and all nodes come to the same state whatever
+ * their configurations say.
  */
 #include <inttypes.h>
 

@@ -1,4 +1,4 @@
-/* Programs that restore themselves when they begin anew: no checkpoints are made of them, and they
+/* Programs that restore themselves when they begin again: no checkpoints are made of them, and they
  * go on from none. */
 #include <inttypes.h>
 

@@ -194,7 +194,8 @@ static void fail(Rm__Job *job, char *reason) {
         free(reason);
 }
 
-/* Why the program cannot have come to a good end, by who is left of it; malloc'ed, NULL: it can. */
+/* Why the program cannot have come to a good end, by the ranks that are left of it; malloc'ed,
+ * NULL: it can. */
 static char *lacks_ranks(const Rm__Job *job) {
         struct rank_map *map = map_ranks(job);
         uint32_t living = map ? rank_map_living(map) : 0, missing = map ? rank_map_missing(map) : RANK_MAP_NONE;

@@ -1,5 +1,5 @@
 /* Jobs that grow and shrink. All ranks are started, and those that do not compute are parked: they
- * wait in librmrt, and a group of nothing but parked ranks stands still and asks for no cores. A
+ * wait in librmrt, and a group of nothing but parked ranks is frozen and asks for no cores. A
  * change is asked for, begun by the program (from then on groups are unparked), and done. */
 #include <inttypes.h>
 #include <stdlib.h>

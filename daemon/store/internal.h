@@ -1,8 +1,8 @@
 /* One open store: what the parts of this folder share.
  *
- * Several processes may have it open. Who saves or loads holds a shared lock of the directory, and
- * so should who copies files into it; packs and what is unfinished are removed only under an
- * exclusive one, and stay for later when that cannot be had at once. */
+ * Several processes may have it open. A process that saves or loads holds a shared lock of the
+ * directory, and so should one that copies files into it; packs and what is unfinished are removed
+ * only under an exclusive one, and stay for later when that cannot be had at once. */
 #ifndef RM_STORE_INTERNAL_H
 #define RM_STORE_INTERNAL_H
 
@@ -29,7 +29,7 @@ struct store {
 int store_use(struct store *s, struct rm_error *err);
 void store_unuse(struct store *s);
 
-/* Removes what no manifest needs, unless somebody uses the directory. */
+/* Removes what no manifest needs, unless the directory is in use. */
 void store_sweep(struct store *s);
 
 /* Opens a manifest that was made with one of the keys; `f` is at its begin. -ENOENT with a text;

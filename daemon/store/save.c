@@ -389,7 +389,7 @@ static void save_drop(void *ctx, void *handle) {
         handle_free(save, handle);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 static int number_check(const struct store *s, uint64_t checkpoint, struct rm_error *err) {
         cleanup_free uint64_t *numbers = NULL;

@@ -238,7 +238,7 @@ void store_sweep(struct store *s) {
         (void) flock(s->dir_fd, LOCK_UN);
 }
 
-/* ---- life ---- */
+/* ---- create and destroy ---- */
 
 int store_open(const char *dir, const struct store_keys *keys, const struct store_origin *origin, struct store **ret,
                struct rm_error *err) {

@@ -10,9 +10,9 @@
  * Both only grow while N is made, and never change after that: so a copy on another node is a copy
  * of the files that are not there yet.
  *
- * Nobody but rmd writes there, and a manifest counts only with the MAC of the cluster's key, and as
- * a checkpoint of the capsule that it names: its hashes then authenticate every block. What was
- * read is checked before it is used; an error names the file.
+ * Only rmd writes there, and a manifest counts only with the MAC of the cluster's key, and as a
+ * checkpoint of the capsule that it names: its hashes then authenticate every block. What was read
+ * is checked before it is used; an error names the file.
  *
  * Blocking; no event loop, no threads. */
 #ifndef RM_STORE_STORE_H

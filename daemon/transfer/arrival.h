@@ -8,7 +8,7 @@
  *            frozen and cut off.
  *   open     The log has decided: the copy runs.
  *
- * The owner decides who sends, and when the log has decided. */
+ * The owner decides which node sends, and when the log has decided. */
 #ifndef RM_TRANSFER_ARRIVAL_H
 #define RM_TRANSFER_ARRIVAL_H
 
@@ -45,14 +45,14 @@ struct arrival_ops {
         /* The copy could not be opened, for another reason than the want of a lease: the owner is
          * to call arrival_open() again in a moment. */
         void (*on_not_opened)(void *owner);
-        /* The arrival has failed. `code`: the error of the capsule, else 0. `bad`: what was sent is
-         * no good, or who sends it has said that it cannot. */
+        /* The arrival has failed. `code`: the error of the capsule, else 0. `bad`: the image is
+         * damaged, or its sender has reported that it cannot send. */
         void (*on_failed)(void *owner, int code, bool bad, const char *text);
 };
 
 /* The image that is to arrive. */
 struct arrival_image {
-        const uint8_t *token; /* ARRIVAL_TOKEN_BYTES of it, which who sends must know; NULL: one is drawn */
+        const uint8_t *token; /* ARRIVAL_TOKEN_BYTES of it, which the sender must know; NULL: one is drawn */
         uint64_t max_bytes; /* of the image; 0: no limit */
         bool files; /* copies of files that are written in place come with it */
 };
@@ -81,7 +81,7 @@ void arrival_restore(struct arrival *arrival, bool back, bool other_files);
  * called: arrival_open() is to be called again when there is one. */
 void arrival_open(struct arrival *arrival);
 
-/* Everything of the image has been received; nobody needs to send any more. */
+/* Everything of the image has been received; no sender is needed any more. */
 bool arrival_is_complete(const struct arrival *arrival);
 /* rm-mover tells these of an image that is complete: whether private memory is apart from it, and
  * how much of the memory comes later. */

@@ -1,5 +1,5 @@
-/* Is there room for a group? Looked at before it is frozen, so that a full node is no reason to
- * stand still. */
+/* Is there room for a group? Checked before it is frozen, so that a full node does not cost a
+ * freeze. */
 #ifndef RM_TRANSFER_CAPACITY_H
 #define RM_TRANSFER_CAPACITY_H
 

@@ -282,7 +282,7 @@ void capture_precopy(struct capture *capture, bool ahead) {
                 send_ahead(capture, resident);
 }
 
-/* The pre-copy goes on, but not for ever. */
+/* The pre-copy goes on, but not indefinitely. */
 static void renew_precopy(struct capture *capture) {
         if (now_usec() < capture->precopy_end_usec)
                 set_deadline(capture, capture->ops->silence_usec);

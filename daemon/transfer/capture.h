@@ -43,7 +43,7 @@ enum capture_failure {
  * capture_create() was given. */
 struct capture_ops {
         enum capsule_capture kind; /* what programs are told: CAPSULE_MOVE or CAPSULE_CHECKPOINT */
-        uint64_t silence_usec;     /* in PRECOPY, from one sign of life of rm-mover or of the ranks to the next */
+        uint64_t silence_usec;     /* in PRECOPY, from one report of rm-mover or of the ranks to the next */
         /* The rm-mover that takes the capsule, or NULL if it has gone. */
         struct mover *(*get_mover)(void *owner);
         /* By when the capsule is to have been captured, in the log's clock; 0 or UINT64_MAX: there
@@ -72,8 +72,8 @@ struct capture_ops {
 
 /* `calls` is the list of all captures of this kind. `ops` is borrowed. */
 struct capture *capture_create(struct rmd *rmd, struct calls *calls, const struct capture_ops *ops, void *owner);
-/* Leaves the capsule as it is; the runner opens it if it is frozen and nobody else holds it. NULL
- * ok. */
+/* Leaves the capsule as it is; the runner opens it if it is frozen and no other module holds it.
+ * NULL ok. */
 void capture_destroy(struct capture *capture);
 
 /* Begins with this copy of a capsule: forgets what was asked of one before. */

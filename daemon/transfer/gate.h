@@ -20,7 +20,7 @@ void gate_finish(struct gate *gate);
 
 /* Another state is entered: nothing holds the last one any more. */
 void gate_leave(struct gate *gate);
-/* 0: the state is entered. -EINPROGRESS: it is not, for ever or until `enter` is called; nothing is
+/* 0: the state is entered. -EINPROGRESS: it is not, until `enter` is called, or at all; nothing is
  * to be done. Otherwise it fails with `err`. */
 int gate_pass(struct gate *gate, const char *point, struct rm_error *err);
 /* The state was not entered yet. */

@@ -7,8 +7,7 @@
 
 /* A new tmpfs on `dir`. /run is small on many machines. Small pages, also where the machine's
  * default is others: with large ones each page of the sparse files of processes' memory would take
- * up 2 MiB. What an earlier life of this daemon left goes. Blocks for some milliseconds. 0 or
- * negative errno. */
+ * up 2 MiB. What a previous rmd left goes. Blocks for some milliseconds. 0 or negative errno. */
 int images_mount(const char *dir, struct rm_error *err);
 /* Unmounts the directory of images, with all that is in it. */
 void images_unmount(const char *dir);

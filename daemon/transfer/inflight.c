@@ -17,7 +17,7 @@ static bool inflight_in(const char *text) {
         for (const char *line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
                 unsigned state = 0;
                 unsigned sending = 0;
-                unsigned waiting = 0; /* of a listening socket: connections nobody has accepted */
+                unsigned waiting = 0; /* of a listening socket: connections that no program has accepted */
 
                 if (sscanf(line + 1, " %*d: %*[0-9A-F]:%*x %*[0-9A-F]:%*x %x %x:%x", &state, &sending, &waiting) != 3)
                         continue;

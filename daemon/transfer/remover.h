@@ -1,5 +1,5 @@
 /* Removes directories that hold the memory of groups, in processes of their own: the kernel takes
- * 0.4 s for each GiB that it frees, and the event loop would stand still so long. */
+ * 0.4 s for each GiB that it frees, and would block the event loop so long. */
 #ifndef RM_TRANSFER_REMOVER_H
 #define RM_TRANSFER_REMOVER_H
 

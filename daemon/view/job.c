@@ -116,7 +116,7 @@ Rm__JobView *view_job(const struct view_source *source, const struct view_reader
 
         rm__job_view__init(view);
         view->foreign = !view_may(reader, job->spec->uid);
-        /* The environment is long and of no use to anybody here; the token is the front end's. */
+        /* The environment is long and of no use here; the token is the front end's. */
         spec.n_env = 0;
         spec.token = (char *) "";
         /* The digest would let its reader try out what a short environment may be. */

@@ -1,4 +1,4 @@
-/* Jobs as they are shown: all of one's own, and of others' what concerns everybody. Pure. */
+/* Jobs as they are shown: all of one's own, and of others' what all users may see. Pure. */
 #ifndef RM_VIEW_JOB_H
 #define RM_VIEW_JOB_H
 

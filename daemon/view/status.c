@@ -27,8 +27,8 @@ static void count(const struct state_index *index, Rm__Status *status) {
                 status->moves_running += moves[i]->state == RM__MOVE_STATE__MOVE_RUNNING;
 }
 
-/* Without a leader nobody looks after the health of voters, so that more of them may be lost than
- * the state says. */
+/* Without a leader the health of voters is not checked, so that more of them may be lost than the
+ * state says. */
 static void fill_voters(const Rm__State *state, Rm__Status *status) {
         uint32_t up = 0;
 

@@ -26,10 +26,10 @@ struct view_source {
         uint64_t now_real_usec;
 };
 
-/* The user who looks. */
+/* The user to whom the view is shown. */
 struct view_reader {
         uint32_t uid;
-        bool admin; /* sees what is everybody's */
+        bool admin; /* sees what all users may see */
 };
 
 /* True if the reader may see what is this user's. */

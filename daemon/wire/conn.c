@@ -78,7 +78,7 @@ struct conn {
 
 static void start_bufferevent(struct conn *conn);
 
-/* ---- who waits at the gate ---- */
+/* ---- connections that wait at the gate ---- */
 
 static void gate_leave(struct conn *conn) {
         struct conn_gate *gate = conn->gate;
@@ -594,7 +594,7 @@ static struct conn *conn_new(struct event_base *base, int fd, const struct conn_
         return conn;
 }
 
-/* As a full door does: the one who has been there longest without getting in goes. */
+/* The gate is full: the connection that has waited longest without being trusted is closed. */
 static void gate_make_room(struct conn_gate *gate) {
         struct conn *oldest = gate->first;
 

@@ -47,21 +47,21 @@ struct conn_ops {
  * to be. */
 #define CONN_HEAD_BYTES 16U
 
-/* Connections that have not shown yet who they are, counted together. One too many, and the one
- * that has waited longest is closed: who only waits cannot keep others out. Plain storage of the
+/* Connections whose peers are not known yet, counted together. One too many, and the one that has
+ * waited longest is closed: a peer that only waits cannot keep others out. Plain storage of the
  * caller, zero-initialised but for the limit; outlives the conns. */
 struct conn_gate {
         unsigned waiting;
         unsigned waiting_max; /* 0 = no limit */
         uint64_t patience_usec; /* conn_gate_full() until the first has waited for so long */
-        struct conn *first; /* who has waited longest */
+        struct conn *first; /* the one that has waited longest */
         struct conn *last;
-        struct log_rate log; /* for the lines about who is closed */
+        struct log_rate log; /* for the lines about closed connections */
 };
 
-/* So many wait that whoever comes had better not be accepted yet: they are still getting to know
- * us, and to close the first of them would waste what that took. Once it has waited too long it is
- * to make room. */
+/* So many wait that another connection had better not be accepted yet: they are still getting to
+ * know us, and to close the first of them would waste what that took. Once it has waited too long
+ * it is to make room. */
 bool conn_gate_full(const struct conn_gate *gate, uint64_t now_usec);
 
 /* Bytes that connections hold in memory: received and not handled yet, to be sent and not taken
@@ -114,14 +114,14 @@ void conn_receive(struct conn *conn);
 void conn_fail(struct conn *conn, int code, const char *reason);
 /* Stop and go on reading. */
 void conn_pause(struct conn *conn, bool paused);
-/* The other end is who it says: it leaves the gate, the trust timeout is off. */
+/* The identity of the other end is known: it leaves the gate, the trust timeout is off. */
 void conn_trust(struct conn *conn);
 
 /* Send what is queued (10 s at most), then close. No callback any more; the pointer is gone. NULL
  * ok. */
 void conn_close(struct conn *conn);
-/* Give the kernel what it takes of what is queued without waiting, and close: for a last word to
- * somebody who may never read it. Not for TLS. */
+/* Give the kernel what it takes of what is queued without waiting, and close: for a last message to
+ * a peer that may never read it. Not for TLS. */
 void conn_close_now(struct conn *conn);
 /* Close at once, without callbacks. NULL ok. */
 void conn_destroy(struct conn *conn);

@@ -17,11 +17,11 @@ struct listener;
  * the other end. */
 typedef void (*listener_accept_fn)(void *userdata, int fd, const char *name);
 
-/* May one more be accepted? If not, those who come wait in the kernel's queue, and it is asked
- * again soon. */
+/* May one more be accepted? If not, new ones wait in the kernel's queue, and it is asked again
+ * soon. */
 typedef bool (*listener_ready_fn)(void *userdata);
 
-/* Listen at `path` with `mode` (0666: who they are is checked by SO_PEERCRED). Holds a lock file
+/* Listen at `path` with `mode` (0666: clients are identified by SO_PEERCRED). Holds a lock file
  * `path`.lock, so that a second daemon fails with -EADDRINUSE instead of taking the path over; a
  * socket left behind by a killed one is replaced. */
 int listener_create_unix(struct event_base *base, const char *path, mode_t mode, listener_accept_fn on_accept, void *userdata,

@@ -1,5 +1,5 @@
-/* TLS 1.3 with the cluster's pre-shared key: no certificates; whoever has the key belongs to the
- * cluster.
+/* TLS 1.3 with the cluster's pre-shared key: no certificates; a node that has the key belongs to
+ * the cluster.
  *
  * A node may have two keys while they are changed: it connects with the first and accepts both.
  * When first all nodes accept the new one as their second, then all connect with it, and then all
@@ -25,7 +25,7 @@ enum tls_purpose { TLS_PEER, TLS_MOVER };
 struct tls;
 
 /* Read a key file: 32 raw bytes, or one line of 64 hex digits or of base64. It must be a regular
- * file owned by root (or by who we run as), mode 0600 or 0400. */
+ * file owned by root (or by the user we run as), mode 0600 or 0400. */
 int tls_key_read(const char *path, uint8_t ret_key[static TLS_KEY_BYTES], struct rm_error *err);
 
 /* For manifests of checkpoints, and nothing else: what has to do with no connection. `key_file` as

@@ -88,7 +88,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
 static const struct argp argp_facts = { options, parse_option, NULL, "What there is to be known of this machine for moving jobs.",
                                         NULL,    NULL,         NULL };
 
-/* Libraries and mpirun may be anybody's work; what they get to see is what everybody may. */
+/* Libraries and mpirun may be of any origin; they run without rights. */
 static int become_nobody(void) {
         const struct passwd *nobody = getpwnam("nobody");
 
