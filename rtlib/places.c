@@ -40,7 +40,7 @@ void places_over(void) {
         places.serial = 0;
 }
 
-/* If nobody says that it is over, rmd is lost. */
+/* If no message says that it is over, rmd is lost. */
 static bool is_wanted(uint64_t serial) {
         if (serial == 0 || atomic_load_explicit(&places.serial, memory_order_relaxed) != serial)
                 return false;

@@ -31,7 +31,7 @@ void adaptive_finish(struct adaptive *a) {
         *a = (struct adaptive) { 0 };
 }
 
-/* The age is that of a block which has not changed, so one that has begins anew. */
+/* The age is that of a block which has not changed, so one that has begins again. */
 void adaptive_look(struct adaptive *a, const uint8_t *memory, adaptive_hash hash) {
         for (size_t i = 0; i < a->n; memory += a->blocks[i++].bytes) {
                 struct adaptive_block *b = &a->blocks[i];

@@ -85,8 +85,8 @@ static int plan_check(struct saving *s) {
         return s->dir < 0 ? s->dir : 0;
 }
 
-/* Has this rank the hashes of the newest checkpoint, and of the same arrays? Whoever was set back,
- * or has restored, has not. */
+/* Has this rank the hashes of the newest checkpoint, and of the same arrays? A rank that was set
+ * back, or has restored, has not. */
 static bool can_increment(const struct saving *s, const struct saved *before) {
         return before->number > 0 && before->number == s->plan.newest && before->rank == s->ranks->rank &&
                before->size == s->ranks->size && before->block_bytes == s->now.block_bytes && before->adaptive == s->now.adaptive &&
@@ -192,7 +192,7 @@ static int file_write(struct saving *s, const struct saved *before, struct writt
 
 /* ---- the manifest ---- */
 
-/* A rank on a node with a folder of its own would save what nobody can restore. */
+/* A rank on a node with a folder of its own would save a file that no rank can restore. */
 static int files_check(const struct saving *s, const struct written *files) {
         for (int i = 0; i < s->ranks->size; i++) {
                 uint64_t size_bytes = 0;
@@ -287,7 +287,7 @@ int checkpoint_save(const struct rmrt_ranks *ranks, const struct arrays *arrays,
                 r = agree(ranks, file_write(&s, saved, &mine), err);
                 if (r == 0)
                         r = end(&s, &mine);
-                /* Without an answer nobody knows if there is a manifest: then it stays. */
+                /* Without an answer it is unknown if there is a manifest: then it stays. */
                 if (r < 0 && r != AGREEMENT_LOST && s.created)
                         folder_remove_rank(s.dir, s.plan.number, (size_t) ranks->rank);
         }

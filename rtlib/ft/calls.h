@@ -19,8 +19,9 @@ struct mpi {
         int (*Comm_failure_ack)(MPI_Comm comm);
         int (*Comm_is_revoked)(MPI_Comm comm, int *flag);
         int (*Comm_get_failed)(MPI_Comm comm, MPI_Group *ret);
-        int (*progress_register)(
-                int (*callback)(void)); /* of Open MPI's lower part: calls it whenever somebody waits; may be NULL */
+        /* A function of Open MPI's lower part, which calls `callback` whenever a call waits; may be
+         * NULL. */
+        int (*progress_register)(int (*callback)(void));
         /* A variable of Open MPI itself: all ranks that it knows to be dead; may be NULL.
          * MPIX_Comm_get_failed() makes a new group each time. */
         const MPI_Group *failed;

@@ -42,8 +42,8 @@ void call_prepare(struct call *call, const struct op *op, const struct comm *c);
 /* `rc`: how it ended. */
 void call_finish(struct call *call, const struct op *op, const struct comm *c, int rc);
 
-/* The root was lost: true for who only gives to it, and has nothing to do; gives up for who would
- * get from it. */
+/* The root was lost: true for a rank that only gives to it, and has nothing to do; gives up for one
+ * that would get from it. */
 bool op_is_in_vain(const struct op *op, const struct comm *c);
 
 /* The number of values that each rank has put into a reduction. */

@@ -1,5 +1,5 @@
 /* The communicators of the program. Each has a second one for its collective operations: what fails
- * there is given up for all, and made anew, without touching messages. */
+ * there is given up for all, and rebuilt, without touching messages. */
 #ifndef RM_RTLIB_FT_COMM_H
 #define RM_RTLIB_FT_COMM_H
 
@@ -21,7 +21,7 @@ struct comm {
         uint64_t origin; /* of which it was made */
         unsigned way; /* enum way of create.h */
         int tag; /* of MPI_Comm_create_group() */
-        bool replaceable; /* who replaces a member takes its place here, too: rejoin.h */
+        bool replaceable; /* a process that replaces a member takes its place here, too: rejoin.h */
         bool *joins; /* by rank: its process joins in the repair in hand */
         uint32_t *joined; /* by rank: so many losses there were when its process joined; 0: it has been there from the beginning */
         struct peer *peers; /* for messages of those: peers.h */
@@ -34,7 +34,7 @@ struct comm {
         int *now; /* by rank: rank in `shadow`, -1: lost */
         int *old; /* by rank in `shadow` */
         uint64_t done; /* operations */
-        uint64_t target; /* up to this operation some members were ahead when it was made anew: catch_up.c */
+        uint64_t target; /* up to this operation some members were ahead when it was rebuilt: catch_up.c */
         uint64_t *done_by; /* by rank, then */
         /* The operation from which on each rank's process takes part; COMM_FRESH: it was spare, and
          * which one that is is not agreed on yet. */

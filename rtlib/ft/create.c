@@ -1,5 +1,5 @@
 /* Communicators that the program makes. Until all members are known to have one it is not
- * established: then it is made again. */
+ * established: then it is rebuilt. */
 #include "rtlib/ft/create.h"
 
 #include <string.h>
@@ -142,9 +142,9 @@ static bool has_topology(const struct comm *c) {
         return kind != MPI_UNDEFINED;
 }
 
-/* On the library's own, which is revoked once a loss is heard of: on the program's, who waits for a
- * rank that has given up would wait for ever. Attributes are on the program's alone, and so is a
- * topology once the other was made anew. */
+/* On the library's own, which is revoked once a loss is heard of: on the program's, a rank that
+ * waits for one that has given up would wait indefinitely. Attributes are on the program's alone,
+ * and so is a topology once the other was rebuilt. */
 static MPI_Comm made_on(const struct making *m, const struct comm *c) {
         bool copies = m->way == MAKE_DUP || m->way == MAKE_DUP_WITH_INFO, spares = c == ft.world && ft.ranks < ft.size;
         bool own = copies ? c->attributes || has_topology(c) : m->way == MAKE_CART_SUB;

@@ -43,7 +43,7 @@ int making_run(struct making *m, struct comm *c);
 /* After one that has failed, before the next. */
 void making_clear(void);
 
-/* The processes of a group, as in MPI_COMM_WORLD of Open MPI, without those who were lost;
+/* The processes of a group, as in MPI_COMM_WORLD of Open MPI, without those that were lost;
  * malloc'ed. */
 int *group_processes(MPI_Group group, int *ret_n);
 

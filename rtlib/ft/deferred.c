@@ -43,7 +43,7 @@ void deferred_release(void) {
         }
 }
 
-/* False: nobody needs it. */
+/* False: no one needs it. */
 static bool defer(MPI_Datatype type, MPI_Op op) {
         struct freed *f = NULL;
 

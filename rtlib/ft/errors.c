@@ -9,7 +9,7 @@
 #include "rtlib/ft/members.h"
 #include "rtlib/ft/peers.h"
 
-#define WORD_SEC 60 /* where rmd does not say how long it may take to say who was lost */
+#define WORD_SEC 60 /* where rmd does not say how long it may take to name the lost rank */
 #define TURNS_MAX 8 /* of a second each */
 
 static int class_of(int rc) {
@@ -29,7 +29,7 @@ static int64_t word_sec(void) {
         return sec;
 }
 
-/* False: rmd has not said within that time who was lost. */
+/* False: rmd has not named the lost rank within that time. */
 static bool await_loss(void) {
         const int64_t most_sec = word_sec();
         struct timespec start, now;
@@ -61,7 +61,7 @@ bool error_is_pending(int rc) {
         return class_of(rc) == MPI_ERR_PROC_FAILED_PENDING;
 }
 
-/* Mostly all ranks give up at once, and mpirun of PRRTE 3.0.8 may wait for itself for ever when
+/* Mostly all ranks give up at once, and mpirun of PRRTE 3.0.8 may wait for itself indefinitely when
  * several ask it at once to end the job: the lowest that lives asks it, and each of the others a
  * second later than the one before, if the job has not ended by then. */
 static void await_turn(void) {

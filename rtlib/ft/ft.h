@@ -22,8 +22,8 @@ struct ft {
         bool ending;    /* it has come to MPI_Finalize */
         MPI_Comm meeting; /* of all processes, for the library's own messages; never revoked */
         struct losses losses;
-        _Atomic uint32_t repaired; /* so many losses all communicators have been made anew for */
-        _Atomic uint32_t in_hand;  /* the same, or what they are being made anew for */
+        _Atomic uint32_t repaired; /* so many losses all communicators have been rebuilt for */
+        _Atomic uint32_t in_hand;  /* the same, or what they are being rebuilt for */
         struct comm *world;
         const char *_Atomic uncovered; /* the last call that the program has made whose request does not go on without lost ranks */
         atomic_bool hit; /* an operation that does not block has met a dead rank, and rmd is to say which */
@@ -47,7 +47,7 @@ static inline struct comm *ft_comm(MPI_Comm comm) {
 /* ---- errors.c ---- */
 
 /* A rank is dead, or a communicator was given up because one is. For errors that do not tell, waits
- * until rmd has said who is lost, or has had time to. */
+ * until rmd has named the lost rank, or has had time to. */
 bool error_is_loss(int rc);
 bool error_is_pending(int rc); /* MPI_ANY_SOURCE, and a rank is dead that might have sent it */
 /* Passes MPI's error to the program as it wants it: by its own error handler. `c` NULL ok. */
@@ -57,7 +57,7 @@ int error_raise(struct comm *c, int rc);
 void ft_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Says why, and ends the job: a rank asks mpirun for it a second after the one before it. */
 void ft_give_up(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-/* MPI has met a dead rank: waits until rmd has said who it is, gives up if it does not. */
+/* MPI has met a dead rank: waits until rmd has named it, gives up if it does not. */
 void ft_await_loss(void);
 void ft_acknowledge(void);
 /* Ranks that MPI itself knows to be dead. */
@@ -81,7 +81,7 @@ int ft_leave_uncovered(const char *call, int rc);
 
 /* ---- repair.c ---- */
 
-/* Makes all communicators anew without those who were lost, together with all ranks that live.
+/* Rebuilds all communicators without those that were lost, together with all ranks that live.
  * Returns when it is done. */
 void ft_repair(void);
 

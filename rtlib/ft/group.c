@@ -1,8 +1,8 @@
 /* MPI_Comm_create_from_group() agrees on a communicator's index by a group of PMIx, which all
- * members construct together and then take down together: each waits for ever if one of them dies
- * meanwhile. So a repair does not wait for the one once it hears of a loss, and leaves the other
- * out: each has a name of its own. These are the calls of libpmix that libmpi makes; in all else
- * they are passed on. */
+ * members construct together and then take down together: each waits indefinitely if one of them
+ * dies meanwhile. So a repair does not wait for the one once it hears of a loss, and leaves the
+ * other out: each has a name of its own. These are the calls of libpmix that libmpi makes; in all
+ * else they are passed on. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <time.h>
@@ -40,7 +40,7 @@ static void on_answer(int status, void *results, size_t n, void *data, void (*re
         answer->there = true;
 }
 
-/* An answer that comes later is written to where nobody looks any more. */
+/* An answer that comes later is written to memory that is not read any more. */
 static int construct(construct_nb_fn *begin, const char *name, const void *procs, size_t n_procs, const void *info, size_t n_info,
                      void **ret, size_t *ret_n) {
         const struct timespec pause = { .tv_nsec = 100000 };

@@ -84,7 +84,7 @@ static void announce(int rank, int size) {
                 ft_give_up("cannot hear of lost ranks: %s", strerror(-r));
 }
 
-/* Before MPI is initialized, so that the others do not wait for ever for a rank that is lost in
+/* Before MPI is initialized, so that the others do not wait indefinitely for a rank that is lost in
  * there. */
 static void prepare(void) {
         int rank = number_of("OMPI_COMM_WORLD_RANK"), size = number_of("OMPI_COMM_WORLD_SIZE");
@@ -150,8 +150,8 @@ static void leave(int status, void *data) {
 }
 
 /* When a rank has come through the first barrier, all that live are in it, and none needs anything
- * of another any more; the second is there so that each of them comes to know that: who gets an
- * error in it is through the first. */
+ * of another any more; the second is there so that each of them comes to know that: a rank that
+ * gets an error in it is through the first. */
 static void end_together(void) {
         const struct op barrier = { .kind = OP_BARRIER, .name = "MPI_Finalize", .root = -1 };
         bool together;

@@ -1,5 +1,5 @@
-/* All ranks that live come together, each at its own time, before communicators are made anew:
- * nobody may wait in there for one that does not come. */
+/* All ranks that live come together, each at its own time, before communicators are rebuilt:
+ * no rank may wait in there for one that does not come. */
 #ifndef RM_RTLIB_FT_MEET_H
 #define RM_RTLIB_FT_MEET_H
 

@@ -19,7 +19,7 @@ bool members_has(uint32_t process);
 uint32_t members_first(void);
 /* Such processes lower than this one; 0 before members_init(). */
 unsigned members_before(int process);
-/* A critical rank that nobody is any more; -1: there is none. */
+/* A critical rank without a process; -1: there is none. */
 int members_missing(void);
 /* The process that is this rank; -1: it was lost. */
 int members_process(int rank);

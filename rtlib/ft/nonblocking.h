@@ -1,5 +1,5 @@
 /* Collective operations that do not block. The program's request is one of ours
- * (MPI_Grequest_start), which is complete when the operation is: MPI's own is begun anew if a rank
+ * (MPI_Grequest_start), which is complete when the operation is: MPI's own is begun again if a rank
  * is lost. Those of one communicator are done one after the other, so that ranks differ by whole
  * operations only. */
 #ifndef RM_RTLIB_FT_NONBLOCKING_H

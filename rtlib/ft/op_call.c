@@ -1,5 +1,5 @@
 /* Collective calls, as they are and among those that live. Ranks keep their places in the program's
- * buffers; the parts of those who are lost stay as they are. */
+ * buffers; the parts of those that are lost stay as they are. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,7 +103,7 @@ int op_start(const struct op *o, MPI_Comm on, MPI_Request *ret) {
         return MPI_ERR_INTERN;
 }
 
-/* The values of those who live; without values, that of each is `same`, or its rank times
+/* The values of those that live; without values, that of each is `same`, or its rank times
  * `same`. */
 static int *of_living(const struct comm *c, const int *values, int same, bool times_rank) {
         int *ret = xcalloc((size_t) c->living + 1, sizeof(*ret));
@@ -186,7 +186,7 @@ static void take_parts(struct call *call, const struct op *op, const struct comm
         o->kind = by_parts(op->kind);
 }
 
-/* The blocks of those who are lost lie between the others: all is reduced everywhere, and each
+/* The blocks of those that are lost lie between the others: all is reduced everywhere, and each
  * takes its own. */
 static void reduce_all(struct call *call, const struct op *op, const struct comm *c) {
         struct op *o = &call->op;

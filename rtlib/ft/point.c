@@ -1,5 +1,5 @@
 /* Messages between two ranks. What waits does so by MPI_Test, so that communicators can be made
- * anew meanwhile: others may need this rank for that, and be what it waits for. Messages to and
+ * again meanwhile: others may need this rank for that, and be what it waits for. Messages to and
  * from the dead are skipped. */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* A process that replaces a critical rank takes its place in the communicators, too, that the
- * program made before: they are made anew with it, by the same repair. It knows of none of them, so
- * the others tell it; and its program gets them as the lost one did: by the same calls in the same
- * order, which the library answers from what it was told. */
+ * program made before: they are rebuilt with it, by the same repair. It knows of none of them,
+ * so the others tell it; and its program gets them as the lost one did: by the same calls in the
+ * same order, which the library answers from what it was told. */
 #ifndef RM_RTLIB_FT_REJOIN_H
 #define RM_RTLIB_FT_REJOIN_H
 

@@ -1,7 +1,7 @@
-/* Communicators made anew, without ranks that were lost. MPIX_Comm_shrink and MPIX_Comm_agree of
- * Open MPI 5.0 hang over several hosts; who lives is known from rmd, and so they are not needed. A
- * communicator of MPI_Comm_create_from_group() has another index at each rank, by which a revoked
- * one would not be found: so a copy of it is used. */
+/* Communicators rebuilt, without ranks that were lost. MPIX_Comm_shrink and MPIX_Comm_agree of
+ * Open MPI 5.0 hang over several hosts; the living ranks are known from rmd, and so they are not
+ * needed. A communicator of MPI_Comm_create_from_group() has another index at each rank, by which a
+ * revoked one would not be found: so a copy of it is used. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -147,8 +147,8 @@ static bool born_by_all(const struct table *t, const struct comm *c) {
         return false;
 }
 
-/* Once any member is through with making it, all have it; once any is through with freeing it,
- * nobody needs anything of it. */
+/* Once any member is through with making it, all have it; once any is through with freeing it, no
+ * other needs anything of it. */
 static bool is_to_be_made(const struct table *t, struct comm *c) {
         bool established = born_by_all(t, c), all = true;
 
@@ -226,7 +226,7 @@ static void note_done(const struct table *t, struct comm *c) {
                         let_in(c, i, ahead);
 }
 
-/* A rank that begins anew would find nobody to compute with. */
+/* A rank that begins again would find no other to compute with. */
 static void refuse_late(const struct table *t) {
         for (int i = 0; ft.world->since[ft.world->rank] == COMM_FRESH && i < ft.world->living; i++)
                 if (find(t, i, ft.world->id)->ending)
@@ -341,7 +341,7 @@ static void await_detection(uint32_t losses) {
         }
 }
 
-/* Messages to and from those who have joined. */
+/* Messages to and from new members. */
 static void open_ways(struct comm *c, uint32_t losses) {
         bool any = false;
 
@@ -349,7 +349,7 @@ static void open_ways(struct comm *c, uint32_t losses) {
                 any |= c->joins[i];
         if (!any || !c->next_peer)
                 return;
-        /* The program of who joins has never had another one. */
+        /* The program of a new member has never had another one. */
         if (c->user == mpi.comm_null)
                 c->user = c->next_peer;
         peers_add(c, c->next_peer, losses);

@@ -58,7 +58,7 @@ bool op_has_root(enum op_kind kind) {
 }
 
 /* With parts of different sizes, ranks that get nothing from some need not wait for those; without
- * any data, nobody needs to. */
+ * any data, none needs to. */
 bool op_waits(enum op_kind kind, size_t bytes) {
         switch (kind) {
         case OP_BARRIER:

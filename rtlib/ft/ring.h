@@ -38,14 +38,14 @@ enum op_kind {
 /* Ranks are those of the communicator as it was made. */
 struct slot {
         enum op_kind kind;
-        bool synchronised; /* who has done it knows that all others have at least come to its end */
+        bool synchronised; /* a rank that has done it knows that all others have at least come to its end */
         int root;
         size_t bytes, block_bytes; /* of `data`; what one rank gets of it, where each gets its own part */
         size_t room;
         unsigned char *data; /* what came out, if that is the same everywhere, else what this rank put in */
 };
 
-/* Memory of operations that nobody needs any more is used for the next: it is still in the
+/* Memory of operations that are not needed any more is used for the next: it is still in the
  * processor's cache. */
 struct ring {
         struct slot slots[RING_SLOTS];

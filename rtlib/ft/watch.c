@@ -191,7 +191,7 @@ static void check_limit(void) {
         ft_give_up("RMRT_WAIT_LIMIT is %d s", (int) here.limit_sec);
 }
 
-/* True: nobody goes on. */
+/* True: no rank goes on. */
 static bool look_at_all(void) {
         bool stuck = true;
 

@@ -29,7 +29,7 @@ struct requests {
 struct window {
         struct window *next;
         MPI_Win handle;
-        struct comm *comm; /* a copy, for the window alone, of those who live when it is made */
+        struct comm *comm; /* a copy, for the window alone, of the ranks that live when it is made */
         MPI_Group group; /* of the program's communicator, by whose ranks it asks */
         int ranks;
         int *place; /* by these: rank in `comm`; -1: none, as it was lost before */
