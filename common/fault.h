@@ -9,9 +9,9 @@
 #include "common/error.h"
 
 /* Returns 0 when the caller is to go on, and otherwise sets `err`: -EIO for `fail`; -EINPROGRESS
- * for `hang`, when nothing is to be done here, as if it took for ever; -EAGAIN for `hold`, when the
- * caller is to ask again: the file then has "POINT:held", and the answer is 0 once a test has taken
- * that away. `kill` ends the process here, as kill -9 would. */
+ * for `hang`, when nothing is to be done here, as if it never ended; -EAGAIN for `hold`, when
+ * the caller is to ask again: the file then has "POINT:held", and the answer is 0 once a test has
+ * taken that away. `kill` ends the process here, as kill -9 would. */
 int fault_point(const char *point, struct rm_error *err);
 
 /* Does the same in a process that may block: returns 0 or -EIO, waits for the end of `hold`, and

@@ -1,8 +1,8 @@
 /* Log lines of the daemons: to stderr, with the sd-daemon level prefix when it is not a terminal.
  *
- * Much of what is logged is caused by users and by strangers, often by ways that nobody has thought
- * of. So each line of the source that logs has a rate of its own (log_limit_work), unless it says
- * another one by log_limited(). */
+ * Much of what is logged is caused by users and by strangers, often in unforeseen ways. So each
+ * line of the source that logs has a rate of its own (log_limit_work), unless it says another one
+ * by log_limited(). */
 #ifndef RM_COMMON_LOG_H
 #define RM_COMMON_LOG_H
 
@@ -26,8 +26,8 @@ void log_write(int level, const char *fmt, ...) __attribute__((format(printf, 2,
 
 /* At this level lines are written. */
 bool log_writes(int level);
-/* From now on no line is left out for its rate: for programs that write only for who has started
- * them. */
+/* From now on no line is left out for its rate: for programs that write only for the user who has
+ * started them. */
 void log_write_all(void);
 bool log_writes_all(void);
 

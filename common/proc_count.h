@@ -1,5 +1,5 @@
-/* How much there is to look at in the /proc of a process, before anybody does: its owner decides
- * how much that is. */
+/* Counts the entries in the /proc of a process, before they are read: its owner decides how much
+ * that is. */
 #ifndef RM_COMMON_PROC_COUNT_H
 #define RM_COMMON_PROC_COUNT_H
 

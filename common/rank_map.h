@@ -1,7 +1,7 @@
 /* Which processes of MPI_COMM_WORLD are the ranks of a program some of whose ranks are critical:
  * one of those that is lost is replaced by a spare process, the lowest that is left. All of it
- * follows from the order of losses, so that whoever knows of the same losses has the same map.
- * Pure. */
+ * follows from the order of losses, so that two nodes that know of the same losses have the same
+ * map. Pure. */
 #ifndef RM_COMMON_RANK_MAP_H
 #define RM_COMMON_RANK_MAP_H
 

@@ -26,7 +26,7 @@ static long compute(int rank, long step) {
         return (rank + 1) * (step % 7);
 }
 
-/* False: somebody did not know; now all do. If nobody knows, all begin. */
+/* False: some rank did not know; now all do. If none knows, all begin. */
 static bool add_up(struct word *mine, const struct word *all, int size) {
         const struct word *known = NULL;
         bool complete = true;

@@ -106,8 +106,8 @@ int rmrt_include(const void *memory, size_t bytes);
 void rmrt_checkpoint_here(void);
 
 /* The program keeps its own state: it saves it by itself, and goes on from there when it begins
- * anew (rm/rmrt_mpi.h is one way). Then rmd makes no checkpoints of the job, and after the loss of
- * a node it is begun anew at once, if it was started with --on-node-loss restart. False: it does
+ * again (rm/rmrt_mpi.h is one way). Then rmd makes no checkpoints of the job, and after the loss of
+ * a node it is begun again at once, if it was started with --on-node-loss restart. False: it does
  * not, or not any more, as from the beginning. Rank 0's word counts. */
 void rmrt_own_state(bool own);
 

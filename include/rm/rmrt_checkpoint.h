@@ -61,8 +61,8 @@ enum rmrt_restored {
 };
 
 /* `count` elements from `ptr` on, on this rank, will be saved and restored as `name` (1..200
- * printable characters). The memory stays the program's, who registers it again when its address or
- * its count changes. -EINVAL; -ENOTSUP: no such type. */
+ * printable characters). The memory stays the program's, which registers it again when its address
+ * or its count changes. -EINVAL; -ENOTSUP: no such type. */
 int rmrt_register_typed(const char *name, void *ptr, size_t count, const struct rmrt_type *type,
                         enum rmrt_distribution distribution);
 

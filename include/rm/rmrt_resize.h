@@ -26,7 +26,9 @@ enum rmrt_resize_kind {
 struct rmrt_resize {
         enum rmrt_resize_kind kind;
         int before, now; /* active ranks; `before` is 0 at the beginning */
-        MPI_Comm both; /* RMRT_RESIZED: the old communicator or the new one, whichever has more ranks. Nobody's to free. */
+        /* RMRT_RESIZED: the old communicator or the new one, whichever has more ranks. It must not
+         * be freed by this name. */
+        MPI_Comm both;
 };
 
 /* The tag of messages from rank 0 to ranks that were woken, on MPI_COMM_WORLD. The program must not
@@ -58,7 +60,7 @@ static inline int rmrt_mpi_called(const struct rmrt_change *change) {
         return 1;
 }
 
-/* Makes a communicator of ranks 0 .. `ranks` - 1, who alone call this. -EIO: a call of MPI
+/* Makes a communicator of ranks 0 .. `ranks` - 1, which alone call this. -EIO: a call of MPI
  * failed. */
 static inline int rmrt_mpi_first(int ranks, uint64_t epoch, MPI_Comm *ret) {
         int range[1][3] = { { 0, ranks - 1, 1 } };
