@@ -211,7 +211,7 @@ static void take_update(struct attachment *a, const Rm__JobUpdate *update, uint6
         bool anew;
 
         if (!job || job->attempt < a->attempt)
-                return; /* or rmd was started anew, and does not know yet what it is to know */
+                return; /* or rmd was restarted, and does not know yet what it is to know */
         follow_leader(a, update->needs_leader, now);
         anew = attempt_follow(a, job, now);
         a->seen = true;
@@ -351,8 +351,8 @@ static void tell_wait(struct attachment *a, uint64_t now) {
         a->said = xstrdup(waits_for(a));
 }
 
-/* When to say that the job needs a leader; or, once its end was asked for, to go. While nobody has
- * taken that, controls_insist() sees to it. */
+/* When to say that the job needs a leader; or, once its end was asked for, to go. Until that
+ * request is confirmed, controls_insist() repeats it. */
 static uint64_t miss_leader_at(const struct attachment *a) {
         uint64_t since = a->leaderless_usec;
 

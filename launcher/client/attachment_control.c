@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <string.h>
 
-/* A signal that is to end the job and that nobody confirms becomes a cancel, which the log can take
- * for a job that is frozen; then we go. */
+/* A signal that is to end the job and that is not confirmed becomes a cancel, which the log can
+ * take for a job that is frozen; then we go. */
 #define CANCEL_USEC (10U * 1000000U)
 #define LEAVE_USEC (20U * 1000000U)
 

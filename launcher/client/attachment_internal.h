@@ -28,7 +28,7 @@ struct lately_lost {
         size_t n, left; /* how many these are, and how many ranks of its program the job has now */
         uint32_t ranks; /* of its program */
         uint64_t at_usec; /* when they are to be told; ATTACHMENT_NEVER_USEC */
-        bool over; /* the job ends, and not well: nobody needs to hear what its end has done to its ranks */
+        bool over; /* the job ends, and not well: the end of its ranks is no news */
 };
 
 struct attachment {
@@ -148,7 +148,7 @@ void controls_put(struct attachment *a, uint64_t now);
 bool controls_refused(struct attachment *a, uint32_t id, const Rm__Error *error, uint64_t now);
 void controls_confirmed(struct attachment *a, uint32_t id);
 void controls_insist(struct attachment *a, uint64_t now);
-bool controls_insisting(const struct attachment *a); /* nobody has confirmed yet what asks for the end of the job */
+bool controls_insisting(const struct attachment *a); /* the request for the end of the job is not confirmed yet */
 uint64_t controls_due_usec(const struct attachment *a);
 
 #endif

@@ -16,8 +16,8 @@
 /* rmd answers at once, except when a change has to find a leader first. */
 #define REPLY_TIMEOUT_USEC (60U * 1000000U)
 
-/* rmd closes who has not said hello yet where one user connects many times at once: such as scripts
- * that start many commands. */
+/* rmd closes clients that have not said hello yet where one user connects many times at once: such
+ * as scripts that start many commands. */
 #define OPEN_TRIES 6U
 #define OPEN_PAUSE_USEC 5000U /* doubled each time: 0.3 s in all */
 
@@ -40,7 +40,7 @@ const char *client_socket_path(void) {
         return geteuid() == 0 && access(CLIENT_ROOT_SOCKET_PATH, W_OK) == 0 ? CLIENT_ROOT_SOCKET_PATH : CLIENT_SOCKET_PATH;
 }
 
-/* In a capsule there is no rmd, and nobody who could start one. */
+/* In a capsule there is no rmd, and no one who could start one. */
 static bool is_in_job(void) {
         return access(DOOR_PATH, F_OK) == 0;
 }

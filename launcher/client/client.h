@@ -52,7 +52,7 @@ int client_send(struct client *client, Rm__LocalRequest *request, struct rm_erro
  * -ETIMEDOUT). Replies to earlier requests are skipped. An Error of rmd is returned as its negative
  * code with its text. The caller frees the reply with rm__local_reply__free_unpacked(). */
 int client_receive(struct client *client, uint64_t timeout_usec, Rm__LocalReply **ret_reply, struct rm_error *err);
-/* The next reply to any request, also an Error: for those who have asked several at a time.
+/* The next reply to any request, also an Error: for callers with several requests at a time.
  * `timeout_usec` as above. */
 int client_receive_any(struct client *client, uint64_t timeout_usec, Rm__LocalReply **ret_reply, struct rm_error *err);
 /* client_send() and client_receive() of one reply, which must be a `body`. */

@@ -83,7 +83,7 @@ static bool is_mapping(const char *name) {
         return false;
 }
 
-/* An option nobody knows is mpirun's to judge, unless it looks like a slip in one of ours. */
+/* An unknown option is mpirun's to judge, unless it looks like a slip in one of ours. */
 static int take_unknown(struct parser *p, const char *name) {
         for (size_t i = 0; i < p->n_options; i++)
                 if (strlen(name) > 3 && words_distance(name, p->options[i].name) <= 2)

@@ -331,9 +331,9 @@ static int resolve_spare_ranks(struct options *o, struct rm_error *err) {
         return 0;
 }
 
-/* After the interval of checkpoints and what becomes of a job whose ranks are lost: who asks for
- * either wants the job to live. mpirun does not go on without a node or a daemon of its own, so
- * there the job falls back to its last checkpoint. */
+/* After the interval of checkpoints and the option for lost ranks: a user who sets either wants the
+ * job to go on. mpirun does not go on without a node or a daemon of its own, so there the job falls
+ * back to its last checkpoint. */
 static int resolve_on_node_loss(struct options *o, struct rm_error *err) {
         enum { ABORT, RESTART, FOLD };
         static const char *const choices[] = { [ABORT] = "abort", [RESTART] = "restart", [FOLD] = "fold" };

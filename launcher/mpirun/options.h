@@ -34,7 +34,7 @@ enum {
         OPTION_COUNT,
 };
 
-/* Where a value was found and what it is, before anybody has judged it. */
+/* Where a value was found and what it is, before it was checked. */
 struct option_source {
         char *value;  /* NULL: not given */
         char *origin; /* "--priority", "RM_PRIORITY in the environment", "/etc/rmd/rmd.conf:12: priority" */

@@ -1,4 +1,4 @@
-/* A plan for people: figures, the nodes as bars of letters, and who is on which core. */
+/* A plan for people: figures, the nodes as bars of letters, and the ranks on each core. */
 #ifndef RM_POLICY_RUN_PICTURE_H
 #define RM_POLICY_RUN_PICTURE_H
 

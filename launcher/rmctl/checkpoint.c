@@ -11,7 +11,7 @@
 #include "launcher/rmctl/verb.h"
 #include "proto/json.h"
 
-/* rmd may be restarted while somebody waits. */
+/* rmd may be restarted while a command waits. */
 #define AWAY_USEC (60U * 1000000U)
 #define STORED_SHARED "*"
 

@@ -124,7 +124,7 @@ static size_t count_asked(const struct examination *x) {
         return n;
 }
 
-/* One answer, or the end of somebody's time. */
+/* One answer, or the end of a node's time. */
 static int receive_one(struct examination *x) {
         struct call *call = x->call;
         uint64_t now = now_usec(), due = expire(x, now);
@@ -173,7 +173,7 @@ static int ask_all(struct examination *x) {
         return r;
 }
 
-/* ---- who ---- */
+/* ---- nodes ---- */
 
 static bool is_named(const struct hostlist *hosts, const char *name) {
         for (size_t i = 0; i < hosts->n_names; i++)

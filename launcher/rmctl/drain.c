@@ -7,7 +7,7 @@
 #include "launcher/rmctl/human.h"
 #include "launcher/rmctl/node.h"
 
-/* rmd may be restarted while somebody waits, on the drained node above all. */
+/* rmd may be restarted while a command waits, on the drained node above all. */
 #define AWAY_USEC (60U * 1000000U)
 /* Another node takes its place in the log before. */
 #define REMOVE_USEC (30U * UINT64_C(1000000))
@@ -70,7 +70,7 @@ static int look(struct call *call, const struct hostlist *hosts, struct wait *wa
                 if (v->node->drain)
                         hostlist_add(&wait->seen, v->node->name);
                 tell_staying(wait, v);
-                /* Down, or told to resume by somebody else. */
+                /* Down, or resumed by another user. */
                 if (strcmp(v->state, "DOWN") == 0 ||
                     (!v->node->drain && names_have(wait->seen.names, wait->seen.n_names, v->node->name)))
                         hostlist_add(&rest.lost, v->node->name);

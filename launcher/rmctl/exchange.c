@@ -42,7 +42,7 @@ static void on_signal(int number) {
                 (void) unlink(ending.unfinished);
         if (said)
                 (void) !write(STDERR_FILENO, said, strlen(said));
-        (void) raise(number); /* SA_RESETHAND: who has called us is to see it */
+        (void) raise(number); /* SA_RESETHAND: the caller is to see it */
 }
 
 /* malloc'ed, as long as the program runs: a handler may be reading it. */
@@ -89,7 +89,7 @@ static void flow_show(struct flow *flow) {
         checkpoint_progress(text);
 }
 
-/* 1: that was all; 2: the reader has gone, and whoever it is says why. */
+/* 1: that was all; 2: the reader has gone, and reports why. */
 static int flow_step(struct flow *flow, int from, int to, uint8_t *chunk) {
         ssize_t n = read(from, chunk, CHUNK_BYTES);
         int r;

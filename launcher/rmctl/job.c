@@ -271,7 +271,7 @@ static void show_capsules(struct call *call, const Rm__Job *job, const Rm__Move 
                 { "NODE", false, true, 0 },   { "ADDRESS", false, false, 2 },
                 { "MOVES", true, false, 4 },  { "IMAGE", true, false, 1 },
                 { "FREEZE", true, false, 0 }, { "TRACKED", false, false, 5 },
-                { "CORES", false, true, 3 }, /* the last: left out where nobody is bound */
+                { "CORES", false, true, 3 }, /* the last: left out where no rank is bound */
         };
         bool cores = any_cores(job);
         struct table *t;

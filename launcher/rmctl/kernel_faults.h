@@ -1,4 +1,4 @@
-/* Faults of kernels that damage or stop moves, and that nobody can try without harm: only the
+/* Faults of kernels that damage or stop moves, and that cannot be tried without harm: only the
  * kernel's version tells. Pure. */
 #ifndef RM_RMCTL_KERNEL_FAULTS_H
 #define RM_RMCTL_KERNEL_FAULTS_H

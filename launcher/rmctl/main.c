@@ -8,7 +8,7 @@
 #include "common/util.h"
 #include "launcher/rmctl/verb.h"
 
-/* COLUMNS is exported by those who mean it; a shell keeps its own to itself. */
+/* COLUMNS is exported by users who mean it; a shell keeps its own to itself. */
 static size_t terminal_width(void) {
         const char *columns = getenv("COLUMNS");
         struct winsize size;

@@ -13,7 +13,7 @@ struct easy {
         uint32_t first_free; /* no node before it has a free core */
 };
 
-/* ---- when running jobs end, as far as anybody knows ---- */
+/* ---- when running jobs end, as far as is known ---- */
 
 static int64_t expected_end(const struct sim_job *job) {
         return job->start_usec + job->trace->limit_usec;

@@ -47,7 +47,7 @@ static void add_placed(struct managed *managed, const struct world *world, const
 
         round->group_moving_to = moving;
         round->group_move_usec = move_usec;
-        round->left_usec = left > 0 ? (uint64_t) left : 0; /* beyond its limit nobody knows */
+        round->left_usec = left > 0 ? (uint64_t) left : 0; /* beyond its limit it is unknown */
         for (uint32_t g = 0; g < own->n_groups; g++) {
                 struct rm_group *group = snapshot_group(snapshot, index, g);
 
@@ -202,7 +202,7 @@ static int run(void *self, struct world *world, struct rm_error *err) {
         return 0;
 }
 
-/* ---- its life ---- */
+/* ---- create and destroy ---- */
 
 static void on_log(void *context, enum rm_plugin_level level, const char *text) {
         (void) context;

@@ -28,7 +28,7 @@ struct report {
         double makespan_seconds;
         uint64_t moves, moved_bytes, kills, resizes;
         double lost_core_hours; /* done, and lost by being killed */
-        double slowed_core_hours; /* ranks x time that jobs stood still or were folded */
+        double slowed_core_hours; /* ranks x time that jobs were frozen or folded */
         double real_seconds; /* that the simulation took */
         uint64_t rounds;
         double settle_seconds; /* from a change to the round it caused */

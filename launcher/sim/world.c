@@ -404,7 +404,7 @@ void world_advance(struct world *world, int64_t usec) {
         world->now_usec = usec;
 }
 
-/* ---- its life ---- */
+/* ---- create and destroy ---- */
 
 /* The same jobs in each run, and with a larger share these and more. */
 static bool is_malleable(const struct world_config *config, uint64_t number) {

@@ -1,13 +1,13 @@
 /*
- * The cluster that is simulated: nodes whose cores come and go, jobs that wait, run, stand still
- * and end, in virtual time. It knows no scheduler: one looks at it and calls world_start(),
+ * The cluster that is simulated: nodes whose cores come and go, jobs that wait, run, are frozen and
+ * end, in virtual time. It knows no scheduler: one looks at it and calls world_start(),
  * world_move(), world_resize() and world_kill().
  *
  * How fast a job runs: its slowest node decides, for MPI ranks wait for each other. A node with
- * more ranks than usable cores runs each at cores / ranks of its speed; without cores they stand
- * still until they have moved. While a group moves, its whole job stands still. A part of the jobs
+ * more ranks than usable cores runs each at cores / ranks of its speed; without cores they are
+ * frozen until they have moved. While a group moves, its whole job is frozen. A part of the jobs
  * can have fewer or more ranks than the trace says: their speed is as their ranks are, and while
- * that number changes they stand still for as long as the memory of the ranks that come or go is on
+ * that number changes they are frozen for as long as the memory of the ranks that come or go is on
  * its way.
  */
 #ifndef RM_SIM_WORLD_H
@@ -53,7 +53,7 @@ struct sim_job {
         /* for the report */
         uint32_t moves, kills, resizes;
         uint64_t moved_bytes;
-        double folded_usec; /* time it ran at less than full speed, or stood still */
+        double folded_usec; /* time it ran at less than full speed, or was frozen */
         double lost_usec; /* of run time, done and lost by being killed */
 };
 
@@ -131,7 +131,7 @@ void world_resize(struct world *world, uint32_t job, uint32_t ranks, const int32
 /* A scheduler looks again then, whatever happens. */
 void world_wake(struct world *world, int64_t usec);
 
-/* How long the job stands still when this group moves. */
+/* How long the job is frozen when this group moves. */
 int64_t world_freeze_usec(const struct world *world, const struct sim_job *job, uint32_t group);
 
 #endif

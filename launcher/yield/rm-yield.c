@@ -30,13 +30,13 @@
 #define ANSWERED_CALLS_MIN 64
 #define ANSWERED_CALLS_MAX 4096
 /* Polling shows that the core is shared only at the end of a time slice. So a thread that has seen
- * it goes on yielding until so many yields in a row, some 0.2 ms, have come back with nobody else
- * on the core. */
+ * it goes on yielding until so many yields in a row, some 0.2 ms, have come back with no other
+ * thread on the core. */
 #define VAIN_YIELDS 256
-/* Where somebody computes on the core, a yield lasts a time slice, in which thousands of messages
- * might have come. So a thread that has given others more than so many times what it has had itself
- * polls instead until that holds again: it never stands still, and takes no more than a sixteenth
- * of the core from those who compute there. */
+/* Where another thread computes on the core, a yield lasts a time slice, in which thousands of
+ * messages might have come. So a thread that has given others more than so many times what it has
+ * had itself polls instead until that holds again: it never blocks, and takes no more than a
+ * sixteenth of the core from those that compute there. */
 #define GIVEN_FACTOR 8
 /* Processor time that was used long ago does not count. */
 #define CREDIT_NSEC INT64_C(100000000)
@@ -75,7 +75,7 @@ static void look_at_kernel(struct thread *t, int64_t *ret_used_nsec, int64_t *re
         t->now_nsec = read_clock(CLOCK_MONOTONIC);
         *ret_used_nsec = *ret_lost_nsec = 0;
         if (last.now_nsec == 0 || t->used_nsec < last.used_nsec)
-                return; /* the first one, or the first after a move: the kernel counts anew */
+                return; /* the first one, or the first after a move: the kernel counts again */
         *ret_used_nsec = t->used_nsec - last.used_nsec;
         if (t->preempted != last.preempted)
                 *ret_lost_nsec = t->now_nsec - last.now_nsec - *ret_used_nsec;
