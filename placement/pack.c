@@ -617,7 +617,7 @@ int pack_waiting(struct pack *pack, bool repack) {
         for (uint32_t i = 0; i < n; i++) {
                 uint32_t j = order[i];
 
-                if (!pack_fits_alone(snapshot, &snapshot->jobs[j])) /* it holds up nobody */
+                if (!pack_fits_alone(snapshot, &snapshot->jobs[j])) /* it holds up no others */
                         continue;
                 if (place_missing(pack, j, NULL, NULL))
                         continue;

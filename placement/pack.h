@@ -38,7 +38,7 @@ void pack_finish(struct pack *pack); /* fine after a failed init */
 typedef int32_t (*pack_overflow)(void *context, const struct pack *pack, uint32_t job, uint32_t group);
 
 /* Place every running job. `overflow` NULL: when keeping what runs leaves no room for the rest, all
- * is packed anew. -ENOSPC when not all of them fit; the plan is then meaningless. */
+ * is packed again. -ENOSPC when not all of them fit; the plan is then meaningless. */
 int pack_running(struct pack *pack, pack_overflow overflow, void *context);
 
 /* Place waiting jobs by priority and age, as far as rm_params.backfill lets them pass each other.

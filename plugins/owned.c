@@ -23,7 +23,7 @@ static void fail(const struct rm_plugin_host *host, const char *fmt, ...) {
         host->log(host->context, RM_PLUGIN_ERROR, text);
 }
 
-/* Or of this user's, who can do no more by it than this process can. */
+/* Or a file of this user's, who can do no more by it than this process can. */
 static bool is_roots(const struct stat *st) {
         return (st->st_uid == 0 || st->st_uid == geteuid()) && !(st->st_mode & (S_IWGRP | S_IWOTH));
 }

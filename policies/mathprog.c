@@ -499,7 +499,7 @@ static int mathprog_place(void *self, const struct rm_snapshot *snapshot, const 
         return r;
 }
 
-/* ---- its life ---- */
+/* ---- create and destroy ---- */
 
 static int mathprog_create(const struct rm_plugin_host *host, void **ret_self) {
         struct mathprog *mathprog;

@@ -65,7 +65,7 @@ void context_make(struct pool *pool, const struct rm_snapshot *snapshot, const s
         ret_context->limits = (struct limits) { is_over, ret_context };
 }
 
-/* ---- who talks to whom ---- */
+/* ---- traffic ---- */
 
 bool context_has_traffic(const struct map_context *context) {
         for (uint32_t j = 0; j < context->snapshot->n_jobs; j++)
@@ -88,7 +88,7 @@ static void add_rows(const struct map_context *context, const struct rm_job *job
         }
 }
 
-/* Rows that need no change are not copied: of everybody with everybody there are many. */
+/* Rows that need no change are not copied: traffic of all ranks with all others has many. */
 static bool borrow_rows(const struct map_context *context, const struct rm_job *job, struct graph *ret_graph) {
         const struct rm_traffic *traffic = &job->traffic;
         uint32_t *size;

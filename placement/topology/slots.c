@@ -7,7 +7,7 @@
 
 struct slots {
         struct map_context *context;
-        int64_t *room;  /* each node: cores nobody has */
+        int64_t *room;  /* each node: free cores */
         uint32_t *here; /* each node: ranks of the job in hand; all 0 between jobs */
 };
 

@@ -1,6 +1,6 @@
 /* Errors of the memory that its controllers have corrected, or could not correct. Of those that
  * were corrected the growth in an hour counts; the first that could not be is critical, until the
- * node is started anew or an administrator writes to reset_counters of the controller. */
+ * node is restarted or an administrator writes to reset_counters of the controller. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -89,8 +89,7 @@ static int tell(const struct rm_sensor_request *request, const char *directory, 
                 return 0;
         (void) snprintf(label_file, sizeof(label_file), "temp%u_label", k);
         (void) read_line(directory, label_file, label);
-        /* Chips and labels may be there twice; the number is the node's until it is started
-         * anew. */
+        /* Chips and labels may be there twice; the number is the node's until it is restarted. */
         (void) snprintf(name, sizeof(name), "%.16s%s temp%u%s%.24s", chip, number, k, *label ? " " : "", label);
         return request->reading(request->context, &reading);
 }

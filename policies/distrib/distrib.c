@@ -1,7 +1,7 @@
 /*
  * distrib: the integer program of Reghenzani 2016 (section 5.3), in its tight form (distrib.mod),
- * over whole groups, plus what it costs to move groups from where they are. Who waits is decided
- * before, by priority and age.
+ * over whole groups, plus what it costs to move groups from where they are. The jobs that wait are
+ * chosen before, by priority and age.
  */
 #include <errno.h>
 #include <glpk.h>

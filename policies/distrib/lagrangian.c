@@ -14,7 +14,7 @@ enum {
         MOST_SHIFT = 12,
         LEAST_SHIFT = 3,
         CLOSE = 16,    /* steps aim at one part in so many above the bound, or less */
-        PARTS = 8, /* of the sites, one of which looks at the prices anew between two steps */
+        PARTS = 8, /* of the sites, one of which looks at the prices again between two steps */
         HOME_WORK = 20, /* additions, for each size of a piece of a job that runs on a node, besides */
         PATIENCE = 40, /* steps without a gain until the step gets shorter */
 };
@@ -449,8 +449,8 @@ static uint32_t trace_piece(const struct lagrangian *lagrangian, const int32_t *
         return x;
 }
 
-/* Finds the pieces of the kind whose gain is highest on so many cores. Returns how many are sold
- * then. */
+/* Appends to `sold`, which has `n` entries, the pieces of the kind that gain most on so many cores.
+ * Returns its new length. */
 static uint32_t split(const struct lagrangian *lagrangian, uint32_t k, uint32_t cores, uint32_t *sold, uint32_t n) {
         size_t width = lagrangian->most_cores + 1u;
         const int32_t *single = lagrangian->single + k * width, *several = lagrangian->several + k * width;
@@ -509,8 +509,8 @@ static bool value_at_home(struct lagrangian *lagrangian, const struct home *home
         return most > 0;
 }
 
-/* Rows for the jobs that run on the node, behind those of all jobs: who has a place by the latter
- * does better by the former, so nobody gets two. Returns the last one: what the node gains. */
+/* Rows for the jobs that run on the node, behind those of all jobs: a job that has a place by the
+ * latter does better by the former, so none gets two. Returns the last one: what the node gains. */
 static int32_t *add_site_rows(struct lagrangian *lagrangian, const struct site *site, uint32_t n_rows) {
         size_t width = lagrangian->most_cores + 1u;
         int32_t *from = lagrangian->gain + n_rows * width;
@@ -563,7 +563,7 @@ static uint32_t most_cores_of(const struct lagrangian *lagrangian, uint32_t pena
         return cores;
 }
 
-/* Returns what nodes of the penalty gain that nobody runs on. Leaves the rows of gain. */
+/* Returns what nodes of the penalty gain on which no job runs. Leaves the rows of gain. */
 static int64_t sell_empty(struct lagrangian *lagrangian, uint32_t penalty, uint32_t *ret_n_rows) {
         const struct relaxation *classes = lagrangian->classes;
         size_t width = lagrangian->most_cores + 1u;

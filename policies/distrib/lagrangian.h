@@ -37,7 +37,7 @@ struct lagrangian {
         bool has_groups; /* of several ranks */
         int64_t *penalties;
         uint32_t *penalty_of; /* each class: index into penalties */
-        uint32_t *nodes; /* each class: how many there are that nobody runs on */
+        uint32_t *nodes; /* each class: how many there are on which no job runs */
         uint32_t *empty; /* the same, to go back to */
         uint32_t *ranks; /* each demand: how many there are */
         uint32_t *largest; /* each demand: its largest piece */
@@ -63,7 +63,7 @@ struct lagrangian {
         int32_t *site_worth; /* what it gains by its cores */
         uint32_t *sold; /* indices of the prices of what it sells: */
         uint32_t *first_sold, *n_sold; /* which of them are whose */
-        uint32_t *class_sold; /* by a node that nobody runs on */
+        uint32_t *class_sold; /* by a node on which no job runs */
         double length;
         int idle;
         struct arena arena;

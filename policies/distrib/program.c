@@ -340,7 +340,7 @@ static void mark_dear(struct program *program, bool *drop) {
                           glp_get_col_dual(program->lp, (int) k + 1) > limit;
 }
 
-/* Cuts that nobody holds and that have been kept by themselves for some time. */
+/* Cuts that are not held and that have been kept by themselves for some time. */
 static void mark_idle(struct program *program, bool *drop) {
         for (uint32_t i = 0; i < program->n_rows; i++) {
                 struct cut *cut = &program->cuts[program->order[i]];

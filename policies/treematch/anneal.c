@@ -26,14 +26,14 @@ struct annealing {
         struct pool *pool;
         struct layout *layout;
         uint8_t *distance;    /* leaf by leaf; NULL: there are too many */
-        uint32_t *sent;       /* those who are away from home, those of one home in a row */
+        uint32_t *sent;       /* those that are away from home, those of one home in a row */
         uint32_t n_sent;
-        uint32_t *first_sent; /* each leaf, as a home; n_leaves: of those who have none */
+        uint32_t *first_sent; /* each leaf, as a home; n_leaves: of those that have none */
         uint32_t *place;      /* each vertex: its place in `sent`, TREE_NONE: it is at home */
         double heat;          /* a loss that is accepted about one time in three */
 };
 
-/* ---- who was sent ---- */
+/* ---- vertices that were sent ---- */
 
 static uint32_t home_of(const struct annealing *a, uint32_t v) {
         uint32_t home = a->layout->ties->home[v];
@@ -90,7 +90,7 @@ static struct cycle nothing(void) {
         return (struct cycle) { .n = 0 };
 }
 
-/* `v`, who was sent, comes to where `w` is, and one that is there goes where v was. */
+/* `v`, which was sent, comes to where `w` is, and one that is there goes where v was. */
 static struct cycle fetch_sent(const struct annealing *a, uint32_t v, uint32_t w) {
         const uint32_t *leaf = a->layout->leaf;
         uint32_t other = draw_sent_to(a, leaf[w], w);
@@ -100,7 +100,7 @@ static struct cycle fetch_sent(const struct annealing *a, uint32_t v, uint32_t w
         return pair_of(v, leaf[w], other, leaf[v]);
 }
 
-/* `v`, who is at home, comes to where `w` is; in its place one who was sent goes home. */
+/* `v`, which is at home, comes to where `w` is; in its place one that was sent goes home. */
 static struct cycle fetch_from_home(const struct annealing *a, uint32_t v, uint32_t w) {
         const uint32_t *leaf = a->layout->leaf;
         uint32_t home = leaf[v], n = a->first_sent[home + 1] - a->first_sent[home], back, other;
@@ -128,7 +128,7 @@ static struct cycle relieve(const struct annealing *a, uint32_t w) {
         return pair_of(w, home, v, a->layout->leaf[w]);
 }
 
-/* Mostly such that two who talk come together. */
+/* Most draws bring two vertices together that communicate. */
 static struct cycle draw(const struct annealing *a) {
         const struct graph *graph = a->layout->graph;
         const uint32_t *leaf = a->layout->leaf;

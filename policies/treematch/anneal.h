@@ -1,5 +1,5 @@
-/* Exchanges drawn by lot, for the worse too while it is hot (Kirkpatrick et al. 1983): of those who
- * were sent away from their homes, with each other and with those who stayed. It finds out of
+/* Exchanges drawn by lot, for the worse too while it is hot (Kirkpatrick et al. 1983): of those
+ * that were sent away from their homes, with each other and with those that stayed. It finds out of
  * beginnings that exchanges which all gain do not. */
 #ifndef RM_TREEMATCH_ANNEAL_H
 #define RM_TREEMATCH_ANNEAL_H

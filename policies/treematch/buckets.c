@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Rises with the gain. Without branches: nobody can foretell which way they go. */
+/* Rises with the gain. Without branches: branches would be mispredicted. */
 static uint32_t bucket_of(int64_t gain) {
         uint64_t sign = -(uint64_t) (gain < 0), size = ((uint64_t) gain ^ sign) - sign;
         uint32_t shift = 63 - BUCKETS_BITS - (uint32_t) __builtin_clzll(size | 1 << BUCKETS_BITS);

@@ -64,7 +64,7 @@ static void add_edge(struct graph *graph, uint64_t *used, uint32_t to, int64_t w
         graph->weight[(*used)++] = weight;
 }
 
-/* Partners ascend. Nobody knows what is sent within a group: where ranks share cores, a chain of
+/* Partners ascend. The traffic within a group is not known: where ranks share cores, a chain of
  * heavy edges holds it together instead. */
 static void fill_row(const struct node_view *v, uint32_t i, struct graph *graph, uint64_t *used) {
         const struct map_context *context = v->within->context;

@@ -12,7 +12,7 @@
 enum {
         ATTEMPTS = 1,
         ROUNDS = 12,
-        ANNEAL_WORK = 3000, /* for each who leaves */
+        ANNEAL_WORK = 3000, /* for each vertex that leaves */
         MOST_ANNEAL_WORK = 16 * 1000 * 1000, /* some 100 ms */
         PRICES = 10, /* that are tried to spend the budget */
 };
@@ -34,7 +34,7 @@ struct leaving {
         uint32_t n_owners;
         uint32_t *trial, *best;
         int64_t least;
-        struct tree free; /* the tree with the room that those who stay leave */
+        struct tree free; /* the tree with the room that those that stay leave */
 };
 
 /* ---- how many ---- */
@@ -153,7 +153,7 @@ static void send_tokens(struct leaving *l, const struct graph *tokens) {
         pool_release(l->pool, mark);
 }
 
-/* ---- who ---- */
+/* ---- which vertices ---- */
 
 struct wish {
         uint32_t vertex, token;

@@ -49,7 +49,7 @@ static void open_border(struct fm *fm) {
         }
 }
 
-/* A side has nobody at the border, and must give: everybody may go. */
+/* A side has no vertex at the border, and must give: all may go. */
 static void offer_all(struct fm *fm, uint8_t side) {
         for (uint32_t v = 0; v < fm->graph->n; v++)
                 if (fm->side[v] == side && !fm->locked[v])
@@ -71,7 +71,7 @@ static uint32_t candidate(struct fm *fm, uint8_t side) {
 
                 if (v == BUCKETS_NONE || may_leave(fm, side, fm->graph->size[v]))
                         return v;
-                if (fm->graph->size[v] == 1) /* then nobody may */
+                if (fm->graph->size[v] == 1) /* then none may */
                         return BUCKETS_NONE;
                 fm->locked[v] = true;
                 buckets_remove(fm->open[side], v);
@@ -118,7 +118,7 @@ static void cross(struct fm *fm, uint32_t v) {
 }
 
 /* Takes back the moves after the first `kept`, and makes all of them free to move again; after the
- * last pass nobody asks for gains. */
+ * last pass gains are not needed. */
 static void end_pass(struct fm *fm, uint32_t kept, bool again) {
         const struct graph *graph = fm->graph;
 

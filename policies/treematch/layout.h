@@ -1,4 +1,4 @@
-/* Vertices on leaves: who is where, who is on a leaf, and what it costs. */
+/* Vertices on leaves: the leaf of each vertex, the vertices of each leaf, and the cost. */
 #ifndef RM_TREEMATCH_LAYOUT_H
 #define RM_TREEMATCH_LAYOUT_H
 
@@ -40,7 +40,7 @@ static inline bool layout_fixed(const struct layout *layout, uint32_t vertex) {
         return layout->ties && layout->ties->fixed[vertex];
 }
 
-/* Whether anybody on `leaf` might gain by going elsewhere. */
+/* Whether a vertex on `leaf` might gain by going elsewhere. */
 bool layout_loose(const struct layout *layout, uint32_t leaf);
 
 /* The worth to the vertex of being on `leaf`. */

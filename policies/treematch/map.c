@@ -106,7 +106,7 @@ static void descend_often(struct mapping *m) {
         }
 }
 
-/* Whole nodes of the best change places, and again who is on them, as long as that gains. */
+/* Whole nodes of the best change places, and again the ranks on them, as long as that gains. */
 static void exchange_blocks(struct mapping *m) {
         uint64_t entries = m->graph.first[m->graph.n];
 

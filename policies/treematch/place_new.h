@@ -1,4 +1,4 @@
-/* Jobs that do not run yet: mapping them onto the cores that nobody else has in the plan. */
+/* Jobs that do not run yet: mapping them onto the cores that no other job has in the plan. */
 #ifndef RM_TREEMATCH_PLACE_NEW_H
 #define RM_TREEMATCH_PLACE_NEW_H
 

@@ -1,5 +1,5 @@
-/* Jobs that run: who leaves a node that has become too small, where to, and which moves pay beyond
- * that. */
+/* Jobs that run: the groups that leave a node that has become too small, their destinations, and
+ * the moves that pay beyond that. */
 #ifndef RM_TREEMATCH_REPLACE_H
 #define RM_TREEMATCH_REPLACE_H
 

@@ -13,7 +13,7 @@ enum {
 struct sweep {
         const struct graph *graph;
         uint32_t low, high;
-        uint64_t *first; /* as in the graph, of strong edges only: of each vertex, who is `near` */
+        uint64_t *first; /* as in the graph, of strong edges only: of each vertex, the `near` ones */
         uint32_t *near;
         uint32_t *queue;
         uint32_t *distance[MOST_CORNERS]; /* from each corner, each vertex */

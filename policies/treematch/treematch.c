@@ -3,7 +3,7 @@
  * over the whole tree from the network down to packages. What it makes small is the sum of bytes
  * times hops.
  *
- * Who runs and who waits is decided by the packing that all policies share. New jobs are mapped
+ * The jobs that run and wait are chosen by the packing that all policies share. New jobs are mapped
  * onto the cores that are left, starting from ranks by slot, so the answer never costs more than
  * that; where nothing is known of the traffic, it is that.
  */
