@@ -137,7 +137,7 @@ static void add_stencil(struct links *links, uint32_t n, bool flat, bool corners
         }
 }
 
-/* Rows of a grid sum up by doubling distances; everybody swaps with its transposed place. */
+/* Rows of a grid sum up by doubling distances; each rank swaps with its transposed place. */
 static void add_cg(struct links *links, uint32_t n) {
         struct grid g = make_grid(n, true);
 

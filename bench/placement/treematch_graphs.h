@@ -1,5 +1,5 @@
-/* Instances for the benchmark of treematch: who talks to whom, and the cluster it is to be put on.
- * All made from seeds. */
+/* Instances for the benchmark of treematch: the traffic of ranks, and the cluster on which they are
+ * to be placed. All made from seeds. */
 #ifndef RM_BENCH_TREEMATCH_GRAPHS_H
 #define RM_BENCH_TREEMATCH_GRAPHS_H
 

@@ -5,12 +5,12 @@
  * 2004, with the speed of the storage beside it.
  *
  * Time is that of SHA-256 and of the tables, as measured, and that of the bytes at that speed, as
- * calculated: as in a program that stands still until both are done. What is written is hashed,
- * too, where changes are not found by hashes, since a restore verifies all. A section of
- * neighbouring blocks has a header of 32 bytes, as in that text; librmrt-checkpoint has some 35 for
- * each block, so small blocks look better here than there. The first half of the checkpoints does
- * not count: in these adaptive blocks find their sizes. That a page is caught when it is first
- * written to costs the program something, which is not counted either. */
+ * calculated: as in a program that waits until both are done. What is written is hashed, too, where
+ * changes are not found by hashes, since a restore verifies all. A section of neighbouring blocks
+ * has a header of 32 bytes, as in that text; librmrt-checkpoint has some 35 for each block, so
+ * small blocks look better here than there. The first half of the checkpoints does not count: in
+ * these adaptive blocks find their sizes. That a page is caught when it is first written to costs
+ * the program something, which is not counted either. */
 #include <openssl/evp.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* An emulated node: makes its namespaces and mounts, then is its first process and starts commands
- * in it for those who ask.
+ * in it on request.
  *
  * usage: testbed-node boot NODE CGROUP SOCKET PID_FILE CLOCK_AHEAD LAYERS DISK HOME
  *            NODE         host name
@@ -17,7 +17,7 @@
  *                                 [--detach] [--] CMD [ARG...]
  *            CMD runs in the node as at a fresh login, with the caller's standard input, output
  *            and error, or FILE for both outputs; signals are passed on, the exit code is that of
- *            CMD, or 128 + N. With --detach nobody waits for it.
+ *            CMD, or 128 + N. With --detach it is not waited for.
  *        testbed-node ask SOCKET [ARG...]
  *            asks a server that runs in a node, and takes requests as `exec` sends them
  *            (tests/cluster/inside/q): it writes to the caller's standard output and error, and
@@ -26,7 +26,7 @@
  * `boot` and `switch` return when the place is there. A command costs one process more, instead of
  * a dozen that enter namespaces: the first process is in all of them, and forks. A request travels
  * as strings that each end with a zero byte, beside them the three descriptors (SCM_RIGHTS). The
- * new process reads it by itself, so that a caller that hangs holds up nobody. It first sends one
+ * new process reads it by itself, so that a caller that hangs holds up no other. It first sends one
  * byte whose credentials (SCM_CREDENTIALS) tell the caller its pid on the machine, to which signals
  * then go directly. The first process writes the wait status when it has reaped it. */
 #include <errno.h>
@@ -457,7 +457,7 @@ static int open_pid_file(const char *path) {
         return fd;
 }
 
-/* The place is there: whoever waits for that may go. */
+/* The place is there: a caller that waits for that may go on. */
 static _Noreturn void serve_ready(const int ready[2], int listener) {
         (void) !write(ready[1], "", 1);
         (void) close(ready[0]);
