@@ -24,7 +24,7 @@ void log_limit_file(uint64_t bytes);
  * outside can pass for a line of its own. */
 void log_write(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* At this level lines are written. */
+/* Returns whether lines of this level are written. */
 bool log_writes(int level);
 /* From now on no line is left out for its rate: for programs that write only for the user who has
  * started them. */

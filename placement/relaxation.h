@@ -34,7 +34,8 @@ struct relaxation {
         int shift;
 };
 
-/* For the jobs that `plan` places. -ENOMEM. relaxation_finish() is fine after a failure. */
+/* Makes the relaxation of the jobs that `plan` places. -ENOMEM. relaxation_finish() is fine after a
+ * failure. */
 int relaxation_init(struct relaxation *relaxation, const struct rm_snapshot *snapshot, const struct rm_plan *plan);
 void relaxation_finish(struct relaxation *relaxation);
 

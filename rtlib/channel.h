@@ -1,5 +1,5 @@
-/* Between the program and PID 1 of its capsule: datagrams at the door, and, once a rank listens,
- * datagrams that come back. */
+/* The channel between the program and PID 1 of its capsule: datagrams to PID 1's socket, and, once
+ * a rank listens, datagrams that come back. */
 #ifndef RM_RTLIB_CHANNEL_H
 #define RM_RTLIB_CHANNEL_H
 

@@ -108,7 +108,8 @@ bool rmrt_is_managed(void) {
         return atomic_load_explicit(&said.managed, memory_order_acquire);
 }
 
-/* By the library that rmd loads into jobs that go on without lost ranks; the others have none. */
+/* The answer is that of the library which rmd loads into jobs that go on without lost ranks; other
+ * jobs do not have it. */
 bool rmrt_is_respawned(void) {
         bool (*is_respawned)(void) = (bool (*)(void)) dlsym(RTLD_DEFAULT, "rmrt_ft_is_respawned");
 

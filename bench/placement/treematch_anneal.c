@@ -9,7 +9,7 @@
 
 enum { LOOK = 1024 /* swaps between two looks at the clock */ };
 
-/* In bytes that a pair exchanges in the mean. */
+/* The temperatures in bytes that a pair exchanges in the mean. */
 static const double hottest = 2, coldest = 0.01;
 
 struct annealing {

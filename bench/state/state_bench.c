@@ -209,7 +209,7 @@ static void build(struct bench *bench) {
 
 /* ---- what is measured ---- */
 
-/* As a list's answer is made: a page of it, or all. */
+/* Makes a page of a list as an answer does, or all of it. */
 static void list_jobs(struct bench *bench, size_t max_bytes) {
         const struct view_jobs which = { .ended = true, .max_bytes_each = VIEW_LISTED_BYTES };
         Rm__JobList list = RM__JOB_LIST__INIT;

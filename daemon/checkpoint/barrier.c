@@ -1,6 +1,6 @@
-/* On the node of a job's head: all capsules of a checkpoint go from one phase to the next together.
- * It keeps nothing that must last: if this rmd is lost, the nodes' own limits end the checkpoint,
- * and nothing of it counts. */
+/* The barrier on the node of a job's head: all capsules of a checkpoint go from one phase to the
+ * next together. It keeps nothing that must last: if this rmd is lost, the nodes' own limits end
+ * the checkpoint, and nothing of it counts. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

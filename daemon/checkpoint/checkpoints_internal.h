@@ -341,7 +341,7 @@ void stores_files_free(char **names, size_t n);
 void stores_tidy(struct checkpoints *c);
 /* Removes directories that a previous rmd was about to remove. */
 void stores_clean(struct checkpoints *c);
-/* For each capsule that has a directory here. */
+/* Calls `fn` for each capsule that has a directory here. */
 void stores_each(struct checkpoints *c, void (*fn)(struct checkpoints *c, uint64_t job, int32_t index, void *arg), void *arg);
 
 /* ---- checks.c ---- */

@@ -15,7 +15,7 @@ struct rounds {
 };
 
 void rounds_begin(struct rounds *rounds, uint64_t now, uint64_t wait_usec);
-/* From now on until this one ends. */
+/* The time from now on until this round ends. */
 uint64_t rounds_left(const struct rounds *rounds, uint64_t now);
 /* The round has ended; begins the next. False: there is no time for another. */
 bool rounds_next(struct rounds *rounds, uint64_t now);

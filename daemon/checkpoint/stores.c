@@ -162,7 +162,7 @@ static void remove_dir(struct checkpoints *c, const char *dir) {
         remover_add(c->remover, remover_set_aside(c->remover, dir));
 }
 
-/* As remover_set_aside() names them. */
+/* The name is one that remover_set_aside() gives. */
 static bool is_aside(const char *name) {
         const char *dot = strrchr(name, '.');
 
@@ -192,8 +192,8 @@ void stores_clean(struct checkpoints *c) {
         clean_dir(c, c->root, true);
 }
 
-/* On a file system of all nodes another one puts there what is imported before the log knows of
- * it. */
+/* The file may be an import: on a file system of all nodes another node puts it there before the
+ * log knows of it. */
 static bool is_new(const struct checkpoints *c, const char *path) {
         struct stat st;
 

@@ -8,8 +8,8 @@
 #include "daemon/client/client.h"
 #include "daemon/state/state.h"
 
-/* Between connecting and the hello lies one message. A user with more than this at once starts many
- * commands at the same moment; the one that is closed tries again. */
+/* The number of clients before their hello, for which one message is enough. A user with more than
+ * this at once starts many commands at the same moment; the one that is closed tries again. */
 #define SILENT_MAX 8U
 /* Younger ones are not closed for newer ones of the same user: refusing costs a tenth of taking in,
  * and floods come from there. */

@@ -111,7 +111,7 @@ struct client *accounts_next(struct accounts *accounts, uint64_t now_usec, uint6
 void account_charge_request(struct account *account, enum account_way way, uint64_t now_usec, uint64_t work_usec);
 /* The log has an entry that this user caused, on whatever node. */
 void accounts_charge_change(struct accounts *accounts, uid_t uid, uint64_t now_usec);
-/* For lines of the daemon's log about this user's jobs. */
+/* The rate of lines in the daemon's log about this user's jobs. */
 struct log_rate *accounts_lines(struct accounts *accounts, uid_t uid);
 /* A request of its is worked on; and no more. Between the two the account stays, also without
  * clients. `account` NULL ok. */

@@ -174,8 +174,8 @@ static void drop_client(struct forwarding *forwarding, struct client *client) {
         client_leave(client);
 }
 
-/* As the node says where the client is: the user data base is not asked here, where that would have
- * to wait. */
+/* Identifies the client by the message of its node: the user data base is not asked here, where
+ * that would have to wait. */
 static void identify(struct client *client, const Rm__ForwardRequest *in) {
         struct user user = { .admin = in->admin, .groups = in->groups, .n_groups = in->n_groups };
 

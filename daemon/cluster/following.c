@@ -178,7 +178,7 @@ static void become_synced(struct following *f) {
         f->synced = true;
         f->ask_failures = 0;
         log_info("following node %s, at entry %" PRIu64, f->leader, state_of(f)->index);
-        /* For those that wait to act until the state is certain. */
+        /* The callback is for modules that wait to act until the state is certain. */
         f->ops.on_installed(f->userdata);
 }
 

@@ -32,8 +32,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* From the end of the lease until PID 1 of every capsule has it frozen and cut off. PID 1 gives the
- * processes 100 ms to freeze; the rest is for a busy node to run it. */
+/* The time from the end of the lease until PID 1 of every capsule has it frozen and cut off. PID 1
+ * gives the processes 100 ms to freeze; the rest is for a busy node to run it. */
 #define LEASE_FENCE_USEC UINT64_C(250000)
 
 /* When the lease ends whose holder wrote `sent_usec`; UINT64_MAX if that is beyond. */

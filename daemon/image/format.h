@@ -86,8 +86,8 @@
 #define IMAGE_ATTRIBUTES_MAX_BYTES 8192U /* of one object: names, values and what each costs in the header */
 #define IMAGE_ATTRIBUTE_HEAD_BYTES 16U
 
-/* In the directory of CRIU's images at the destination: a file for each process, named by its pid,
- * whose offsets are addresses. */
+/* The pages of processes, in the directory of CRIU's images at the destination: a file for each
+ * process, named by its pid, whose offsets are addresses. */
 #define IMAGE_PAGES_DIRECTORY "pages"
 /* There too, of processes some pages of which come later: a file named by its pid, as
  * pageset_save() writes it. */

@@ -436,7 +436,7 @@ static int limit_check(const struct image_place *p, uint64_t more_bytes, struct 
                          p->max_bytes / 1000000);
 }
 
-/* After what has changed the pages of a process. */
+/* Counts the pages of a process after a change of them. */
 static void pages_count(struct image_place *p, const struct place_process *process, uint64_t before_bytes) {
         p->kept_bytes = p->kept_bytes - before_bytes + place_pages_bytes(process);
 }

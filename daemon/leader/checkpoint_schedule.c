@@ -88,8 +88,8 @@ static int compare_names(const void *a, const void *b) {
         return strcmp(*(char *const *) a, *(char *const *) b);
 }
 
-/* On how many nodes the job is. It may have as many capsules as there are addresses, and is asked
- * for once a second. */
+/* The number of nodes that the job is on. It may have as many capsules as there are addresses, and
+ * is asked for once a second. */
 static uint32_t nodes_of(const Rm__Job *job) {
         cleanup_free char **names = xcalloc(job->n_capsules, sizeof(*names));
         uint32_t n = 0;

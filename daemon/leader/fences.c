@@ -105,7 +105,8 @@ static void on_done(void *context, const struct rm_error *error) {
         }
         text = xasprintf("plugin '%s' has fenced it (try %u)", config->fence_plugin, fence->tries);
         log_info("fence of node %s: %s", fence->node, text);
-        /* In case that the log does not take it now. */
+        /* The result is proposed again after this time, in case that the log does not take it
+         * now. */
         fence->next_usec = now_usec() + config->fence_retry_usec;
         tell(fence, true, text);
 }

@@ -22,7 +22,7 @@ struct loss {
 /* When a node that is DOWN is lost. */
 struct losses_rule {
         uint64_t grace_usec; /* for a job that ends with it: it may be back soon */
-        /* For a job that starts again: none of its capsules runs there any more
+        /* Asked for a job that starts again: none of its capsules runs there any more
          * (cluster_fence_safe_usec()). */
         bool (*has_fenced)(void *userdata, const char *node);
         void *userdata;

@@ -252,8 +252,8 @@ static void keep_off_warned(const struct placing *p, uint32_t index) {
         }
 }
 
-/* For groups that have never moved: what the job's others took, as its groups are alike, or else
- * what is usual. */
+/* Guesses the freeze of groups that have never moved: that of the job's others, as its groups are
+ * alike, or else the usual one. */
 static uint64_t guess_freeze(const struct placing *p, const Rm__Job *job) {
         uint64_t sum = 0;
         uint32_t n = 0;
@@ -452,7 +452,8 @@ static uint64_t usable_cores(const Rm__State *state) {
         return cores;
 }
 
-/* Before anything is made of them: so many ranks would not fit into memory either. */
+/* Leaves out jobs before anything is made of them: so many ranks would not fit into memory
+ * either. */
 static void leave_out_by_ranks(struct placing *p) {
         const Rm__State *state = p->state;
         cleanup_free struct admit_job *jobs = xcalloc(state->n_jobs + 1, sizeof(*jobs));

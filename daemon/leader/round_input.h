@@ -1,4 +1,4 @@
-/* From the cluster's state to what the scheduler sees. Pure. */
+/* Makes the scheduler's input from the cluster's state. Pure. */
 #ifndef RM_LEADER_ROUND_INPUT_H
 #define RM_LEADER_ROUND_INPUT_H
 

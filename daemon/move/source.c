@@ -508,7 +508,8 @@ void source_release(struct move *move) {
                 return; /* until the state shows that it is not */
         if (resident)
                 runner_drop(move->moves->rmd->runner, resident, true);
-        /* With the figures when the destination tells them; it has until the deadline. */
+        /* The move is reported with its figures when the destination tells them; it has until the
+         * deadline. */
         if (move->opened_told || now_usec() - move->committed_usec > OPENED_USEC)
                 propose_done(move);
         moves_retry(move->moves); /* until the state shows it */

@@ -25,7 +25,7 @@ struct capture_figures {
 
 struct capture_hooks {
         void *ctx;
-        /* Before a wait that may be long: what has been collected should go out. */
+        /* Called before a wait that may be long: the collected data should be sent. */
         int (*idle)(void *ctx, struct rm_error *err);
         /* The link with the other side: readable means trouble. */
         int link_fd;

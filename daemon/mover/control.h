@@ -54,7 +54,7 @@ void control_send_ready(struct control *c);
 void control_send_wants_slow(struct control *c, uint64_t bytes, uint64_t usec);
 void control_send_nearly(struct control *c);
 void control_send_precopied(struct control *c, Rm__MoverFigures *figures);
-/* At most one in half a second. */
+/* Sends the progress, at most once in half a second. */
 void control_send_progress(struct control *c, uint64_t raw_bytes, uint64_t wire_bytes, uint64_t usec, const char *object);
 void control_send_sent(struct control *c, Rm__MoverFigures *figures);
 void control_send_acknowledged(struct control *c, Rm__MoverFigures *figures);

@@ -12,7 +12,7 @@ struct mover_hooks {
         void *ctx;
         /* Now and then; nonzero ends it with this value. */
         int (*poll)(void *ctx, const char *what, struct rm_error *err);
-        /* At the end of a round: what has been collected should go out. */
+        /* Called at the end of a round: the collected data should be sent. */
         int (*idle)(void *ctx, struct rm_error *err);
         /* The receiver goes on with what it has of that process, from the stream before. NULL ok,
          * if there was none. */

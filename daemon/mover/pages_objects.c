@@ -9,12 +9,12 @@
 #include "daemon/mover/pages_internal.h"
 
 #define STEP_BYTES IMAGE_PAYLOAD_MAX_BYTES
-/* Between two calls of the hook. */
+/* The bytes between two calls of the hook. */
 #define POLL_BYTES (256U << 10)
 #define POLL_RUNS 64U
 #define WAIT_USEC 5000U
-/* From when a page was told: for calls that write to it. What is read sooner is told again, so
- * that it is sent twice at worst. */
+/* The wait after a page was reported, for calls that write to it. A page that is read sooner is
+ * reported again, so that it is sent twice at worst. */
 #define CALLS_WAIT_USEC 100000U
 
 static int object_open(struct pages *p, const struct process *process, Rm__ImageKind kind, uint32_t *ret_slot,

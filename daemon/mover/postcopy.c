@@ -186,7 +186,7 @@ static int taken_say(struct passing *p, struct rm_error *err) {
         return link_send(p->link, &message, err);
 }
 
-/* From the source to the filler. */
+/* Passes a piece from the source to the filler. */
 static int piece_pass(struct passing *p, struct rm_error *err) {
         Rm__MoverPeerMessage *m = NULL;
         int r = link_receive(p->link, &m, err);
@@ -215,7 +215,7 @@ static int piece_pass(struct passing *p, struct rm_error *err) {
         return r;
 }
 
-/* From the filler to the source. 1: the filler has hung up. */
+/* Passes a request from the filler to the source. 1: the filler has hung up. */
 static int wanted_pass(const struct passing *p, struct rm_error *err) {
         Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
         Rm__MoverLaterWanted m = RM__MOVER_LATER_WANTED__INIT;

@@ -18,8 +18,8 @@ struct rounds_deadline {
         uint64_t end_usec; /* monotonic; 0: none */
         uint64_t cut_usec; /* so long before it there was no time for another round, at least 1; 0: there always was */
 };
-/* After one that took so long: is there time for another round, which takes as long, and for the
- * freeze behind it? If not, that is noted. NULL ok: there is no deadline. */
+/* Is there, after a round that took so long, time for another round, which takes as long, and for
+ * the freeze behind it? If not, that is noted. NULL ok: there is no deadline. */
 bool rounds_in_time(struct rounds_deadline *deadline, uint64_t now_usec, uint64_t last_usec);
 
 /* How long a round took, and with it about how long a freeze would last now. Is it worth it to slow
@@ -48,8 +48,8 @@ bool rounds_too_long(uint64_t bytes, uint64_t usec);
 /* Short enough: to freeze takes longer. */
 bool rounds_slow_enough(uint64_t usec);
 
-/* After a round that sent so much: is there to be another? Not when a round did not send much less
- * than the one before. */
+/* Is there to be another round, after one that sent so much? Not when a round did not send much
+ * less than the one before. */
 bool rounds_another(struct rounds *r, uint64_t sent_bytes);
 
 #endif

@@ -442,7 +442,7 @@ int mover_save(struct control *control) {
                 .ctx = &s, .poll = poll_ahead, .idle = idle_ahead, .continues = continues, .deadline = &control->deadline
         };
         r = run(&s, &err);
-        /* Before rmd hears of the end: another one may use the store then. */
+        /* The checkpoint ends before rmd hears of it: another rm-mover may use the store then. */
         checkpoint_end(&s);
         store_close(s.store);
         if (r < 0) {

@@ -24,7 +24,7 @@ int store_stream_begin(struct store *store, uint64_t checkpoint, int level, cons
 void store_stream_destroy(struct store_stream *s);
 
 const struct image_sink *store_stream_sink(struct store_stream *s);
-/* Before the first object of that process. */
+/* To be called before the first object of that process. */
 int store_stream_continue(struct store_stream *s, uint32_t pid, struct rm_error *err);
 
 /* From here on, or no longer, what comes stays in memory. */

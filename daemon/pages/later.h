@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* In the directory of the images: there rm-mover listens, if pages come later. */
+/* The name of rm-mover's socket in the directory of the images, if pages come later. */
 #define LATER_SOCKET "later.sock"
 
 #define LATER_PIECE_MAX_BYTES (64U << 10)

@@ -365,8 +365,8 @@ static int take_back(struct thread *t) {
         return put_back(t);
 }
 
-/* To the next stop at a system call's begin or end. -EAGAIN: something came between, and the thread
- * is as it was before the call. */
+/* Runs the thread to the next stop at a system call's begin or end. -EAGAIN: something came
+ * between, and the thread is as it was before the call. */
 static int go_to_call(struct thread *t, uint64_t deadline_usec) {
         int status, r;
 

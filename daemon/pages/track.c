@@ -17,7 +17,7 @@
 #include "common/util.h"
 #include "daemon/pages/remote.h"
 
-/* In the headers since Linux 6.15. */
+/* Linux has it in its headers since 6.15. */
 #ifndef PAGE_IS_GUARD
 #define PAGE_IS_GUARD (1U << 8)
 #endif
@@ -355,9 +355,9 @@ static int find_page(struct round *round, enum scan scan, const struct map *map)
         return scan_pages(round, &argument);
 }
 
-/* With the room on both sides of it: a mapping that grows meanwhile would be registered in part
- * otherwise, and so be two, which mremap(2) refuses to take for one. In the last one there may be
- * no room: addresses of the kernel come next. */
+/* Widens the mapping by the room on both sides of it: a mapping that grows meanwhile would be
+ * registered in part otherwise, and so be two, which mremap(2) refuses to take for one. In the last
+ * one there may be no room: addresses of the kernel come next. */
 static struct map with_room(const struct maps *maps, size_t i) {
         struct map range = maps->items[i];
 

@@ -14,14 +14,14 @@ struct mesh_ops {
         size_t (*pending_bytes)(void *mesh, const char *node);
         void (*reset)(void *mesh, const char *node, const char *why);
         const Rm__Node *(*self)(void *mesh);
-        /* As a connected node describes itself; NULL: it is not connected, or has left the
-         * cluster. */
+        /* The description that a connected node has given of itself; NULL: it is not connected, or
+         * has left the cluster. */
         const Rm__Node *(*node)(void *mesh, const char *node);
         uint64_t (*heard_usec)(void *mesh, const char *node);
         void (*foreach)(void *mesh, void (*visit)(void *userdata, const char *node), void *userdata);
 };
 
-/* With a struct peers as the mesh. */
+/* The operations of a mesh that is a struct peers. */
 const struct mesh_ops *mesh_of_peers(void);
 
 #endif

@@ -191,7 +191,7 @@ static const char *node_of(const Rm__LocalRequest *request) {
         }
 }
 
-/* As the state calls it: what a client calls a node may be anything. */
+/* The name of the node as the state has it: a client may call a node anything. */
 static const char *named_node(struct client *client, const Rm__LocalRequest *request, const char *verb) {
         const char *name = node_of(request);
         const char *self = cluster_self(client->rmd->cluster);

@@ -56,8 +56,8 @@ void request_propose_all(struct client *client, const Rm__LocalRequest *request,
  * proposed. */
 void request_change(struct client *client, const Rm__Command *command, cluster_propose_fn callback, void *userdata);
 
-/* For requests that have something proposed: `request_answer_proposed` is the callback for that,
- * called exactly once, with this as `userdata`. */
+/* The context of a request that proposes a command: `request_answer_proposed` is the callback for
+ * that, called exactly once, with this as `userdata`. */
 struct request_answer;
 struct request_answer *request_answer_begin(struct client *client, uint32_t request_id);
 void request_answer_proposed(void *userdata, int code, const char *text, uint64_t index, uint64_t created);

@@ -367,7 +367,7 @@ static void add_reserves(const struct diff *diff, struct starting *starting, str
         }
 }
 
-/* In the order that waiting jobs are served in. */
+/* Adds the starts in the order in which waiting jobs are served. */
 static void add_starts(const struct diff *diff, const uint64_t *load, struct round_result *result) {
         const struct spare_question question = { .given = diff->given,
                                                  .fold = diff->fold,

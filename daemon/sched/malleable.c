@@ -170,7 +170,7 @@ static int32_t find_node(const struct decision *d, size_t j, uint32_t group) {
         return best;
 }
 
-/* Before the job can grow further. */
+/* The group must have moved before the job can grow further. */
 static void wait_for_move(struct decision *d, size_t j, uint32_t group, int32_t node) {
         const int32_t from = d->group_node[j][group];
         const uint32_t moving = d->jobs[j].first_moving;

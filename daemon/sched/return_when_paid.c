@@ -107,7 +107,7 @@ static bool same_nodes(const struct loads *loads, const struct rm_job *job, cons
         return same;
 }
 
-/* On both sets of nodes it was measured: other nodes, other times. */
+/* The job was measured on both sets of nodes: other nodes, other times. */
 static bool measured_times(const struct loads *loads, const struct rm_job *job, const struct steps *steps, const int32_t *planned,
                            struct round_return *back) {
         for (uint32_t i = 0; steps->here_rate > 0 && i < steps->n_places; i++) {

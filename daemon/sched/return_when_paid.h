@@ -19,8 +19,8 @@
 /* Times in one unit, whichever. Where it is not slower here, going back never pays. */
 bool return_pays(double steps_left, double move_time, double step_here, double step_there);
 
-/* By the times of a step that `back` has: how many steps the job still has to do, and whether it
- * stays, since moves that take so long do not pay. */
+/* Judges by the times of a step that `back` has: how many steps the job still has to do, and
+ * whether it stays, since moves that take so long do not pay. */
 void return_judge(const struct round_job_state *state, double moving_usec, struct round_return *back);
 
 /*

@@ -100,7 +100,7 @@ int snapshot_check_jobs(const struct rm_snapshot *snapshot, struct rm_error *err
  * snapshot_to_json() wrote. The rest are those on sums: at most SNAPSHOT_MAX_TOTAL_RANKS, and worst
  * costs of FIELD_MAX. */
 int snapshot_check_job(const struct rm_snapshot *snapshot, uint32_t index, struct rm_error *err);
-/* For each job the most that it could add to the cost of a plan. */
+/* Computes for each job the most that it could add to the cost of a plan. */
 void snapshot_worst_costs(const struct rm_snapshot *snapshot, long double *ret_costs);
 
 /* Strict; any bytes at all give a checked snapshot or one clear error (-EINVAL). */

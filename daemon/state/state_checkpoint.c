@@ -429,7 +429,7 @@ static bool take_name(char **names, size_t *n, const char *name) {
         return false;
 }
 
-/* By its own node and by all that are to have a copy. */
+/* The part is stored by its own node and by all that are to have a copy. */
 static bool part_is_stored(const Rm__CheckpointPart *part) {
         if (names_have(part->stored, part->n_stored, STATE_STORED_SHARED))
                 return true;

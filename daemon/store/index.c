@@ -138,7 +138,7 @@ static void frames_close_up(struct index *ix) {
                 if (ix->blocks[i].frame != INDEX_NONE)
                         ix->blocks[i].frame = moved[ix->blocks[i].frame];
         free(moved);
-        /* As index_frame_add() would have left it. */
+        /* The list has the size that index_frame_add() would have left. */
         ix->n_frames = n;
         while ((n & (n - 1)) != 0)
                 n++;

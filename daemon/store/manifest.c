@@ -467,8 +467,8 @@ static int present_take(struct input *in, const Rm__StorePresent *m) {
         for (size_t i = 0; i < m->n_runs; i += 2) {
                 uint64_t gap = m->runs[i], n = m->runs[i + 1], start;
 
-                /* As pageset_next() tells them: a wider run would take up memory out of proportion
-                 * to the file. */
+                /* The runs must be as pageset_next() gives them: a wider run would take up memory
+                 * out of proportion to the file. */
                 if (gap > pages - in->next_page || n > (32U << 20) / IMAGE_BLOCK_BYTES)
                         return bad(in->err, "pages out of place");
                 start = (in->next_page + gap) * IMAGE_BLOCK_BYTES;

@@ -250,7 +250,7 @@ static int check_come(const struct handle *pages, uint64_t start, uint64_t end, 
                                      pageset_bytes(come) / IMAGE_BLOCK_BYTES);
 }
 
-/* As image_place does it: runs by address, of pages that have come. */
+/* The runs are checked as image_place checks them: by address, of pages that have come. */
 static int present_run(struct handle *h, uint64_t start, uint64_t end, struct rm_error *err) {
         const struct handle *pages = h->pages;
         int r;

@@ -88,9 +88,9 @@ void store_save_limit(struct store_save *save, uint64_t bytes);
  * of both, which pages there are; a process without PRESENT has none. Objects of kind AHEAD and
  * regular files that name one are understood; BLOCKS and LATER are refused. */
 const struct image_target *store_save_target(struct store_save *save);
-/* Before the first object of that pid: its pages of the last checkpoint stay until they are
- * replaced. -ENOENT: that has none, or has turned out to be damaged, or was removed: all of its
- * pages must come. */
+/* To be called before the first object of that pid: its pages of the last checkpoint stay until
+ * they are replaced. -ENOENT: that has none, or has turned out to be damaged, or was removed: all
+ * of its pages must come. */
 int store_save_continue(struct store_save *save, uint32_t pid);
 
 /* Stores data that belongs to the checkpoint beside the stream: at most 8 pieces, of

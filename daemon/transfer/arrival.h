@@ -63,7 +63,7 @@ struct arrival *arrival_create(struct rmd *rmd, struct calls *calls, struct remo
                                const struct arrival_ops *ops, void *owner);
 void arrival_destroy(struct arrival *arrival); /* NULL ok; ends rm-mover, and removes the directory */
 
-/* Into this copy of a capsule. */
+/* The arrival is into this copy of a capsule. */
 void arrival_begin(struct arrival *arrival, uint64_t job, int32_t index, uint64_t incarnation);
 /* Starts an rm-mover; one that runs is ended, and what has come is forgotten. -ECHILD: the capsule
  * is gone; or another negative errno. */

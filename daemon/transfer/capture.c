@@ -93,7 +93,7 @@ static void fail_for(struct capture *capture, enum capture_failure failure, cons
         capture->ops->on_failed(capture->owner, failure, text);
 }
 
-/* For a reason that is not the capsule's own. */
+/* The capture fails for a reason that is not the capsule's own. */
 #define fail(capture_, ...) fail_for(capture_, CAPTURE_FAILURE_OTHER, __VA_ARGS__)
 
 static void set_deadline(struct capture *capture, uint64_t usec) {
@@ -162,7 +162,7 @@ bool capture_may_track(const struct capture *capture, char *text, size_t text_by
 
 /* ---- what programs are told ---- */
 
-/* For how long ranks may make the capture wait; 0: for none. */
+/* The time for which ranks may make the capture wait; 0: none. */
 static uint64_t callback_wait(struct capture *capture) {
         return leave_by_wait_usec(capture->ops->get_leave_by_usec(capture->owner), cluster_log_usec(capture->rmd->cluster),
                                   capture->rmd->config->callback_wait_usec);

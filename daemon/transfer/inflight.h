@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* In the network namespace of process `pid`. False when it cannot be read: CRIU will say so. */
+/* Searches the network namespace of process `pid`. False when it cannot be read: CRIU will say
+ * so. */
 bool inflight_connections(pid_t pid);
 
 #endif

@@ -11,8 +11,8 @@
 void mover_receive_init(Rm__MoverReceive *ret, const struct config *config, const void *token, size_t token_bytes);
 /* Which store, without whose it is. */
 void mover_store_init(Rm__MoverStore *ret, const struct config *config, const char *dir);
-/* To whom an rm-mover loads from it: a receiver at that address and port, by the token it was
- * given. */
+/* The destination to which an rm-mover loads from the store: a receiver at that address and port,
+ * by the token it was given. */
 void mover_load_init(Rm__MoverLoad *ret, Rm__MoverStore *store, const char *host, uint32_t port, const ProtobufCBinaryData *token);
 
 #endif

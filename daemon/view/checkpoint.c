@@ -2,7 +2,7 @@
 
 #include "daemon/leader/checkpoint_schedule.h"
 
-/* From when a node is known to be lost until its jobs run again takes about so long. */
+/* The usual time from when a node is known to be lost until its jobs run again. */
 #define RESTART_USEC UINT64_C(1500000)
 
 /* The work that would have to be repeated, and the time until that can begin. */

@@ -244,7 +244,7 @@ static void frame_timeout_stop(struct conn *conn) {
         conn->overdue = false;
 }
 
-/* From its first byte until it is whole. */
+/* The timeout of a frame, from its first byte until it is whole. */
 static void frame_timeout_start(struct conn *conn) {
         if (conn->overdue || !conn->known || conn->frame_usec == 0)
                 return;
@@ -359,8 +359,8 @@ static void receive_frames(struct conn *conn) {
                 event_active(conn->kick, EV_TIMEOUT, 0);
 }
 
-/* After the other end's last byte: what came before it is still delivered, as slowly as the owner
- * likes. */
+/* Receives the rest after the other end's last byte: messages before it are still delivered, as
+ * slowly as the owner likes. */
 static void receive_rest(struct conn *conn) {
         if (conn->ops.on_frame) {
                 if (conn->stage == CONN_READY && !conn->paused && offer_frame(conn))

@@ -21,8 +21,8 @@
 /* The listener accepts connections for this long at a time, so that one that waits behind a
  * thousand strangers is served soon, but other events get their turn too. */
 #define ACCEPT_BURST_USEC 5000U
-/* After such a time there may be as many again; a host that floods us must not have the whole
- * processor by it. */
+/* The pause after which as many may be accepted again; a host that floods us must not have the
+ * whole processor by it. */
 #define ACCEPT_REST_MSEC 5
 /* Connections that find the queue full wait outside of it, where the kernel keeps no order. They
  * cost rmd nothing. */

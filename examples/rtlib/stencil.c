@@ -119,8 +119,8 @@ static void save(struct plate *p, int64_t *done, bool restore) {
                 printf("goes on after %ld steps\n", (long) *done);
 }
 
-/* To as many ranks as are wanted; at the beginning these are the first. False: the program has
- * ended without this rank. */
+/* Changes to as many ranks as are wanted; at the beginning these are the first. False: the program
+ * has ended without this rank. */
 static bool resize(struct plate *p, int64_t *done, bool restore) {
         struct rmrt_resize event;
         struct plate old;

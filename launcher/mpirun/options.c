@@ -174,7 +174,7 @@ static int resolve_ranks(const struct option_source *source, uint32_t *ret_ranks
         return 0;
 }
 
-/* By the environment or the file the least is for those jobs that can change. */
+/* The least number by the environment or the file is for those jobs that can change. */
 static int resolve_reserve(struct options *o, struct rm_error *err) {
         const struct option_source *least = &o->sources[OPTION_MIN_RANKS];
         int r = resolve_ranks(&o->sources[OPTION_MAX_RANKS], &o->max_ranks, err);
@@ -254,7 +254,7 @@ static int resolve_checkpoint(struct options *o, struct rm_error *err) {
         return 0;
 }
 
-/* By the environment or the file it is for those jobs that have checkpoints. */
+/* The option by the environment or the file is for those jobs that have checkpoints. */
 static int resolve_checkpoint_files(struct options *o, struct rm_error *err) {
         static const char *const choices[] = { "size", "copy" };
         const struct option_source *source = &o->sources[OPTION_CHECKPOINT_FILES];
@@ -315,8 +315,8 @@ static int resolve_on_rank_loss(struct options *o, struct rm_error *err) {
         return 0;
 }
 
-/* After what becomes of a job whose ranks are lost. By the environment or the file they are for
- * those jobs that have critical ranks. */
+/* To be resolved after the option for lost ranks. Spare ranks by the environment or the file are
+ * for those jobs that have critical ranks. */
 static int resolve_spare_ranks(struct options *o, struct rm_error *err) {
         const struct option_source *source = &o->sources[OPTION_SPARE_RANKS];
         int64_t number = 0;
@@ -331,9 +331,9 @@ static int resolve_spare_ranks(struct options *o, struct rm_error *err) {
         return 0;
 }
 
-/* After the interval of checkpoints and the option for lost ranks: a user who sets either wants the
- * job to go on. mpirun does not go on without a node or a daemon of its own, so there the job falls
- * back to its last checkpoint. */
+/* To be resolved after the interval of checkpoints and the option for lost ranks: a user who sets
+ * either wants the job to go on. mpirun does not go on without a node or a daemon of its own, so
+ * there the job falls back to its last checkpoint. */
 static int resolve_on_node_loss(struct options *o, struct rm_error *err) {
         enum { ABORT, RESTART, FOLD };
         static const char *const choices[] = { [ABORT] = "abort", [RESTART] = "restart", [FOLD] = "fold" };

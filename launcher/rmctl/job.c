@@ -309,7 +309,7 @@ static void show_capsules(struct call *call, const Rm__Job *job, const Rm__Move 
         call_print_table(call, t);
 }
 
-/* With what it has gained by waiting. */
+/* The job's policy and priority, and how many rounds the job has waited. */
 static char *policy_text(const Rm__Job *job) {
         const char *policy = *job->policy ? job->policy : *job->spec->policy ? job->spec->policy : "default";
 

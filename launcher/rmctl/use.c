@@ -48,7 +48,7 @@ static bool is_running(const Rm__JobView *view) {
         return view->job && view->job->state == RM__JOB_STATE__JOB_RUNNING;
 }
 
-/* From the answer into the view. */
+/* Copies the progress from the answer into the view. */
 static void take_progress(Rm__JobView *view, Rm__Use *use) {
         for (size_t i = 0; i < use->n_progress && !view->progress; i++)
                 if (use->progress[i] && use->progress[i]->job == view->job->id)

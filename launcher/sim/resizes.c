@@ -3,7 +3,7 @@
 #include "common/util.h"
 #include "daemon/sched/malleable.h"
 
-/* From its start until its program asks for changes. */
+/* The time from the start of a job until its program asks for changes. */
 #define LISTENS_USEC INT64_C(1000000)
 
 static int64_t may_change_usec(const struct sim_job *own, int64_t interval_usec) {

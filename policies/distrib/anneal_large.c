@@ -662,7 +662,7 @@ static bool draw_chain(struct anneal_large *anneal, struct swap *swap) {
                swap->back * other_size <= anneal->nodes[swap->to].free_cores;
 }
 
-/* To a node where it may as well be. */
+/* Draws a move to a node where the group may as well be. */
 static bool draw_likely(struct anneal_large *anneal, struct swap *swap) {
         const struct place *other;
 

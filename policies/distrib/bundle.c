@@ -245,7 +245,7 @@ static bool mix(struct bundle *bundle, struct factor_seen *factor, double length
         return true;
 }
 
-/* To the top of the model: what it is there, less the square. */
+/* Climbs to the top of the model; returns its value there, less the square. */
 static double climb(struct bundle *bundle, double length) {
         bool any = true;
         double sum = 0, square = 0;

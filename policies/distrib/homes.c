@@ -53,8 +53,8 @@ static bool init(struct listing *listing) {
         return true;
 }
 
-/* As the relaxation has them: pinned groups stay, also where there are not as many cores any
- * more. */
+/* The cores are counted as the relaxation counts them: pinned groups stay, also where there are not
+ * as many cores any more. */
 static void count_cores(struct listing *listing) {
         const struct rm_snapshot *snapshot = listing->snapshot;
 

@@ -312,7 +312,7 @@ static bool push_branch(struct pattern *pattern) {
         return true;
 }
 
-/* To the next side that is to be seen. False: there is none. */
+/* Goes to the next side that is to be seen. False: there is none. */
 static bool next_side(struct pattern *pattern) {
         size_t cells = (size_t) pattern->problem->n_jobs * pattern->problem->n_nodes;
 

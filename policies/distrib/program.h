@@ -88,7 +88,8 @@ double program_value(const struct program *program);
 const double *program_used(const struct program *program);
 const double *program_amount(const struct program *program);
 
-/* By how much there are so many groups of the job on each node: n_nodes x program_stride(). */
+/* The weight with which each number of groups of the job is on each node: n_nodes x
+ * program_stride(). */
 void program_shares(const struct program *program, uint32_t job, double *ret_shares);
 
 /* How much dearer the program gets at least, with the patterns that there are, after a few pivots,

@@ -389,7 +389,7 @@ static const struct pattern_host pattern_calls = {
         .try_support = pattern_try_support,
 };
 
-/* With what the root knows of each cell. */
+/* Makes the pattern with the root's bounds of each cell. */
 static int make_pattern(struct search *search) {
         const struct dual *root = whole_root(search);
         size_t cells = (size_t) search->problem->n_jobs * search->problem->n_nodes;

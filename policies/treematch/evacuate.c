@@ -332,7 +332,8 @@ static void set_prices(const struct evacuation *evacuation, int64_t least, int64
                 price[v] = evacuation->price[v] > least ? evacuation->price[v] : least;
 }
 
-/* Between the two as their magnitudes go: halfway in bits, then halfway between what is left. */
+/* The price between the two as their magnitudes go: halfway in bits, then halfway between the
+ * rest. */
 static int64_t middle_price(int64_t low, int64_t high) {
         int low_bits = 64 - __builtin_clzll((uint64_t) low | 1), high_bits = 64 - __builtin_clzll((uint64_t) high | 1);
 

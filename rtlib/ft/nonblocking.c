@@ -70,7 +70,7 @@ static void complete(struct comm *c, int rc) {
         c->pending = p->next;
         here.count--;
         deferred_release();
-        /* From here on it is the program's to free. */
+        /* The request is the program's to free from here on. */
         (void) mpi.Grequest_complete(p->outer);
 }
 

@@ -186,7 +186,7 @@ static void complete(struct receive *r) {
         *at = r->next;
         here.count--;
         deferred_release();
-        /* From here on it is the program's to free. */
+        /* The request is the program's to free from here on. */
         (void) mpi.Grequest_complete(r->outer);
 }
 
@@ -267,8 +267,8 @@ static int begin(struct receive *r, MPI_Request *ret) {
         return MPI_SUCCESS;
 }
 
-/* In the order in which they were begun: once one waits for a message from any source, those after
- * it must not take that. */
+/* Requests receive in the order in which they were begun: once one waits for a message from any
+ * source, those after it must not take that. */
 static int receive(struct comm *c, void *data, int n, MPI_Datatype type, int from, int tag, MPI_Request *ret) {
         const struct peer *way = from >= 0 ? peer_for(c, from) : NULL;
         struct receive *r = xcalloc(1, sizeof(*r));

@@ -67,8 +67,8 @@ bool rmrt_ft_is_respawned(void) {
         return ft.respawned;
 }
 
-/* By a message that is done when it was received: this process may end at once, and what MPI has
- * not sent by then is lost. */
+/* Ends a process by a message that is done when it was received: this process may end at once, and
+ * data that MPI has not sent by then is lost. */
 static void end_one(int process) {
         MPI_Request request;
         int done = 0;

@@ -51,7 +51,7 @@ static struct {
         uint32_t call_losses; /* then */
         atomic_bool repairs;
         atomic_bool told;
-        /* By the thread of the library. */
+        /* Fields of the thread of the library. */
         int call_msec, repair_msec;
 } here;
 
