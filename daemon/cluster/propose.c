@@ -1,5 +1,6 @@
 #include "daemon/cluster/propose.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +129,7 @@ static bool wants_number(const struct proposal *proposal) {
 static void set_number(struct proposal *proposal) {
         struct proposals *p = proposal->proposals;
 
+        assert(proposal->sequence == 0); /* a number is never given twice: by it a command is done once */
         proposal->instance = p->instance;
         proposal->sequence = ++p->last_sequence;
 }
@@ -153,6 +155,7 @@ static void set_origin(struct proposal *proposal, Rm__Origin *origin) {
         origin->sequence = proposal->sequence;
         origin->after = before ? before->sequence : 0;
         origin->answered = first_open(p, proposal->instance)->sequence - 1;
+        assert(origin->after < origin->sequence && origin->answered < origin->sequence);
         origin->opens = proposal->instance == p->instance && !p->opened;
         proposal->command->origin = origin;
 }

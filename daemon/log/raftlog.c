@@ -150,6 +150,8 @@ static int fsm_restore(struct raft_fsm *fsm, struct raft_buffer *buf) {
 static void note_won(struct raftlog *log) {
         if (raft_state(&log->raft) != RAFT_LEADER || log->won_term == raft_current_term(&log->raft))
                 return;
+        assert(raft_current_term(&log->raft) > log->won_term); /* a term has one leader, and none comes again */
+        assert(raft_last_index(&log->raft) >= raft_commit_index(&log->raft)); /* it has all that was acknowledged */
         log->won_term = raft_current_term(&log->raft);
         log->won_index = raft_last_index(&log->raft);
         log->won_commit = raft_commit_index(&log->raft);

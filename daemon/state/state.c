@@ -247,6 +247,7 @@ void state_apply(Rm__State *state, struct state_index *index, uint64_t entry, co
                  struct state_result *ret_result) {
         struct apply a = { .state = state, .index = index, .command = command, .result = ret_result };
 
+        assert(entry > state->index); /* each entry is applied once, and none before an earlier one */
         memset(ret_result, 0, sizeof(*ret_result));
         if (state_understands(command, &ret_result->error) < 0) {
                 ret_result->unknown = true;
@@ -257,6 +258,7 @@ void state_apply(Rm__State *state, struct state_index *index, uint64_t entry, co
         if (command->origin && !session_admits(&a))
                 return;
         (void) find_handler(command)->apply(&a);
+        assert(ret_result->error.code >= 0 || ret_result->n_events == 0); /* a refused command has no effect */
         note_folds(&a);
         if (command->origin)
                 session_record(&a);

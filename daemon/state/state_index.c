@@ -1,5 +1,6 @@
 #include "daemon/state/state_index.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -138,6 +139,9 @@ static struct capsule_entry *find_capsule(const struct state_index *index, uint6
 }
 
 static void discount(struct state_index *index, struct capsule_entry *entry) {
+        /* A capsule is counted once, so that it can be taken back. */
+        assert(!entry->placed || entry->at->capsules > 0);
+        assert(!entry->held || entry->held->capsules > 0);
         if (entry->placed) {
                 LIST_REMOVE(entry, link);
                 entry->at->ranks -= entry->ranks;
@@ -175,6 +179,7 @@ static void count(struct state_index *index, struct capsule_entry *entry) {
         const Rm__Capsule *capsule = entry->capsule;
         bool ended = job_ended(entry->job->job);
 
+        assert(!entry->placed && !entry->held && entry->address == 0);
         entry->at = get_node(index, capsule->node);
         entry->ranks = job_capsule_cores(entry->job->job, capsule);
         if (!ended && capsule->state != RM__CAPSULE_STATE__CAPSULE_GONE) {
@@ -228,6 +233,7 @@ void state_index_forget(struct state_index *index, uint64_t job) {
                 return;
         for (size_t k = 0; k < entry->n; k++)
                 discount(index, &entry->capsules[k]);
+        assert(index->n_jobs_in[entry->counted_as] > 0);
         index->n_jobs_in[entry->counted_as]--;
         HASH_DEL(index->jobs, entry);
         free(entry->capsules);
@@ -239,6 +245,7 @@ void state_index_job_state(struct state_index *index, uint64_t job) {
 
         if (!entry)
                 return;
+        assert(index->n_jobs_in[entry->counted_as] > 0);
         index->n_jobs_in[entry->counted_as]--;
         entry->counted_as = entry->job->state;
         index->n_jobs_in[entry->counted_as]++;
@@ -322,8 +329,10 @@ struct state_placed *state_placed_on(const struct state_index *index, const char
         if (!entry || LIST_EMPTY(&entry->placed))
                 return NULL;
         list = xcalloc(entry->capsules, sizeof(*list));
-        LIST_FOREACH (capsule, &entry->placed, link)
+        LIST_FOREACH (capsule, &entry->placed, link) {
+                assert(n < entry->capsules);
                 list[n++] = (struct state_placed) { capsule->job->job, capsule->capsule };
+        }
         qsort(list, n, sizeof(*list), compare_placed);
         *ret_n = n;
         return list;

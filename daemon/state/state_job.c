@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -46,13 +47,28 @@ static int check_submit(struct apply *a, const Rm__UserLimits *limits, const Rm_
         return r;
 }
 
+/* However often a front end submits with the same token, it gets one job. */
+static Rm__Job *add_job(struct apply *a, const Rm__JobSpec *spec) {
+        Rm__Job *job = xcalloc(1, sizeof(*job));
+
+        assert(!submitted_before(a->state, spec));
+        rm__job__init(job);
+        job->id = a->state->next_job++;
+        job->spec = (Rm__JobSpec *) message_copy(&spec->base);
+        job->state = RM__JOB_STATE__JOB_PENDING;
+        job->submit_usec = a->time_usec;
+        message_set_string(&job->reason, "waits to be placed");
+        REPEATED_PUSH(a->state->jobs, a->state->n_jobs, job);
+        state_index_job(a->index, job->id);
+        return job;
+}
+
 int apply_job_submit(struct apply *a) {
         const Rm__CmdJobSubmit *in = a->command->job_submit;
         const Rm__JobSpec *spec = in->spec;
         Rm__UserLimits limits = RM__USER_LIMITS__INIT;
         struct rm_error err = { 0 };
-        const Rm__Job *before;
-        Rm__Job *job;
+        const Rm__Job *before, *job;
         int r;
 
         if (!spec || spec->ranks == 0 || spec->n_argv == 0)
@@ -76,15 +92,7 @@ int apply_job_submit(struct apply *a) {
         if (!apply_goes_on(a, true))
                 return 0;
         limits_forget_ended(a, &limits, spec->uid, 0);
-        job = xcalloc(1, sizeof(*job));
-        rm__job__init(job);
-        job->id = a->state->next_job++;
-        job->spec = (Rm__JobSpec *) message_copy(&spec->base);
-        job->state = RM__JOB_STATE__JOB_PENDING;
-        job->submit_usec = a->time_usec;
-        message_set_string(&job->reason, "waits to be placed");
-        REPEATED_PUSH(a->state->jobs, a->state->n_jobs, job);
-        state_index_job(a->index, job->id);
+        job = add_job(a, spec);
         a->result->created = job->id;
         apply_event(a, "job-submitted", spec->submit_node, job->id, 0, 0, "job %" PRIu64 " of %s: %s, %u ranks", job->id,
                     spec->user, spec->name, spec->ranks);

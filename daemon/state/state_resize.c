@@ -1,6 +1,7 @@
 /* Jobs that grow and shrink. All ranks are started, and those that do not compute are parked: they
  * wait in librmrt, and a group of nothing but parked ranks is frozen and asks for no cores. A
  * change is asked for, begun by the program (from then on groups are unparked), and done. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -100,6 +101,7 @@ static char *asked_for(const Rm__CmdJobResize *in) {
 static void take_back(struct apply *a, const Rm__CmdJobResize *in, Rm__Job *job) {
         cleanup_free char *why = asked_for(in);
 
+        assert(!job->resize->begun); /* ranks of the other number may run from then on */
         job->resize->epoch++;
         job->resize->wanted = 0;
         apply_event(a, "job-resize-cancelled", NULL, job->id, 0, 0, "job %" PRIu64 " stays at %u active ranks: %s", job->id,
@@ -109,6 +111,8 @@ static void take_back(struct apply *a, const Rm__CmdJobResize *in, Rm__Job *job)
 static void ask(struct apply *a, const Rm__CmdJobResize *in, Rm__Job *job) {
         cleanup_free char *why = asked_for(in);
 
+        assert(!job->resize->begun);
+        assert(in->ranks > 0 && in->ranks >= job->spec->min_ranks && in->ranks <= job->spec->ranks);
         job->resize->epoch++;
         job->resize->wanted = in->ranks;
         job->resize->begun = false;
@@ -151,6 +155,7 @@ int apply_job_resize(struct apply *a) {
 static void set_active(struct apply *a, Rm__Job *job, uint32_t ranks) {
         if (job->resize->active == ranks)
                 return;
+        assert(ranks > 0); /* a job that runs has an active rank */
         job->resize->active = ranks;
         for (size_t i = 0; i < job->n_capsules; i++) {
                 Rm__Capsule *capsule = job->capsules[i];
@@ -176,6 +181,7 @@ static int check_begin(struct apply *a, const Rm__Job *job) {
 
 /* From here on ranks of the larger world run. */
 static void begin(struct apply *a, Rm__Job *job) {
+        assert(job->resize->wanted != 0 && !job->resize->begun);
         job->resize->begun = true;
         if (job->resize->wanted > job->resize->active)
                 set_active(a, job, job->resize->wanted);
@@ -185,6 +191,7 @@ static void begin(struct apply *a, Rm__Job *job) {
 static void finish(struct apply *a, Rm__Job *job, uint32_t ranks) {
         uint32_t most = job->resize->wanted > job->resize->active ? job->resize->wanted : job->resize->active;
 
+        assert(job->resize->wanted != 0);
         if (ranks == 0 || ranks > most)
                 return;
         if (ranks != job->resize->wanted)

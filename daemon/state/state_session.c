@@ -1,5 +1,6 @@
 #include "daemon/state/state_session.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,7 @@ void session_record(struct apply *a) {
 
         if (!session)
                 session = session_open(a->state, origin);
+        assert(origin->sequence > session->sequence); /* each command is done once, in the order of its node */
         rm__session_result__init(result);
         result->sequence = session->sequence = origin->sequence;
         result->code = a->result->error.code;

@@ -1,5 +1,6 @@
 #include "daemon/store/index.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <xxhash.h>
@@ -84,6 +85,7 @@ uint32_t index_block_add(struct index *ix, uint32_t frame, const uint8_t hash[st
         struct index_frame *f = &ix->frames[frame];
         uint32_t number = index_find(ix, hash);
 
+        assert(frame < ix->n_frames && f->n < UINT8_MAX);
         if (number == INDEX_NONE) {
                 if (ix->used_slots >= ix->n_slots / 2)
                         slots_make(ix, ix->n_slots > 0 ? 2 * ix->n_slots : SLOTS_MIN);

@@ -1,5 +1,6 @@
 #include "daemon/store/pack.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <inttypes.h>
 #include <string.h>
@@ -324,6 +325,7 @@ int packs_read_frame(struct packs *p, uint32_t frame, struct rm_error *err) {
 void packs_build_begin(struct packs *p, uint64_t number, int fd, int level) {
         struct pack_build *b = xcalloc(1, sizeof(*b));
 
+        assert(!p->build); /* a store makes one pack at a time */
         b->pack = pack_add(p, number, fd);
         b->frame = INDEX_NONE;
         b->level = level;

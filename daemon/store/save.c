@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -587,6 +588,8 @@ static int manifest_finish(struct store_save *save, struct rm_error *err) {
         char new_name[DIRECTORY_NAME_BYTES], name[DIRECTORY_NAME_BYTES];
         int r;
 
+        /* The manifest names blocks that are on the disk already. */
+        assert(!packs_built(&save->store->packs) && save->failed.code == 0 && save->n_open == 0);
         directory_new_manifest_name(save->c->number, new_name);
         directory_manifest_name(save->c->number, name);
         r = manifest_file_write(save, new_name, err);
