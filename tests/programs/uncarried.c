@@ -24,15 +24,19 @@
  *                   packets    a pipe with O_DIRECT
  *                   eventfd    with EFD_SEMAPHORE
  *                   userfaultfd, secret
- *   of sockets      mptcp, alg, vsock unaccepted, unaccepted6  a TCP connection that nobody
- *                   accepts, by a socket of IPv4 and of IPv6 asked      a Unix connection that
- *                   nobody accepts, with a request in it given-up   a Unix connection that nobody
- *                   accepts, whose other end is closed outside    connected with the Unix socket
- *                   D/outside queued     descriptors in the queue of a Unix socket oneway     a
- *                   datagram socket connected with one of a pair passcred   an unread message and
- *                   SO_PASSCRED truncated  an unread datagram that is longer than its receiver may
- *                   send, which only CRIU finds corked     a datagram that UDP_CORK keeps netlink
- *                   an unread answer
+ *   of sockets      mptcp, alg, vsock
+ *                   unaccepted, unaccepted6  a TCP connection that nobody accepts, by a socket of
+ *                                            IPv4 and of IPv6
+ *                   asked      a Unix connection that nobody accepts, with a request in it
+ *                   given-up   a Unix connection that nobody accepts, whose other end is closed
+ *                   outside    connected with the Unix socket D/outside
+ *                   queued     descriptors in the queue of a Unix socket
+ *                   oneway     a datagram socket connected with one of a pair
+ *                   passcred   an unread message and SO_PASSCRED
+ *                   truncated  an unread datagram that is longer than its receiver may send, which
+ *                              only CRIU finds
+ *                   corked     a datagram that UDP_CORK keeps
+ *                   netlink    an unread answer
  *   of the capsule  shm, mqueue
  *                   none       nothing
  * Says "uncarried: running" once all ranks have theirs, by files D/KIND.held; D/KIND.missing tells
