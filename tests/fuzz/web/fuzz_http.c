@@ -20,23 +20,43 @@ static void check(bool holds) {
                 abort();
 }
 
+static void on_drained(void *userdata) {
+}
+
+static void on_closed(void *userdata) {
+}
+
+static const struct http_stream_ops stream_ops = { .drained = on_drained, .closed = on_closed };
+
+/* A stream says one word and goes on; the client, which has said all, ends it. */
 static void answer(void *context, const struct http_request *request, struct http_answer *ret) {
+        struct http **http = context;
+
+        (void) http_request_argument(request, "since");
         (void) metrics_format_for(request->accept);
         check(request->path != NULL);
         ret->status = 200;
         ret->text = SERVED "\n";
+        if (strncmp(request->path, "/s", 2) == 0)
+                ret->stream = http_stream_begin(*http, &stream_ops, NULL);
+        if (ret->stream)
+                http_stream_write(ret->stream, SERVED, strlen(SERVED));
 }
 
 static struct http *server(struct event_base **ret_base) {
-        static const struct http_limits limits = {
-                .connections = 4, .connections_all = 4, .requests = { .usec_each = 1, .burst = UINT32_MAX }, .life_usec = 60000000
-        };
+        static const struct http_limits limits = { .connections = 4,
+                                                   .connections_all = 4,
+                                                   .requests = { .usec_each = 1, .burst = UINT32_MAX },
+                                                   .life_usec = 60000000,
+                                                   .streams = 4,
+                                                   .streams_all = 4,
+                                                   .stream_bytes = 100000 };
         static struct event_base *base;
         static struct http *http;
 
         if (!base) {
                 base = event_base_new();
-                check(base && http_create(base, &limits, answer, NULL, &http, NULL) == 0);
+                check(base && http_create(base, &limits, answer, &http, &http, NULL) == 0);
         }
         *ret_base = base;
         return http;

@@ -29,7 +29,32 @@ struct fixture {
         char answer[65536]; /* to one client */
         size_t answer_bytes;
         char *body; /* what the server answers with */
+        struct http_stream *stream; /* the latest one; NULL: it was refused, or is closed */
+        unsigned drained;
+        unsigned closed;
 };
+
+static void on_drained(void *userdata) {
+        struct fixture *f = userdata;
+
+        f->drained++;
+}
+
+static void on_closed(void *userdata) {
+        struct fixture *f = userdata;
+
+        f->closed++;
+        f->stream = NULL;
+}
+
+static const struct http_stream_ops stream_ops = { .drained = on_drained, .closed = on_closed };
+
+static void answer_stream(struct fixture *f, struct http_answer *ret) {
+        ret->stream = f->stream = http_stream_begin(f->http, &stream_ops, f);
+        ret->status = ret->stream ? 200 : 503;
+        ret->type = "text/event-stream";
+        ret->text = "too many\n";
+}
 
 static void answer(void *context, const struct http_request *request, struct http_answer *ret) {
         struct fixture *f = context;
@@ -37,6 +62,10 @@ static void answer(void *context, const struct http_request *request, struct htt
         f->asked++;
         (void) snprintf(f->path, sizeof(f->path), "%s", request->path);
         (void) snprintf(f->accept, sizeof(f->accept), "%s", request->accept ? request->accept : "-");
+        if (strcmp(request->path, "/stream") == 0) {
+                answer_stream(f, ret);
+                return;
+        }
         ret->status = 200;
         ret->text = f->body ? f->body : "hello\n";
 }
@@ -45,7 +74,10 @@ static void begin(struct fixture *f, uint64_t life_usec, unsigned connections, u
         const struct http_limits limits = { .connections = connections,
                                             .connections_all = 10,
                                             .requests = { .usec_each = 1000000, .burst = burst },
-                                            .life_usec = life_usec };
+                                            .life_usec = life_usec,
+                                            .streams = 2,
+                                            .streams_all = 3,
+                                            .stream_bytes = 100000 };
         struct rm_error err = { 0 };
 
         *f = (struct fixture) { .base = event_base_new() };
@@ -303,6 +335,166 @@ static void test_one_request(void **state) {
         end(&f);
 }
 
+#define GET_STREAM "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"
+
+/* A client that has a stream now; -1: it was refused one. */
+static int open_stream(struct fixture *f, uid_t uid) {
+        int fd = connect_as(f, uid, false);
+        unsigned asked = f->asked;
+
+        assert_true(fd >= 0);
+        say(fd, GET_STREAM);
+        for (unsigned i = 0; i < 100 && f->asked == asked; i++)
+                (void) event_base_loop(f->base, EVLOOP_NONBLOCK);
+        assert_int_equal(f->asked, asked + 1);
+        if (f->stream)
+                return fd;
+        (void) close(fd);
+        return -1;
+}
+
+/* Runs the loop until the client has this text, too. */
+static bool hears(struct fixture *f, int fd, const char *text) {
+        uint64_t end_usec = now_usec() + LONG_USEC;
+
+        f->answer_bytes = 0;
+        while (now_usec() < end_usec) {
+                ssize_t n = recv(fd, f->answer + f->answer_bytes, sizeof(f->answer) - 1 - f->answer_bytes, 0);
+
+                f->answer_bytes += n > 0 ? (size_t) n : 0;
+                f->answer[f->answer_bytes] = 0;
+                if (strstr(f->answer, text))
+                        return true;
+                if (n == 0)
+                        return false;
+                (void) event_base_loop(f->base, EVLOOP_NONBLOCK);
+        }
+        return false;
+}
+
+static bool all_closed(struct fixture *f, unsigned closed) {
+        uint64_t end_usec = now_usec() + LONG_USEC;
+
+        while (f->closed < closed && now_usec() < end_usec)
+                (void) event_base_loop(f->base, EVLOOP_NONBLOCK);
+        return f->closed == closed;
+}
+
+/* It lasts longer than any other answer, and ends when its client leaves or the server says so. */
+static void test_stream(void **state) {
+        struct fixture f;
+        uint64_t end_usec;
+        int fd;
+
+        begin(&f, 300000, 8, 100);
+        fd = open_stream(&f, ALICE);
+        assert_true(hears(&f, fd, "\r\n\r\n"));
+        expect_status(f.answer, "200");
+        assert_non_null(strstr(f.answer, "text/event-stream"));
+        http_stream_write(f.stream, "one", 3);
+        assert_true(hears(&f, fd, "one"));
+        for (end_usec = now_usec() + 700000; now_usec() < end_usec; (void) usleep(1000))
+                (void) event_base_loop(f.base, EVLOOP_NONBLOCK);
+        http_stream_write(f.stream, "two", 3);
+        assert_true(hears(&f, fd, "two"));
+        assert_true(f.drained >= 2);
+        assert_int_equal(http_stream_pending_bytes(f.stream), 0);
+        (void) close(fd);
+        assert_true(all_closed(&f, 1));
+        fd = open_stream(&f, ALICE);
+        http_stream_write(f.stream, "last", 4);
+        http_stream_end(f.stream);
+        assert_true(hears(&f, fd, "last"));
+        assert_true(closed_within(&f, fd, LONG_USEC));
+        assert_true(all_closed(&f, 2));
+        assert_int_equal(http_connections(f.http), 0);
+        (void) close(fd);
+        end(&f);
+}
+
+/* Whoever has all of his leaves those of others alone, and all have no more than there are. */
+static void test_streams_of_a_user(void **state) {
+        struct fixture f;
+        int fds[8];
+        size_t n = 0;
+
+        begin(&f, LONG_USEC, 8, 100);
+        assert_true((fds[n++] = open_stream(&f, ALICE)) >= 0);
+        assert_true((fds[n++] = open_stream(&f, ALICE)) >= 0);
+        assert_int_equal(open_stream(&f, ALICE), -1);
+        expect_status(ask(&f, ALICE, false, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), "200");
+        assert_true((fds[n++] = open_stream(&f, BOB)) >= 0);
+        assert_int_equal(open_stream(&f, 3000), -1);
+        assert_true((fds[n++] = open_stream(&f, 0)) >= 0);
+        assert_true((fds[n++] = open_stream(&f, 0)) >= 0);
+        assert_int_equal(open_stream(&f, 0), -1);
+        (void) close(fds[0]);
+        assert_true(all_closed(&f, 1));
+        assert_true((fds[0] = open_stream(&f, ALICE)) >= 0);
+        /* The server ends while they are open. */
+        http_destroy(f.http);
+        f.http = NULL;
+        assert_int_equal(f.closed, 1 + n);
+        while (n > 0)
+                (void) close(fds[--n]);
+        end(&f);
+}
+
+/* What waits for a client that does not read is bound: it loses its stream. */
+static void test_slow_reader(void **state) {
+        char text[1000];
+        struct fixture f;
+        size_t written = 0;
+        int fd;
+
+        memset(text, 'x', sizeof(text));
+        begin(&f, LONG_USEC, 8, 100);
+        fd = open_stream(&f, ALICE);
+        while (f.stream && written < 10000000) {
+                http_stream_write(f.stream, text, sizeof(text));
+                written += sizeof(text);
+                assert_true(http_stream_pending_bytes(f.stream) <= 100000);
+                (void) event_base_loop(f.base, EVLOOP_NONBLOCK);
+                if (http_stream_pending_bytes(f.stream) > 99000)
+                        break;
+        }
+        http_stream_write(f.stream, text, sizeof(text));
+        http_stream_write(f.stream, "never", 5);
+        assert_true(closed_within(&f, fd, LONG_USEC));
+        assert_null(strstr(f.answer, "never"));
+        assert_true(all_closed(&f, 1));
+        (void) close(fd);
+        end(&f);
+}
+
+/* The head of a stream alone is no stream; half of a client neither. */
+static void test_half_streams(void **state) {
+        struct fixture f;
+        int fd;
+
+        begin(&f, LONG_USEC, 8, 100);
+        expect_status(ask(&f, ALICE, false, "HEAD /stream HTTP/1.1\r\nHost: x\r\n\r\n"), "200");
+        assert_true(all_closed(&f, 1));
+        fd = open_stream(&f, ALICE);
+        (void) shutdown(fd, SHUT_WR);
+        assert_true(all_closed(&f, 2));
+        (void) close(fd);
+        /* One that leaves before it has read anything, which is an error at the other end. */
+        fd = open_stream(&f, ALICE);
+        http_stream_write(f.stream, "unread", 6);
+        (void) event_base_loop(f.base, EVLOOP_NONBLOCK);
+        (void) close(fd);
+        assert_true(all_closed(&f, 3));
+        /* One that says more than its request. */
+        fd = open_stream(&f, ALICE);
+        assert_true(hears(&f, fd, "\r\n\r\n"));
+        say(fd, GET_STREAM);
+        assert_true(all_closed(&f, 4));
+        assert_int_equal(f.asked, 4);
+        (void) close(fd);
+        end(&f);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_get),
@@ -314,6 +506,10 @@ int main(void) {
                 cmocka_unit_test(test_connections_of_a_user),
                 cmocka_unit_test(test_requests_of_a_user),
                 cmocka_unit_test(test_one_request),
+                cmocka_unit_test(test_stream),
+                cmocka_unit_test(test_streams_of_a_user),
+                cmocka_unit_test(test_slow_reader),
+                cmocka_unit_test(test_half_streams),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
