@@ -162,6 +162,7 @@ static void on_applied(void *userdata, const Rm__Command *command, const struct 
         conditions_wake(rmd->conditions);
         leader_wake(rmd->leader, command);
         service_wake(rmd->service);
+        web_wake(rmd->web);
 }
 
 static void on_installed(void *userdata) {
@@ -177,6 +178,7 @@ static void on_installed(void *userdata) {
         conditions_wake(rmd->conditions);
         leader_wake(rmd->leader, NULL);
         service_wake(rmd->service);
+        web_wake(rmd->web);
 }
 
 static void on_message(void *userdata, const char *node, const Rm__PeerMessage *message) {
@@ -232,6 +234,7 @@ static void on_peer(void *userdata, const char *node, bool connected) {
         if (connected)
                 runner_peer_connected(rmd->runner, node);
         service_wake(rmd->service);
+        web_wake(rmd->web);
 }
 
 /* Whether the service manager hears of it changes nothing else. */
@@ -272,6 +275,7 @@ static void on_leader(void *userdata, const char *leader) {
                 runner_report_memory(rmd->runner);
         runner_wake(rmd->runner);
         service_wake(rmd->service);
+        web_wake(rmd->web);
 }
 
 static void on_failed(void *userdata, const struct rm_error *why) {
@@ -509,7 +513,7 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
 static void stop(struct rmd *rmd) {
         sensors_destroy(rmd->sensors);
         doctor_destroy(rmd->doctor);
-        web_destroy(rmd->web);
+        web_destroy(take_ptr(rmd->web));
         service_destroy(take_ptr(rmd->service));
         checkpoints_destroy(rmd->checkpoints);
         rmd->checkpoints = NULL;

@@ -63,6 +63,7 @@ void client_release(struct client *client) {
 
 void client_leave(struct client *client) {
         client->conn = NULL;
+        client->sink = NULL;
         free(client->node);
         client->node = NULL;
         client_unref(client);
@@ -72,6 +73,10 @@ void client_leave(struct client *client) {
 static int send_reply(struct client *client, Rm__LocalReply *reply) {
         Rm__ForwardReply forwarded = RM__FORWARD_REPLY__INIT;
 
+        if (client->sink) {
+                client->sink->reply(client->sink->userdata, reply);
+                return 0;
+        }
         if (client->conn)
                 return conn_send(client->conn, &reply->base);
         if (!client->node)
@@ -125,7 +130,13 @@ void client_ok(struct client *client, uint32_t request_id, uint64_t id, const ch
         client_reply(client, request_id, &reply);
 }
 
+bool client_is_local(const struct client *client) {
+        return client->conn || client->sink;
+}
+
 size_t client_pending_bytes(const struct client *client) {
+        if (client->sink)
+                return client->sink->pending_bytes(client->sink->userdata);
         return client->conn ? conn_pending_bytes(client->conn) : 0;
 }
 

@@ -18,6 +18,13 @@ struct attachment;
 struct limits;
 struct user;
 
+/* Takes the answers to a client of this process that has no connection of rmd's protocol. */
+struct client_sink {
+        void (*reply)(void *userdata, const Rm__LocalReply *reply);
+        size_t (*pending_bytes)(const void *userdata); /* that wait to be read */
+        void *userdata;
+};
+
 struct client {
         struct rmd *rmd;
         uid_t uid;
@@ -29,7 +36,8 @@ struct client {
         gid_t *groups; /* as at login */
         size_t n_groups;
 
-        struct conn *conn; /* local one; NULL: carried */
+        struct conn *conn; /* local one; NULL: carried, or with a sink */
+        const struct client_sink *sink; /* of a local one without a connection; borrowed until client_leave() */
         char *node;        /* carried: from this node */
         uint32_t channel;
 
@@ -78,6 +86,8 @@ void client_leave(struct client *client);
 void client_reply(struct client *client, uint32_t request_id, Rm__LocalReply *reply);
 void client_error(struct client *client, uint32_t request_id, int code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void client_ok(struct client *client, uint32_t request_id, uint64_t id, const char *text);
+/* True while it is there and asked here: its requests were not carried from another node. */
+bool client_is_local(const struct client *client);
 /* Bytes waiting to be read by a local client; 0 for a carried one. */
 size_t client_pending_bytes(const struct client *client);
 /* May see and touch things of this uid. */

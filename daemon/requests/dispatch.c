@@ -257,7 +257,7 @@ void request_dispatch(struct client *client, const Rm__LocalRequest *request, st
                 return;
         if (strcmp(node, self) == 0)
                 entry->handle(client, request);
-        else if (client->conn)
+        else if (client_is_local(client))
                 carry(client, request, node, patience);
         else if (entry->route == ROUTE_LEADER || entry->route == ROUTE_LEADER_NOW)
                 refuse_without_leader(client, request->id, entry->name, patience);

@@ -1,6 +1,7 @@
 #include "daemon/web/web.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,9 @@
 #include "daemon/leader/checkpoint_schedule.h"
 #include "daemon/metrics/metrics.h"
 #include "daemon/web/http.h"
+#include "daemon/web/page.h"
 #include "daemon/web/peer_uid.h"
+#include "daemon/web/viewers.h"
 #include "daemon/wire/listener.h"
 
 /* Whoever connects is told what anybody may know. */
@@ -31,6 +34,9 @@ static const struct http_limits limits = {
         .connections_all = 128,
         .requests = { .usec_each = 100000, .burst = 40 },
         .life_usec = 10000000,
+        .streams = 4,
+        .streams_all = 32,
+        .stream_bytes = 1 << 20,
 };
 
 struct fresh {
@@ -48,6 +54,8 @@ struct web {
                 bool tcp;
         } places[LISTENS_MAX];
         struct log_rate refusals;
+        struct page page;
+        struct viewers *viewers;
         struct fresh fresh[2][2]; /* of each route with a text, in each format */
 };
 
@@ -104,25 +112,20 @@ static char *make_cluster(const struct rmd *rmd, enum metrics_format format) {
         return metrics_cluster_text(rmd->metrics, cluster_index(rmd->cluster), &cluster, format);
 }
 
-/* ---- the routes ---- */
+/* ---- metrics ---- */
 
-static const struct route {
-        const char *path;
+static const struct figures {
         char *(*make)(const struct rmd *rmd, enum metrics_format format);
-        bool leader_only; /* no other node has the figures of all */
-} routes[] = {
-        { "/metrics", make_node, false },
-        { "/metrics/cluster", make_cluster, true },
-};
+} figures[] = { { make_node }, { make_cluster } };
 
-static void answer_metrics(struct web *web, size_t route, const struct http_request *request, struct http_answer *ret) {
+static void answer_figures(struct web *web, size_t which, const struct http_request *request, struct http_answer *ret) {
         enum metrics_format format = metrics_format_for(request->accept);
-        struct fresh *fresh = &web->fresh[route][format];
+        struct fresh *fresh = &web->fresh[which][format];
         uint64_t now = now_usec();
 
         if (!fresh->text || now - fresh->made_usec >= FRESH_USEC) {
                 free(fresh->text);
-                fresh->text = routes[route].make(web->rmd, format);
+                fresh->text = figures[which].make(web->rmd, format);
                 fresh->made_usec = now;
         }
         ret->status = 200;
@@ -130,22 +133,100 @@ static void answer_metrics(struct web *web, size_t route, const struct http_requ
         ret->text = fresh->text;
 }
 
+static void answer_node(struct web *web, const struct http_request *request, struct http_answer *ret) {
+        answer_figures(web, 0, request, ret);
+}
+
+/* No other node has the figures of all. */
+static void answer_cluster(struct web *web, const struct http_request *request, struct http_answer *ret) {
+        if (cluster_is_leader(web->rmd->cluster)) {
+                answer_figures(web, 1, request, ret);
+                return;
+        }
+        ret->status = 503;
+        ret->text = "this node does not lead the cluster; only the leader has these metrics\n";
+}
+
+/* ---- the page ---- */
+
+static void refuse(struct http_answer *ret, unsigned status, const char *text) {
+        ret->status = status;
+        ret->text = text;
+}
+
+/* What is not for everybody is not for a page from elsewhere, whichever way a browser gets here:
+ * ssh makes a port of the Unix socket. */
+static bool refuse_host(const struct http_request *request, struct http_answer *ret) {
+        if (!request->host_is_loopback)
+                refuse(ret, 421,
+                       "the Host header does not name the loopback of this machine: a proxy has to set it to localhost\n");
+        return !request->host_is_loopback;
+}
+
+static void answer_page(struct web *web, const struct http_request *request, struct http_answer *ret) {
+        if (refuse_host(request, ret))
+                return;
+        ret->status = 200;
+        if (!web->page.text) {
+                ret->text =
+                        "rmd serves /metrics and, on the leader, /metrics/cluster: see rmd-web(7). The page is not installed.\n";
+                return;
+        }
+        ret->type = "text/html; charset=utf-8";
+        ret->text = web->page.text;
+        ret->policy = web->page.policy;
+}
+
+/* Whose browser it is: on the Unix socket the kernel knows. Over TCP nobody does. */
+static bool find_viewer(const struct http_request *request, struct viewer_wish *ret_wish) {
+        ret_wish->uid = request->uid;
+        ret_wish->end_usec = UINT64_MAX;
+        return !request->browser_checks && request->uid != HTTP_UNKNOWN_USER;
+}
+
+static void answer_stream(struct web *web, const struct http_request *request, struct http_answer *ret) {
+        const char *since = http_request_argument(request, "since");
+        struct viewer_wish wish = { 0 };
+        int64_t index = 0;
+
+        if (refuse_host(request, ret))
+                return;
+        if (!find_viewer(request, &wish)) {
+                refuse(ret, 403, "only the Unix socket tells whose browser this is\n");
+                return;
+        }
+        if (since && parse_i64(since, 0, INT64_MAX, &index) < 0) {
+                refuse(ret, 400, "since is not the index of an event\n");
+                return;
+        }
+        wish.since = (uint64_t) index;
+        ret->stream = viewers_add(web->viewers, web->http, &wish);
+        if (!ret->stream) {
+                refuse(ret, 503, "you, or all users of this node, look at as many pages as rmd serves\n");
+                return;
+        }
+        ret->status = 200;
+        ret->type = "text/event-stream";
+}
+
+/* ---- the routes ---- */
+
+static const struct route {
+        const char *path;
+        void (*answer)(struct web *web, const struct http_request *request, struct http_answer *ret);
+} routes[] = {
+        { "/", answer_page },        { "/stream", answer_stream },           { "/metrics", answer_node }, { "/metrics/cluster", answer_cluster },
+};
+
 static void on_request(void *context, const struct http_request *request, struct http_answer *ret) {
         struct web *web = context;
 
-        for (size_t i = 0; i < ARRAY_SIZE(routes); i++) {
-                if (strcmp(routes[i].path, request->path) != 0)
-                        continue;
-                if (!routes[i].leader_only || cluster_is_leader(web->rmd->cluster)) {
-                        answer_metrics(web, i, request, ret);
+        for (size_t i = 0; i < ARRAY_SIZE(routes); i++)
+                if (strcmp(routes[i].path, request->path) == 0) {
+                        routes[i].answer(web, request, ret);
                         return;
                 }
-                ret->status = 503;
-                ret->text = "this node does not lead the cluster; only the leader has these metrics\n";
-                return;
-        }
-        ret->status = strcmp(request->path, "/") == 0 ? 200 : 404;
-        ret->text = "rmd serves /metrics of this node and, on the leader, /metrics/cluster: see rmd-web(7)\n";
+        refuse(ret, 404, "rmd serves its page at /, and /metrics and, on the leader, /metrics/cluster: see rmd-web(7)\n");
 }
 
 /* ---- who connects ---- */
@@ -182,6 +263,14 @@ static int listen_at(struct web *web, const struct listen_at *at, struct place *
         return listener_create_unix(web->rmd->base, at->path, SOCKET_MODE, on_accept, place, ret, err);
 }
 
+/* Metrics are served also without it. */
+static void load_page(struct web *web) {
+        struct rm_error why = { 0 };
+
+        if (page_load(RM_PAGE_PATH, &web->page, &why) < 0)
+                log_warn("web: %s: the page is not served", error_text(&why));
+}
+
 int web_create(struct rmd *rmd, struct web **ret, struct rm_error *err) {
         struct listen_at at[LISTENS_MAX];
         struct web *web;
@@ -198,6 +287,8 @@ int web_create(struct rmd *rmd, struct web **ret, struct rm_error *err) {
                 return r;
         }
         web->peers = peer_uid_create();
+        web->viewers = viewers_create(rmd);
+        load_page(web);
         for (size_t i = 0; i < n; i++) {
                 struct rm_error why = { 0 };
 
@@ -208,14 +299,21 @@ int web_create(struct rmd *rmd, struct web **ret, struct rm_error *err) {
         return 0;
 }
 
+void web_wake(struct web *web) {
+        if (web)
+                viewers_wake(web->viewers);
+}
+
 void web_destroy(struct web *web) {
         if (!web)
                 return;
         for (size_t i = 0; i < LISTENS_MAX; i++)
                 listener_destroy(web->listeners[i]);
         http_destroy(web->http);
+        viewers_destroy(web->viewers);
+        page_finish(&web->page);
         peer_uid_destroy(web->peers);
-        for (size_t i = 0; i < ARRAY_SIZE(routes); i++)
+        for (size_t i = 0; i < ARRAY_SIZE(figures); i++)
                 for (size_t format = 0; format < 2; format++)
                         free(web->fresh[i][format].text);
         free(web);
