@@ -20,6 +20,7 @@ struct checkpoints;
 struct conditions;
 struct leader;
 struct service;
+struct sessions;
 struct forwarding;
 struct topology;
 struct event_ring;
@@ -51,6 +52,7 @@ struct rmd {
         struct sensors *sensors; /* sensor/: how healthy this node is */
         char *notify_socket; /* setup/notify.h: of the service manager; NULL: none wants to know */
         struct metrics *metrics; /* metrics/: what is counted */
+        struct sessions *sessions; /* client/: who looks at the page over TCP */
         struct web *web;         /* web/: HTTP */
         uint64_t start_usec;
         bool stopping; /* it has been told to end */

@@ -17,6 +17,7 @@
 #include "common/util.h"
 #include "daemon/checkpoint/checkpoints.h"
 #include "daemon/client/forwarding.h"
+#include "daemon/client/sessions.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
 #include "daemon/context.h"
@@ -489,6 +490,7 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
         rmd->outputs = outputs_create(rmd);
         rmd->conditions = conditions_create(rmd);
         rmd->doctor = doctor_create(rmd);
+        rmd->sessions = sessions_create();
         if (rmd->config->move_tracking)
                 rmd->pages_test = pages_test_start(rmd->base, CRIU_PATH);
         r = moves_create(rmd, &rmd->moves, err);
@@ -514,6 +516,7 @@ static void stop(struct rmd *rmd) {
         sensors_destroy(rmd->sensors);
         doctor_destroy(rmd->doctor);
         web_destroy(take_ptr(rmd->web));
+        sessions_destroy(rmd->sessions);
         service_destroy(take_ptr(rmd->service));
         checkpoints_destroy(rmd->checkpoints);
         rmd->checkpoints = NULL;

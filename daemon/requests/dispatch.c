@@ -42,6 +42,7 @@ static const struct request requests[] = {
         { RM__LOCAL_REQUEST__BODY_GET_SNAPSHOT, "snapshot", ROLE_ADMIN, ROUTE_LEADER, request_snapshot },
         { RM__LOCAL_REQUEST__BODY_GET_PLAN, "plan", ROLE_ADMIN, ROUTE_LEADER, request_plan },
         { RM__LOCAL_REQUEST__BODY_GET_NODE_FACTS, "doctor", ROLE_ANY, ROUTE_NODE, request_node_facts },
+        { RM__LOCAL_REQUEST__BODY_GET_WEB, "web", ROLE_ANY, ROUTE_HERE, request_web },
 };
 
 /* NULL when there is no such request. */

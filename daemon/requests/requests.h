@@ -100,6 +100,7 @@ void request_list_policies(struct client *client, const Rm__LocalRequest *reques
 void request_snapshot(struct client *client, const Rm__LocalRequest *request);
 void request_use(struct client *client, const Rm__LocalRequest *request);
 void request_plan(struct client *client, const Rm__LocalRequest *request);
+void request_web(struct client *client, const Rm__LocalRequest *request);
 void request_node_facts(struct client *client, const Rm__LocalRequest *request);
 /* Facts of any node, before a local client gets them: whether the cluster's key is the same there,
  * and nothing more of it. */

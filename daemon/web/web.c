@@ -11,6 +11,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/client/sessions.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"
 #include "daemon/config/listen.h"
@@ -39,6 +40,10 @@ static const struct http_limits limits = {
         .stream_bytes = 1 << 20,
 };
 
+/* The page shows them over TCP. Other pages cannot send them without being asked for leave. */
+#define TOKEN_HEADER "X-Rmd-Token"
+#define SESSION_HEADER "X-Rmd-Session"
+
 struct fresh {
         char *text;
         uint64_t made_usec;
@@ -56,6 +61,7 @@ struct web {
         struct log_rate refusals;
         struct page page;
         struct viewers *viewers;
+        char session[SESSIONS_SECRET_BYTES + 1]; /* the text of an answer */
         struct fresh fresh[2][2]; /* of each route with a text, in each format */
 };
 
@@ -177,11 +183,15 @@ static void answer_page(struct web *web, const struct http_request *request, str
         ret->policy = web->page.policy;
 }
 
-/* Whose browser it is: on the Unix socket the kernel knows. Over TCP nobody does. */
-static bool find_viewer(const struct http_request *request, struct viewer_wish *ret_wish) {
+/* Whose browser it is. On the Unix socket the kernel knows; over TCP only a session says so. */
+static bool find_viewer(struct web *web, const struct http_request *request, struct viewer_wish *ret_wish) {
+        const char *session = http_request_header(request, SESSION_HEADER);
+
         ret_wish->uid = request->uid;
         ret_wish->end_usec = UINT64_MAX;
-        return !request->browser_checks && request->uid != HTTP_UNKNOWN_USER;
+        if (!request->browser_checks)
+                return request->uid != HTTP_UNKNOWN_USER;
+        return session && sessions_find(web->rmd->sessions, session, now_usec(), &ret_wish->uid, &ret_wish->end_usec) == 0;
 }
 
 static void answer_stream(struct web *web, const struct http_request *request, struct http_answer *ret) {
@@ -191,8 +201,8 @@ static void answer_stream(struct web *web, const struct http_request *request, s
 
         if (refuse_host(request, ret))
                 return;
-        if (!find_viewer(request, &wish)) {
-                refuse(ret, 403, "only the Unix socket tells whose browser this is\n");
+        if (!find_viewer(web, request, &wish)) {
+                refuse(ret, 401, "this needs a session: 'rmctl web' on this node prints a link that begins one\n");
                 return;
         }
         if (since && parse_i64(since, 0, INT64_MAX, &index) < 0) {
@@ -209,13 +219,29 @@ static void answer_stream(struct web *web, const struct http_request *request, s
         ret->type = "text/event-stream";
 }
 
+/* A token for a session. */
+static void answer_session(struct web *web, const struct http_request *request, struct http_answer *ret) {
+        const char *token = http_request_header(request, TOKEN_HEADER);
+        char value[SESSIONS_SECRET_BYTES] = "";
+
+        if (refuse_host(request, ret))
+                return;
+        if (!token || sessions_begin(web->rmd->sessions, token, now_usec(), value) < 0) {
+                refuse(ret, 401, "the link was used before, or is too old: 'rmctl web' on this node prints another one\n");
+                return;
+        }
+        (void) snprintf(web->session, sizeof(web->session), "%s\n", value);
+        refuse(ret, 200, web->session);
+}
+
 /* ---- the routes ---- */
 
 static const struct route {
         const char *path;
         void (*answer)(struct web *web, const struct http_request *request, struct http_answer *ret);
 } routes[] = {
-        { "/", answer_page },        { "/stream", answer_stream },           { "/metrics", answer_node }, { "/metrics/cluster", answer_cluster },
+        { "/", answer_page },        { "/stream", answer_stream },           { "/session", answer_session },
+        { "/metrics", answer_node }, { "/metrics/cluster", answer_cluster },
 };
 
 static void on_request(void *context, const struct http_request *request, struct http_answer *ret) {

@@ -43,6 +43,7 @@ const struct verb *const verbs[] = {
         &verb_plan,
         &verb_list_policies,
         &verb_doctor,
+        &verb_web,
         &verb_confirm_lost,
         &verb_help,
 };

@@ -106,7 +106,7 @@ bool call_pause(uint64_t deadline_usec);
 extern const struct verb verb_list_nodes, verb_show_node, verb_drain_node, verb_resume_node, verb_remove_node, verb_report_health;
 extern const struct verb verb_list_jobs, verb_show_job, verb_cancel_job, verb_attach_job, verb_migrate_job, verb_resize_job;
 extern const struct verb verb_list_moves, verb_status, verb_events, verb_snapshot, verb_plan, verb_list_policies, verb_confirm_lost,
-        verb_help, verb_doctor;
+        verb_help, verb_doctor, verb_web;
 extern const struct verb verb_drill, verb_checkpoint_job, verb_restart_job, verb_list_checkpoints, verb_verify_checkpoint,
         verb_remove_checkpoint, verb_export_checkpoint, verb_import_checkpoint;
 extern const struct verb verb_show_portable, verb_verify_portable, verb_merge_portable;
