@@ -1,5 +1,5 @@
 #!/bin/bash
-# 200 HTTP clients of two users, on the Unix socket and on TCP, that are silent, slow, deaf, fast or mad: root's rmctl is answered within a second, another user's
+# 200 HTTP clients of two users, on the Unix socket and on TCP, that are silent, slow, deaf, fast or mad, or watch the page without reading: root's rmctl is answered within a second, another user's
 # scrape too, rmd's memory stays bounded, and none of them keeps a connection.
 # limit: 120
 # load: 2
@@ -24,6 +24,8 @@ as alice n1 "$programs/http" hostile /run/rmd/web.sock "$seconds" 100 >"$work/un
 hostile=($!)
 as bob n1 "$programs/http" hostile 7701 "$seconds" 100 >"$work/tcp" &
 hostile+=($!)
+in_node n1 -- setpriv --reuid 65533 --regid 65533 --clear-groups "$programs/http" hostile /run/rmd/web.sock "$seconds" 50 watch "deaf watch" </dev/null >"$work/watch" &
+hostile+=($!)
 on n1 chrt -f 2 "$programs/probe" "$seconds" rmctl status >"$work/asked" &
 probe=$!
 # The one who scrapes is another user, as Prometheus is; on both ways.
@@ -45,7 +47,8 @@ done
 must "no connection is seen while clients are there" eval '(($(connections) > 0))'
 wait "$probe" "${hostile[@]}"
 peak=$(memory_of n1 VmHWM)
-see "hostile clients: $(<"$work/unix") (Unix), $(<"$work/tcp") (TCP) connections and answers"
+see "hostile clients: $(<"$work/unix") (Unix), $(<"$work/tcp") (TCP), $(<"$work/watch") (watching) connections and answers"
+(($(cut -d ' ' -f 2 "$work/watch") >= 2)) || fail "nobody watched the page"
 see "$scrapes scrapes of another user, the slowest $slowest ms with the start of its client"
 see "rmd's memory: $before kB before, at most $peak kB"
 answered "$work/asked" 1000
