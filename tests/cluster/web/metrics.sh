@@ -1,6 +1,6 @@
 #!/bin/bash
 # Nobody sees what the cluster does, or everybody sees whose work it is: metrics of each node and of the cluster count what has happened, once each,
-# also when a node is lost and when another node leads; and nothing that users or administrators write is in them.
+# also when a node is lost and when another node leads; nothing that users or administrators write is in them, and in the page only for those whom it concerns.
 # limit: 120
 # load: 2
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
@@ -83,6 +83,18 @@ rmctl list-nodes --json >>"$work/texts"
 for planted in name argument directory fan; do
     grep -aq "$secret.*$planted" "$work/texts" || fail "$secret ... $planted was never planted"
 done
+# The page's stream: the same to each as rmctl says.
+on n1 "$programs/http" stream "${places[0]}" 1 >"$work/root"
+as alice n1 "$programs/http" stream "${places[0]}" 1 >"$work/alice"
+in_node n1 -- setpriv --reuid 65534 --regid 65534 --clear-groups "$programs/http" stream "${places[0]}" 1 </dev/null >"$work/nobody"
+for planted in name argument directory; do
+    grep -aq "$secret-$planted" "$work/root" && grep -aq "$secret-$planted" "$work/alice" || fail "root or the owner do not see $secret-$planted in the page"
+    ! grep -a "$secret-$planted" "$work/nobody" || fail "nobody's page has $secret-$planted"
+done
+! grep -aE 'alice|bob' "$work/nobody" || fail "nobody's page names users"
+! grep -a "$secret-waits" "$work/alice" || fail "alice's page has a job of bob's"
+grep -aq '"jobs_pending":1' "$work/nobody" || fail "nobody's page does not count jobs"
+for path in /stream /session; do same "$path over TCP, without a session" "$(on n1 "$programs/http" status 7701 "$path")" 401; done
 rmctl report-health n2 ok >/dev/null
 
 # --- a node is lost: its work is counted, by one of the others ---
