@@ -58,10 +58,10 @@ void runner_report_exit(struct runner *runner, struct resident *resident, int ex
         runner_propose(runner, resident, command_job_exit(&c, resident_job(resident), exit_code, reason, final_state));
 }
 
-void reports_running(struct runner *runner, struct resident *head) {
+void reports_running(struct runner *runner, struct resident *resident) {
         struct command c;
 
-        runner_propose(runner, head, command_job_running(&c, resident_job(head)));
+        runner_propose(runner, resident, command_job_running(&c, resident_job(resident)));
 }
 
 void reports_restart_or_end(struct runner *runner, struct resident *resident, const Rm__Job *job, bool again, const char *reason) {
