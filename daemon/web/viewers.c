@@ -443,22 +443,28 @@ static void on_turn(evutil_socket_t fd, short what, void *arg) {
         schedule(viewers);
 }
 
+/* Events are sent at the next turn, whoever's it is. */
+static void have_turn(struct viewers *viewers) {
+        uint64_t now = now_usec();
+
+        timer_arm(viewers->turn, viewers->rest_usec > now ? viewers->rest_usec - now : 0);
+}
+
+/* There may be events that had to wait. */
 static void on_drained(void *userdata) {
         struct viewer *viewer = userdata;
 
-        schedule(viewer->viewers);
+        have_turn(viewer->viewers);
 }
 
 void viewers_wake(struct viewers *viewers) {
         struct viewer *viewer;
-        uint64_t now = now_usec();
 
         if (TAILQ_EMPTY(&viewers->list))
                 return;
         TAILQ_FOREACH (viewer, &viewers->list, entry)
                 viewer->changed = true;
-        /* Events are sent at the next turn, whoever's it is. */
-        timer_arm(viewers->turn, viewers->rest_usec > now ? viewers->rest_usec - now : 0);
+        have_turn(viewers);
 }
 
 /* ---- viewers come and go ---- */
