@@ -363,7 +363,7 @@ memory_watched() {
 whole() {
     local said status=0
     # What rm-mpirun itself has to say goes to standard error too.
-    said=$(sed "/^rm-mpirun: /d" "$1" | bed_do exec n1 -- "$programs/flood" --check="$2" --ranks="$3" --width="${4:-40}") || status=1
+    said=$(sed "/^rm-mpirun: /d; ${not_of_flood:-}" "$1" | bed_do exec n1 -- "$programs/flood" --check="$2" --ranks="$3" --width="${4:-40}") || status=1
     see "std$2: $said"
     return "$status"
 }
