@@ -154,13 +154,6 @@ static int run_list(struct call *call) {
 
 /* ---- checkpoint-job ---- */
 
-void checkpoint_progress(const char *text) {
-        if (isatty(STDERR_FILENO) != 1)
-                return;
-        (void) fprintf(stderr, "\r\033[K%s", text);
-        (void) fflush(stderr);
-}
-
 static void tell_done(const struct call *call, const Rm__Job *job, const Rm__Checkpoint *c) {
         struct sum sum = sum_of(c);
         cleanup_free char *pause = human_duration(c->pause_usec);
@@ -169,7 +162,7 @@ static void tell_done(const struct call *call, const Rm__Job *job, const Rm__Che
         cleanup_free char *took = human_duration(sum.store_usec);
         cleanup_free char *nodes = nodes_text(c);
 
-        checkpoint_progress("");
+        call_progress("");
         if (call->json) {
                 json_t *one = json_from_message(&c->base);
 
@@ -189,7 +182,7 @@ static void tell_under_way(const Rm__Job *job, const Rm__Checkpoint *c) {
                                  sum_of(c).n_stored, c->n_parts);
         else
                 text = xasprintf("checkpoint %" PRIu64 ".%" PRIu64 ": capturing", job->id, c->id);
-        checkpoint_progress(text);
+        call_progress(text);
 }
 
 /* 1: it is done, 0: it is under way. One that failed is forgotten. */
@@ -237,11 +230,11 @@ int checkpoint_wait(struct call *call, const struct checkpoint_awaited *awaited,
                 if (r == 0)
                         seen_usec = now_usec();
                 else if (r != CLIENT_NO_DAEMON || now_usec() > seen_usec + AWAY_USEC) {
-                        checkpoint_progress("");
+                        call_progress("");
                         return r;
                 }
                 if (!call_pause(deadline_usec)) {
-                        checkpoint_progress("");
+                        call_progress("");
                         return error_set(&call->err, -ETIMEDOUT,
                                          "%s %" PRIu64 ".%" PRIu64 " is not done after %" PRIu64 " s; it goes on", awaited->what,
                                          awaited->job, awaited->number, timeout_usec / 1000000U);

@@ -16,7 +16,7 @@
 struct rest {
         struct hostlist hosts;
         struct hostlist lost;
-        unsigned ranks;
+        unsigned ranks, capsules;
 };
 
 /* The memory of a command that waits. */
@@ -40,6 +40,7 @@ static void tell_staying(struct wait *wait, const Rm__NodeView *v) {
 
                 if (names_have(wait->told.names, wait->told.n_names, text))
                         continue;
+                call_progress("");
                 (void) fprintf(stderr,
                                "rmctl: drain-node: %s; the node is not drained before this has changed ('rmctl cancel-job' ends "
                                "the job)\n",
@@ -67,6 +68,7 @@ static int look(struct call *call, const struct hostlist *hosts, struct wait *wa
                         continue;
                 hostlist_add(&rest.hosts, v->node->name);
                 rest.ranks += v->ranks;
+                rest.capsules += v->capsules;
                 if (v->node->drain)
                         hostlist_add(&wait->seen, v->node->name);
                 tell_staying(wait, v);
@@ -91,6 +93,13 @@ static int not_drained(struct call *call, const struct rest *rest, uint64_t time
                          (unsigned long long) (timeout_usec / 1000000U), hosts, rest->ranks);
 }
 
+static void show_rest(const struct rest *rest) {
+        cleanup_free char *hosts = hostlist_compress(rest->hosts.names, rest->hosts.n_names);
+        cleanup_free char *text = xasprintf("%s: %u ranks in %u capsules left", hosts, rest->ranks, rest->capsules);
+
+        call_progress(text);
+}
+
 /* Until all of `hosts` are DRAINED. */
 static int wait_drained(struct call *call, const struct hostlist *hosts, uint64_t timeout_usec) {
         uint64_t deadline_usec = timeout_usec ? now_usec() + timeout_usec : 0;
@@ -113,6 +122,7 @@ static int wait_drained(struct call *call, const struct hostlist *hosts, uint64_
                                 r = not_drained(call, &rest, timeout_usec);
                                 break;
                         }
+                        show_rest(&rest);
                 } else if (r != CLIENT_NO_DAEMON || now_usec() > seen_usec + AWAY_USEC) {
                         break;
                 }
@@ -121,6 +131,7 @@ static int wait_drained(struct call *call, const struct hostlist *hosts, uint64_
                         break;
                 }
         }
+        call_progress("");
         rest_finish(&rest);
         wait_finish(&wait);
         return r;

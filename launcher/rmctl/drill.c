@@ -72,7 +72,7 @@ static void print_verdict(const Rm__Job *job, const Rm__Checkpoint *drill) {
 static int tell_over(struct call *call, const Rm__Job *job) {
         const Rm__Checkpoint *drill = job->drill;
 
-        checkpoint_progress("");
+        call_progress("");
         if (*drill->error)
                 return error_set(&call->err, -ECANCELED, "drill %" PRIu64 ".%" PRIu64 " was given up: %s", job->id, drill->id,
                                  drill->error);
@@ -105,7 +105,7 @@ static void tell_under_way(const Rm__Job *job, const Rm__Checkpoint *drill) {
         else
                 text = xasprintf("drill %" PRIu64 ".%" PRIu64 ": restoring copies, %zu of %zu parts", job->id, drill->id, n_drilled,
                                  drill->n_parts);
-        checkpoint_progress(text);
+        call_progress(text);
 }
 
 static int judge(struct call *call, const Rm__Job *job, uint64_t number) {

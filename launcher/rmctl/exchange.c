@@ -86,7 +86,7 @@ static void flow_show(struct flow *flow) {
         if (now_usec() < flow->shown_usec + SHOWN_USEC)
                 return;
         flow->shown_usec = now_usec();
-        checkpoint_progress(text);
+        call_progress(text);
 }
 
 /* 1: that was all; 2: the reader has gone, and reports why. */
@@ -115,7 +115,7 @@ static int flow_run(struct flow *flow, int from, int to) {
         do
                 r = flow_step(flow, from, to, chunk);
         while (r == 0);
-        checkpoint_progress("");
+        call_progress("");
         return r;
 }
 
@@ -159,7 +159,7 @@ static int read_key_file(struct call *call, char **ret) {
 static void show_gathering(const Rm__Exchange *exchange) {
         cleanup_free char *text = xasprintf("this node gets the parts of it: %u of %u", exchange->parts_here, exchange->parts);
 
-        checkpoint_progress(text);
+        call_progress(text);
 }
 
 /* Until this node has all parts, and the socket is there. */
@@ -178,7 +178,7 @@ static int open_export(struct call *call, Rm__ExportCheckpoint *body, int *ret_f
                 if (r == 0)
                         body->since_usec = reply->exchange->since_usec;
                 if (open) {
-                        checkpoint_progress("");
+                        call_progress("");
                         r = connect_to(call, reply->exchange->socket, ret_fd);
                 }
                 if (reply)
@@ -276,7 +276,7 @@ static int run_export(struct call *call) {
         if (r == 0)
                 r = open_export(call, &body, &fd);
         if (r == 0)
-                checkpoint_progress("it is being verified");
+                call_progress("it is being verified");
         if (r == 0)
                 r = flow_run(&flow, fd, output.fd);
         if (r == 2)
@@ -335,9 +335,9 @@ static int run_import(struct call *call) {
                 return r;
         ending_say(call, "it had been sent; 'rmctl list-checkpoints' shows whether it was imported");
         (void) shutdown(fd, SHUT_WR);
-        checkpoint_progress("it is being verified");
+        call_progress("it is being verified");
         r = wait_end(call, &reply);
-        checkpoint_progress("");
+        call_progress("");
         if (r < 0)
                 return r;
         if (call->json)

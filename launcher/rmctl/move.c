@@ -8,6 +8,8 @@
 #include "launcher/rmctl/pages.h"
 
 #define AWAY_USEC (60U * 1000000U)
+/* Columns of the phases of moves, and of what went after them, have this or more: they are shown with --wide. */
+#define DETAILS 4
 
 int move_list(struct call *call, uint64_t job, uint64_t since, Rm__LocalReply **ret_reply) {
         Rm__ListMoves list = RM__LIST_MOVES__INIT;
@@ -48,14 +50,16 @@ static void table_moves(struct call *call, const Rm__MoveList *moves) {
                 { "FROM", false, true, 0 },     { "TO", false, true, 0 },      { "STATE", false, false, 0 },
                 { "STARTED", false, false, 3 }, { "FREEZE", true, false, 0 },  { "DUMP", true, false, 5 },
                 { "SEND", true, false, 5 },     { "RESTORE", true, false, 5 }, { "COMMIT", true, false, 6 },
-                { "FILL", true, false, 4 },     { "MEMORY", true, false, 4 },  { "SENT", true, false, 0 },
+                { "FILL", true, false, 4 },     { "MEMORY", true, false, 2 },  { "SENT", true, false, 0 },
                 { "ROUNDS", true, false, 7 },   { "SLOWED", true, false, 7 },  { "LAST", true, false, 4 },
-                { "LATER", true, false, 4 },    { "WAIT", true, false, 7 },    { "CODEC", false, false, 4 },
+                { "LATER", true, false, 4 },    { "WAIT", true, false, 7 },    { "CODEC", false, false, 2 },
                 { "REASON", false, true, 0 },
         };
         struct table *t = table_create(columns, ARRAY_SIZE(columns));
         uint64_t now = now_real_usec();
 
+        if (!call_flag(call, "wide"))
+                table_leave_out(t, DETAILS);
         for (size_t i = 0; i < moves->n_moves; i++) {
                 const Rm__Move *m = moves->moves[i];
                 const char *state = state_text(m->state);
@@ -112,6 +116,13 @@ static int run_list(struct call *call) {
         return 0;
 }
 
+static void show_progress(const Rm__Move *m) {
+        cleanup_free char *since = human_ago(m->start_usec, now_real_usec());
+        cleanup_free char *text = xasprintf("%s to %s, begun %s%s%s", m->from, m->to, since, *m->waiting ? ": " : "", m->waiting);
+
+        call_progress(text);
+}
+
 /* Look once: 1 when it is committed, 0 when it is under way. */
 static int look(struct call *call, uint64_t job, uint64_t move) {
         Rm__LocalReply *reply = NULL;
@@ -126,13 +137,15 @@ static int look(struct call *call, uint64_t job, uint64_t move) {
                         r = 1;
                 else if (m->state == RM__MOVE_STATE__MOVE_ABORTED)
                         r = error_set(&call->err, -ECANCELED, "the move from %s to %s was aborted: %s", m->from, m->to, m->error);
+                else
+                        show_progress(m);
         }
         if (reply)
                 rm__local_reply__free_unpacked(reply, NULL);
         return r;
 }
 
-int move_wait(struct call *call, uint64_t job, uint64_t move, uint64_t timeout_usec) {
+static int wait_for(struct call *call, uint64_t job, uint64_t move, uint64_t timeout_usec) {
         uint64_t deadline_usec = timeout_usec ? now_usec() + timeout_usec : 0;
         uint64_t seen_usec = now_usec();
 
@@ -151,16 +164,27 @@ int move_wait(struct call *call, uint64_t job, uint64_t move, uint64_t timeout_u
         }
 }
 
+int move_wait(struct call *call, uint64_t job, uint64_t move, uint64_t timeout_usec) {
+        int r = wait_for(call, job, move, timeout_usec);
+
+        call_progress("");
+        return r;
+}
+
 const struct verb verb_list_moves = {
         .name = "list-moves",
         .args = "",
         .help = "list moves of groups, with their freeze times\n"
-                "FREEZE is the time from the freeze at the source until the group runs at its new node, FILL the time from then\n"
-                "until it has all of its memory there. ROUNDS is how often memory was sent before the freeze, LAST what the group\n"
+                "FREEZE is the time from the freeze at the source until the group runs at its new node.\n"
+                "CODEC is how the data was compressed; 2.0x: without it, SENT would be twice as much.\n"
+                "With --wide: DUMP, SEND, RESTORE and COMMIT are the parts of FREEZE, FILL the time from then\n"
+                "until the group has all of its memory. ROUNDS is how often memory was sent before the freeze, LAST what the "
+                "group\n"
                 "had written since, and was sent in it; only of tracked memory. LATER is what was still at its old node when it "
                 "ran at the\n"
-                "new one (post-copy), WAIT how long it waited for a page of that at most, in 99 of 100 cases.\n"
-                "CODEC is how the data was compressed; 2.0x: without it, SENT would be twice as much.",
-        .flags = { { "job", "JOB", "only moves of this job" }, { "since", "MOVE", "only moves after this one" } },
+                "new one (post-copy), WAIT how long it waited for a page of that at most, in 99 of 100 cases.",
+        .flags = { { "job", "JOB", "only moves of this job" },
+                   { "since", "MOVE", "only moves after this one" },
+                   { "wide", NULL, "all columns, for a terminal of more than 120 columns" } },
         .run = run_list,
 };

@@ -179,7 +179,7 @@ struct reading {
 static void tell_damaged(void *ctx, const struct rm_error *err) {
         const struct reading *reading = ctx;
 
-        checkpoint_progress("");
+        call_progress("");
         if (reading->damages)
                 (void) json_array_append_new(reading->damages, json_string(err->text));
         else
@@ -192,11 +192,11 @@ static void tell_progress(void *ctx, size_t done, size_t total) {
 
         if (done == total || now_usec() < reading->begin_usec + SILENT_USEC) {
                 if (done == total)
-                        checkpoint_progress("");
+                        call_progress("");
                 return;
         }
         text = xasprintf("checkpoint %" PRIu64 ": %s, %zu of %zu files", reading->number, reading->verb, done, total);
-        checkpoint_progress(text);
+        call_progress(text);
 }
 
 /* How much of it is not good. */

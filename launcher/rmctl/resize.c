@@ -20,12 +20,12 @@ static int judge(struct call *call, const Rm__Job *job, uint64_t epoch) {
         if (!resize || resize->epoch < epoch)
                 return 0; /* this node has not heard of it yet */
         if (resize->epoch > epoch || resize->wanted == 0) {
-                checkpoint_progress("");
+                call_progress("");
                 return (int) resize->active;
         }
         text = xasprintf("job %" PRIu64 ": %s", job->id,
                          resize->begun ? "the program changes" : "waits until the program comes to where it can change");
-        checkpoint_progress(text);
+        call_progress(text);
         return 0;
 }
 

@@ -21,6 +21,7 @@ struct table {
         size_t n_columns;
         struct cell *cells;
         size_t n_cells;
+        int least_left_out; /* columns with a `drop` from here on are left out; 0: none */
 };
 
 struct table *table_create(const struct column *columns, size_t n_columns) {
@@ -29,6 +30,10 @@ struct table *table_create(const struct column *columns, size_t n_columns) {
         t->columns = columns;
         t->n_columns = n_columns;
         return t;
+}
+
+void table_leave_out(struct table *t, int drop) {
+        t->least_left_out = drop;
 }
 
 void table_destroy(struct table *t) {
@@ -153,6 +158,9 @@ static void measure(const struct table *t, size_t *widths, bool header) {
                 if (w > widths[i % t->n_columns])
                         widths[i % t->n_columns] = w;
         }
+        for (size_t i = 0; t->least_left_out > 0 && i < t->n_columns; i++)
+                if (t->columns[i].drop >= t->least_left_out)
+                        widths[i] = DROPPED;
 }
 
 static void print_cell(const struct table *t, FILE *f, size_t column, const char *text, enum colour colour, size_t width) {

@@ -19,6 +19,8 @@ struct column {
 struct table;
 struct table *table_create(const struct column *columns, size_t n_columns);
 void table_destroy(struct table *table); /* NULL ok */
+/* The columns whose `drop` is at least so much are left out, however wide the terminal is. */
+void table_leave_out(struct table *table, int drop);
 
 /* Fill row after row, cell after cell. The text is copied and cleaned of control characters; NULL
  * and "" show as "-". */

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/util.h"
 #include "launcher/client/words.h"
@@ -11,6 +12,8 @@
 
 #define KEY_COLUMNS 16
 #define PAUSE_USEC 100000U
+/* A longer line would be wrapped on the narrowest usual terminal, and could not be taken away. */
+#define PROGRESS_COLUMNS 79U
 
 const struct verb *const verbs[] = {
         &verb_status,
@@ -186,6 +189,16 @@ bool call_pause(uint64_t deadline_usec) {
                 return false;
         (void) nanosleep(&pause, NULL);
         return true;
+}
+
+void call_progress(const char *text) {
+        cleanup_free char *clean = human_clean(text);
+        cleanup_free char *cut = human_cut(clean, PROGRESS_COLUMNS);
+
+        if (isatty(STDERR_FILENO) != 1)
+                return;
+        (void) fprintf(stderr, "\r\033[K%s", cut);
+        (void) fflush(stderr);
 }
 
 /* ---- answering ---- */

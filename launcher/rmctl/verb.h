@@ -102,6 +102,8 @@ void call_state_key(const struct call *call, const char *key, const char *state)
 /* Sleep between two looks at something that is waited for; false when `deadline_usec` (0: none) has
  * passed. */
 bool call_pause(uint64_t deadline_usec);
+/* A line of progress on a terminal, which the next one replaces; "" takes it away. */
+void call_progress(const char *text);
 
 extern const struct verb verb_list_nodes, verb_show_node, verb_drain_node, verb_resume_node, verb_remove_node, verb_report_health;
 extern const struct verb verb_list_jobs, verb_show_job, verb_cancel_job, verb_attach_job, verb_migrate_job, verb_resize_job;

@@ -674,7 +674,7 @@ diagnose() {
     done
     on n1 rmctl list-nodes 2>&1
     on n1 rmctl list-jobs --all 2>&1 | tail -n 12
-    on n1 rmctl list-moves 2>&1 | tail -n 12
+    on n1 rmctl list-moves --wide 2>&1 | tail -n 12
     for file in "$work"/*.out "$work"/*.err "$work/current"; do
         [[ ! -s $file ]] || { printf -- '--- %s\n' "${file##*/}" && tail -c 6000 "$file"; }
     done

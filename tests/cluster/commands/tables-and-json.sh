@@ -24,5 +24,23 @@ must "snapshot is not JSON" on n1 sh -c 'rmctl snapshot | python3 -c "import jso
 same "list-nodes without head" "$(rmctl list-nodes --no-header | wc -l)" "$(($(rmctl list-nodes | wc -l) - 1))"
 same "a host list" "$(rmctl list-nodes 'n[2-4]' --no-header | wc -l)" 3
 same "a table in a narrow terminal" "$(on n1 env COLUMNS=60 rmctl list-jobs | awk 'length($0) > 60' | wc -l)" 0
+same "columns of list-moves before the reason" "$(rmctl list-moves | awk 'NR == 1 { print index($0, "REASON") <= 104 && ! index($0, "RESTORE") }')" 1
+must "--wide has no phases" grep -q RESTORE < <(rmctl list-moves --wide)
+
+# What takes time tells on a terminal how far it is, and takes that away.
+# on_terminal CMD...: what it writes to one.
+on_terminal() {
+    on n1 python3 -c 'import pty, sys
+sys.exit(pty.spawn(sys.argv[1:]) >> 8)' "$@" </dev/null
+}
+group=$(q place live | awk '$1 >= 0 { print $1; exit }')
+from=$(q where live "$group")
+to=$(a_node_but "$from")
+on_terminal rmctl migrate-job "$number" --group "$group" --to "$to" --wait >"$work/terminal" || fail "not moved: $(<"$work/terminal")"
+grep -q "$from to $to, begun" "$work/terminal" || fail "a move tells nothing: $(cat -v "$work/terminal")"
+on_terminal rmctl drain-node "$to" --wait >"$work/terminal" || fail "not drained: $(<"$work/terminal")"
+grep -Eq "$to: [0-9]+ ranks in [0-9]+ capsules left" "$work/terminal" || fail "a drain tells nothing: $(cat -v "$work/terminal")"
+see "$(tr '\r' '\n' <"$work/terminal" | cat -v | sort -u | head -n 6)"
+rmctl resume-node "$to"
 release live
 finish live

@@ -159,7 +159,9 @@ for verb in list-nodes list-jobs list-checkpoints list-moves list-policies event
         has "$verb --json: version" "$out" '"version": 1'
         run "$rmctl" $verb; is "$verb" "$code" 0
 done
-run "$rmctl" list-moves; has "list-moves: what the codec saved" "$out" "zstd 3.0x"
+run "$rmctl" list-moves; has "list-moves: what the codec saved" "$out" "zstd 3.0x"; is "list-moves: no phases" "$(grep -c RESTORE <<<"$out")" 0
+is "list-moves: columns before the reason" "$(awk 'NR == 1 { print index($0, "REASON") <= 104 }' <<<"$out")" 1
+run "$rmctl" list-moves --wide
 has "list-moves: what was written last" "$out" "1.1 MiB"
 has "list-moves: when all memory was there" "$out" "0.631 s"
 has "list-moves: what a move waits for" "$out" "have not yet arrived"
