@@ -14,7 +14,7 @@
 /* With no cores, what is here is about to leave, which is soonest done if it is not slowed down. What still is here then has nowhere to go. */
 #define LEAVE_USEC 30000000
 
-/* The part of each copy that this file keeps. */
+/* The part of each copy that this file keeps. A copy may be bound, confined, both or neither: a host may lack cpusets. */
 struct cores {
         uint32_t *chosen; /* for it when it was bound last */
         size_t n_chosen;

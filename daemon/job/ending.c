@@ -19,11 +19,17 @@
 /* After kill_wait: that PID 1 and the rmd of a group's node say that it has passed. One that does not run says nothing. */
 #define ANSWER_USEC (UINT64_C(3) * 1000000U)
 
+/* The order to end its ranks, to PID 1 of a copy. */
+enum order {
+        ORDER_NONE,
+        ORDER_UNDER_WAY,
+        ORDER_UNKNOWN, /* of the head: PID 1 is of an rmd that does not know it, and is not given it again */
+};
+
 /* The part of each copy that this file keeps. */
 struct resident_ending {
-        bool asked;       /* an order to end its ranks is under way to its PID 1 */
-        bool unknown;     /* of the head: its PID 1 is of an rmd that does not know that order */
-        uint32_t asked_signal; /* of a group: the signal in it */
+        enum order order;
+        uint32_t order_signal; /* of a group: the last one in it */
         uint64_t begin_usec; /* of the head: since when its ranks are to end; 0: they are not */
         bool *ended;      /* of the head, by group: its ranks have ended, or had the time for it */
         uint32_t signalled; /* the last signal that rmd sent to end it; 0: none */
@@ -81,10 +87,8 @@ static void on_head_told(struct capsule *capsule, int error, const char *text, v
 
         (void) capsule;
         (void) text;
-        if (head) {
-                ending_of(head)->asked = false;
-                ending_of(head)->unknown = error == -ENOSYS;
-        }
+        if (head)
+                ending_of(head)->order = error == -ENOSYS ? ORDER_UNKNOWN : ORDER_NONE;
 }
 
 /* From then on it is not moved, and whatever rmd runs on this node knows that the job is being ended. False: not yet. */
@@ -94,12 +98,13 @@ static bool tell_head(const struct resident *head, uint32_t signo) {
         struct call *call;
 
         capsule_get_status(resident_capsule(head), &status);
-        if (status.ending || ending->unknown)
+        if (status.ending || ending->order == ORDER_UNKNOWN)
                 return true;
-        if (ending->asked)
+        if (ending->order == ORDER_UNDER_WAY)
                 return false;
         call = resident_call(head);
-        ending->asked = call_begun(call, capsule_end_ranks(resident_capsule(head), (int) signo, 0, on_head_told, call));
+        if (call_begun(call, capsule_end_ranks(resident_capsule(head), (int) signo, 0, on_head_told, call)))
+                ending->order = ORDER_UNDER_WAY;
         return false;
 }
 
@@ -272,7 +277,7 @@ static void on_ranks_ended(struct capsule *capsule, int error, const char *text,
         (void) text;
         if (!group)
                 return;
-        ending_of(group)->asked = false;
+        ending_of(group)->order = ORDER_NONE;
         if (error == 0 || error == -ENOSYS || error == -ESRCH)
                 answer(resident_runner(group), group);
 }
@@ -291,10 +296,11 @@ void runner_ranks_end(struct runner *runner, const Rm__RanksEnd *order) {
                 return;
         }
         ending = ending_of(group);
-        if (ending->asked && ending->asked_signal == order->signal)
+        if (ending->order == ORDER_UNDER_WAY && ending->order_signal == order->signal)
                 return;
         call = resident_call(group);
-        ending->asked_signal = order->signal;
-        ending->asked =
-                call_begun(call, capsule_end_ranks(resident_capsule(group), (int) order->signal, wait_usec, on_ranks_ended, call));
+        ending->order_signal = order->signal;
+        ending->order = ORDER_NONE;
+        if (call_begun(call, capsule_end_ranks(resident_capsule(group), (int) order->signal, wait_usec, on_ranks_ended, call)))
+                ending->order = ORDER_UNDER_WAY;
 }

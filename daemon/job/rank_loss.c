@@ -13,7 +13,7 @@
 
 /* The part of each copy that this file keeps. */
 struct rank_loss {
-        /* Its PID 1 has the first `n_told` ranks that the job has lost, and knows whether any speaks. */
+        /* PID 1 has the first `n_told` ranks that the job has lost, and knows whether any speaks. Else the next two mean nothing. */
         bool ordered;
         size_t n_told;
         bool speaks_told;

@@ -8,7 +8,7 @@
 #include "daemon/job/runner_internal.h"
 #include "daemon/state/commands.h"
 
-/* The part of each copy that this file keeps. */
+/* The part of each copy that this file keeps. Neither flag says anything of the other. */
 struct resizing {
         bool ordered; /* its PID 1 has `order` */
         Capsule__ResizeOrder order;
