@@ -4,7 +4,7 @@
 # limit: 120
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 
-cluster 2 --cores 4
+cluster 2 --cores 6
 dir=/home/alice/growing
 as alice n1 mkdir "$dir"
 as alice n1 sh -c "seq 100 >$dir/changing; : >$dir/log"
@@ -33,6 +33,32 @@ for rank in 0 1; do
     as alice n1 awk -v rank="$rank" '$1 == rank && $2 != ++n { print; exit 1 }' "$dir/records" >"$work/wrong" || fail "a record of rank $rank is lost or twice: $(<"$work/wrong")"
     same "records of rank $rank" "$(as alice n1 grep -c "^$rank " "$dir/records")" "$(sed -n "s/^$rank wrote \([0-9]*\),.*/\1/p" "$work/grows.out")"
 done
+
+# Four ranks write one file by MPI-IO, and one reads the log of another program, while nodes are drained.
+start mpiio n1 --group-size 1 -n 4 "$programs/mpiio" "$dir/blocks" --stop-file="$(stop_file mpiio)"
+running mpiio
+as alice n1 sh -c "rm -f $dir/end; while [ ! -e $dir/end ]; do n=\$((n + 1)); echo line \$n >>$dir/growing-log; done" &
+writer=$!
+# shellcheck disable=SC2016 # the job's shell expands it
+start reader n2 -n 1 sh -c 'while [ ! -e '"$dir"'/growing-log ]; do :; done; exec 5<'"$dir"'/growing-log; echo run: running; while [ ! -e '"$(stop_file reader)"' ]; do
+    read -r word line <&5 && { [ "$line" -eq $((seen + 1)) ] || { echo "after $seen comes $line"; exit 1; }; seen=$line; }; done; echo "$seen lines, good"'
+running reader
+for ((i = 0; i < $(thorough 8 2); i++)); do
+    for node in n1 n2; do
+        on "$node" rmctl drain-node "$node" --wait --timeout 60 >"$work/said" 2>&1 || fail "the drain of $node does not end: $(<"$work/said")"
+        on "$node" rmctl resume-node "$node" >"$work/said" 2>&1 || fail "resume: $(<"$work/said")"
+    done
+done
+as alice n1 touch "$dir/end"
+wait "$writer"
+for job in mpiio reader; do
+    release "$job"
+    finish "$job"
+    see "$(tail -n 1 "$work/$job.out")"
+done
+ended_well mpiio 'of 4 ranks, all as written'
+ended_well reader good
+same "blocks of the file" "$(as alice n1 stat -c %s "$dir/blocks")" "$(($(sed -n 's/^mpiio: \([0-9]*\) blocks.*/\1/p' "$work/mpiio.out") * 4 * 4096))"
 
 for node in n1 n2; do as alice "$node" sh -c 'seq 1000 >/var/tmp/out'; done
 start apart n1 --group-size 1 -n 1 sh -c 'exec 3>>/var/tmp/out; echo run: running; while [ ! -e '"$(stop_file apart)"' ]; do echo more >&3; sleep 0.1; done; echo good'
