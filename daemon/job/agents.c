@@ -72,7 +72,8 @@ static void send_request(struct runner *runner, struct agent_request *request) {
         run.agent = request->id;
         run.command = request->command;
         request->asked = target->incarnation;
-        /* Not delivered, or not answered: the retry timer sends it again; the target takes it once. */
+        /* Not delivered, or not answered: the retry timer sends it again; the target takes it
+         * once. */
         (void) cluster_send(runner->rmd->cluster, target->node, &PEER_MESSAGE(&run));
         runner_retry(runner);
 }
@@ -84,7 +85,8 @@ static void refuse(struct resident *head, const char *id, const char *host) {
         (void) capsule_agent_reply(resident_capsule(head), id, 255, NULL, NULL);
 }
 
-/* False when it is certain that there is no such capsule. A daemon that has only just come back may not know the job yet. */
+/* False when it is certain that there is no such capsule. A daemon that has only just come back may
+ * not know the job yet. */
 static bool may_exist(const struct runner *runner, uint64_t job, int32_t index) {
         const Rm__Job *known = state_job(cluster_state(runner->rmd->cluster), job);
 
@@ -241,7 +243,8 @@ static unsigned preloads(const struct resident *group, const Rm__JobSpec *spec) 
                runner_give_prrte(group);
 }
 
-/* Launches the daemon of a group that is READY. False: not yet, since its body is on its way; the request is sent again. */
+/* Launches the daemon of a group that is READY. False: not yet, since its body is on its way; the
+ * request is sent again. */
 static bool launch_group(struct runner *runner, struct resident *group, const Rm__Job *job, const char *line) {
         struct launch_command command;
         struct launched *launched;
@@ -272,7 +275,8 @@ static bool launch_group(struct runner *runner, struct resident *group, const Rm
         return true;
 }
 
-/* From the head of another attempt: that of a node which was away, and still acts by what it knew then. */
+/* From the head of another attempt: that of a node which was away, and still acts by what it knew
+ * then. */
 static bool is_of_another(const Rm__Job *job, uint32_t attempt) {
         return attempt && attempt != job->attempt;
 }

@@ -30,7 +30,8 @@ void blocker_told(struct resident *resident, const char *text, uint64_t processe
         blocker->processes = processes;
 }
 
-/* Has the capsule other processes than when its move was refused? Then the reason may be gone, also if only a move can tell. */
+/* Has the capsule other processes than when its move was refused? Then the reason may be gone, also
+ * if only a move can tell. */
 static bool has_changed(struct blocker *blocker, const Rm__Refusal *refusal) {
         uint64_t usec = refusal ? refusal->last_usec : 0;
 

@@ -18,14 +18,15 @@
 
 /* What is left of a spec stays in the state of every node until the job is forgotten. */
 #define REST_MAX_BYTES 32768U
-/* Kept, and until the disk has it in memory, for submissions whose answer is not there yet, of one user and of all; and how long, if no answer
- * comes: proposals end before that. The number keeps one user's from holding up the others', who wait for the same disk. */
+/* Kept, and until the disk has it in memory, for submissions whose answer is not there yet, of one
+ * user and of all; and how long, if no answer comes: proposals end before that. The number keeps
+ * one user's from holding up the others', who wait for the same disk. */
 #define HELD_USER_MAX 256U
 #define HELD_USER_MAX_BYTES STATE_USER_BODIES_MAX_BYTES
 #define HELD_MAX_BYTES (UINT64_C(64) << 20)
 #define HELD_USEC UINT64_C(60000000)
-/* Raft's hand-over takes an election timeout at most, or does not come about. Not again soon: the others' disks may be full too, and the lead would go
- * round with each submission. */
+/* Raft's hand-over takes an election timeout at most, or does not come about. Not again soon: the
+ * others' disks may be full too, and the lead would go round with each submission. */
 #define HAND_OVER_USEC UINT64_C(3000000)
 #define HAND_OVER_AGAIN_USEC UINT64_C(60000000)
 #define FETCHES_MAX 16U
@@ -43,7 +44,8 @@ struct held {
         LIST_ENTRY(held) entry;
 };
 
-/* One that is being brought here. Nodes that may have it are asked one after the other; `lacking` of this round have said that they have not. */
+/* One that is being brought here. Nodes that may have it are asked one after the other; `lacking`
+ * of this round have said that they have not. */
 struct fetch {
         uint64_t job;
         uint8_t digest[STATE_DIGEST_BYTES];
@@ -94,7 +96,8 @@ static bool keeps(const struct bodies *bodies, const Rm__Job *job) {
                                      strcmp(job->spec->submit_node, self_of(bodies)) == 0 || has_capsule_here(bodies, job));
 }
 
-/* Of those, the ones to be brought without being asked for: of jobs that are still to be launched. */
+/* Of those, the ones to be brought without being asked for: of jobs that are still to be
+ * launched. */
 static bool is_needed(const struct bodies *bodies, const Rm__Job *job) {
         return (job->state == RM__JOB_STATE__JOB_PENDING || job->state == RM__JOB_STATE__JOB_STARTING) && keeps(bodies, job);
 }
@@ -302,7 +305,8 @@ static int ask(struct bodies *bodies, struct fetch *fetch) {
         return cluster_send(bodies->rmd->cluster, fetch->source, &PEER_MESSAGE(&get));
 }
 
-/* A round is over when all were asked: either nobody has it, or some could not be asked, and then it begins again. */
+/* A round is over when all were asked: either nobody has it, or some could not be asked, and then
+ * it begins again. */
 static void ask_next(struct bodies *bodies, struct fetch *fetch, const Rm__Job *job) {
         const char *sources[SOURCES_MAX];
         unsigned n = find_sources(bodies, job, sources);

@@ -15,7 +15,8 @@ void body_digest(const uint8_t *data, size_t size_bytes, uint8_t ret[static STAT
                 abort();
 }
 
-/* The first `shown_bytes` of a text at most, no character cut in two, and the mark that more was there; malloc'ed. */
+/* The first `shown_bytes` of a text at most, no character cut in two, and the mark that more was
+ * there; malloc'ed. */
 static char *shorten(const char *text, size_t shown_bytes) {
         size_t n = strnlen(text, shown_bytes);
 

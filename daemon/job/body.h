@@ -1,4 +1,5 @@
-/* The two halves of a job: what the cluster's state holds, and its LaunchBody, which is kept beside the state by its digest. Pure. */
+/* The two halves of a job: what the cluster's state holds, and its LaunchBody, which is kept beside
+ * the state by its digest. Pure. */
 #ifndef RM_JOB_BODY_H
 #define RM_JOB_BODY_H
 
@@ -13,8 +14,9 @@
 
 void body_digest(const uint8_t *data, size_t size_bytes, uint8_t ret[static STATE_DIGEST_BYTES]);
 
-/* Take out of `spec` what is long: the environment, and a command line and directory over the sizes above, of which a beginning stays. Returns
- * the packed LaunchBody, malloc'ed, and its digest stands in the spec; NULL with size 0: there is nothing to take out. */
+/* Take out of `spec` what is long: the environment, and a command line and directory over the sizes
+ * above, of which a beginning stays. Returns the packed LaunchBody, malloc'ed, and its digest
+ * stands in the spec; NULL with size 0: there is nothing to take out. */
 uint8_t *body_split(Rm__JobSpec *spec, size_t *ret_size_bytes);
 
 /* The spec as it was before body_split(); the caller's. NULL: `data` is no LaunchBody. */

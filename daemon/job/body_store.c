@@ -15,7 +15,8 @@
 #include "daemon/job/file_writer.h"
 
 #define NAME_CHARS ((size_t) 2 * STATE_DIGEST_BYTES)
-/* The log lies on the same disk, and needs as much for itself (raftlog.c): without it nothing can be changed any more. */
+/* The log lies on the same disk, and needs as much for itself (raftlog.c): without it nothing can
+ * be changed any more. */
 #define ROOM_BYTES (8U << 20)
 
 struct stored {
@@ -58,7 +59,8 @@ static size_t place_of(const struct body_store *store, const uint8_t *digest, bo
         return low;
 }
 
-/* Inserts an entry if there is none of this digest, and returns the one there is. Takes over `data`. */
+/* Inserts an entry if there is none of this digest, and returns the one there is. Takes over
+ * `data`. */
 static struct stored *insert(struct body_store *store, const uint8_t *digest, uint8_t *data, uint32_t size_bytes) {
         bool there = false;
         size_t at = place_of(store, digest, &there);

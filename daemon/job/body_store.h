@@ -1,4 +1,5 @@
-/* LaunchBodies on this node's disk, each in a file named after its digest that only root may read. What is read is checked. */
+/* LaunchBodies on this node's disk, each in a file named after its digest that only root may read.
+ * What is read is checked. */
 #ifndef RM_JOB_BODY_STORE_H
 #define RM_JOB_BODY_STORE_H
 
@@ -28,8 +29,10 @@ bool body_store_has_room(const struct body_store *store, size_t size_bytes);
 void body_store_put(struct body_store *store, const uint8_t *digest, const uint8_t *data, size_t size_bytes);
 
 typedef void (*body_stored_fn)(void *userdata, int code);
-/* Keep it so that it outlives a power failure, also if it was kept otherwise before. `data` is malloc'ed and taken over. `done` is called exactly once, now or from the loop, with 0, -ENOSPC
- * (the disk has no room beside what the log may need), or another negative errno; with -ECANCELED from body_store_close(). */
+/* Keep it so that it outlives a power failure, also if it was kept otherwise before. `data` is
+ * malloc'ed and taken over. `done` is called exactly once, now or from the loop, with 0, -ENOSPC
+ * (the disk has no room beside what the log may need), or another negative errno; with -ECANCELED
+ * from body_store_close(). */
 void body_store_put_safely(struct body_store *store, const uint8_t *digest, uint8_t *data, size_t size_bytes, body_stored_fn done,
                            void *userdata);
 

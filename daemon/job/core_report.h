@@ -1,4 +1,5 @@
-/* What groups get of cores that ranks share, told to the leader, so that a folded job's slowdown can be shown. */
+/* What groups get of cores that ranks share, told to the leader, so that a folded job's slowdown
+ * can be shown. */
 #ifndef RM_JOB_CORE_REPORT_H
 #define RM_JOB_CORE_REPORT_H
 

@@ -1,4 +1,5 @@
-/* What runs here runs on the cores of this node that may be used, and groups whose policy chose cores for them on these and no others. */
+/* What runs here runs on the cores of this node that may be used, and groups whose policy chose
+ * cores for them on these and no others. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -9,9 +10,11 @@
 #include "daemon/job/runner_internal.h"
 #include "daemon/node/topology.h"
 
-/* What was being forked when its group was bound may come out elsewhere: so it is looked at again for a while. */
+/* What was being forked when its group was bound may come out elsewhere: so it is looked at again
+ * for a while. */
 #define LOOKED_AFTER_USEC 10000000
-/* With no cores, what is here is about to leave, which is soonest done if it is not slowed down. What still is here then has nowhere to go. */
+/* With no cores, what is here is about to leave, which is soonest done if it is not slowed down.
+ * What still is here then has nowhere to go. */
 #define LEAVE_USEC 30000000
 
 /* The part of each copy that this file keeps. A copy may be bound, confined, both or neither: a host may lack cpusets. */
@@ -57,7 +60,8 @@ static void remember(struct cores *cores, const Rm__Capsule *capsule) {
                 memcpy(cores->chosen, capsule->cores, sizeof(*cores->chosen) * capsule->n_cores);
 }
 
-/* What the node offers, less what its line in the availability file a drain or its condition takes away. Whether the leader hears of us is no matter. */
+/* What the node offers, less what its line in the availability file a drain or its condition takes
+ * away. Whether the leader hears of us is no matter. */
 static uint32_t count_usable(const struct runner *runner, uint32_t offered) {
         const Rm__Node *node = state_node(cluster_state(runner->rmd->cluster), cluster_self(runner->rmd->cluster));
 
@@ -98,7 +102,8 @@ static bool has_core(const Rm__Capsule *capsule, int16_t core) {
         return false;
 }
 
-/* Policies choose among the usable cores; when there are fewer since, the next round chooses anew. */
+/* Policies choose among the usable cores; when there are fewer since, the next round chooses
+ * anew. */
 static void take_chosen(const struct topology *topology, const Rm__Capsule *capsule, struct place *place) {
         cpu_set_t chosen;
 
@@ -110,7 +115,8 @@ static void take_chosen(const struct topology *topology, const Rm__Capsule *caps
                 place->cpus = chosen;
 }
 
-/* A cpuset holds them whatever they ask for. Without one, or while it cannot be set, only their own affinity does. */
+/* A cpuset holds them whatever they ask for. Without one, or while it cannot be set, only their own
+ * affinity does. */
 static void confine(const struct resident *resident, const cpu_set_t *usable) {
         struct cores *cores = cores_of(resident);
         int r;
@@ -134,7 +140,8 @@ static void find_place(struct runner *runner, const struct resident *resident, c
         take_chosen(topology, capsule, ret);
 }
 
-/* Whoever is elsewhere by now; those who have bound themselves to some of their cores stay there. */
+/* Whoever is elsewhere by now; those who have bound themselves to some of their cores stay
+ * there. */
 static void look_after(struct runner *runner, const struct resident *resident, const struct place *place) {
         struct cores *cores = cores_of(resident);
         bool new = cores->bound_usec > 0 && now_usec() - cores->bound_usec <= LOOKED_AFTER_USEC;
@@ -171,7 +178,8 @@ void cores_apply(struct runner *runner, struct resident *resident, const Rm__Cap
         const struct cores *cores = cores_of(resident);
         struct place place;
 
-        /* A node that is to pass for a larger one has no cores to choose from; and what is about to move is left alone. */
+        /* A node that is to pass for a larger one has no cores to choose from; and what is about to
+         * move is left alone. */
         if (runner->rmd->config->cores > runner->rmd->topology->real_cores ||
             (phase != CAPSULE_RUNNING && phase != CAPSULE_EMPTY) ||
             state_capsule_move(cluster_index(runner->rmd->cluster), resident_job(resident), resident_index(resident)))

@@ -1,7 +1,9 @@
 /*
- * How a job is ended (README.md, "How a job ends"). The node of its head has the ranks of all groups end, as far as they do within kill_wait, before mpirun hears of anything:
- * daemon/capsule/init/ranks/ending.h. Messages are sent again until they are answered, so that none of this needs to be kept: PID 1 of the head knows the signal, and those of the groups
- * that they have got it.
+ * How a job is ended (README.md, "How a job ends"). The node of its head has the ranks of all
+ * groups end, as far as they do within kill_wait, before mpirun hears of anything:
+ * daemon/capsule/init/ranks/ending.h. Messages are sent again until they are answered, so that none
+ * of this needs to be kept: PID 1 of the head knows the signal, and those of the groups that they
+ * have got it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +18,8 @@
 #include "daemon/job/runner_internal.h"
 #include "daemon/peers/peer_message.h"
 
-/* After kill_wait: that PID 1 and the rmd of a group's node say that it has passed. One that does not run says nothing. */
+/* After kill_wait: that PID 1 and the rmd of a group's node say that it has passed. One that does
+ * not run says nothing. */
 #define ANSWER_USEC (UINT64_C(3) * 1000000U)
 
 /* The order to end its ranks, to PID 1 of a copy. */
@@ -46,7 +49,8 @@ void ending_forget(struct resident *resident) {
 
 /* ---- a signal that ends what runs in a copy ---- */
 
-/* Nothing that is frozen, for a move or a checkpoint, takes a signal: what would take it may go on elsewhere. */
+/* Nothing that is frozen, for a move or a checkpoint, takes a signal: what would take it may go on
+ * elsewhere. */
 static void on_signalled(struct capsule *capsule, int error, const char *text, void *arg) {
         const struct resident *resident = call_done(arg, error);
         struct resident_ending *ending = resident ? ending_of(resident) : NULL;
@@ -91,7 +95,8 @@ static void on_head_told(struct capsule *capsule, int error, const char *text, v
                 ending_of(head)->order = error == -ENOSYS ? ORDER_UNKNOWN : ORDER_NONE;
 }
 
-/* From then on it is not moved, and whatever rmd runs on this node knows that the job is being ended. False: not yet. */
+/* From then on it is not moved, and whatever rmd runs on this node knows that the job is being
+ * ended. False: not yet. */
 static bool tell_head(const struct resident *head, uint32_t signo) {
         struct resident_ending *ending = ending_of(head);
         struct capsule_status status;
@@ -269,7 +274,8 @@ static void answer(struct runner *runner, const struct resident *group) {
         (void) cluster_send(runner->rmd->cluster, head->node, &PEER_MESSAGE(&ended));
 }
 
-/* A group that is frozen is asked again; one whose PID 1 is of an older rmd leaves its ranks to mpirun. */
+/* A group that is frozen is asked again; one whose PID 1 is of an older rmd leaves its ranks to
+ * mpirun. */
 static void on_ranks_ended(struct capsule *capsule, int error, const char *text, void *arg) {
         const struct resident *group = call_done(arg, error);
 

@@ -10,9 +10,11 @@
 #include "daemon/job/runner_internal.h"
 #include "daemon/state/commands.h"
 
-/* mpirun also kills its rm-agents at a normal end, a moment before the daemons are through with theirs. */
+/* mpirun also kills its rm-agents at a normal end, a moment before the daemons are through with
+ * theirs. */
 #define ORPHAN_USEC (UINT64_C(2) * 1000000U)
-/* After mpirun's end: a daemon ends within milliseconds, but its group may be frozen in a move that is being undone. */
+/* After mpirun's end: a daemon ends within milliseconds, but its group may be frozen in a move that
+ * is being undone. */
 #define END_WAIT_USEC (UINT64_C(10) * 1000000U)
 /* That the job has failed is known, and the end of this group may be why. */
 #define WHY_WAIT_USEC (UINT64_C(1) * 1000000U)
@@ -34,7 +36,8 @@ enum end {
         END_LOST,    /* with its capsule */
 };
 
-/* PRRTE's daemon may crash when it is through, as in jobs with MPI_Comm_spawn(): no rank has lost anything by that. */
+/* PRRTE's daemon may crash when it is through, as in jobs with MPI_Comm_spawn(): no rank has lost
+ * anything by that. */
 static bool ranks_ended_well(const struct resident *group) {
         struct capsule_status status = { 0 };
 
@@ -90,7 +93,8 @@ static char *reason_of(const struct runner *runner, const struct resident *group
         }
 }
 
-/* Not by rmd. The shell that PRRTE runs a daemon in ends with 128 and the signal; who makes that up gets another attempt at his job, which is counted. */
+/* Not by rmd. The shell that PRRTE runs a daemon in ends with 128 and the signal; who makes that up
+ * gets another attempt at his job, which is counted. */
 static bool was_killed(const struct resident *group, enum end end) {
         int code = end == END_EXITED ? WEXITSTATUS(resident_wait_status(group)) : 0;
 

@@ -17,13 +17,15 @@ struct rule {
 
 /* The first rule that applies holds. */
 static const struct rule rules[] = {
-        /* A node that failed while the job came back from its checkpoint: the attempt has not begun, and the next one may. */
+        /* A node that failed while the job came back from its checkpoint: the attempt has not
+         * begun, and the next one may. */
         { IN(RESIDENT_LOST) | IN(RESIDENT_UNSTARTED), HEAD_STARTING | HEAD_FROM_CHECKPOINT | HEAD_MAY_RESTART, 0,
           HEAD_RESTART_JOB },
         { IN(RESIDENT_UNSTARTED), 0, 0, HEAD_REPORT_UNSTARTED },
         { IN(RESIDENT_LOST), 0, 0, HEAD_REPORT_LOST },
         { IN(RESIDENT_READY) | IN(RESIDENT_LAUNCHED) | IN(RESIDENT_EXITED), HEAD_PLACED, 0, HEAD_REPORT_PLACED },
-        /* Also when mpirun has ended since: the end of a job that never ran would be another one. */
+        /* Also when mpirun has ended since: the end of a job that never ran would be another
+         * one. */
         { ANY_PHASE, HEAD_STARTING | HEAD_OCCUPIED, HEAD_CANCELLED | HEAD_FROM_CHECKPOINT, HEAD_REPORT_RUNNING },
         { ANY_PHASE, HEAD_STARTING | HEAD_OCCUPIED | HEAD_ALL_READY, HEAD_CANCELLED, HEAD_REPORT_RUNNING },
         { IN(RESIDENT_EXITED), 0, 0, HEAD_REPORT_EXIT },

@@ -1,7 +1,7 @@
 /* The next step of a head's node for its job, by a table. Pure.
  *
- * The head's phase and what is so of the job decide it, and not what was done before: a step is taken again until the state, or
- * the phase, shows that it has been taken. */
+ * The head's phase and what is so of the job decide it, and not what was done before: a step is
+ * taken again until the state, or the phase, shows that it has been taken. */
 #ifndef RM_JOB_HEAD_STEP_H
 #define RM_JOB_HEAD_STEP_H
 

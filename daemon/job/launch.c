@@ -231,7 +231,8 @@ static char *preload_setting(const Rm__JobSpec *spec, unsigned preload) {
         return setting;
 }
 
-/* A program of -fsanitize=address ends at once when another library comes before that of the sanitizer. */
+/* A program of -fsanitize=address ends at once when another library comes before that of the
+ * sanitizer. */
 static char *sanitizer_setting(const Rm__JobSpec *spec) {
         for (size_t i = 0; i < spec->n_env; i++)
                 if (strncmp(spec->env[i], SANITIZER, strlen(SANITIZER)) == 0)
@@ -258,19 +259,23 @@ static bool is_ours(const char *assignment, const Rm__JobSpec *spec, unsigned pr
 
 /* The job's environment, and of ours what it does not set itself. */
 static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, unsigned preload) {
-        /* Over TCP between capsules and shared memory inside them: what can be carried. Ranks are not bound here: a capsule moves
-         * to other cores (see cores.c). What stands in a job's own environment wins. */
+        /* Over TCP between capsules and shared memory inside them: what can be carried. Ranks are
+         * not bound here: a capsule moves to other cores (see cores.c). What stands in a job's own
+         * environment wins. */
         const char *const ours[] = {
                 "OMPI_MCA_pml=ob1",
                 "OMPI_MCA_btl=self,sm,tcp",
                 "OMPI_MCA_btl_tcp_if_include=eth0",
                 "OMPI_MCA_osc=^ucx",
-                /* Of coll/han, which is taken over several hosts, some ranks wait for ever when one is lost. */
+                /* Of coll/han, which is taken over several hosts, some ranks wait for ever when one
+                 * is lost. */
                 launch_goes_on(spec) ? "OMPI_MCA_coll=basic,tuned,libnbc,self,inter,ftagree" : "OMPI_MCA_coll=^hcoll,ucc",
-                /* MPIX_Comm_revoke() asks for the address of a rank that it has not spoken to before, and waits for ever for that of a dead one. */
+                /* MPIX_Comm_revoke() asks for the address of a rank that it has not spoken to
+                 * before, and waits for ever for that of a dead one. */
                 launch_goes_on(spec) ? "OMPI_MCA_mpi_preconnect_mpi=1" : "OMPI_MCA_mpi_preconnect_mpi=0",
                 "PRTE_MCA_prte_if_include=eth0",
-                /* Where rm-mpirun itself was started by another launcher, that one is asked neither for nodes nor to start anything. */
+                /* Where rm-mpirun itself was started by another launcher, that one is asked neither
+                 * for nodes nor to start anything. */
                 "PRTE_MCA_plm=ssh",
                 "PRTE_MCA_ras=^slurm,tm,pbs,pals,lsf,gridengine,flux",
                 ("PRTE_MCA_plm_ssh_agent=" LAUNCH_AGENT),
@@ -278,8 +283,9 @@ static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, unsigned pr
                 ("PRTE_MCA_prte_default_hostfile=" LAUNCH_HOSTFILE),
                 "PRTE_MCA_rmaps_default_mapping_policy=slot:oversubscribe",
                 "PRTE_MCA_hwloc_default_binding_policy=none",
-                /* PRRTE 3.0.8 starts ranks from 16 threads, which change flags of a rank beside the main thread without a lock: a
-                 * rank that ends at once may be forgotten, and mpirun then waits for ever. Without threads it is not. */
+                /* PRRTE 3.0.8 starts ranks from 16 threads, which change flags of a rank beside the
+                 * main thread without a lock: a rank that ends at once may be forgotten, and mpirun
+                 * then waits for ever. Without threads it is not. */
                 "PRTE_MCA_odls_base_max_threads=0",
                 YIELD_SETTING,
         };

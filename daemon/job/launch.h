@@ -1,4 +1,5 @@
-/* How a job's capsules are described and what is run in them. Pure: from the state's job to specs and command lines. */
+/* How a job's capsules are described and what is run in them. Pure: from the state's job to specs
+ * and command lines. */
 #ifndef RM_JOB_LAUNCH_H
 #define RM_JOB_LAUNCH_H
 
@@ -19,7 +20,8 @@ struct launch_spec {
         char *spool_dir;
 };
 
-/* "j7.h.i20" or "j7.g0.i21": with the incarnation, so that no two copies of a capsule ever share a name. */
+/* "j7.h.i20" or "j7.g0.i21": with the incarnation, so that no two copies of a capsule ever share a
+ * name. */
 void launch_capsule_id(char out[static 64], uint64_t job, int32_t index, uint64_t incarnation);
 /* "j7.": how the names of all its copies begin. */
 void launch_job_prefix(char out[static 32], uint64_t job);
@@ -58,7 +60,8 @@ enum {
         LAUNCH_WITH_FT = 2, /* librmrt-ft */
         LAUNCH_WITH_PRRTE = 4, /* rm-prrte */
 };
-/* mpirun, as the user wrote it, told to start its daemons through rm-agent in the job's capsules; `preload`: LAUNCH_WITH_PRRTE, or nothing. */
+/* mpirun, as the user wrote it, told to start its daemons through rm-agent in the job's capsules;
+ * `preload`: LAUNCH_WITH_PRRTE, or nothing. */
 void launch_head_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, unsigned preload);
 /* The shell line that PRRTE gives to its agent; `preload` of these. */
 void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line,
@@ -72,8 +75,9 @@ void launch_command_finish(struct launch_command *command);
 char *launch_hostfile(const Rm__Job *job);
 /* Where it is, inside the head capsule. */
 #define LAUNCH_HOSTFILE "/run/rmd-hostfile"
-/* And a copy of rm-agent there. mpirun keeps it running, and it moves with the head: that of the node may be replaced by another version
- * meanwhile, and be another on the node that the head moves to. */
+/* And a copy of rm-agent there. mpirun keeps it running, and it moves with the head: that of the
+ * node may be replaced by another version meanwhile, and be another on the node that the head moves
+ * to. */
 #define LAUNCH_AGENT "/run/rmd-agent"
 /* And a copy of rm-yield in each group, for the same reason. */
 #define LAUNCH_YIELD "/run/rmd-yield.so"
@@ -83,8 +87,8 @@ char *launch_hostfile(const Rm__Job *job);
 #define LAUNCH_FT "/run/rmd-ft.so"
 #define LAUNCH_FT_NAME "librmrt-ft.so" /* beside rmd's other programs */
 
-/* Of a job that is to end by `signo`: what its ranks get first, and mpirun afterwards. mpirun ends by some signals, after which its ranks get SIGTERM; others it
- * passes on to them. */
+/* Of a job that is to end by `signo`: what its ranks get first, and mpirun afterwards. mpirun ends
+ * by some signals, after which its ranks get SIGTERM; others it passes on to them. */
 uint32_t launch_signal_for_ranks(uint32_t signo);
 uint32_t launch_signal_for_mpirun(uint32_t signo);
 /* mpirun ends its job when it gets it. */

@@ -9,7 +9,8 @@
 
 /* mpirun or prted with one small rank take about 100 MB. */
 #define MEMORY_MIN_BYTES (UINT64_C(256) << 20)
-/* mpirun itself has about ten processes and threads, a rank about five; the rest is for programs with threads of their own. */
+/* mpirun itself has about ten processes and threads, a rank about five; the rest is for programs
+ * with threads of their own. */
 #define PIDS_BASE 1024U
 #define PIDS_PER_RANK 1024U
 /* For the kernel, rmd, CRIU's images and logins. */

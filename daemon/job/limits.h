@@ -14,23 +14,24 @@ struct limits_node {
         uint32_t cores;
 };
 
-/* Pure. What the configuration says, or the share of so many cores; 0 ranks (a head) count as one, since mpirun keeps what is on its way to
- * slow readers. No capsule gets more than `node` has. */
+/* Pure. What the configuration says, or the share of so many cores; 0 ranks (a head) count as one,
+ * since mpirun keeps what is on its way to slow readers. No capsule gets more than `node` has. */
 void limits_share(const struct config *config, const struct limits_node *node, uint32_t ranks, struct capsule_limits *ret);
 /* Pure. How much of a node's memory all capsules together leave to the rest of it. */
 uint64_t limits_reserve(uint64_t node_memory_bytes);
 
 /* Pure. The memory of a node that has `total_bytes`, as it is configured to offer it. */
 uint64_t limits_node_memory(const struct config *config, uint64_t total_bytes);
-/* Pure. What the job has asked for is the limit of its memory, instead of a share; but no more than the configuration's, and no less than what
- * a group needs to start. */
+/* Pure. What the job has asked for is the limit of its memory, instead of a share; but no more than
+ * the configuration's, and no less than what a group needs to start. */
 void limits_promised(const struct config *config, uint64_t promised_bytes, struct capsule_limits *limits);
 
-/* This node's share for a group of so many ranks, or what the job has asked for (0: it has not), at least `kept` (NULL ok): a group that
- * moves keeps what it had, so that what fitted fits. */
+/* This node's share for a group of so many ranks, or what the job has asked for (0: it has not), at
+ * least `kept` (NULL ok): a group that moves keeps what it had, so that what fitted fits. */
 void limits_here(const struct rmd *rmd, uint32_t ranks, uint64_t promised_bytes, const struct capsule_limits *kept,
                  struct capsule_limits *ret);
-/* Once, when capsules and cluster are there: the reserve; and the log is told what cannot be enforced. */
+/* Once, when capsules and cluster are there: the reserve; and the log is told what cannot be
+ * enforced. */
 void limits_begin(const struct rmd *rmd);
 /* That, in one line; malloc'ed. NULL: all can. */
 char *limits_missing(const struct rmd *rmd);

@@ -1,4 +1,5 @@
-/* Memory of the capsules that are here, and reports of it to the leader, so that nothing is planned onto a node that is full. */
+/* Memory of the capsules that are here, and reports of it to the leader, so that nothing is planned
+ * onto a node that is full. */
 #ifndef RM_JOB_MEMORY_REPORT_H
 #define RM_JOB_MEMORY_REPORT_H
 
@@ -27,7 +28,8 @@ struct memory_report_node {
         uint64_t heads;     /* taken by capsules of mpirun */
 };
 
-/* A move away has begun, which could track the capsule's memory, or did not try to; or could not. */
+/* A move away has begun, which could track the capsule's memory, or did not try to; or could
+ * not. */
 void memory_report_tracked(struct resident *resident, bool tracked);
 
 /* The last report. */
@@ -46,7 +48,8 @@ bool memory_report_due(const struct memory_report_told *told, const char *leader
 /* What could be added here now, whatever jobs there are; UINT64_MAX: nobody knows. */
 uint64_t memory_report_room(const struct runner *runner);
 
-/* Pure. What groups may have on the node in all, those that are there included; UINT64_MAX: no limit. `offered`: [node] memory. */
+/* Pure. What groups may have on the node in all, those that are there included; UINT64_MAX: no
+ * limit. `offered`: [node] memory. */
 uint64_t memory_report_capacity(const struct memory_report_node *node, uint64_t offered);
 
 #endif

@@ -19,7 +19,8 @@
 
 #define PROGRAM RM_LIBEXEC_DIR "/rm-pages-test"
 #define TEST_USEC (30U * 1000000U) /* it ends by itself in 20 s */
-/* A busy machine says nothing about its kernel, so that the test is made again, less and less often. */
+/* A busy machine says nothing about its kernel, so that the test is made again, less and less
+ * often. */
 #define AGAIN_FIRST_USEC (10U * 1000000U)
 #define AGAIN_MOST_USEC (600U * 1000000U)
 enum { EXIT_LATE = 3 };

@@ -1,5 +1,6 @@
-/* Can the private memory of a group travel apart from CRIU's images here? rm-pages-test dumps and restores a small process in this way,
- * when rmd starts, and again where that took too long to tell; the loop goes on meanwhile. */
+/* Can the private memory of a group travel apart from CRIU's images here? rm-pages-test dumps and
+ * restores a small process in this way, when rmd starts, and again where that took too long to
+ * tell; the loop goes on meanwhile. */
 #ifndef RM_JOB_PAGES_TEST_H
 #define RM_JOB_PAGES_TEST_H
 
@@ -13,9 +14,11 @@ struct pages_test *pages_test_start(struct event_base *base, const char *criu_pa
 /* The test is killed if it still runs. NULL ok. */
 void pages_test_destroy(struct pages_test *test);
 
-/* The first test has not ended, which takes 30 s at most. `test` NULL: there is none, so that nothing runs. */
+/* The first test has not ended, which takes 30 s at most. `test` NULL: there is none, so that
+ * nothing runs. */
 bool pages_test_runs(const struct pages_test *test);
-/* `test` NULL: there is none. False: `*ret_why` says why not, also that it is not known yet; one line, valid until the loop goes on. */
+/* `test` NULL: there is none. False: `*ret_why` says why not, also that it is not known yet; one
+ * line, valid until the loop goes on. */
 bool pages_test_passed(const struct pages_test *test, const char **ret_why);
 
 #endif

@@ -1,6 +1,8 @@
 /*
- * What ended a job whose mpirun has failed. mpirun returns the code of the rank of which it hears first, and that is often one that has aborted since another one, in another group,
- * is gone. Each group's PID 1 knows how its ranks have ended by themselves: the head's node asks all of them before it reports the end, and takes the first.
+ * What ended a job whose mpirun has failed. mpirun returns the code of the rank of which it hears
+ * first, and that is often one that has aborted since another one, in another group, is gone. Each
+ * group's PID 1 knows how its ranks have ended by themselves: the head's node asks all of them
+ * before it reports the end, and takes the first.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,11 +18,14 @@
 
 /* A group that stands still for a move, or whose node does not answer, is not waited for longer. */
 #define ANSWER_USEC (UINT64_C(1) * 1000000U)
-/* Clocks of nodes differ, and a connection is closed a moment before its process has ended. Of two ends that are so close, one that can be the consequence of the other is. */
+/* Clocks of nodes differ, and a connection is closed a moment before its process has ended. Of two
+ * ends that are so close, one that can be the consequence of the other is. */
 #define CLOSE_USEC (UINT64_C(1) * 1000000U)
-/* mpirun returns this if it has no code of a rank, such as for one that has ended with 0 before MPI_Finalize. */
+/* mpirun returns this if it has no code of a rank, such as for one that has ended with 0 before
+ * MPI_Finalize. */
 #define NO_RANK 1
-/* MPI_ERR_UNKNOWN of Open MPI, with which a rank aborts that has lost its connection to another one. */
+/* MPI_ERR_UNKNOWN of Open MPI, with which a rank aborts that has lost its connection to another
+ * one. */
 #define LOST_PEER 14
 
 /* The answer of a group. */

@@ -13,7 +13,8 @@ struct rank_ends_first {
         int32_t group; /* -1: it is mpirun's word */
 };
 
-/* Chooses the end of a job whose mpirun has failed with `exit_code`, by what is known of its groups. */
+/* Chooses the end of a job whose mpirun has failed with `exit_code`, by what is known of its
+ * groups. */
 struct rank_ends_first rank_ends_choose(int exit_code, const struct capsule_rank_ends *groups, size_t n);
 
 #endif

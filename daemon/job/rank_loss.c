@@ -1,24 +1,28 @@
-/* Jobs that go on without ranks that are lost, on the nodes of their groups. PID 1 of each sees which of its ranks end, and passes on which ones the job has lost; both are said again until
- * the other side shows them, so all of this may be done again at any time. */
+/* Jobs that go on without ranks that are lost, on the nodes of their groups. PID 1 of each sees
+ * which of its ranks end, and passes on which ones the job has lost; both are said again until the
+ * other side shows them, so all of this may be done again at any time. */
 #include <string.h>
 
 #include "common/util.h"
 #include "daemon/job/runner_internal.h"
 #include "daemon/state/commands.h"
 
-/* mpirun has ended, so all that its ranks have said is in their PID 1's door; those that have said nothing will not. */
+/* mpirun has ended, so all that its ranks have said is in their PID 1's door; those that have said
+ * nothing will not. */
 #define WORDS_WAIT_USEC (UINT64_C(1) * 1000000U)
-/* No rank is left: mpirun ends within milliseconds. PRRTE's may miss the end of the last ones if several end at once, and then waits for ever. */
+/* No rank is left: mpirun ends within milliseconds. PRRTE's may miss the end of the last ones if
+ * several end at once, and then waits for ever. */
 #define MPIRUN_WAIT_USEC (UINT64_C(10) * 1000000U)
 
 /* The part of each copy that this file keeps. */
 struct rank_loss {
-        /* PID 1 has the first `n_told` ranks that the job has lost, and knows whether any speaks. Else the next two mean nothing. */
+        /* Its PID 1 has the first `n_told` ranks that the job has lost, and knows whether any
+         * speaks. */
         bool ordered;
         size_t n_told;
         bool speaks_told;
-        /* Of a group, since when its job has ended, and what its ranks have said is awaited; of the head, since when the job has lost all
-         * ranks, and mpirun's end is; 0: it has not. */
+        /* Of a group, since when its job has ended, and what its ranks have said is awaited; of the
+         * head, since when the job has lost all ranks, and mpirun's end is; 0: it has not. */
         uint64_t wait_usec;
 };
 

@@ -1,4 +1,5 @@
-/* A resident is one capsule on this node, or one copy of it while a move is under way. The runner owns it, and removes it. */
+/* A resident is one capsule on this node, or one copy of it while a move is under way. The runner
+ * owns it, and removes it. */
 #ifndef RM_JOB_RESIDENT_H
 #define RM_JOB_RESIDENT_H
 
@@ -30,7 +31,8 @@ int32_t resident_index(const struct resident *resident);
 uint64_t resident_incarnation(const struct resident *resident);
 bool resident_is(const struct resident *resident, uint64_t job, int32_t index, uint64_t incarnation);
 struct runner *resident_runner(const struct resident *resident);
-/* An operation of its capsule, or a proposal, that may end after the resident: call_done() returns the resident, or NULL. */
+/* An operation of its capsule, or a proposal, that may end after the resident: call_done() returns
+ * the resident, or NULL. */
 struct call *resident_call(const struct resident *resident);
 /* NULL in NEW, MISSING and REMAKING; the others have one. */
 struct capsule *resident_capsule(const struct resident *resident);
@@ -43,10 +45,12 @@ enum resident_phase resident_phase(const struct resident *resident);
 bool resident_answers(const struct resident *resident);
 /* PID 1 answers, and the payload, if there is one, has not ended. */
 bool resident_is_live(const struct resident *resident);
-/* PID 1 is dead, or there is no capsule, or its command cannot be started; resident_why_lost() says why. */
+/* PID 1 is dead, or there is no capsule, or its command cannot be started; resident_why_lost() says
+ * why. */
 bool resident_is_lost(const struct resident *resident);
 
-/* These make an event happen, and return what is to be done. One that cannot be is logged and changes nothing. */
+/* These make an event happen, and return what is to be done. One that cannot be is logged and
+ * changes nothing. */
 enum resident_action resident_event(struct resident *resident, enum resident_event event);
 enum resident_action resident_made(struct resident *resident, struct capsule *capsule, enum resident_origin origin);
 enum resident_action resident_exited(struct resident *resident, int wait_status, uint64_t end_real_usec);
@@ -63,9 +67,11 @@ const char *resident_why_lost(const struct resident *resident); /* NULL: it is n
 
 /* ---- who opens a frozen copy ---- */
 
-/* The runner opens a copy that is frozen and that nobody holds. Only a copy that answers is given to a holder; it may be lost in its
- * hands. A copy that its restart holds may go on to a capture without being free between: without a lease the restart cannot open
- * it yet when the next checkpoint begins. Never the other way round: what is captured runs, and nothing is restored into it. */
+/* The runner opens a copy that is frozen and that nobody holds. Only a copy that answers is given
+ * to a holder; it may be lost in its hands. A copy that its restart holds may go on to a capture
+ * without being free between: without a lease the restart cannot open it yet when the next
+ * checkpoint begins. Never the other way round: what is captured runs, and nothing is restored into
+ * it. */
 enum resident_holder {
         RESIDENT_FREE,
         RESIDENT_CAPTURED, /* transfer/capture.c has frozen it, and opens it again */
@@ -78,7 +84,8 @@ void resident_release(struct resident *resident, enum resident_holder holder);
 
 /* ---- what others keep of it ---- */
 
-/* A part is what one file keeps of each capsule. Its type is known in that file only, which also frees what it points at. */
+/* A part is what one file keeps of each capsule. Its type is known in that file only, which also
+ * frees what it points at. */
 enum resident_part {
         RESIDENT_AGENTS, /* agents.c */
         RESIDENT_BLOCKER, /* blocker.c */
@@ -99,7 +106,8 @@ enum resident_part {
         RESIDENT_PARTS
 };
 
-/* The part of `size_bytes`, zeroed when it is first asked for: nothing is known then. Lives as long as the resident. */
+/* The part of `size_bytes`, zeroed when it is first asked for: nothing is known then. Lives as long
+ * as the resident. */
 void *resident_part(const struct resident *resident, enum resident_part part, size_t size_bytes);
 
 /* ---- those of one runner ---- */

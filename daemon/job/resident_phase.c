@@ -24,13 +24,15 @@ static const struct edge edges[] = {
         { RESIDENT_READY, RESIDENT_EV_EXITED, RESIDENT_EXITED, RESIDENT_TELL_EXITED },
         { RESIDENT_READY, RESIDENT_EV_LOST, RESIDENT_LOST, RESIDENT_TELL_LOST },
 
-        /* A second command is refused: PID 1 would refuse it, and its answer would pass for the end of the first one. */
+        /* A second command is refused: PID 1 would refuse it, and its answer would pass for the end
+         * of the first one. */
         { RESIDENT_LAUNCHED, RESIDENT_EV_UNLAUNCHED, RESIDENT_READY, RESIDENT_NOTHING },
         { RESIDENT_LAUNCHED, RESIDENT_EV_UNSTARTABLE, RESIDENT_UNSTARTED, RESIDENT_REPORT },
         { RESIDENT_LAUNCHED, RESIDENT_EV_EXITED, RESIDENT_EXITED, RESIDENT_TELL_EXITED },
         { RESIDENT_LAUNCHED, RESIDENT_EV_LOST, RESIDENT_LOST, RESIDENT_TELL_LOST },
 
-        /* PID 1 may die before it has answered, after mpirun has ended: why the command failed is told, not that it has ended. */
+        /* PID 1 may die before it has answered, after mpirun has ended: why the command failed is
+         * told, not that it has ended. */
         { RESIDENT_UNSTARTED, RESIDENT_EV_EXITED, RESIDENT_UNSTARTED, RESIDENT_TELL_EXITED },
         { RESIDENT_UNSTARTED, RESIDENT_EV_LOST, RESIDENT_LOST, RESIDENT_TELL_LOST },
 

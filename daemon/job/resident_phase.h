@@ -1,14 +1,19 @@
-/* The life of a capsule on this node as a table: in which phase which event leads to which phase, and what is done then. Pure.
+/* The life of a capsule on this node as a table: in which phase which event leads to which phase,
+ * and what is done then. Pure.
  *
  *   NEW -> MAKING -> READY -> LAUNCHED -> EXITED        a capsule that is made, or adopted, here
- *   NEW -> MAKING -> READY -> EXITED                    a copy that came by a move or from a checkpoint: no command was sent here
- *   NEW -> MISSING                                      the state says that it is here, and it is not
+ *   NEW -> MAKING -> READY -> EXITED                    a copy that came by a move or from a
+ *                                                       checkpoint: no command was sent here
+ *   NEW -> MISSING                                      the state says that it is here, and it is
+ *                                                       not
  *
- * From each phase with a capsule the way leads to LOST if its PID 1 dies. The runner removes a resident in any phase.
+ * From each phase with a capsule the way leads to LOST if its PID 1 dies. The runner removes a
+ * resident in any phase.
  *
- * The phase took the place of six flags (answers, command sent, exited, lost, not startable, being removed): of their 64 combinations
- * these eight were possible. Three more things are known of a capsule in any phase, and no phase follows from them: how it came
- * (enum resident_origin, which never changes), who is going to open a frozen copy (enum resident_holder), and in which phase the
+ * The phase took the place of six flags (answers, command sent, exited, lost, not startable, being
+ * removed): of their 64 combinations these eight were possible. Three more things are known of a
+ * capsule in any phase, and no phase follows from them: how it came (enum resident_origin, which
+ * never changes), who is going to open a frozen copy (enum resident_holder), and in which phase the
  * capsule itself is (capsule_phase(), which PID 1 reports). */
 #ifndef RM_JOB_RESIDENT_PHASE_H
 #define RM_JOB_RESIDENT_PHASE_H
@@ -54,7 +59,8 @@ enum resident_action {
         RESIDENT_ACTIONS
 };
 
-/* Returns what is to be done, and the next phase, which is written only if the event is not refused. */
+/* Returns what is to be done, and the next phase, which is written only if the event is not
+ * refused. */
 enum resident_action resident_next(enum resident_phase phase, enum resident_event event, enum resident_phase *ret_next);
 
 /* Properties of a phase. */

@@ -1,5 +1,6 @@
-/* Jobs that grow and shrink, on the nodes of their groups. PID 1 of each keeps what it is told and what its ranks have said, and both go with it when it moves; so all of this may be
- * done again at any time. */
+/* Jobs that grow and shrink, on the nodes of their groups. PID 1 of each keeps what it is told and
+ * what its ranks have said, and both go with it when it moves; so all of this may be done again at
+ * any time. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -73,7 +74,8 @@ static bool is_first_parked(const Rm__Job *job, const Rm__Capsule *capsule) {
         return job_group_may_freeze(job, capsule) && before && !job_group_parked(job, before);
 }
 
-/* A program that knows nothing of librmrt runs all its ranks: whoever shares cores with them is to find out why. */
+/* A program that knows nothing of librmrt runs all its ranks: whoever shares cores with them is to
+ * find out why. */
 static void tell_awake(struct runner *runner, const struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct resizing *resizing = resizing_of(resident);
         struct capsule_status status;

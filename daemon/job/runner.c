@@ -81,7 +81,8 @@ void runner_order_again(struct resident *resident) {
 
 /* ---- what capsules report ---- */
 
-/* Does what an event of the capsule calls for. Afterwards the resident may be gone: a move that fails drops it. */
+/* Does what an event of the capsule calls for. Afterwards the resident may be gone: a move that
+ * fails drops it. */
 static void act(struct runner *runner, struct resident *resident, enum resident_action action, int error, const char *text) {
         bool is_head = resident_index(resident) == STATE_HEAD;
 
@@ -218,7 +219,8 @@ static const struct capsule_callbacks callbacks = {
         .lost = on_lost,
 };
 
-/* `kept`: what a copy that a move makes is allowed at least; such a copy is silent until its move is committed. NULL: none makes it. */
+/* `kept`: what a copy that a move makes is allowed at least; such a copy is silent until its move
+ * is committed. NULL: none makes it. */
 static int make_resident(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation,
                          const struct capsule_limits *kept, enum resident_origin origin, struct resident **ret,
                          struct rm_error *err) {
@@ -261,7 +263,8 @@ int runner_make_rehearsal(struct runner *runner, const Rm__Job *job, int32_t ind
 
 /* ---- matching state and capsules ---- */
 
-/* rmd was killed while it made the capsule: nothing has run in it, as the state has not heard of it yet. */
+/* rmd was killed while it made the capsule: nothing has run in it, as the state has not heard of it
+ * yet. */
 static void make_again(struct runner *runner, struct resident *resident) {
         struct capsule *capsule = resident_remake(resident);
 
@@ -271,7 +274,8 @@ static void make_again(struct runner *runner, struct resident *resident) {
         capsule_destroy(capsule, true, on_destroyed, runner);
 }
 
-/* Sets the limits of a capsule that came by a move, since it had none during the restore, or was adopted. */
+/* Sets the limits of a capsule that came by a move, since it had none during the restore, or was
+ * adopted. */
 static void limit(struct runner *runner, const struct resident *resident) {
         struct limiting *limiting = resident_part(resident, RESIDENT_LIMITS, sizeof(*limiting));
         int r;
@@ -285,8 +289,9 @@ static void limit(struct runner *runner, const struct resident *resident) {
         limiting->done = true;
 }
 
-/* A node that was away while its job started again: what it had of an attempt before must be gone before it makes anything of this one.
- * Until a job runs, none of its capsules moves: the head's incarnation is the lowest of the attempt. */
+/* A node that was away while its job started again: what it had of an attempt before must be gone
+ * before it makes anything of this one. Until a job runs, none of its capsules moves: the head's
+ * incarnation is the lowest of the attempt. */
 static bool waits_for_older(struct runner *runner, const Rm__Job *job) {
         char prefix[32];
 
@@ -309,8 +314,9 @@ static void on_opened(struct capsule *capsule, int error, const char *text, void
         runner_retry(runner);
 }
 
-/* A capsule that is frozen although neither a move nor a checkpoint has it: an rmd before this one had begun something with it, or it had no
- * lease when it was to be opened. One that came from a checkpoint is opened by its restart, which waits for the rest of the job. */
+/* A capsule that is frozen although neither a move nor a checkpoint has it: an rmd before this one
+ * had begun something with it, or it had no lease when it was to be opened. One that came from a
+ * checkpoint is opened by its restart, which waits for the rest of the job. */
 static void open_leftover(struct runner *runner, const struct resident *resident, const Rm__Job *job) {
         enum capsule_phase phase = capsule_phase(resident_capsule(resident));
 
@@ -383,7 +389,8 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
         blocker_report(runner, resident, capsule);
 }
 
-/* Of a job that is COMPLETING. One that may start again for the loss of another node does not do so before nothing of this attempt runs. */
+/* Of a job that is COMPLETING. One that may start again for the loss of another node does not do so
+ * before nothing of this attempt runs. */
 static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct resident *resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
 
@@ -401,7 +408,8 @@ static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Caps
                 gone_report(runner, job->id, capsule);
 }
 
-/* Of a job that is RECOVERING: nothing of its next attempt is placed before nothing of this one runs. */
+/* Of a job that is RECOVERING: nothing of its next attempt is placed before nothing of this one
+ * runs. */
 static void remove_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct resident *resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
 

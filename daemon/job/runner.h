@@ -1,5 +1,6 @@
-/* This node's capsules: makes, launches and removes them so that they match the cluster's state. Everything here is a
- * reconciliation: it may be called at any time, after any loss, and does what is still to be done. */
+/* This node's capsules: makes, launches and removes them so that they match the cluster's state.
+ * Everything here is a reconciliation: it may be called at any time, after any loss, and does what
+ * is still to be done. */
 #ifndef RM_JOB_RUNNER_H
 #define RM_JOB_RUNNER_H
 
@@ -19,7 +20,8 @@ struct runner_ops {
         void (*on_capsule)(void *userdata, struct resident *resident, int error, const char *text);
         /* Is this copy, which the state does not name as the capsule, needed all the same? */
         bool (*keeps_copy)(void *userdata, const struct resident *resident);
-        /* Is a move about to open this copy, or to end it? Otherwise the runner opens it if it is frozen. */
+        /* Is a move about to open this copy, or to end it? Otherwise the runner opens it if it is
+         * frozen. */
         bool (*holds)(void *userdata, const struct resident *resident);
         /* A capsule lacks memory (every second), or has all of it now. */
         void (*on_filling)(void *userdata, struct resident *resident);
@@ -44,10 +46,12 @@ struct resident *runner_current(struct runner *runner, uint64_t job, int32_t ind
 /* The copy of this incarnation, or NULL. */
 struct resident *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation);
 
-/* Make the destination's copy for a move; on_capsule() is told when it answers. It may use at least `kept`, what it could at the source. */
+/* Make the destination's copy for a move; on_capsule() is told when it answers. It may use at least
+ * `kept`, what it could at the source. */
 int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, const struct capsule_limits *kept,
                      struct resident **ret, struct rm_error *err);
-/* Make a copy to try a restore in (capsule_spec.rehearsal); on_capsule() is told when it answers. `incarnation`: one that the state does not give. */
+/* Make a copy to try a restore in (capsule_spec.rehearsal); on_capsule() is told when it answers.
+ * `incarnation`: one that the state does not give. */
 int runner_make_rehearsal(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation, struct rm_error *err);
 /* Kill and forget one copy. `spool`: its output too. */
 void runner_drop(struct runner *runner, struct resident *resident, bool spool);
@@ -59,19 +63,23 @@ void runner_order_again(struct resident *resident);
 void runner_agent_run(struct runner *runner, const Rm__AgentRun *run);
 void runner_agent_done(struct runner *runner, const char *node, const Rm__AgentDone *done);
 void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill);
-/* A head's node and that of a group, about the end of its ranks: that they are to end; how they have ended. */
+/* A head's node and that of a group, about the end of its ranks: that they are to end; how they
+ * have ended. */
 void runner_ranks_end(struct runner *runner, const Rm__RanksEnd *order);
 void runner_ranks_ended(struct runner *runner, const Rm__RanksEnded *answer);
 void runner_ends_get(struct runner *runner, const Rm__EndsGet *get);
 void runner_ends(struct runner *runner, const Rm__Ends *ends);
-/* Keep the connections to groups whose daemons heads here wait for: if their rmd is started again, they are to be asked again. */
+/* Keep the connections to groups whose daemons heads here wait for: if their rmd is started again,
+ * they are to be asked again. */
 void runner_keep_peers(struct runner *runner);
 void runner_peer_connected(struct runner *runner, const char *node);
 
-/* Reports what memory there is on this node, and what its groups take, soon and not at its next time. */
+/* Reports what memory there is on this node, and what its groups take, soon and not at its next
+ * time. */
 void runner_report_memory(struct runner *runner);
 
-/* A signal from the job's front end, to mpirun; one that ends the job first to its ranks. -ESRCH when the head does not run here; `done` gets -EBUSY while it is frozen. */
+/* A signal from the job's front end, to mpirun; one that ends the job first to its ranks. -ESRCH
+ * when the head does not run here; `done` gets -EBUSY while it is frozen. */
 int runner_signal_head(struct runner *runner, uint64_t job, int signo, capsule_done_fn done, void *arg);
 
 #endif

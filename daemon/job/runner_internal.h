@@ -54,28 +54,32 @@ void agents_forget(struct resident *resident);
 void agents_finish(struct runner *runner);
 
 /*
- * ends.c: how a group's MPI daemon ended. mpirun ends with 0 when it has lost one, so the group's node tells the log before it
- * lets go of the capsule.
+ * ends.c: how a group's MPI daemon ended. mpirun ends with 0 when it has lost one, so the group's
+ * node tells the log before it lets go of the capsule.
  */
 /* The rm-agent of a group is gone: its daemon may end by itself, and is ended if it does not. */
 void ends_orphan(struct runner *runner, struct resident *group);
 /* Its daemon was left alone for too long: end it. */
 void ends_reconcile(struct runner *runner);
-/* "mpirun on n2 was killed: its memory ...", of what its PID 1 has killed itself; NULL: it has not; malloc'ed. */
+/* "mpirun on n2 was killed: its memory ...", of what its PID 1 has killed itself; NULL: it has not;
+ * malloc'ed. */
 char *ends_why_killed(const struct runner *runner, const struct resident *resident);
-/* Of a job that is COMPLETING: false while the capsule must stay, since it is not known or not in the log how its daemon ended. */
+/* Of a job that is COMPLETING: false while the capsule must stay, since it is not known or not in
+ * the log how its daemon ended. */
 bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job);
 
 /*
- * gone.c: the log is told that nothing is left here of a capsule, until the state shows it. One report
- * of each is under way at a time: every entry of the log has the runner look again.
+ * gone.c: the log is told that nothing is left here of a capsule, until the state shows it. One
+ * report of each is under way at a time: every entry of the log has the runner look again.
  */
 void gone_report(struct runner *runner, uint64_t job, const Rm__Capsule *capsule);
 
-/* own_programs.c: copies `program` (rm-agent) from rmd's own directory to `path` in a capsule in which nothing has run yet. 0 or negative errno. */
+/* own_programs.c: copies `program` (rm-agent) from rmd's own directory to `path` in a capsule in
+ * which nothing has run yet. 0 or negative errno. */
 int runner_copy_program(const struct resident *resident, const char *program, const char *path);
 
-/* Copies rm-prrte into such a capsule: LAUNCH_WITH_PRRTE; 0: it cannot, which does not keep the job from running. */
+/* Copies rm-prrte into such a capsule: LAUNCH_WITH_PRRTE; 0: it cannot, which does not keep the job
+ * from running. */
 unsigned runner_give_prrte(const struct resident *resident);
 
 /* reports.c: what the log is told of one capsule. */
@@ -85,14 +89,16 @@ bool reports_under_way(const struct resident *resident);
 /* The capsule is made; one that goes on from a checkpoint is not ready before that is in it. */
 void reports_placed(struct runner *runner, struct resident *resident, const Rm__Job *job);
 void reports_running(struct runner *runner, struct resident *resident);
-/* The head's: how its job has ended. `reason` NULL: it needs none; `final_state` PENDING: as the exit code says. */
+/* The head's: how its job has ended. `reason` NULL: it needs none; `final_state` PENDING: as the
+ * exit code says. */
 void runner_report_exit(struct runner *runner, struct resident *resident, int exit_code, const char *reason,
                         Rm__JobState final_state);
 /* The job starts `again`, or ends, as if this node had been lost under the capsule. */
 void reports_restart_or_end(struct runner *runner, struct resident *resident, const Rm__Job *job, bool again, const char *reason);
 /* The capsule of a job that runs is lost. */
 void reports_lost(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule);
-/* The memory that a capsule lacked was on another node and is lost, so that PID 1 has cut it off and killed it. False: that is not so. */
+/* The memory that a capsule lacked was on another node and is lost, so that PID 1 has cut it off
+ * and killed it. False: that is not so. */
 bool reports_broken(struct runner *runner, struct resident *resident, const Rm__Job *job);
 
 /* head.c: does what is to be done now for a job that runs, whose head is here. */
@@ -103,7 +109,8 @@ void head_reconcile(struct runner *runner, struct resident *head, const Rm__Job 
  */
 /* The signal by which the job of this head is to end; 0: it is not. */
 uint32_t ending_wanted(const struct resident *head, const Rm__Job *job);
-/* Of a head that has exited: 128 and the signal by which its job was cancelled, or what mpirun returned. */
+/* Of a head that has exited: 128 and the signal by which its job was cancelled, or what mpirun
+ * returned. */
 int ending_exit_code(const struct resident *head, const Rm__Job *job);
 /* Of such a job: does what is still to be done. */
 void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Job *job);
@@ -120,26 +127,31 @@ void ending_forget(struct resident *resident);
  */
 /* Of a head that has exited: false while groups are still asked. */
 bool rank_ends_known(struct runner *runner, struct resident *head, const Rm__Job *job);
-/* Then: puts the code of what ended the job in the place of mpirun's, if it is another. Returns why the job has failed, malloc'ed; NULL: as mpirun says. */
+/* Then: puts the code of what ended the job in the place of mpirun's, if it is another. Returns why
+ * the job has failed, malloc'ed; NULL: as mpirun says. */
 char *rank_ends_take(const struct resident *head, const Rm__Job *job, int *ret_exit_code);
 void rank_ends_forget(struct resident *resident);
 
-/* traffic.c: asks this node's groups from time to time what they have sent to whom, and tells the leader. */
+/* traffic.c: asks this node's groups from time to time what they have sent to whom, and tells the
+ * leader. */
 void traffic_start(struct runner *runner);
 /* Groups may have come. */
 void traffic_wake(struct runner *runner);
 void traffic_forget(struct resident *resident);
 void traffic_stop(struct runner *runner);
 
-/* memory_report.c: tells the leader from time to time what memory there is on this node, and what its groups take. */
+/* memory_report.c: tells the leader from time to time what memory there is on this node, and what
+ * its groups take. */
 void memory_report_start(struct runner *runner);
 void memory_report_stop(struct runner *runner);
 
-/* cores.c: a capsule that is here, and runs, gets the cores that were chosen for it, or else all of the node that may be used. */
+/* cores.c: a capsule that is here, and runs, gets the cores that were chosen for it, or else all of
+ * the node that may be used. */
 void cores_apply(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule);
 void cores_forget(struct resident *resident);
 
-/* blocker.c: what keeps the capsule from being moved. PID 1 has told it; the log is told of it when it is another thing than the state says. */
+/* blocker.c: what keeps the capsule from being moved. PID 1 has told it; the log is told of it when
+ * it is another thing than the state says. */
 void blocker_told(struct resident *resident, const char *text, uint64_t processes);
 void blocker_report(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule);
 void blocker_forget(struct resident *resident);
@@ -147,24 +159,28 @@ void blocker_forget(struct resident *resident);
 /* stalls.c: PID 1 has told that it cannot keep the capsule's output. */
 void stalls_tell(struct runner *runner, const struct resident *resident, enum capsule_stall why);
 
-/* resizing.c: a group of a job with parked ranks is told what is wanted of them, and the log what its rank 0 has said. */
+/* resizing.c: a group of a job with parked ranks is told what is wanted of them, and the log what
+ * its rank 0 has said. */
 void resizing_apply(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule);
 /* PID 1 does not have that any more. */
 void resizing_order_again(struct resident *resident);
 
 /*
- * rank_loss.c: a group of a job that goes on without lost ranks is told which those are, and the log which ones it has lost itself.
+ * rank_loss.c: a group of a job that goes on without lost ranks is told which those are, and the
+ * log which ones it has lost itself.
  */
 void rank_loss_apply(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule);
 /* PID 1 does not have that any more. */
 void rank_loss_order_again(struct resident *resident);
-/* Of a job that is COMPLETING: false while the capsule must stay, since not all that its ranks have said is in the log. */
+/* Of a job that is COMPLETING: false while the capsule must stay, since not all that its ranks have
+ * said is in the log. */
 bool rank_loss_told(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule);
 /* All ranks of the job were lost. */
 bool rank_loss_is_total(const Rm__Job *job);
 /* All ranks have been lost for so long that mpirun, in `head`, will not end by itself. */
 bool rank_loss_waited_for_mpirun(struct runner *runner, const struct resident *head);
-/* own_state.c: the log is told whether the program of a job, whose group of rank 0 this is, keeps its own state. */
+/* own_state.c: the log is told whether the program of a job, whose group of rank 0 this is, keeps
+ * its own state. */
 void own_state_report(struct runner *runner, struct resident *resident, const Rm__Job *job);
 
 /* Something has to be looked after for as long as it lasts. */

@@ -1,4 +1,5 @@
-/* Events about output that cannot be kept on this node's disk, so that mpirun keeps it in its memory. */
+/* Events about output that cannot be kept on this node's disk, so that mpirun keeps it in its
+ * memory. */
 #include <inttypes.h>
 
 #include "common/util.h"
@@ -9,7 +10,8 @@ struct stalls {
         unsigned told; /* a bit for each enum capsule_stall */
 };
 
-/* Each reason is told once: a reader that is slower than the program makes it wait over and over. */
+/* Each reason is told once: a reader that is slower than the program makes it wait over and
+ * over. */
 void stalls_tell(struct runner *runner, const struct resident *resident, enum capsule_stall why) {
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident_job(resident));
         struct stalls *stalls = resident_part(resident, RESIDENT_STALLS, sizeof(*stalls));

@@ -156,7 +156,8 @@ static void test_command_waits_for_the_lease(void **state) {
         node_finish(&node);
 }
 
-/* The lease comes while the next request has sent the command again: a second one would fail, and pass for the end of the first. */
+/* The lease comes while the next request has sent the command again: a second one would fail, and
+ * pass for the end of the first. */
 static void test_lease_does_not_send_a_second_command(void **state) {
         struct node node;
 

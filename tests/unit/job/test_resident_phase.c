@@ -1,4 +1,5 @@
-/* Every pair of phase and event of a capsule on its node, and what must be so of the table as a whole. */
+/* Every pair of phase and event of a capsule on its node, and what must be so of the table as a
+ * whole. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,8 @@ static const char actions[RESIDENT_ACTIONS + 1] = ".-rsexl";
 
 /* A row for each phase, a column for each event:
  *     made absent answered found launch unlaunched unstartable exited lost remake
- * and the same with what is done: - nothing, r ready is told, s sends, e tells the exit, x tells the loss, l the log is told. */
+ * and the same with what is done: - nothing, r ready is told, s sends, e tells the exit, x tells
+ * the loss, l the log is told. */
 static const struct {
         const char *next, *action;
 } expected[RESIDENT_PHASES] = {
@@ -59,7 +61,8 @@ static void test_every_pair(void **state) {
         }
 }
 
-/* Something has become of what does not answer any more, and it does not come back: it is only made anew by another name. */
+/* Something has become of what does not answer any more, and it does not come back: it is only made
+ * anew by another name. */
 static void test_nothing_answers_again(void **state) {
         for (unsigned p = RESIDENT_MAKING + 1; p < RESIDENT_PHASES; p++)
                 for (unsigned e = 0; e < RESIDENT_EVENTS; e++) {
@@ -76,7 +79,8 @@ static void test_nothing_answers_again(void **state) {
                 }
 }
 
-/* Whoever waits for a capsule hears exactly once that it answers, and of its loss, whatever happens between. */
+/* Whoever waits for a capsule hears exactly once that it answers, and of its loss, whatever happens
+ * between. */
 static void test_answers_and_losses_are_told(void **state) {
         for (unsigned p = 0; p < RESIDENT_PHASES; p++)
                 for (unsigned e = 0; e < RESIDENT_EVENTS; e++) {
