@@ -23,7 +23,8 @@ void resize_init(struct resize *resize, uint32_t rank, uint32_t ranks) {
         enter(resize, ranks == 0 ? RESIZE_FIXED : rank == 0 ? RESIZE_IDLE : rank < ranks ? RESIZE_MEMBER : RESIZE_PARKING);
 }
 
-/* An epoch that is not newer is that of a change that was made, or that a restart has taken back. */
+/* An epoch that is not newer is that of a change that was made, or that a restart has taken
+ * back. */
 static void hear_number(struct resize *resize, const Door__Resize *notice, enum resize_phase phase) {
         bool known = resize->phase == phase && resize->next.epoch == notice->epoch;
 

@@ -1,7 +1,9 @@
-/* Growing and shrinking, as one rank sees it: what it says at the door, what it hears there, and what follows. Without input and output; time is an argument.
+/* Growing and shrinking, as one rank sees it: what it says at the door, what it hears there, and
+ * what follows. Without input and output; time is an argument.
  *
- * Rank 0 speaks for the active ranks, 0 .. `ranks` - 1, and each parked one for itself. A datagram can be lost, since a move gives the capsule a new door: all
- * is said again until it is answered. No rank waits inside of MPI for one that rmd has not agreed to wake. */
+ * Rank 0 speaks for the active ranks, 0 .. `ranks` - 1, and each parked one for itself. A datagram
+ * can be lost, since a move gives the capsule a new door: all is said again until it is answered.
+ * No rank waits inside of MPI for one that rmd has not agreed to wake. */
 #ifndef RM_RTLIB_RESIZE_H
 #define RM_RTLIB_RESIZE_H
 
@@ -45,7 +47,8 @@ void resize_hear(struct resize *resize, const Door__Resize *notice);
 /* True: this is to be said now. */
 bool resize_say(struct resize *resize, uint64_t now_usec, Door__Resize *ret);
 
-/* In RESIZE_BEGUN and RESIZE_WOKEN: `next` has come to pass. Other ranks that were active in both, or leave, say so in RESIZE_MEMBER. */
+/* In RESIZE_BEGUN and RESIZE_WOKEN: `next` has come to pass. Other ranks that were active in both,
+ * or leave, say so in RESIZE_MEMBER. */
 void resize_made(struct resize *resize, const struct rmrt_change *change);
 
 /* Not one of the active ones (any more): it waits. */

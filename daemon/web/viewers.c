@@ -23,7 +23,8 @@
 
 /* From the begin of one pass to that of the next, of one viewer: as fast as an eye can follow. */
 #define PASS_USEC UINT64_C(250000)
-/* Where nothing changes: so the viewer knows that the stream is alive, and the leader is asked for its figures so often. */
+/* Where nothing changes: so the viewer knows that the stream is alive, and the leader is asked for
+ * its figures so often. */
 #define CALM_USEC UINT64_C(5000000)
 /* How often it is looked whether the user data base has answered. */
 #define USER_USEC UINT64_C(100000)
