@@ -60,8 +60,8 @@ static char *find_mount(bool v1) {
         return found;
 }
 
-/* A group whose members are processes cannot pass controllers on: so rmd.service has us in a group below its own (DelegateSubgroup=), and
- * capsules go beside that. */
+/* A group whose members are processes cannot pass controllers on: so rmd.service has us in a group
+ * below its own (DelegateSubgroup=), and capsules go beside that. */
 static void leave_daemon_group(char *path) {
         size_t length = strlen(path), end = strlen(DAEMON_GROUP);
 

@@ -8,12 +8,13 @@
 struct rm_error;
 
 /*
- * A capsule's directory holds two leaf groups: "init" (PID 1 and what it starts for itself) and "payload", the one that
- * is frozen. All functions take a descriptor of the directory meant, so that they work after the mounts have changed.
+ * A capsule's directory holds two leaf groups: "init" (PID 1 and what it starts for itself) and
+ * "payload", the one that is frozen. All functions take a descriptor of the directory meant, so
+ * that they work after the mounts have changed.
  */
 
-/* Where capsules go when the configuration does not say: below our own group in the cgroup v2 tree, or else in the v1
- * freezer tree. malloc'ed. -ENOTSUP when the node has neither. */
+/* Where capsules go when the configuration does not say: below our own group in the cgroup v2 tree,
+ * or else in the v1 freezer tree. malloc'ed. -ENOTSUP when the node has neither. */
 int cgroup_find_parent(char **ret_path, struct rm_error *error);
 /* True when `path` is in a v1 hierarchy. Negative errno when it is in none. */
 int cgroup_is_v1(const char *path);
@@ -27,13 +28,14 @@ int cgroup_remove(const char *path);
 int cgroup_enter(int dir_fd, pid_t pid);
 /* Asks for it; it may take a while until it is so. */
 int cgroup_set_frozen(int dir_fd, bool v1, bool frozen);
-/* Lets processes with the supplementary group CGROUP_FREEZER_GID freeze and thaw it as well: the CRIU that dumps it, which is not
- * root. No user is in that group. 0 or negative errno. */
+/* Lets processes with the supplementary group CGROUP_FREEZER_GID freeze and thaw it as well: the
+ * CRIU that dumps it, which is not root. No user is in that group. 0 or negative errno. */
 int cgroup_share_freezer(int dir_fd, bool v1);
 #define CGROUP_FREEZER_GID ((gid_t) - 2)
 /* 1 all stand still, 0 not yet, negative errno. */
 int cgroup_is_frozen(int dir_fd, bool v1);
-/* Descriptor that reports POLLPRI when the answer of cgroup_is_frozen may have changed; -ENOTSUP on v1. */
+/* Descriptor that reports POLLPRI when the answer of cgroup_is_frozen may have changed; -ENOTSUP on
+ * v1. */
 int cgroup_open_events(int dir_fd);
 /* 1 there are processes in it, 0 none. */
 int cgroup_is_populated(int dir_fd, bool v1);

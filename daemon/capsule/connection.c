@@ -72,7 +72,8 @@ void capsule_report_dead(struct capsule *capsule) {
         (void) capsule_release(capsule);
 }
 
-/* True when it is to be told. Nothing new, as long as it lasts, is of interest too: for how long. */
+/* True when it is to be told. Nothing new, as long as it lasts, is of interest too: for how
+ * long. */
 static bool take_filling(struct capsule_status *status, const Capsule__Status *s) {
         bool told = s->filling || status->filling || strcmp(status->killed, s->killed) != 0;
 
@@ -315,8 +316,9 @@ static void on_read(struct bufferevent *connection, void *arg) {
         (void) capsule_release(capsule);
 }
 
-/* PID 1 has one connection, that of whoever came last: root may have knocked there with something else. It is dead when it
- * does not take ours again; when it does, it tells all from the beginning. */
+/* PID 1 has one connection, that of whoever came last: root may have knocked there with something
+ * else. It is dead when it does not take ours again; when it does, it tells all from the
+ * beginning. */
 static void connect_again(struct capsule *capsule) {
         capsule_disconnect(capsule);
         if (++capsule->silent_connections <= SILENT_CONNECTIONS_MAX && capsule_connect(capsule) == 0) {

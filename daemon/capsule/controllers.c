@@ -19,7 +19,8 @@ enum { TEXT_MAX_BYTES = 64 * 1024 };
 static const char *const
         names[CONTROLLER_COUNT] = { [CONTROLLER_MEMORY] = "memory", [CONTROLLER_PIDS] = "pids", [CONTROLLER_CPUSET] = "cpuset" };
 
-/* O_NONBLOCK: kernels from 6.16 on then set a lower memory.max without waiting for what has to be given back. */
+/* O_NONBLOCK: kernels from 6.16 on then set a lower memory.max without waiting for what has to be
+ * given back. */
 int controllers_write(const char *dir, const char *name, const char *text) {
         cleanup_free char *path = xasprintf("%s/%s", dir, name);
         cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
@@ -61,7 +62,8 @@ static bool group_has(const char *dir, const char *name) {
         return read_from(dir, "cgroup.controllers", &list) == 0 && has_word(list, name);
 }
 
-/* For the groups below `dir`. A group that has the controller but may not pass it on holds processes. */
+/* For the groups below `dir`. A group that has the controller but may not pass it on holds
+ * processes. */
 static bool pass_on(const char *dir, const char *name) {
         cleanup_free char *word = xasprintf("+%s", name);
 
@@ -103,7 +105,8 @@ static char *own_group(const char *name) {
         return NULL;
 }
 
-/* Where that group is in our mounts: a mount may show a part of the hierarchy only, which then must hold the group. */
+/* Where that group is in our mounts: a mount may show a part of the hierarchy only, which then must
+ * hold the group. */
 static char *find_v1(const char *name) {
         cleanup_file FILE *f = fopen("/proc/self/mountinfo", "re");
         cleanup_free char *own = own_group(name);

@@ -72,7 +72,8 @@ static bool populated(const struct reaper *reaper, const char *leaf) {
         return fd >= 0 && cgroup_is_populated(fd, reaper->ctx->cgroup_v1) == 1;
 }
 
-/* PID 1 first: the kernel then kills the rest of the pid namespace; but v1 does not let the frozen die. */
+/* PID 1 first: the kernel then kills the rest of the pid namespace; but v1 does not let the frozen
+ * die. */
 static void kill_all(const struct reaper *reaper) {
         static const char *const leaves[] = { "init", "payload" };
 
@@ -84,7 +85,8 @@ static void kill_all(const struct reaper *reaper) {
         }
 }
 
-/* rm-capsule has neither told that it is ready nor ended: it may not have come into its group yet, and make files. */
+/* rm-capsule has neither told that it is ready nor ended: it may not have come into its group yet,
+ * and make files. */
 static bool is_starting(struct reaper *reaper) {
         char text[256];
         ssize_t n = 0;

@@ -1,4 +1,5 @@
-/* rm-prrte writes down how the ranks end that an MPI daemon starts, for the capsule's PID 1. The file is the user's: PID 1 trusts nothing in it. */
+/* rm-prrte writes down how the ranks end that an MPI daemon starts, for the capsule's PID 1. The
+ * file is the user's: PID 1 trusts nothing in it. */
 #ifndef RM_DAEMON_CAPSULE_RANK_END_H
 #define RM_DAEMON_CAPSULE_RANK_END_H
 
@@ -6,7 +7,8 @@
 
 /* Made by PID 1 when the capsule is. Records are appended, each by one write(2). */
 #define RANK_END_PATH "/run/rm/ends"
-/* Nothing is known of a group with more: some 4000 ranks, or fewer that start others again and again. */
+/* Nothing is known of a group with more: some 4000 ranks, or fewer that start others again and
+ * again. */
 #define RANK_END_MAX_BYTES 196608U
 
 enum rank_end_kind {

@@ -104,7 +104,8 @@ static void remove_segments(const struct spool *spool, uint64_t from, uint64_t t
         (void) for_each_segment(spool->dir_fd, spool->name, removal_visit, &r);
 }
 
-/* The first one takes the place of what an earlier capsule of the same name may have left beyond it. */
+/* The first one takes the place of what an earlier capsule of the same name may have left beyond
+ * it. */
 static int open_segment(struct spool *spool) {
         char file[SEGMENT_NAME_MAX];
 

@@ -1,4 +1,5 @@
-/* Output of a capsule on the node's disk: segments "NAME.OFFSET", each named by the offset of its first byte. */
+/* Output of a capsule on the node's disk: segments "NAME.OFFSET", each named by the offset of its
+ * first byte. */
 #ifndef RM_DAEMON_CAPSULE_SPOOL_H
 #define RM_DAEMON_CAPSULE_SPOOL_H
 
@@ -22,11 +23,12 @@ struct spool {
 /* Starts at `offset`, with no segment. */
 void spool_init(struct spool *spool, int dir_fd, const char *name, uint64_t offset);
 void spool_finish(struct spool *spool);
-/* Moves what `pipe_fd` has (at most `size`) into the spool; never loses what it took. Bytes moved, 0 for end of file,
- * -EAGAIN when the pipe is empty, -errno (-ENOSPC: the pipe keeps it). */
+/* Moves what `pipe_fd` has (at most `size`) into the spool; never loses what it took. Bytes moved,
+ * 0 for end of file, -EAGAIN when the pipe is empty, -errno (-ENOSPC: the pipe keeps it). */
 ssize_t spool_splice(struct spool *spool, int pipe_fd, size_t size);
-/* Moves what `pipe_fd` has now into the spool. Whoever goes on writing meanwhile does not hold it up: the spool takes no more than
- * the pipe can have in it, which is all that those have written who stand still. 0, or as spool_splice() fails. */
+/* Moves what `pipe_fd` has now into the spool. Whoever goes on writing meanwhile does not hold it
+ * up: the spool takes no more than the pipe can have in it, which is all that those have written
+ * who stand still. 0, or as spool_splice() fails. */
 int spool_drain(struct spool *spool, int pipe_fd);
 /* Removes segments that end at or before `offset`. */
 void spool_trim(struct spool *spool, uint64_t offset);

@@ -233,7 +233,8 @@ int ctl_create(struct init *init, const struct ctl_handlers *handlers, struct ct
         ctl->number = 1;
         ctl->listener = (struct source) { .fd = init->core.node.listen, .fn = on_listener, .data = ctl };
         ctl->connection = (struct source) { .fd = -1, .fn = on_connection, .data = ctl };
-        /* Only now: whoever connects sees the credentials, and so the pid, of the process that listens. */
+        /* Only now: whoever connects sees the credentials, and so the pid, of the process that
+         * listens. */
         r = listen(init->core.node.listen, 4) < 0 ? -errno : source_add(init->core.epoll_fd, &ctl->listener, EPOLLIN);
         if (r < 0) {
                 free(ctl);

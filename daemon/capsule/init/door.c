@@ -21,10 +21,12 @@
 #include "daemon/capsule/init/ranks/ranks.h"
 
 #define TELL_USEC UINT64_C(1000000)
-/* What matters for the next move or checkpoint waits no longer; nor does rmd hear more often than that from ranks that change their minds all the time. */
+/* What matters for the next move or checkpoint waits no longer; nor does rmd hear more often than
+ * that from ranks that change their minds all the time. */
 #define NEWS_USEC UINT64_C(100000)
 
-/* Each rank sends two a second. More than this in a second are left in the queue, for whom they cost time. */
+/* Each rank sends two a second. More than this in a second are left in the queue, for whom they
+ * cost time. */
 enum { MESSAGES_PER_TELL = 4 * RANKS_MAX };
 
 struct door {

@@ -1,7 +1,9 @@
-/* The door: a socket in the capsule at which its programs can speak to PID 1, and so to rmd, by librmrt. The way back is notice.h.
+/* The door: a socket in the capsule at which its programs can speak to PID 1, and so to rmd, by
+ * librmrt. The way back is notice.h.
  *
- * Of datagrams, since a connection out of the capsule could not be dumped; a program that does not read, or sends half a message, holds up nobody. What
- * is not taken in time stays in the socket's queue, and when that is full the program's call fails. */
+ * Of datagrams, since a connection out of the capsule could not be dumped; a program that does not
+ * read, or sends half a message, holds up nobody. What is not taken in time stays in the socket's
+ * queue, and when that is full the program's call fails. */
 #ifndef RM_DAEMON_CAPSULE_INIT_DOOR_H
 #define RM_DAEMON_CAPSULE_INIT_DOOR_H
 
@@ -16,7 +18,8 @@ struct init;
 struct ranks;
 struct rm_error;
 
-/* Before the payload is there. What it takes for `ranks`, which it uses as long as the process lives, is kept there. */
+/* Before the payload is there. What it takes for `ranks`, which it uses as long as the process
+ * lives, is kept there. */
 int door_create(struct init *init, struct ranks *ranks, struct door **ret, struct rm_error *error);
 /* Tells rmd, which has come anew, what is known. */
 void door_greet(struct door *door);
@@ -26,7 +29,8 @@ void door_take_all(struct door *door);
 uint64_t door_deadline(const struct door *door);
 void door_timeout(struct door *door);
 
-/* What the ranks have said that they do not say again; of frozen ones. Frees what is in it: door_carry_finish(). */
+/* What the ranks have said that they do not say again; of frozen ones. Frees what is in it:
+ * door_carry_finish(). */
 void door_carry(struct door *door, Capsule__Carry *carry);
 void door_carry_finish(Capsule__Carry *carry);
 void door_set_carry(struct door *door, const Capsule__Carry *carry);

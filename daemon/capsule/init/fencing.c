@@ -16,11 +16,13 @@
 
 #define USEC_PER_SEC UINT64_C(1000000)
 
-/* Processes stand still within a few milliseconds, unless they are in the kernel without an end (a hung file system), where they run no
- * program either. LEASE_FENCE_USEC in daemon/cluster/lease.h counts with this, and with GUARD_USEC. */
+/* Processes stand still within a few milliseconds, unless they are in the kernel without an end (a
+ * hung file system), where they run no program either. LEASE_FENCE_USEC in daemon/cluster/lease.h
+ * counts with this, and with GUARD_USEC. */
 enum { STOP_WAIT_USEC = 100000, STOP_LOOK_USEC = 500 };
 
-/* PID 1 writes output to a disk, and hangs when that does. Then a second thread, the guard, freezes the payload, so long after the end. */
+/* PID 1 writes output to a disk, and hangs when that does. Then a second thread, the guard, freezes
+ * the payload, so long after the end. */
 enum { GUARD_USEC = 150000, GUARD_STACK_BYTES = 128 * 1024 };
 
 struct fencing {
@@ -102,8 +104,8 @@ static void cut_off(struct fencing *fencing) {
                 log_error("%s", error_text(&error));
 }
 
-/* Freeze before cut, as in a move: no system call of a program meets the filter. CRIU has the freezer while it dumps, and what it restores
- * begins frozen; both are cut off already. */
+/* Freeze before cut, as in a move: no system call of a program meets the filter. CRIU has the
+ * freezer while it dumps, and what it restores begins frozen; both are cut off already. */
 static void fence(struct fencing *fencing) {
         struct init *init = fencing->init;
 
@@ -131,7 +133,8 @@ static void on_timer(struct source *source, uint32_t events) {
         (void) pthread_mutex_unlock(&fencing->lock);
 }
 
-/* It waits for no disk, nor does the first thread while it has the lock. What is frozen sends nothing, so the cut can wait for that thread. */
+/* It waits for no disk, nor does the first thread while it has the lock. What is frozen sends
+ * nothing, so the cut can wait for that thread. */
 static void *run_guard(void *arg) {
         struct fencing *fencing = arg;
         const struct init *init = fencing->init;
@@ -219,7 +222,8 @@ void fencing_renew(struct fencing *fencing, uint64_t end_usec) {
         resumed = fencing->resumed;
         fencing->resumed = false;
         (void) pthread_mutex_unlock(&fencing->lock);
-        /* It may take longer than this lease lasts, while the payload runs: then the guard freezes it. */
+        /* It may take longer than this lease lasts, while the payload runs: then the guard freezes
+         * it. */
         if (resumed)
                 freezer_let_go(fencing->init);
 }

@@ -1,4 +1,5 @@
-/* The one context of rm-capsule, PID 1 of a capsule. Only the core includes this; what the rooms have of it is core.h. */
+/* The one context of rm-capsule, PID 1 of a capsule. Only the core includes this; what the rooms
+ * have of it is core.h. */
 #ifndef RM_DAEMON_CAPSULE_INIT_INIT_H
 #define RM_DAEMON_CAPSULE_INIT_INIT_H
 

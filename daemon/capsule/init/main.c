@@ -1,4 +1,5 @@
-/* rm-capsule: PID 1 of a capsule. Started by rmd with the runtime directory; descriptor 3 takes the outcome. */
+/* rm-capsule: PID 1 of a capsule. Started by rmd with the runtime directory; descriptor 3 takes the
+ * outcome. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/keyctl.h>
@@ -229,8 +230,10 @@ static _Noreturn void be_init(struct init *init) {
         _exit(0);
 }
 
-/* rmd may be the last to be killed when memory is short (-900 in its unit); we are what holds the user's job together, so the job's processes and
- * helpers go before us, but rmd and what the node cannot do without stay. To go below what we were given takes a privilege that some hosts withhold. */
+/* rmd may be the last to be killed when memory is short (-900 in its unit); we are what holds the
+ * user's job together, so the job's processes and helpers go before us, but rmd and what the node
+ * cannot do without stay. To go below what we were given takes a privilege that some hosts
+ * withhold. */
 static void set_oom_score(void) {
         if (write_text("/proc/self/oom_score_adj", "-500") < 0)
                 (void) write_text("/proc/self/oom_score_adj", "0");

@@ -434,7 +434,8 @@ static int op_quit(struct ops *ops, const Capsule__Request *request, struct tick
 #define IN(phase) (1U << CAPSULE__PHASE__PHASE_##phase)
 #define ALWAYS (~0U)
 
-/* `now`: also while a freeze, dump or restore goes on; others wait for its end. `leased`: the payload runs after it. */
+/* `now`: also while a freeze, dump or restore goes on; others wait for its end. `leased`: the
+ * payload runs after it. */
 static const struct {
         op_fn *fn;
         unsigned phases;
@@ -520,7 +521,8 @@ void ops_handle(struct ops *ops, Capsule__Request *request, struct ticket ticket
         capsule__request__free_unpacked(request, NULL);
 }
 
-/* The others may still write: they end first, then what is left in the FIFOs is all there will be. */
+/* The others may still write: they end first, then what is left in the FIFOs is all there will
+ * be. */
 static void end_others(const struct init *init) {
         uint64_t deadline = now_usec() + 500000;
 

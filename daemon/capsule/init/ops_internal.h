@@ -1,4 +1,5 @@
-/* Parts of ops.c: ops_capture.c has what is done to a capsule that is to be dumped, ops_restore.c what makes one of an image. */
+/* Parts of ops.c: ops_capture.c has what is done to a capsule that is to be dumped, ops_restore.c
+ * what makes one of an image. */
 #ifndef RM_DAEMON_CAPSULE_INIT_OPS_INTERNAL_H
 #define RM_DAEMON_CAPSULE_INIT_OPS_INTERNAL_H
 
@@ -36,7 +37,8 @@ typedef int op_fn(struct ops *ops, const Capsule__Request *request, struct ticke
 
 op_fn ops_cut, ops_dump, ops_get_carry, ops_preload, ops_restore, ops_restore_prepare;
 
-/* What takes its time begins and ends so; meanwhile other requests wait. ops_start() returns STARTED. */
+/* What takes its time begins and ends so; meanwhile other requests wait. ops_start() returns
+ * STARTED. */
 int ops_start(struct ops *ops, struct ticket ticket);
 void ops_done(struct ops *ops, int error, const char *text);
 /* Sends rmd the status as well. */

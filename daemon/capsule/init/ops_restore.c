@@ -32,7 +32,8 @@ static void on_restored(struct core *core, int code, const char *text) {
                 text = error_text(&error);
         code = r;
         if (code == 0) {
-                /* The restored processes are frozen and cut off: the last moment at which they can be discarded. */
+                /* The restored processes are frozen and cut off: the last moment at which they can
+                 * be discarded. */
                 code = carry_verify(init, ops->carry, !ops->back, &error);
                 text = code < 0 ? error_text(&error) : "";
         }

@@ -70,7 +70,8 @@ static void reset_signals(void) {
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The root of the tree that is dumped: leader of a session, reaper of its orphans, all it needs inside the capsule. */
+/* The root of the tree that is dumped: leader of a session, reaper of its orphans, all it needs
+ * inside the capsule. */
 static _Noreturn void run_payload(const struct init *init, const Capsule__Run *run, int pipe_fd) {
         char *empty[] = { NULL };
         char **env = run->n_env > 0 ? run->env : empty;
@@ -101,7 +102,8 @@ static _Noreturn void run_payload(const struct init *init, const Capsule__Run *r
         fail(pipe_fd, -errno, run->argv[0]);
 }
 
-/* A time namespace takes effect for the children of who makes it. The go-between ends, and PID 1 inherits the payload. */
+/* A time namespace takes effect for the children of who makes it. The go-between ends, and PID 1
+ * inherits the payload. */
 static _Noreturn void run_between(const struct init *init, const Capsule__Run *run, int pipe_fd) {
         int r = groups_enter(&init->core, LEAF_PAYLOAD, 0);
         pid_t pid = r == 0 ? getpid() : 0;

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 /*
- * The kernel tells a master of the close of the last slave only, so where a process has the slave open nothing happens. A
- * master that is still locked has never had a slave: it refuses the open.
+ * The kernel tells a master of the close of the last slave only, so where a process has the slave
+ * open nothing happens. A master that is still locked has never had a slave: it refuses the open.
  */
 unsigned ptys_hang_up(void) {
         DIR *dir = opendir("/dev/pts");

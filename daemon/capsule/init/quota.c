@@ -9,7 +9,8 @@
 
 #include "common/util.h"
 
-/* rmd confirms 4 MiB behind what the reader has (job/outputs.c), and a window of 1 MiB is under way. */
+/* rmd confirms 4 MiB behind what the reader has (job/outputs.c), and a window of 1 MiB is under
+ * way. */
 #define READ_AT_ONCE_BYTES (UINT64_C(6) << 20)
 /* Of a small file system the configured reserve could be all. */
 #define RESERVE_MOST 4
@@ -45,7 +46,8 @@ static uint64_t minus(uint64_t a, uint64_t b) {
         return a > b ? a - b : 0;
 }
 
-/* What may be taken of the file system. What is read at once may come nearer to the reserve, or all would wait for those that nobody reads. */
+/* What may be taken of the file system. What is read at once may come nearer to the reserve, or all
+ * would wait for those that nobody reads. */
 static uint64_t room_left(const Capsule__Spec *spec, int spool_fd, bool read_at_once) {
         struct statvfs fs;
         uint64_t reserve, most;

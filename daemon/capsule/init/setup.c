@@ -48,7 +48,8 @@ int setup_read_spec(const char *runtime_dir, Capsule__Spec **ret, struct rm_erro
         return 0;
 }
 
-/* CRIU finds out what the kernel can do and keeps it in a file; in a capsule it could not, and would do so each time. */
+/* CRIU finds out what the kernel can do and keeps it in a file; in a capsule it could not, and
+ * would do so each time. */
 static void make_kdat(const Capsule__Spec *spec) {
         pid_t pid;
 
@@ -126,14 +127,16 @@ int setup_node_side(struct init *init, const char *runtime_dir, struct rm_error 
 int setup_unshare(struct rm_error *error) {
         if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWPID) < 0)
                 return error_sys(error, -errno, "cannot make namespaces");
-        /* What the node mounts later (a user's home by autofs) shall appear here, and nothing of ours there. */
+        /* What the node mounts later (a user's home by autofs) shall appear here, and nothing of
+         * ours there. */
         if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
                 return error_sys(error, -errno, "cannot make the mounts private");
         return 0;
 }
 
-/* Halves of its memory for /tmp and /dev/shm, as the kernel has it for a node, and little for /run, where PID 1 has files too. Both full, and
- * not much else, is thus what a group can be at most; and a file takes memory of the kernel, which the kernel's own default does not count in. */
+/* Halves of its memory for /tmp and /dev/shm, as the kernel has it for a node, and little for /run,
+ * where PID 1 has files too. Both full, and not much else, is thus what a group can be at most; and
+ * a file takes memory of the kernel, which the kernel's own default does not count in. */
 static char *tmpfs_options(const char *mode, uint64_t memory_bytes, unsigned share) {
         uint64_t bytes = memory_bytes / share > TMPFS_MIN_BYTES ? memory_bytes / share : TMPFS_MIN_BYTES;
 
@@ -166,15 +169,16 @@ static int mount_private(const Capsule__Spec *spec, struct rm_error *error) {
         return 0;
 }
 
-/* Programs that open /dev/ptmx must get the capsule's devpts: a device node finds the one beside it by itself, a symlink
- * leads there anyway. */
+/* Programs that open /dev/ptmx must get the capsule's devpts: a device node finds the one beside it
+ * by itself, a symlink leads there anyway. */
 static int make_dir(const char *path, mode_t mode, uid_t uid, gid_t gid, struct rm_error *error) {
         if (mkdir(path, mode) < 0 || chmod(path, mode) < 0 || chown(path, uid, gid) < 0)
                 return error_sys(error, -errno, "cannot make %s", path);
         return 0;
 }
 
-/* The daemon writes to it as the job's owner; its directory is root's, so that it stays the file that it is. */
+/* The daemon writes to it as the job's owner; its directory is root's, so that it stays the file
+ * that it is. */
 static int make_rank_ends(const Capsule__Spec *spec, struct rm_error *error) {
         cleanup_close int fd = open(RANK_END_PATH, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 

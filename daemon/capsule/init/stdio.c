@@ -16,7 +16,8 @@
 #include "daemon/capsule/init/quota.h"
 #include "daemon/capsule/spool.h"
 
-/* Open MPI 5.0.7 drops what mpirun reads at once beyond this, when rank 0 is under another daemon. */
+/* Open MPI 5.0.7 drops what mpirun reads at once beyond this, when rank 0 is under another
+ * daemon. */
 #define INPUT_PIPE_BYTES 4096
 
 enum {

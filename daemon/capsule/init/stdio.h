@@ -17,21 +17,24 @@ struct stdio;
 #define STDIO_DIR "/run/rm/io"
 
 /*
- * No byte may be lost or repeated by a move. CRIU carries what is inside a FIFO only when somebody in the payload can read
- * it: so that holds for input, and output is emptied into the spool once the payload stands still. PID 1 counts what went
- * through, and pumps nothing from then on until the payload runs again, here or elsewhere.
+ * No byte may be lost or repeated by a move. CRIU carries what is inside a FIFO only when somebody
+ * in the payload can read it: so that holds for input, and output is emptied into the spool once
+ * the payload stands still. PID 1 counts what went through, and pumps nothing from then on until
+ * the payload runs again, here or elsewhere.
  */
 int stdio_create(struct init *init, struct stdio **ret, struct rm_error *error);
 
-/* In the payload's child, as its user: opens the FIFOs as descriptors 0 to 2. 0 or negative errno. */
+/* In the payload's child, as its user: opens the FIFOs as descriptors 0 to 2. 0 or negative
+ * errno. */
 int stdio_attach(bool stdin_null);
 /* In PID 1 once the payload has opened them (after run or restore). */
 void stdio_connected(struct stdio *stdio);
 
 void stdio_pause(struct stdio *stdio);
 void stdio_resume(struct stdio *stdio);
-/* The payload stands still or is gone: all its output goes to the spool, and then nothing is pumped. What processes of its owner's write that are
- * not of the payload holds it up no longer than what the FIFO has room for. -ENOSPC etc. */
+/* The payload stands still or is gone: all its output goes to the spool, and then nothing is
+ * pumped. What processes of its owner's write that are not of the payload holds it up no longer
+ * than what the FIFO has room for. -ENOSPC etc. */
 int stdio_empty(struct stdio *stdio);
 
 void stdio_input(struct stdio *stdio, struct ticket ticket, uint64_t offset, const void *data, size_t size);

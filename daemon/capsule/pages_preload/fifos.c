@@ -1,6 +1,8 @@
-/* Tells `criu dump` FIFOs of several file systems apart. CRIU knows a FIFO by the lower 32 bits of its inode number alone, and saves the data of a
- * number once: the data of a FIFO of /dev/shm is lost where one of /tmp has the same number, which file systems in memory count from 1. So CRIU
- * gets a number here that also depends on the device. It is the same for the descriptor and for the name, which CRIU compares. */
+/* Tells `criu dump` FIFOs of several file systems apart. CRIU knows a FIFO by the lower 32 bits of
+ * its inode number alone, and saves the data of a number once: the data of a FIFO of /dev/shm is
+ * lost where one of /tmp has the same number, which file systems in memory count from 1. So CRIU
+ * gets a number here that also depends on the device. It is the same for the descriptor and for the
+ * name, which CRIU compares. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>

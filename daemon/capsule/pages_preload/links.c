@@ -1,4 +1,5 @@
-/* Lets `criu dump` give a file that has lost its name another one (link_remap.h). CRIU names the file by its descriptor alone, which takes CAP_DAC_READ_SEARCH, and with that it could read any
+/* Lets `criu dump` give a file that has lost its name another one (link_remap.h). CRIU names the
+ * file by its descriptor alone, which takes CAP_DAC_READ_SEARCH, and with that it could read any
  * file; by the descriptor's name in /proc it takes no more than the owner of the job may do. */
 #include <fcntl.h>
 #include <stdio.h>

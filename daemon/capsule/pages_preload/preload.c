@@ -1,8 +1,10 @@
-/* Preloaded into `criu dump` when private memory travels apart from CRIU's images, so that the dump takes no time for it: CRIU is told that what it would restore
- * lazily has no pages, and gets the flags of mappings without the figures that the kernel counts them with.
+/* Preloaded into `criu dump` when private memory travels apart from CRIU's images, so that the dump
+ * takes no time for it: CRIU is told that what it would restore lazily has no pages, and gets the
+ * flags of mappings without the figures that the kernel counts them with.
  *
- * Where anything is not as expected, CRIU gets the kernel's own answer. It then saves pages that its lazy restore passes over, which costs time only. Without
- * the file that PAGES_VARIABLE names, nothing is changed. */
+ * Where anything is not as expected, CRIU gets the kernel's own answer. It then saves pages that
+ * its lazy restore passes over, which costs time only. Without the file that PAGES_VARIABLE names,
+ * nothing is changed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -161,8 +163,8 @@ static void hide(int proc_fd, struct vmflags_range *hidden, size_t n) {
         preload.n_hidden = n;
 }
 
-/* What is hidden follows from the very text that CRIU gets. Returns the descriptor that CRIU gets in place of `smaps_fd`, or -errno: then the dump must fail, as it
- * could not be restored. */
+/* What is hidden follows from the very text that CRIU gets. Returns the descriptor that CRIU gets
+ * in place of `smaps_fd`, or -errno: then the dump must fail, as it could not be restored. */
 static int answer_smaps(int proc_fd, int smaps_fd) {
         struct vmflags_range *hidden = NULL;
         size_t n = 0;
@@ -214,7 +216,8 @@ int answer_openat(int dir_fd, const char *path, int flags, ...) {
 
 /* ---- pages ---- */
 
-/* CRIU's question for what it is to save. It asks for other things too, as guard pages, and these are not hidden. */
+/* CRIU's question for what it is to save. It asks for other things too, as guard pages, and these
+ * are not hidden. */
 static bool is_for_contents(const struct pm_scan_arg *scan) {
         const uint64_t left_out = PAGE_IS_PFNZERO | PAGE_IS_FILE;
 
@@ -247,7 +250,8 @@ static size_t first_behind(uint64_t address) {
         return low;
 }
 
-/* Asks the kernel for what lies between the hidden ranges. As it does itself, stops where the room for answers ends. */
+/* Asks the kernel for what lies between the hidden ranges. As it does itself, stops where the room
+ * for answers ends. */
 static int scan_others(int fd, struct pm_scan_arg *scan) {
         size_t i = first_behind(scan->start);
         uint64_t at = scan->start;

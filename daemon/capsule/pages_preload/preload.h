@@ -4,8 +4,9 @@
 
 #define PAGES_LIBRARY RM_LIBEXEC_DIR "/criu-pages.so"
 
-/* In the environment: a file that exists when private memory travels apart. Its line is the directory with the flags of mappings that were kept (vmflags_save()), one file
- * for each process, named by its pid in the capsule. */
+/* In the environment: a file that exists when private memory travels apart. Its line is the
+ * directory with the flags of mappings that were kept (vmflags_save()), one file for each process,
+ * named by its pid in the capsule. */
 #define PAGES_VARIABLE "RM_CRIU_PAGES"
 
 #endif

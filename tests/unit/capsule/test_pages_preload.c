@@ -419,7 +419,8 @@ static ino_t kernel_number_of(const char *path) {
         return st.st_ino;
 }
 
-/* FIFOs of three file systems in memory, which count from 1, have numbers of their own; files and pipes have the kernel's. */
+/* FIFOs of three file systems in memory, which count from 1, have numbers of their own; files and
+ * pipes have the kernel's. */
 static void fifos(void **state) {
         static const char *const dirs[] = { "a", "b", "c" };
         char dir[] = "/tmp/rmd-test-fifos.XXXXXX";

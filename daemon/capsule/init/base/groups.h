@@ -1,4 +1,5 @@
-/* Which of the capsule's control groups a process of it is in: the two leaves, in every hierarchy that limits it. */
+/* Which of the capsule's control groups a process of it is in: the two leaves, in every hierarchy
+ * that limits it. */
 #ifndef RM_DAEMON_CAPSULE_INIT_BASE_GROUPS_H
 #define RM_DAEMON_CAPSULE_INIT_BASE_GROUPS_H
 

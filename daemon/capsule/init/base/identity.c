@@ -79,7 +79,8 @@ int identity_refuse_core(bool for_good) {
         return setrlimit(RLIMIT_CORE, &limit) < 0 ? -errno : 0;
 }
 
-/* The process opens files as the owner from now on, but its real and saved ids are still root's: so the owner's other processes can neither stop nor end it. */
+/* The process opens files as the owner from now on, but its real and saved ids are still root's: so
+ * the owner's other processes can neither stop nor end it. */
 int identity_borrow(const Capsule__Spec *spec, uint64_t capabilities) {
         int r = take_groups(spec, IDENTITY_NO_GROUP);
 

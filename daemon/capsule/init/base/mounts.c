@@ -12,7 +12,8 @@
 #include "common/error.h"
 #include "common/util.h"
 
-/* Made by setup.c for this capsule, and /dev: CRIU gives terminals their owners there and takes EROFS for a failure. */
+/* Made by setup.c for this capsule, and /dev: CRIU gives terminals their owners there and takes
+ * EROFS for a failure. */
 static const char *const own[] = { "/dev", "/proc", "/run", "/tmp" };
 
 bool path_is_below(const char *path, const char *directory) {
@@ -43,7 +44,8 @@ void mounts_unescape(char *path) {
         *to = '\0';
 }
 
-/* Only a mount can be writable where what is around it is not. What is mounted below it comes along. */
+/* Only a mount can be writable where what is around it is not. What is mounted below it comes
+ * along. */
 static int make_mount(const char *path, struct rm_error *error) {
         struct statx st;
 
@@ -56,7 +58,8 @@ static int make_mount(const char *path, struct rm_error *error) {
         return mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0 ? error_sys(error, -errno, "cannot keep %s writable", path) : 0;
 }
 
-/* The real paths of spec->writable, NULL for what the node does not have; the names are the administrator's. */
+/* The real paths of spec->writable, NULL for what the node does not have; the names are the
+ * administrator's. */
 static int find_writable(const Capsule__Spec *spec, char **ret_paths, struct rm_error *error) {
         for (size_t i = 0; i < spec->n_writable; i++) {
                 int r;

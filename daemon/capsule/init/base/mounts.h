@@ -1,4 +1,5 @@
-/* Makes the node's file systems read-only in the capsule, except for the directories of spec->writable. */
+/* Makes the node's file systems read-only in the capsule, except for the directories of
+ * spec->writable. */
 #ifndef RM_DAEMON_CAPSULE_INIT_BASE_MOUNTS_H
 #define RM_DAEMON_CAPSULE_INIT_BASE_MOUNTS_H
 
@@ -8,15 +9,18 @@
 
 struct rm_error;
 
-/* As PID 1, after the capsule's own mounts are made: every other mount becomes read-only, but for /dev and what lies in the
- * directories of spec->writable; directories that the node does not have are skipped. It sees only existing mounts: one
- * that the node makes later (an automounter) arrives with the node's flags, so it is called again before a restore. */
+/* As PID 1, after the capsule's own mounts are made: every other mount becomes read-only, but for
+ * /dev and what lies in the directories of spec->writable; directories that the node does not have
+ * are skipped. It sees only existing mounts: one that the node makes later (an automounter) arrives
+ * with the node's flags, so it is called again before a restore. */
 int mounts_protect(const Capsule__Spec *spec, struct rm_error *error);
 
-/* The paths of the mounts below directories of spec->writable that others see too, malloc'ed as the list is. Returns how many. */
+/* The paths of the mounts below directories of spec->writable that others see too, malloc'ed as the
+ * list is. Returns how many. */
 size_t mounts_list_writable(const Capsule__Spec *spec, char ***ret);
 
-/* Calls `fn` for each mount that this process sees, in the order of mountinfo (proc(5)), with its type, until one fails: 0, its error, or -errno. */
+/* Calls `fn` for each mount that this process sees, in the order of mountinfo (proc(5)), with its
+ * type, until one fails: 0, its error, or -errno. */
 typedef int (*mounts_fn)(const char *path, const char *type, void *arg, struct rm_error *error);
 int mounts_each(mounts_fn fn, void *arg, struct rm_error *error);
 

@@ -79,7 +79,8 @@ static int compare(const void *a, const void *b) {
         return x < y ? -1 : x > y;
 }
 
-/* The gap that begins at `from` or at the end of what reaches into it; 0 when there is none below `limit`. */
+/* The gap that begins at `from` or at the end of what reaches into it; 0 when there is none below
+ * `limit`. */
 static unsigned gap_from(const unsigned *taken, size_t n, unsigned from, unsigned limit) {
         for (size_t i = 0; i < n; i++)
                 if (taken[i] >= from && taken[i] < from + GAP_PIDS)

@@ -133,8 +133,8 @@ uint64_t criu_deadline(const struct criu *criu) {
         return criu->deadline;
 }
 
-/* A dump that is killed leaves the payload as it is after a dump: the parasite in each task undoes itself when its end of the
- * socket is closed. */
+/* A dump that is killed leaves the payload as it is after a dump: the parasite in each task undoes
+ * itself when its end of the socket is closed. */
 void criu_cancel(struct criu *criu) {
         pid_t pid = criu->dump_pid > 0 ? criu->dump_pid : criu->restore_pid;
 
@@ -154,13 +154,15 @@ pid_t criu_restore_pid(const struct criu *criu) {
         return criu->restore_pid;
 }
 
-/* The ranks beside us poll without pause, and every time slice they get while CRIU waits is part of the freeze. Never a real-time
- * class: what is restored inherits it until CRIU puts back what each task had, and ranks that poll with it stop the machine. */
+/* The ranks beside us poll without pause, and every time slice they get while CRIU waits is part of
+ * the freeze. Never a real-time class: what is restored inherits it until CRIU puts back what each
+ * task had, and ranks that poll with it stop the machine. */
 static void hurry(void) {
         (void) setpriority(PRIO_PROCESS, 0, -20);
 }
 
-/* What is restored may have higher hard limits than we were started with, and its owner may not raise his own. */
+/* What is restored may have higher hard limits than we were started with, and its owner may not
+ * raise his own. */
 static void raise_hard_limits(void) {
         for (unsigned i = 0; i < RLIM_NLIMITS; i++) {
                 struct rlimit limit;
@@ -172,9 +174,10 @@ static void raise_hard_limits(void) {
         }
 }
 
-/* In the child. As the job's owner: names and memory that he controls decide what CRIU opens, makes and links, so it must have no
- * right that he lacks. His home may hold a configuration for CRIU, and what PID 1 was started with does not concern it, so the
- * environment is ours. CRIU must not die of a reader that goes away: it would leave the payload half cured. */
+/* In the child. As the job's owner: names and memory that he controls decide what CRIU opens, makes
+ * and links, so it must have no right that he lacks. His home may hold a configuration for CRIU,
+ * and what PID 1 was started with does not concern it, so the environment is ours. CRIU must not
+ * die of a reader that goes away: it would leave the payload half cured. */
 static _Noreturn void execute(const struct core *core, char *const *argv, const int *keep_fds, size_t n_fds,
                               enum identity_work work) {
         bool dump = work != IDENTITY_RESTORE;
@@ -255,7 +258,8 @@ static int open_gate(struct criu *criu) {
         return fd;
 }
 
-/* Until its group was frozen the owner's processes could end or stop the CRIU that waited for it. */
+/* Until its group was frozen the owner's processes could end or stop the CRIU that waited for
+ * it. */
 static int revive_dump(struct criu *criu, struct rm_error *error) {
         if (criu->dump_pid > 0 && waitpid(criu->dump_pid, NULL, WNOHANG) == criu->dump_pid)
                 criu->dump_pid = 0;
@@ -324,7 +328,8 @@ int criu_dump(struct criu *criu, int images_fd, const struct dump_needs *needs, 
 
         if (r < 0)
                 return r;
-        /* A stream needs no more than to enter; its directory lies below one that only root can enter. */
+        /* A stream needs no more than to enter; its directory lies below one that only root can
+         * enter. */
         if (fchmod(images_fd, 0755) < 0 || (!stream && fchown(images_fd, criu->core->spec->uid, criu->core->spec->gid) < 0))
                 return error_sys(error, -errno, "cannot share the directory for the images");
         r = lend_images(criu, images_fd, NULL, error);
@@ -361,8 +366,9 @@ static int send_request(struct criu *criu, const Criu__Req *request) {
         return send(criu->rpc.fd, data, size, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* All tasks are restored and stand in a ptrace stop; when CRIU lets go of them they walk into the freezer. CRIU itself
- * was in the payload's group, so that what it made is born there, and must leave it first. */
+/* All tasks are restored and stand in a ptrace stop; when CRIU lets go of them they walk into the
+ * freezer. CRIU itself was in the payload's group, so that what it made is born there, and must
+ * leave it first. */
 static void before_resume(struct criu *criu) {
         const struct node_fds *node = &criu->core->node;
         Criu__Req answer = CRIU__REQ__INIT;
@@ -500,7 +506,8 @@ static int share_images(int images_fd, uid_t owner) {
         return r;
 }
 
-/* By the service protocol only a number of ours can name the directory for the log, and our descriptors are root's. */
+/* By the service protocol only a number of ours can name the directory for the log, and our
+ * descriptors are root's. */
 static int write_restore_config(const struct core *core) {
         cleanup_free char *text = xasprintf("work-dir /proc/self/fd/%d\n", core->node.criu);
 
@@ -542,7 +549,8 @@ static int request_restore(struct criu *criu, bool join_time, bool lazy) {
         return send_request(criu, &request);
 }
 
-/* The kernel says these only of the process that asks; PID 1 has those that all in a capsule begin with. */
+/* The kernel says these only of the process that asks; PID 1 has those that all in a capsule begin
+ * with. */
 static uint32_t own_securebits(void) {
         int bits = prctl(PR_GET_SECUREBITS, 0, 0, 0, 0);
 
@@ -602,7 +610,8 @@ static void change_links_as_owner(int error, int report_fd, const void *arg) {
         (void) write_all(report_fd, &error, sizeof(error));
 }
 
-/* Names in directories that the owner controls: with his rights, and one more to see what his processes have open. */
+/* Names in directories that the owner controls: with his rights, and one more to see what his
+ * processes have open. */
 static void change_links(const struct criu *criu, links_fn fn) {
         int error = -ECHILD, fd;
         pid_t pid;

@@ -11,7 +11,8 @@
 /* Where CRIU finds what it knows of the kernel; only root may write there. */
 #define CRIU_KDAT_DIR "/run/rm/criu"
 
-/* In the directory of the images when private memory travels apart: the flags of mappings that rm-mover kept, one file for each process (vmflags.h). */
+/* In the directory of the images when private memory travels apart: the flags of mappings that
+ * rm-mover kept, one file for each process (vmflags.h). */
 #define CRIU_KEPT_FLAGS "vmflags"
 /* Its work directory, from that of PID 1; only root may write there. */
 #define CRIU_WORK_DIR "criu/"
@@ -29,21 +30,24 @@ typedef void (*criu_done_fn)(struct core *core, int error, const char *text);
 struct criu *criu_create(struct core *core, struct waiting *waiting);
 
 /*
- * CRIU's own start (loading some twenty libraries) costs a good part of a short freeze. Both ways of running it can be
- * started early: for a dump it stops where it opens its configuration file, a FIFO of ours; for a restore it is the
- * service worker that waits for a request.
+ * CRIU's own start (loading some twenty libraries) costs a good part of a short freeze. Both ways
+ * of running it can be started early: for a dump it stops where it opens its configuration file, a
+ * FIFO of ours; for a restore it is the service worker that waits for a request.
  */
 int criu_preload_dump(struct criu *criu, struct rm_error *error);
 /* `free_pid`: CRIU and its helpers take pids from there on, away from those to be restored. */
 int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *error);
 
-/* One at a time. `images_fd` stays the caller's and must stay open until `done`. After `timeout_usec` (0: ten minutes) CRIU is
- * killed and `done` gets -ETIMEDOUT. `needs`: of what is dumped. `pages`: private memory travels apart, so the images need not have it. */
+/* One at a time. `images_fd` stays the caller's and must stay open until `done`. After
+ * `timeout_usec` (0: ten minutes) CRIU is killed and `done` gets -ETIMEDOUT. `needs`: of what is
+ * dumped. `pages`: private memory travels apart, so the images need not have it. */
 int criu_dump(struct criu *criu, int images_fd, const struct dump_needs *needs, bool stream, bool pages, uint64_t timeout_usec,
               criu_done_fn done, struct rm_error *error);
-/* Leaves the payload frozen. CRIU runs as the job's owner (but for a job of root), so it opens and makes nothing that he could
- * not, and only if the images give to no process more than `inventory`, of the dumped ones, says (-EPERM, image_identity.h, image_files.h). When it fails, what it has made until then is the caller's to kill. `lazy`: without private memory, see fill.h. `rollback`: files may have
- * other sizes than when they were dumped, see rollback.h. */
+/* Leaves the payload frozen. CRIU runs as the job's owner (but for a job of root), so it opens and
+ * makes nothing that he could not, and only if the images give to no process more than `inventory`,
+ * of the dumped ones, says (-EPERM, image_identity.h, image_files.h). When it fails, what it has
+ * made until then is the caller's to kill. `lazy`: without private memory, see fill.h. `rollback`:
+ * files may have other sizes than when they were dumped, see rollback.h. */
 int criu_restore(struct criu *criu, int images_fd, const Capsule__Inventory *inventory, bool lazy, bool rollback,
                  uint64_t timeout_usec, criu_done_fn done, struct rm_error *error);
 /* The preloaded CRIU that will restore; 0: none. */

@@ -1,4 +1,5 @@
-/* Looks for files in the images of a directory that no process had open when its group was frozen: see daemon/criu_images/open_files.h. */
+/* Looks for files in the images of a directory that no process had open when its group was frozen:
+ * see daemon/criu_images/open_files.h. */
 #ifndef RM_DAEMON_CAPSULE_INIT_CRIU_IMAGE_FILES_H
 #define RM_DAEMON_CAPSULE_INIT_CRIU_IMAGE_FILES_H
 

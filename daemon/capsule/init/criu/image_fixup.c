@@ -142,7 +142,8 @@ struct sockets {
         void *arg;
 };
 
-/* Unnamed ones have no bytes there, abstract ones begin with a NUL. One that has lost its name gets none: what has it now is put aside meanwhile. */
+/* Unnamed ones have no bytes there, abstract ones begin with a NUL. One that has lost its name gets
+ * none: what has it now is put aside meanwhile. */
 static bool see_socket(struct criu_cursor entry, void *arg) {
         const struct sockets *sockets = arg;
         cleanup_free char *name = NULL, *dir = NULL, *path = NULL;
@@ -277,7 +278,8 @@ static void image_fixup_sleep(struct thread *thread, long number) {
         uint64_t rdi = regs[REG_DI].value;
         uint64_t rdx = regs[REG_DX].value;
 
-        /* Where it does not fit, which takes a pointer below 64 GiB beside one above, it sleeps all of it once more. */
+        /* Where it does not fit, which takes a pointer below 64 GiB beside one above, it sleeps all
+         * of it once more. */
         interrupted_sleep_arguments(number, &rdi, regs[REG_SI].value, &rdx, regs[REG_R10].value);
         (void) put_varint(&regs[REG_DI], rdi);
         (void) put_varint(&regs[REG_DX], rdx);
@@ -340,7 +342,8 @@ static int mend_core(const struct mending *mending, int fd, uint8_t *image, size
         return rewrite(fd, lifted, n);
 }
 
-/* Names the mapped files that are executed or not the owner's: a node may have other versions of them. */
+/* Names the mapped files that are executed or not the owner's: a node may have other versions of
+ * them. */
 static const char **programs_of(const struct image_identity_scope *scope, size_t *ret_n) {
         const Capsule__Inventory *inventory = scope->inventory;
         const char **names = xcalloc(inventory->n_files + 1, sizeof(*names));
@@ -386,7 +389,8 @@ static bool is_mended(const char *name) {
         return strcmp(name, "files.img") == 0 || has_number(name, "core", &number) || has_number(name, "mm", &number);
 }
 
-/* The kernel refuses a mapping of more than all memory and swap (heuristic overcommit, proc_sys_vm(5)), unless it is not to be accounted for. */
+/* The kernel refuses a mapping of more than all memory and swap (heuristic overcommit,
+ * proc_sys_vm(5)), unless it is not to be accounted for. */
 static int mend_memory(int fd, uint8_t *image, size_t size_bytes, struct rm_error *error) {
         cleanup_free uint8_t *changed = xcalloc(1, image_memory_bytes(size_bytes));
         int r = image_identity_check_memory(image, size_bytes, error);

@@ -54,7 +54,8 @@ static _Noreturn void lend(const Capsule__Spec *spec, int fd, int report_fd) {
         _exit(1);
 }
 
-/* A time namespace takes effect for the children of who makes it, and it is the lender's own that CRIU joins. */
+/* A time namespace takes effect for the children of who makes it, and it is the lender's own that
+ * CRIU joins. */
 static _Noreturn void be_between(const Capsule__Spec *spec, int fd, int report_fd, const struct clocks *clocks) {
         struct report report = { 0 };
 

@@ -1,6 +1,7 @@
-/* A process beside a run of CRIU that lends it what CRIU, as the job's owner, can reach by /proc/PID only: the directory with
- * the images, and for a restore a time namespace. It holds CRIU's capabilities, so no process of the owner may trace it or put
- * something else in its descriptors' places. */
+/* A process beside a run of CRIU that lends it what CRIU, as the job's owner, can reach by
+ * /proc/PID only: the directory with the images, and for a restore a time namespace. It holds
+ * CRIU's capabilities, so no process of the owner may trace it or put something else in its
+ * descriptors' places. */
 #ifndef RM_DAEMON_CAPSULE_INIT_CRIU_LENDER_H
 #define RM_DAEMON_CAPSULE_INIT_CRIU_LENDER_H
 
@@ -11,8 +12,9 @@
 struct clocks;
 struct rm_error;
 
-/* Starts it with a copy of `fd`. `clocks`: what its time namespace shows; NULL: it makes none. Returns its pid, or -errno. The
- * directory is /proc/PID/fd/LENDER_FD, the namespace /proc/PID/ns/time. */
+/* Starts it with a copy of `fd`. `clocks`: what its time namespace shows; NULL: it makes none.
+ * Returns its pid, or -errno. The directory is /proc/PID/fd/LENDER_FD, the namespace
+ * /proc/PID/ns/time. */
 enum { LENDER_FD = 3 };
 pid_t lender_start(const Capsule__Spec *spec, int fd, const struct clocks *clocks, struct rm_error *error);
 /* `pid` 0: there is none. */

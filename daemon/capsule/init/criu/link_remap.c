@@ -31,7 +31,8 @@ static bool is_link(const char *name, bool *ret_kept) {
         return *p == 0 || *ret_kept;
 }
 
-/* With st_dev 0 the file is known to be of the file system of the directory: what /proc/PID/maps calls a device is not st_dev everywhere. */
+/* With st_dev 0 the file is known to be of the file system of the directory: what /proc/PID/maps
+ * calls a device is not st_dev everywhere. */
 static void directory_walk(link_fn fn, int fd, const struct stat *file) {
         DIR *dir = fdopendir(fd);
         struct dirent *entry;
@@ -50,7 +51,8 @@ static void directory_walk(link_fn fn, int fd, const struct stat *file) {
                 (void) close(fd);
 }
 
-/* `path` is where the file was; its directory may be gone as well, then CRIU takes the next one up. */
+/* `path` is where the file was; its directory may be gone as well, then CRIU takes the next one
+ * up. */
 static void links_walk(link_fn fn, char *path, const struct stat *file) {
         char *slash;
         int fd = -1;
@@ -100,8 +102,8 @@ static void files_look(link_fn fn, const char *proc, const char *pid) {
                 (void) closedir(dir);
 }
 
-/* A file may be mapped, and not open: sem_open(3) makes a semaphore by a name that it then replaces. Not all who look here may follow links of
- * /proc/PID/map_files. */
+/* A file may be mapped, and not open: sem_open(3) makes a semaphore by a name that it then
+ * replaces. Not all who look here may follow links of /proc/PID/map_files. */
 static void mappings_look(link_fn fn, const char *proc, const char *pid) {
         cleanup_free char *path = xasprintf("%s/%s/maps", proc, pid), *last = NULL, *line = NULL;
         FILE *f = fopen(path, "re");

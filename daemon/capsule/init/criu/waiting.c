@@ -151,7 +151,8 @@ long waiting_again(void *waiting, pid_t tid) {
 
 /* ---- going on at the source ---- */
 
-/* A thread that is interrupted comes to its stop in the freezer, or, in one of version 1, when it is thawed. */
+/* A thread that is interrupted comes to its stop in the freezer, or, in one of version 1, when it
+ * is thawed. */
 void waiting_hold(struct waiting *waiting) {
         for (size_t i = 0; i < waiting->n; i++) {
                 struct call *call = &waiting->calls[i];
@@ -161,7 +162,8 @@ void waiting_hold(struct waiting *waiting) {
         }
 }
 
-/* Of its stop: the signal, and above it the event. 0: not yet; negative: it is no more. Its end is left for others to be told. */
+/* Of its stop: the signal, and above it the event. 0: not yet; negative: it is no more. Its end is
+ * left for others to be told. */
 static int take_stop(pid_t tid) {
         siginfo_t info = { 0 };
 
@@ -170,7 +172,8 @@ static int take_stop(pid_t tid) {
         return info.si_pid == tid ? info.si_status : 0;
 }
 
-/* It is still where it was, with EINTR: the kernel then decides as for calls that it begins again by itself. */
+/* It is still where it was, with EINTR: the kernel then decides as for calls that it begins again
+ * by itself. */
 static void give_back(const struct call *call) {
         struct user_regs_struct regs;
         uint64_t rdi, rdx;

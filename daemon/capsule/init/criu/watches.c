@@ -71,7 +71,8 @@ bool watches_add(struct watches *watches, const char *line) {
 
 /* ---- paths ---- */
 
-/* A mount may show a part of its file system only, or be hidden; and a directory on the way may be closed. */
+/* A mount may show a part of its file system only, or be hidden; and a directory on the way may be
+ * closed. */
 static bool is_at(const char *path, const struct watch_handle *handle) {
         struct stat st;
 
@@ -134,7 +135,9 @@ static int put_entry(FILE *cache, const struct watch_handle *handle, const char 
         return fwrite(path, 1, path_bytes, cache) == path_bytes ? 0 : -EIO;
 }
 
-/* A child calls it, and ends with it. What the owner cannot reach now, since it was moved to where he may not look, he is not told of either: CRIU speaks of it in its messages, and in the image. */
+/* A child calls it, and ends with it. What the owner cannot reach now, since it was moved to where
+ * he may not look, he is not told of either: CRIU speaks of it in its messages, and in the
+ * image. */
 static int write_cache(const struct watches *watches, const Capsule__Spec *spec, int dir_fd) {
         static const uint32_t magics[] = { SERVICE_MAGIC, CACHE_MAGIC };
         char **paths = xcalloc(watches->n, sizeof(*paths));

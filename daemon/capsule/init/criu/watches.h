@@ -1,5 +1,7 @@
-/* Where the inotify watches of a frozen group lead to. The kernel names what is watched by a handle only, and to open a handle takes CAP_DAC_READ_SEARCH, with which CRIU could read any file. So
- * PID 1 opens the handles, and tells CRIU the paths in the form of a cache that CRIU keeps of such things (irmap-cache in its work directory). */
+/* Where the inotify watches of a frozen group lead to. The kernel names what is watched by a handle
+ * only, and to open a handle takes CAP_DAC_READ_SEARCH, with which CRIU could read any file. So PID
+ * 1 opens the handles, and tells CRIU the paths in the form of a cache that CRIU keeps of such
+ * things (irmap-cache in its work directory). */
 #ifndef RM_DAEMON_CAPSULE_INIT_CRIU_WATCHES_H
 #define RM_DAEMON_CAPSULE_INIT_CRIU_WATCHES_H
 
@@ -27,12 +29,14 @@ struct watches {
         size_t n;
 };
 
-/* Adds what a line of an inotify descriptor's fdinfo names; another line adds nothing. False: there is room for no more. */
+/* Adds what a line of an inotify descriptor's fdinfo names; another line adds nothing. False: there
+ * is room for no more. */
 bool watches_add(struct watches *watches, const char *line);
 void watches_finish(struct watches *watches);
 
-/* Writes the cache for what these name into `dir_fd`, or removes it if that is nothing. 0, or -errno: -ENOENT if one of them has no path any more that the owner can reach, without
- * which CRIU cannot dump the group; -ETIMEDOUT for a file system that does not answer. */
+/* Writes the cache for what these name into `dir_fd`, or removes it if that is nothing. 0, or
+ * -errno: -ENOENT if one of them has no path any more that the owner can reach, without which CRIU
+ * cannot dump the group; -ETIMEDOUT for a file system that does not answer. */
 int watches_tell(const struct watches *watches, const Capsule__Spec *spec, int dir_fd, struct rm_error *error);
 
 #endif

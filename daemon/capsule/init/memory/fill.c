@@ -401,7 +401,8 @@ static void stop(struct fill *fill) {
         fill->tell_usec = UINT64_MAX;
 }
 
-/* First what is held here: the last to close a store frees its memory, and the filler may take its time for that. */
+/* First what is held here: the last to close a store frees its memory, and the filler may take its
+ * time for that. */
 void fill_end(struct fill *fill) {
         stop_hearing(fill);
         while (fill->n_held > 0)
@@ -414,11 +415,13 @@ void fill_end(struct fill *fill) {
         stop(fill);
 }
 
-/* The duplicates stay until the payload has ended: without them it would run on zeros in its last moments. */
+/* The duplicates stay until the payload has ended: without them it would run on zeros in its last
+ * moments. */
 static void give_up(struct fill *fill, const char *why) {
         struct core *core = fill->core;
 
-        /* The others of its job must not see it die before the job starts again, as rmd has it do then: they would end it. */
+        /* The others of its job must not see it die before the job starts again, as rmd has it do
+         * then: they would end it. */
         fill->broken = atomic_load(&fill->shared->left.bytes) > 0;
         (void) text_format(fill->killed, sizeof(fill->killed), "its memory could not be completed after its move: %s", why);
         log_error("the payload is killed: %s", fill->killed);
@@ -493,7 +496,8 @@ bool fill_reaped(struct fill *fill, pid_t pid) {
 
 /* ---- while it goes on ---- */
 
-/* The filler tells its reason before it ends, so that it is there when CRIU has failed from that end. */
+/* The filler tells its reason before it ends, so that it is there when CRIU has failed from that
+ * end. */
 static void await_filler(struct fill *fill, int code) {
         uint64_t deadline = now_usec() + (code == 0 ? UINT64_C(1000) * HEAR_MSEC : 0);
 

@@ -1,7 +1,9 @@
-/* Processes that are restored without their memory get it while they run, from the filler (filler.h), which PID 1 starts and watches.
+/* Processes that are restored without their memory get it while they run, from the filler
+ * (filler.h), which PID 1 starts and watches.
  *
- * Whatever becomes of the filler, no process may run on zeros in place of its memory. So PID 1 holds duplicates of all that the filler
- * needs, with which another filler goes on; where none can, PID 1 kills the payload. If PID 1 dies, all end with it. */
+ * Whatever becomes of the filler, no process may run on zeros in place of its memory. So PID 1
+ * holds duplicates of all that the filler needs, with which another filler goes on; where none can,
+ * PID 1 kills the payload. If PID 1 dies, all end with it. */
 #ifndef RM_DAEMON_CAPSULE_INIT_MEMORY_FILL_H
 #define RM_DAEMON_CAPSULE_INIT_MEMORY_FILL_H
 
@@ -14,22 +16,26 @@ struct core;
 struct criu;
 struct rm_error;
 
-/* Never NULL; lives as long as the process, and so does `criu`, which it cancels when there is no filler. */
+/* Never NULL; lives as long as the process, and so does `criu`, which it cancels when there is no
+ * filler. */
 struct fill *fill_create(struct core *core, struct criu *criu);
 
-/* How much may be missing in all: what came, and what the group may have besides, since a child that it forks has copies of what is missing, which count for no
- * control group. `memory_max` as in the specification, UINT64_MAX: it has no limit. Then a few forks of all of it at once are left. */
+/* How much may be missing in all: what came, and what the group may have besides, since a child
+ * that it forks has copies of what is missing, which count for no control group. `memory_max` as in
+ * the specification, UINT64_MAX: it has no limit. Then a few forks of all of it at once are
+ * left. */
 static inline uint64_t fill_max_bytes(uint64_t came_bytes, uint64_t memory_max) {
         bool limited = memory_max < UINT64_MAX - came_bytes;
 
         return came_bytes + (limited ? memory_max : 3 * came_bytes + (UINT64_C(1) << 30));
 }
 
-/* Before a restore: takes the stores out of `images_fd`, directory "pages", and starts the filler, to which CRIU, the process
- * `criu_pid`, connects. */
+/* Before a restore: takes the stores out of `images_fd`, directory "pages", and starts the filler,
+ * to which CRIU, the process `criu_pid`, connects. */
 int fill_start(struct fill *fill, int images_fd, pid_t criu_pid, struct rm_error *error);
-/* CRIU is done, with `code`. When that is 0, waits (some ms) until the filler knows it too; from then on it is filling. Returns why
- * the restore has failed, where the filler knows more than CRIU. Without fill_start(): `code`. */
+/* CRIU is done, with `code`. When that is 0, waits (some ms) until the filler knows it too; from
+ * then on it is filling. Returns why the restore has failed, where the filler knows more than CRIU.
+ * Without fill_start(): `code`. */
 int fill_restored(struct fill *fill, int code, struct rm_error *error);
 /* The payload has ended, or was killed. */
 void fill_end(struct fill *fill);
@@ -42,7 +48,8 @@ int fill_refuse(const struct fill *fill, struct rm_error *error);
 /* Why the payload was killed; empty: it was not, by this. */
 const char *fill_why_killed(const struct fill *fill);
 
-/* How often the payload waited for what was at the source of its move, and for how long at most in 99 of 100 cases. */
+/* How often the payload waited for what was at the source of its move, and for how long at most in
+ * 99 of 100 cases. */
 void fill_waits(const struct fill *fill, uint64_t *ret_faults, uint64_t *ret_p99_usec);
 /* It was, and cut off before, since what it lacked was at the source of its move, and is lost. */
 bool fill_is_broken(const struct fill *fill);

@@ -84,8 +84,9 @@ static int close_others(const struct filler_job *job) {
 
 /* ---- pages that come first ---- */
 
-/* When a thread ends the kernel does not wait for a page: it passes over the robust mutexes that the thread holds, and over who waits
- * for its end, if the page that tells of them is missing. With glibc and musl both are told of in one. */
+/* When a thread ends the kernel does not wait for a page: it passes over the robust mutexes that
+ * the thread holds, and over who waits for its end, if the page that tells of them is missing. With
+ * glibc and musl both are told of in one. */
 static int hurry_thread(struct serve *serve, pid_t pid, pid_t tid) {
         struct robust_list_head *head = NULL;
         size_t size;
@@ -134,7 +135,8 @@ static int accept_criu(const struct filler_job *job) {
         }
 }
 
-/* CRIU 4.2 forgets a mapping that it has made at its final place by chance: what it lacks would read as zeros. */
+/* CRIU 4.2 forgets a mapping that it has made at its final place by chance: what it lacks would
+ * read as zeros. */
 static int register_all(struct serve *serve, pid_t pid) {
         cleanup_free char *path = xasprintf("/proc/%d/smaps", (int) pid);
         cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -178,8 +180,8 @@ static int add_parts(struct serve *serve, const struct filler_job *job, struct r
         return r < 0 ? error_sys(err, r, "cannot read what is missing") : 0;
 }
 
-/* Until CRIU has restored all. After a failure the connection stays open until the process ends: CRIU fails when it closes, and PID 1
- * has heard why by then. */
+/* Until CRIU has restored all. After a failure the connection stays open until the process ends:
+ * CRIU fails when it closes, and PID 1 has heard why by then. */
 static int attend_restore(struct serve *serve, const struct filler_job *job, struct rm_error *err) {
         int fd = accept_criu(job);
         int r;

@@ -1,4 +1,5 @@
-/* The filler: a child of PID 1 that gives restored processes the memory that they lack (daemon/pages/serve.h), while they run. */
+/* The filler: a child of PID 1 that gives restored processes the memory that they lack
+ * (daemon/pages/serve.h), while they run. */
 #ifndef RM_DAEMON_CAPSULE_INIT_MEMORY_FILLER_H
 #define RM_DAEMON_CAPSULE_INIT_MEMORY_FILLER_H
 
@@ -50,7 +51,8 @@ struct filler_word {
         char text[240];
 };
 
-/* In a child of PID 1, of whose descriptors it keeps only those of `job`. Ends with 0 when nothing is missing any more. */
+/* In a child of PID 1, of whose descriptors it keeps only those of `job`. Ends with 0 when nothing
+ * is missing any more. */
 _Noreturn void filler_run(struct filler_job *job);
 
 #endif

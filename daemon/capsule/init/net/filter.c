@@ -38,8 +38,8 @@ struct family {
         uint32_t out;
 };
 
-/* The cut drops IPv6 as well. What keeps jobs apart has rules for each packet, so it leaves out the look at the protocol: IPv6 is
- * off in a capsule, and no frame of it leaves the device. */
+/* The cut drops IPv6 as well. What keeps jobs apart has rules for each packet, so it leaves out the
+ * look at the protocol: IPv6 is off in a capsule, and no frame of it leaves the device. */
 static const struct family cut_families[] = { { NFPROTO_INET, NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT },
                                               { NFPROTO_ARP, NF_ARP_IN, NF_ARP_OUT } };
 static const struct family job_families[] = { { NFPROTO_IPV4, NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT },
@@ -454,7 +454,8 @@ static int set_job(struct mnl_socket *nl, const struct filter_job *job, struct r
 }
 
 int filter_set_job(const struct filter_job *job, struct rm_error *error) {
-        /* Not the one of the cut: what the kernel says after an error would be taken for an answer to that. */
+        /* Not the one of the cut: what the kernel says after an error would be taken for an answer
+         * to that. */
         struct mnl_socket *nl = netlink_open(NETLINK_NETFILTER, error);
         int r = nl ? set_job(nl, job, error) : -EIO;
 
@@ -463,8 +464,8 @@ int filter_set_job(const struct filter_job *job, struct rm_error *error) {
         return r;
 }
 
-/* CRIU restores a connection that is being closed by sending the peer's last packets itself, over lo, with this mark, which only
- * root can set. */
+/* CRIU restores a connection that is being closed by sending the peer's last packets itself, over
+ * lo, with this mark, which only root can set. */
 static void put_criu_rule(struct batch *b, const char *chain, enum nft_meta_keys key) {
         const uint32_t lo = LO_INDEX;
         const uint32_t mark = CRIU_MARK;

@@ -22,7 +22,8 @@
 #include "daemon/capsule/init/net/filter.h"
 #include "daemon/capsule/init/net/netlink.h"
 
-/* Before Linux 6.13 a new link must have a name that is free on the node as well, whose uplink often is an eth0. */
+/* Before Linux 6.13 a new link must have a name that is free on the node as well, whose uplink
+ * often is an eth0. */
 #define NEW_LINK_NAME "rmd-new"
 #define LONE_PEER_NAME "rmd-end"
 
@@ -139,9 +140,10 @@ static int add_gateway(struct link *link) {
 }
 
 /*
- * Per network namespace. Short timers make the peers of a moved capsule resume soon; kernels without them just wait longer. But
- * they make TCP give up soon as well, since it counts how often it has sent again: after some 14 s. A peer that stands still in a
- * move is not dead, so the counts have the most that the kernel takes: some 250 s for data, 130 s for a connection being made.
+ * Per network namespace. Short timers make the peers of a moved capsule resume soon; kernels
+ * without them just wait longer. But they make TCP give up soon as well, since it counts how often
+ * it has sent again: after some 14 s. A peer that stands still in a move is not dead, so the counts
+ * have the most that the kernel takes: some 250 s for data, 130 s for a connection being made.
  * CAPSULE_SILENCE_MAX_USEC is less than both.
  */
 static void tune(void) {

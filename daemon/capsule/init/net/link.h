@@ -22,7 +22,8 @@ struct link_spec {
         size_t n_peers;
 };
 
-/* A rtnetlink socket stays in the network namespace it was opened in: `node` is opened before, `own` after the change. */
+/* A rtnetlink socket stays in the network namespace it was opened in: `node` is opened before,
+ * `own` after the change. */
 struct link {
         struct link_spec spec;
         struct mnl_socket *node;
@@ -36,13 +37,15 @@ struct link {
 
 /* In the node's namespace. With an uplink that is empty there is no link. */
 int link_open_node(struct link *link, const struct link_spec *spec, struct rm_error *error);
-/* In the capsule's: lo up, no IPv6, TCP timers; the link made (down) with its address, and shut to all but the job's capsules. */
+/* In the capsule's: lo up, no IPv6, TCP timers; the link made (down) with its address, and shut to
+ * all but the job's capsules. */
 int link_create(struct link *link, struct rm_error *error);
 /*
- * Two ways to silence a capsule, for they cost and do different things. The filter drops every IP and every ARP packet,
- * in and out, lo included, within 0.1 ms. A link that is down takes 5 to 12 ms, and is needed as well: two links with the
- * same MAC address on two nodes must never be up at once, as each node hands frames for a MAC address it has itself to
- * its own link. CRIU restores connections only over a link that is up; then the filter is all there is.
+ * Two ways to silence a capsule, for they cost and do different things. The filter drops every IP
+ * and every ARP packet, in and out, lo included, within 0.1 ms. A link that is down takes 5 to 12
+ * ms, and is needed as well: two links with the same MAC address on two nodes must never be up at
+ * once, as each node hands frames for a MAC address it has itself to its own link. CRIU restores
+ * connections only over a link that is up; then the filter is all there is.
  */
 int link_set_up(struct link *link, bool up, struct rm_error *error);
 int link_set_filter(struct link *link, bool on, struct rm_error *error);

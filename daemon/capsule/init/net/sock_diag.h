@@ -11,7 +11,8 @@
 
 enum sock_diag_family { SOCK_DIAG_TCP, SOCK_DIAG_UDP, SOCK_DIAG_UNIX, SOCK_DIAG_NETLINK };
 
-/* TCP_ESTABLISHED, TCP_LISTEN; also of Unix sockets. The others are of connections that were closed, and whose data was not acknowledged yet. */
+/* TCP_ESTABLISHED, TCP_LISTEN; also of Unix sockets. The others are of connections that were
+ * closed, and whose data was not acknowledged yet. */
 enum { SOCK_DIAG_ESTABLISHED = 1, SOCK_DIAG_FIN_WAIT1 = 4, SOCK_DIAG_LAST_ACK = 9, SOCK_DIAG_LISTEN = 10, SOCK_DIAG_CLOSING = 11 };
 
 struct sock_diag {
@@ -25,7 +26,8 @@ struct sock_diag {
         uint64_t peer;
         uint32_t unread; /* bytes; of a listening TCP socket: connections that were not accepted */
         uint32_t unsent; /* bytes; of a Unix socket: those that the peer has not read */
-        /* For a listening Unix socket, inodes of the sockets that were not accepted; 0: one was closed. */
+        /* For a listening Unix socket, inodes of the sockets that were not accepted; 0: one was
+         * closed. */
         uint32_t *pending;
         size_t n_pending;
         bool named; /* of a Unix socket: it has a name */
@@ -38,8 +40,9 @@ typedef bool (*sock_diag_fn)(const struct sock_diag *socket, void *arg);
 /* Returns 0, or -errno, when not all were told: -E2BIG if `fn` wanted no more. */
 int sock_diag_each(sock_diag_fn fn, void *arg);
 
-/* Asks for a dump by `request`, of `request_bytes`, over a socket of NETLINK_SOCK_DIAG that is bound; `fn` takes each message of the
- * answer. Returns 0, also when `fn` has stopped it, or -errno. */
+/* Asks for a dump by `request`, of `request_bytes`, over a socket of NETLINK_SOCK_DIAG that is
+ * bound; `fn` takes each message of the answer. Returns 0, also when `fn` has stopped it, or
+ * -errno. */
 int sock_diag_dump(struct mnl_socket *nl, const void *request, size_t request_bytes, mnl_cb_t fn, void *arg);
 
 #endif

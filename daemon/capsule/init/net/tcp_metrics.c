@@ -11,7 +11,8 @@
 #include "common/util.h"
 #include "daemon/capsule/init/net/link.h"
 
-/* Nobody in a job talks to this port, so that what lingers of our connections is in nobody's way. */
+/* Nobody in a job talks to this port, so that what lingers of our connections is in nobody's
+ * way. */
 enum { SEED_PORT = 1 };
 
 static bool known(const uint32_t *addresses, size_t n, uint32_t address) {
@@ -53,7 +54,8 @@ static int listen_everywhere(void) {
         return fd;
 }
 
-/* The far end closes first and gets the lingering state; ours ends cleanly, which is when the kernel remembers. */
+/* The far end closes first and gets the lingering state; ours ends cleanly, which is when the
+ * kernel remembers. */
 static void connect_once(int listener, uint32_t own, uint32_t peer) {
         const struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = own };
         const struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(SEED_PORT), .sin_addr.s_addr = peer };

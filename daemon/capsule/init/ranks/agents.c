@@ -35,7 +35,8 @@ struct agent {
 /* Who writes nonsense into the directory is not to fill the log with it. */
 static const struct rate_limit refusals_limit = { .usec_each = 12000000, .burst = 5 };
 
-/* A look at the directory that takes so long is followed by so many times as long without one: it has a tenth of a processor at most. */
+/* A look at the directory that takes so long is followed by so many times as long without one: it
+ * has a tenth of a processor at most. */
 enum { REST_FROM_USEC = 1000, REST_SHARE = 9 };
 
 struct agents {
@@ -98,7 +99,8 @@ static void on_death(struct source *source, uint32_t events) {
         forget(agent);
 }
 
-/* The directory is the user's: what is opened there must be of the kind expected, and the user's own. */
+/* The directory is the user's: what is opened there must be of the kind expected, and the user's
+ * own. */
 static int open_entry(struct agents *agents, const char *file, int flags, mode_t kind) {
         cleanup_close int fd = openat(agents->dir_fd, file, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         struct stat st;
@@ -135,7 +137,8 @@ static int read_request(struct agents *agents, const char *file, char **ret_text
         return r;
 }
 
-/* Requests may come ahead of the time at which they are due by as many as there may be at once, as mpirun's do; those that come later keep to the rate. */
+/* Requests may come ahead of the time at which they are due by as many as there may be at once, as
+ * mpirun's do; those that come later keep to the rate. */
 static bool admit(struct agents *agents) {
         const uint64_t each = UINT64_C(1000000) / AGENT_REQUESTS_PER_SEC;
         uint64_t now = now_usec();
@@ -223,7 +226,8 @@ static void on_wake(struct source *source, uint32_t events) {
 
         (void) events;
         (void) !read(source->fd, buffer, sizeof(buffer));
-        /* While the payload is being restored, its requests are not complete; open() looks again. */
+        /* While the payload is being restored, its requests are not complete; open() looks
+         * again. */
         if (agents->core->phase == CAPSULE__PHASE__PHASE_RUNNING)
                 agents_scan(agents, false);
         rest(agents, thread_cpu_usec() - began_usec);

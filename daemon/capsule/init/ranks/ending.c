@@ -14,7 +14,8 @@
 #include "daemon/capsule/init/ranks/launched.h"
 #include "daemon/capsule/init/ranks/park.h"
 
-/* Nothing tells PID 1 when a process ends that a rank has started: it looks again after this time. */
+/* Nothing tells PID 1 when a process ends that a rank has started: it looks again after this
+ * time. */
 enum { LOOK_USEC = 50000 };
 
 /* The first process of a rank. */
@@ -83,7 +84,8 @@ static void find_ranks(struct ending *ending) {
         }
 }
 
-/* A process that another one traces, such as a debugger, cannot be held: mpirun hears of its end. */
+/* A process that another one traces, such as a debugger, cannot be held: mpirun hears of its
+ * end. */
 static void hold(const struct rank *rank) {
         if (ptrace(PTRACE_SEIZE, rank->pid, NULL, (long) PTRACE_O_TRACEEXIT) < 0 && errno != ESRCH)
                 log_info("the end of rank process %d cannot be held: %s", (int) rank->pid, strerror(errno));

@@ -22,7 +22,8 @@ static const struct launched_process *find(const struct launched_process *all, s
         return bsearch(&key, all, n, sizeof(*all), compare);
 }
 
-/* The child of a daemon that it is, or descends from; NULL: none. The table may have changed while it was read: then a chain is broken, or a circle. */
+/* The child of a daemon that it is, or descends from; NULL: none. The table may have changed while
+ * it was read: then a chain is broken, or a circle. */
 static const struct launched_process *find_child(const struct launched_process *all, size_t n, pid_t pid) {
         const struct launched_process *process = find(all, n, pid);
 

@@ -1,4 +1,5 @@
-/* What the capsule's MPI daemon (prted) has started, by the process table: memory and files of the processes are the user's, and not read. */
+/* What the capsule's MPI daemon (prted) has started, by the process table: memory and files of the
+ * processes are the user's, and not read. */
 #ifndef RM_DAEMON_CAPSULE_INIT_RANKS_LAUNCHED_H
 #define RM_DAEMON_CAPSULE_INIT_RANKS_LAUNCHED_H
 
@@ -17,10 +18,13 @@ struct launched_process {
 /* All processes in the capsule now; malloc'ed. Returns how many. */
 size_t launched_read(struct launched_process **ret);
 
-/* Moves those to the front that a daemon below `root` has started, and that have not ended: the first process of each rank. Returns how many. */
+/* Moves those to the front that a daemon below `root` has started, and that have not ended: the
+ * first process of each rank. Returns how many. */
 size_t launched_ranks(struct launched_process *all, size_t n, pid_t root);
 
-/* Children of daemons that are no daemons (one begins as the child of another), are not `known`, and no ancestors of what is: each may be a rank of which nothing is known yet. -1: there is no daemon. `all` is sorted in place. */
+/* Children of daemons that are no daemons (one begins as the child of another), are not `known`,
+ * and no ancestors of what is: each may be a rank of which nothing is known yet. -1: there is no
+ * daemon. `all` is sorted in place. */
 int launched_count_unknown(struct launched_process *all, size_t n, const pid_t *known, size_t n_known);
 
 /* The same of all processes in the capsule now. */

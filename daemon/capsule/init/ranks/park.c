@@ -13,14 +13,17 @@
 
 enum {
         LOOK_USEC = 1000000,
-        /* So long it runs first: the ranks read that they were heard, and what a move restored comes to rest. Also when there is something for it to do. */
+        /* So long it runs first: the ranks read that they were heard, and what a move restored
+         * comes to rest. Also when there is something for it to do. */
         STIR_USEC = 1500000,
         /* Tracking begins within a second, and within some on a machine that is busy. */
         TRACK_USEC = 10000000,
-        /* From one time that something has come for it to the next, longer each time: who keeps sending would have a core that the group does not ask for. */
+        /* From one time that something has come for it to the next, longer each time: who keeps
+         * sending would have a core that the group does not ask for. */
         CALL_USEC = 2000000,
         CALL_MOST_USEC = 64000000,
-        /* A program may have much to do before its first rmrt_resize_wait(), on cores that others use. */
+        /* A program may have much to do before its first rmrt_resize_wait(), on cores that others
+         * use. */
         AWAKE_USEC = 30000000,
 };
 
@@ -61,7 +64,8 @@ void park_greet(const struct park *park) {
         park->core->ops->send(park->core, &event);
 }
 
-/* Moves, checkpoints and a lease that has ended have the freezer then, and what they leave is looked at afterwards. */
+/* Moves, checkpoints and a lease that has ended have the freezer then, and what they leave is
+ * looked at afterwards. */
 static bool may_touch(const struct park *park) {
         return park->core->ops->runs_freely(park->core);
 }
@@ -130,7 +134,8 @@ static bool has_to_tell(const struct park *park) {
         return parking_next(park->parking, &at, &word);
 }
 
-/* Until when a group that is parked may run before that is told; UINT64_MAX: it does not, or that was told. */
+/* Until when a group that is parked may run before that is told; UINT64_MAX: it does not, or that
+ * was told. */
 static uint64_t awake_until(struct park *park) {
         bool awake = parking_is_awake(park->parking);
 

@@ -1,5 +1,6 @@
-/* Jobs that grow and shrink: passes on what ranks and rmd say (parking.h), and lets a group stand still all ranks of which are parked. What else stops and starts the payload
- * does not see that: to it a parked group runs. */
+/* Jobs that grow and shrink: passes on what ranks and rmd say (parking.h), and lets a group stand
+ * still all ranks of which are parked. What else stops and starts the payload does not see that: to
+ * it a parked group runs. */
 #ifndef RM_DAEMON_CAPSULE_INIT_RANKS_PARK_H
 #define RM_DAEMON_CAPSULE_INIT_RANKS_PARK_H
 
@@ -26,15 +27,16 @@ void park_greet(const struct park *park);
 bool park_holds(const struct park *park);
 /* It has something to do: a parked one runs for a while. */
 void park_stir(struct park *park);
-/* A move or a checkpoint begins to track its memory, for which it must run: one that does is not frozen
- * for some seconds. */
+/* A move or a checkpoint begins to track its memory, for which it must run: one that does is not
+ * frozen for some seconds. */
 void park_rest(struct park *park);
 /* The payload was stopped otherwise, and runs again. */
 void park_look(struct park *park);
 /* It is no more. */
 void park_forget(struct park *park);
 
-/* To the other end of a move: free with capsule__parking__free_unpacked(); NULL: there is nothing. */
+/* To the other end of a move: free with capsule__parking__free_unpacked(); NULL: there is
+ * nothing. */
 Capsule__Parking *park_carry(const struct park *park);
 void park_set_carry(struct park *park, const Capsule__Parking *carry);
 

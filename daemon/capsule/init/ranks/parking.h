@@ -1,5 +1,6 @@
-/* What the ranks of a group have said of growing and shrinking (door.proto), and what rmd wants of them: from that follows what they are to be told, and whether the
- * group can stand still. Pure. What ranks say is the user's: any numbers. */
+/* What the ranks of a group have said of growing and shrinking (door.proto), and what rmd wants of
+ * them: from that follows what they are to be told, and whether the group can stand still. Pure.
+ * What ranks say is the user's: any numbers. */
 #ifndef RM_DAEMON_CAPSULE_INIT_RANKS_PARKING_H
 #define RM_DAEMON_CAPSULE_INIT_RANKS_PARKING_H
 
@@ -15,22 +16,26 @@ void parking_destroy(struct parking *parking); /* NULL ok */
 
 /* This is how it is from now on. */
 void parking_order(struct parking *parking, const Capsule__ResizeOrder *order);
-/* A rank has said this. True: it is to be answered with `ret`. What no rank of this group can say has no effect. */
+/* A rank has said this. True: it is to be answered with `ret`. What no rank of this group can say
+ * has no effect. */
 bool parking_hear(struct parking *parking, const Door__Resize *word, Door__Resize *ret);
 
 /* All ranks of the group are parked, and none is to be told anything: it may stand still. */
 bool parking_is_quiet(const struct parking *parking);
-/* rmd has the group parked, and not all of its ranks have said that they are: it runs, perhaps since its program knows nothing of this. */
+/* rmd has the group parked, and not all of its ranks have said that they are: it runs, perhaps
+ * since its program knows nothing of this. */
 bool parking_is_awake(const struct parking *parking);
 /* That has lasted, or has not; true: that is new. */
 bool parking_set_awake(struct parking *parking, bool awake);
-/* The next that is to be told to a rank, and again until it answers; `at`: 0 at first. False: that was all. */
+/* The next that is to be told to a rank, and again until it answers; `at`: 0 at first. False: that
+ * was all. */
 bool parking_next(const struct parking *parking, size_t *at, Door__Resize *ret);
 
 /* What rank 0 has said, and parking_set_awake(); the parking's. */
 const Capsule__ResizeSaid *parking_said(const struct parking *parking);
 
-/* To the other end of a move: free with capsule__parking__free_unpacked(); NULL: there is nothing. */
+/* To the other end of a move: free with capsule__parking__free_unpacked(); NULL: there is
+ * nothing. */
 Capsule__Parking *parking_carry(const struct parking *parking);
 void parking_set_carry(struct parking *parking, const Capsule__Parking *carry);
 

@@ -151,7 +151,8 @@ static void tell_ranks(struct rank_watch *watch) {
         watch->times += watch->times < AGAIN_TIMES;
 }
 
-/* A rank that has ended before it came to MPI_Init has said nothing, and the others wait for it there. */
+/* A rank that has ended before it came to MPI_Init has said nothing, and the others wait for it
+ * there. */
 static void seek(struct rank_watch *watch) {
         cleanup_free pid_t *known = NULL;
 

@@ -1,5 +1,6 @@
-/* Sees ranks end, in a job that goes on without those that are lost, tells rmd, and passes on to the others which ones the job has lost (lost_ranks.h). Only while the payload runs: what
- * ends when it is moved, or with the capsule, is no loss. */
+/* Sees ranks end, in a job that goes on without those that are lost, tells rmd, and passes on to
+ * the others which ones the job has lost (lost_ranks.h). Only while the payload runs: what ends
+ * when it is moved, or with the capsule, is no loss. */
 #ifndef RM_DAEMON_CAPSULE_INIT_RANKS_RANK_WATCH_H
 #define RM_DAEMON_CAPSULE_INIT_RANKS_RANK_WATCH_H
 

@@ -1,4 +1,5 @@
-/* What each rank in a capsule has said at the door, and whom of them to tell what. Pure. The messages are the user's: any bytes. */
+/* What each rank in a capsule has said at the door, and whom of them to tell what. Pure. The
+ * messages are the user's: any bytes. */
 #ifndef RM_DAEMON_CAPSULE_INIT_RANKS_RANKS_H
 #define RM_DAEMON_CAPSULE_INIT_RANKS_RANKS_H
 
@@ -17,17 +18,19 @@ struct ranks;
 struct ranks *ranks_create(void);
 void ranks_destroy(struct ranks *ranks); /* NULL ok */
 
-/* Takes a message of RANK_MESSAGE_STATE. 0; -EBADMSG: no rank can say that; -ESTALE: it answers what is not asked (any more); -EUSERS: of one rank too many. */
+/* Takes a message of RANK_MESSAGE_STATE. 0; -EBADMSG: no rank can say that; -ESTALE: it answers
+ * what is not asked (any more); -EUSERS: of one rank too many. */
 int ranks_take(struct ranks *ranks, const Door__Request *request);
 
-/* Since it was asked last, something was said that matters for what rmd does next: who wants to be told what, or whether the program keeps its own state. */
+/* Since it was asked last, something was said that matters for what rmd does next: who wants to be
+ * told what, or whether the program keeps its own state. */
 bool ranks_take_news(struct ranks *ranks);
 
 /* It does nothing for now: how far it was says nothing of the others, and it comes to no place. */
 void ranks_rest(struct ranks *ranks, uint32_t number);
 
-/* What the capsule has done: what the rank has that is furthest behind; and how many listen. `ranks` and `listening` 0, and `own_state_said` false: nothing
- * is known. */
+/* What the capsule has done: what the rank has that is furthest behind; and how many listen.
+ * `ranks` and `listening` 0, and `own_state_said` false: nothing is known. */
 void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret);
 
 /* A Notice for one rank. False: it cannot be had. */
@@ -43,7 +46,8 @@ size_t ranks_awaited(const struct ranks *ranks);
 /* Answers that come from now on are none. */
 void ranks_stop_waiting(struct ranks *ranks);
 
-/* Who listens goes with the capsule; the rest is said again. Frees what is in it: ranks_carry_finish(). */
+/* Who listens goes with the capsule; the rest is said again. Frees what is in it:
+ * ranks_carry_finish(). */
 void ranks_carry(const struct ranks *ranks, Capsule__Carry *carry);
 void ranks_carry_finish(Capsule__Carry *carry);
 void ranks_set_carry(struct ranks *ranks, const Capsule__Carry *carry);

@@ -95,8 +95,8 @@ static bool choose(const Capsule__Inventory *inventory, bool *wanted) {
 
 /* ---- the child ---- */
 
-/* Reading is enough for it, and disturbs nobody. A file that the owner may not open any more is none that a
- * move or a restart could open. */
+/* Reading is enough for it, and disturbs nobody. A file that the owner may not open any more is
+ * none that a move or a restart could open. */
 static int sync_one(const char *path) {
         cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 

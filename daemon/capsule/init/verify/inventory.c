@@ -57,7 +57,8 @@ struct taking {
         size_t bytes; /* that it has at least, packed */
 };
 
-/* What items have at least, packed, beside the name of a file: counted as they come, for a program may have any number, with long names. */
+/* What items have at least, packed, beside the name of a file: counted as they come, for a program
+ * may have any number, with long names. */
 enum { FILE_BYTES = 6, DESCRIPTOR_BYTES = 4, MAPPING_BYTES = 8, THREAD_BYTES = 4 };
 
 static int grow(struct taking *taking, size_t bytes) {
@@ -130,8 +131,8 @@ static bool ends_with(const char *text, const char *end) {
         return n > k && strcmp(text + n - k, end) == 0;
 }
 
-/* "socket:[4711]" is "socket", a deleted file "deleted": numbers, and names that nobody can open, differ from node to node. NFS keeps a
- * deleted file that is open under a name of its own. */
+/* "socket:[4711]" is "socket", a deleted file "deleted": numbers, and names that nobody can open,
+ * differ from node to node. NFS keeps a deleted file that is open under a name of its own. */
 static void strip_name(char *name) {
         const char *base = strrchr(name, '/');
 
@@ -363,7 +364,8 @@ static uint32_t protection_of(const struct map_line *map) {
                (map->protection[3] == 's' ? (uint32_t) INVENTORY_SHARED : 0);
 }
 
-/* Whether the kernel keeps two neighbours apart depends on how each came to be, so here they are one. */
+/* Whether the kernel keeps two neighbours apart depends on how each came to be, so here they are
+ * one. */
 static bool join_mapping(Capsule__InventoryTask *task, const struct map_line *map, uint32_t file) {
         Capsule__InventoryMapping *last = task->n_mappings > 0 ? task->mappings[task->n_mappings - 1] : NULL;
 

@@ -1,6 +1,6 @@
-/* What the tasks of a frozen group have open. Taken at the source, carried beside the image, compared at the destination before
- * anything runs there: a restore puts back what its images say, and these come from memory and names that the job's owner
- * controls. */
+/* What the tasks of a frozen group have open. Taken at the source, carried beside the image,
+ * compared at the destination before anything runs there: a restore puts back what its images say,
+ * and these come from memory and names that the job's owner controls. */
 #ifndef RM_DAEMON_CAPSULE_INIT_VERIFY_INVENTORY_H
 #define RM_DAEMON_CAPSULE_INIT_VERIFY_INVENTORY_H
 
@@ -24,19 +24,20 @@ static inline bool inventory_maps_for_writing(const Capsule__InventoryMapping *m
         return (m->protection & INVENTORY_SHARED) && (m->protection & PROT_WRITE);
 }
 
-/* Of all tasks in the control group that `cgroup_fd` names, which must be frozen. Every thread must be the owner of `spec`, with no
- * capability that he does not have at login: -EPERM names the one that is not. -EFBIG: it would not fit beside the image. Free with
+/* Of all tasks in the control group that `cgroup_fd` names, which must be frozen. Every thread must
+ * be the owner of `spec`, with no capability that he does not have at login: -EPERM names the one
+ * that is not. -EFBIG: it would not fit beside the image. Free with
  * capsule__inventory__free_unpacked(). */
 int inventory_take(int cgroup_fd, const Capsule__Spec *spec, Capsule__Inventory **ret, struct rm_error *error);
 
 /* Is `now` what `before` was? 0, or -EPERM with the first difference. */
 int inventory_compare(const Capsule__Inventory *before, const Capsule__Inventory *now, struct rm_error *error);
-/* The files that are open for writing, or mapped so, are the same ones in two inventories that do not differ, and not what a disk of the node has under that name. -EXDEV: one is
- * not. */
+/* The files that are open for writing, or mapped so, are the same ones in two inventories that do
+ * not differ, and not what a disk of the node has under that name. -EXDEV: one is not. */
 int inventory_compare_written(const Capsule__Inventory *before, const Capsule__Inventory *now, struct rm_error *error);
 
-/* Can the owner reach each file of `inventory` himself, by its path and as it is open, and is it the same file? -EPERM names one
- * that he cannot. */
+/* Can the owner reach each file of `inventory` himself, by its path and as it is open, and is it
+ * the same file? -EPERM names one that he cannot. */
 int inventory_reach(const Capsule__Inventory *inventory, const Capsule__Spec *spec, struct rm_error *error);
 
 /* Has the file a path that another process can open? Not: pipes, sockets, memory, deleted files. */

@@ -14,7 +14,8 @@
 #include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/verify/inventory.h"
 
-/* Two inventories side by side; what came from the source may name files that are not in its list. */
+/* Two inventories side by side; what came from the source may name files that are not in its
+ * list. */
 struct pair {
         const Capsule__Inventory *before;
         const Capsule__Inventory *now;
@@ -119,7 +120,8 @@ static int compare_task(const struct pair *pair, const Capsule__InventoryTask *b
                         struct rm_error *error) {
         int r = compare_threads(pair, before, now, error);
 
-        /* A process that has ended and waits for its parent has nothing open, and no files that its fields could name. */
+        /* A process that has ended and waits for its parent has nothing open, and no files that its
+         * fields could name. */
         if (r < 0 || (before->n_mappings == 0 && now->n_mappings == 0 && before->n_descriptors == 0 && now->n_descriptors == 0))
                 return r;
         r = compare_file(pair, "the working directory", before->cwd, now->cwd, error);

@@ -73,7 +73,8 @@ static bool is_listed(const char *name, const char *const *list, size_t n) {
         return false;
 }
 
-/* Returns what follows the digits of a number and a slash, or "" behind the number; NULL: it does not begin so. */
+/* Returns what follows the digits of a number and a slash, or "" behind the number; NULL: it does
+ * not begin so. */
 static const char *behind_number(const char *name) {
         const char *p = name;
 

@@ -172,7 +172,8 @@ enum obstacle_kind obstacle_of_lock(const char *line, dev_t *ret_dev) {
         return OBSTACLE_NONE;
 }
 
-/* Elsewhere CRIU finds such a file again by a link or a copy that it makes beside it. What is installed is read-only in a capsule. */
+/* Elsewhere CRIU finds such a file again by a link or a copy that it makes beside it. What is
+ * installed is read-only in a capsule. */
 bool obstacle_of_installed(const char *link, char *ret_path, size_t size_bytes) {
         static const char mark[] = " (deleted)";
         size_t n = strlen(link);

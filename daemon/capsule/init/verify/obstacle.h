@@ -97,8 +97,8 @@ bool obstacle_is_still(const struct obstacle *earlier, const struct obstacle *la
  * gets OBSTACLE_TEXT_BYTES, which are enough for every detail. */
 void obstacle_text(const struct obstacle *obstacle, char *text);
 
-/* What a descriptor or mapping that reads as `link` in /proc is: OBSTACLE_NONE when CRIU carries it, or when more must be looked at: an
- * eventfd, a device. `link` ends with its NUL. */
+/* What a descriptor or mapping that reads as `link` in /proc is: OBSTACLE_NONE when CRIU carries
+ * it, or when more must be looked at: an eventfd, a device. `link` ends with its NUL. */
 enum obstacle_kind obstacle_of_link(const char *link);
 
 /* Is what a program or mapping reads as in /proc an installed file that has no name any more? Its
@@ -106,7 +106,8 @@ enum obstacle_kind obstacle_of_link(const char *link);
  * is none: PATH_MAX has room for all. */
 bool obstacle_of_installed(const char *link, char *ret_path, size_t size_bytes);
 
-/* A line of fdinfo beginning with "lock:"; its file system's device in `ret_dev`. OBSTACLE_NONE: it is none. */
+/* A line of fdinfo beginning with "lock:"; its file system's device in `ret_dev`. OBSTACLE_NONE: it
+ * is none. */
 enum obstacle_kind obstacle_of_lock(const char *line, dev_t *ret_dev);
 
 #endif

@@ -164,8 +164,9 @@ static bool is_own(const struct look *look, dev_t dev) {
         return false;
 }
 
-/* A lock of a file that other nodes see too is still the source's while the destination restores. A lease also of the capsule's own file: who opens that, as rm-mover
- * does, waits for a holder that is frozen, and breaks it after 45 s. In the scratch: its fdinfo. */
+/* A lock of a file that other nodes see too is still the source's while the destination restores. A
+ * lease also of the capsule's own file: who opens that, as rm-mover does, waits for a holder that
+ * is frozen, and breaks it after 45 s. In the scratch: its fdinfo. */
 static void look_at_locks(struct look *look, const char *link) {
         const char *line = strstr(look->text, "\nlock:");
 
@@ -179,9 +180,10 @@ static void look_at_locks(struct look *look, const char *link) {
         }
 }
 
-/* CRIU copies the contents of a file that has lost its name into the image, which its owner may have. It opens it anew for that, with capabilities that
- * the owner has not, and what was opened by O_PATH or for writing only need not be his to read. The name may go at any moment, so it does
- * not matter whether it has gone. */
+/* CRIU copies the contents of a file that has lost its name into the image, which its owner may
+ * have. It opens it anew for that, with capabilities that the owner has not, and what was opened by
+ * O_PATH or for writing only need not be his to read. The name may go at any moment, so it does not
+ * matter whether it has gone. */
 static void look_at_contents(struct look *look, int fds, const char *number, unsigned flags) {
         struct stat st;
 
@@ -321,7 +323,8 @@ static void look_at_eventfd(struct look *look, const char *number) {
                 look_note(look, OBSTACLE_EVENTFD_SEMAPHORE, NULL);
 }
 
-/* Memory, terminals and pseudo-terminals are restored; for other devices CRIU would need a plugin. */
+/* Memory, terminals and pseudo-terminals are restored; for other devices CRIU would need a
+ * plugin. */
 static bool device_known(unsigned device_major) {
         return device_major == 1 || device_major == 4 || device_major == 5 || (device_major >= 136 && device_major <= 143);
 }
@@ -336,9 +339,10 @@ static void look_at_device(struct look *look, int fds, const char *number, const
                 look_note(look, OBSTACLE_DEVICE, link);
 }
 
-/* CRIU takes what waits at either end of a terminal out of it, and writes it into it again: what is typed is echoed and edited a second time, and what
- * was printed gets its ends of lines once more; in packet mode the byte that tells of a packet becomes a part of it. A terminal in raw mode, as mpirun's
- * are, changes nothing. */
+/* CRIU takes what waits at either end of a terminal out of it, and writes it into it again: what is
+ * typed is echoed and edited a second time, and what was printed gets its ends of lines once more;
+ * in packet mode the byte that tells of a packet becomes a part of it. A terminal in raw mode, as
+ * mpirun's are, changes nothing. */
 static bool is_changed_again(int master, bool readable) {
         const tcflag_t printed = ONLCR | OCRNL | OLCUC | ONOCR | ONLRET | TABDLY;
         struct termios settings;
@@ -357,7 +361,8 @@ static bool is_changed_again(int master, bool readable) {
         return slave >= 0 && ioctl(slave, FIONREAD, &unread) == 0 && unread > 0;
 }
 
-/* What the last process has written to a terminal before it closed it, as a rank that ends does; and what a terminal would change. */
+/* What the last process has written to a terminal before it closed it, as a rank that ends does;
+ * and what a terminal would change. */
 static void look_at_master(struct look *look, const char *number) {
         cleanup_close int pidfd = look->scope->frozen ? (int) syscall(SYS_pidfd_open, look->pid, 0) : -1;
         cleanup_close int fd = pidfd < 0 ? -1 : (int) syscall(SYS_pidfd_getfd, pidfd, atoi(number), 0);
@@ -383,9 +388,10 @@ static bool is_initialised(struct look *look, const char *number) {
         return !text || sscanf(text, "API: %*x:%llx", &features) != 1 || features != 0;
 }
 
-/* rm-mover makes a userfaultfd in a process that it has stopped, takes it out, and closes it there before
- * the process goes on (daemon/pages/remote.c). Until then it is seen here: the process is traced by nobody
- * in this pid namespace, or makes the call, where it runs, or the descriptor is gone by now. */
+/* rm-mover makes a userfaultfd in a process that it has stopped, takes it out, and closes it there
+ * before the process goes on (daemon/pages/remote.c). Until then it is seen here: the process is
+ * traced by nobody in this pid namespace, or makes the call, where it runs, or the descriptor is
+ * gone by now. */
 static bool is_of_tracker(struct look *look, int fds, const char *number) {
         const char *state, *tracer;
         char link[PATH_MAX];
@@ -445,7 +451,8 @@ static void look_at_descriptors(struct look *look) {
                 (void) closedir(dir);
 }
 
-/* An update of what is installed leaves those that run with files that no node has under that name. */
+/* An update of what is installed leaves those that run with files that no node has under that
+ * name. */
 static void look_at_installed(struct look *look, const char *link) {
         const Capsule__Spec *spec = look->scope->spec;
         char path[PATH_MAX];
@@ -490,7 +497,8 @@ static void look_at_mapping(struct look *look, const char *line) {
         look_at_mapped_file(look, line, name + 1);
 }
 
-/* Takes the whole lines of the scratch buffer; what is left of the last one goes to its begin. Returns how much that is. */
+/* Takes the whole lines of the scratch buffer; what is left of the last one goes to its begin.
+ * Returns how much that is. */
 static size_t look_at_mapping_lines(struct look *look, size_t size) {
         char *line = look->maps;
         char *end;
@@ -537,7 +545,8 @@ static void look_at_mappings(struct look *look) {
 
 /* ---- all of it ---- */
 
-/* A child has no list of operations to undo. PID 1 has one as soon as it has a second thread, as the one that guards a lease is. */
+/* A child has no list of operations to undo. PID 1 has one as soon as it has a second thread, as
+ * the one that guards a lease is. */
 static pid_t child_without_undo(struct look *look) {
         if (look->without_undo <= 0)
                 look->without_undo = fork();
@@ -546,7 +555,8 @@ static pid_t child_without_undo(struct look *look) {
         return look->without_undo > 0 ? look->without_undo : getpid();
 }
 
-/* Only that there is a list to undo can be seen, not whether it is empty, and a process of several threads always has one. */
+/* Only that there is a list to undo can be seen, not whether it is empty, and a process of several
+ * threads always has one. */
 static void look_at_undo(struct look *look) {
         if (look->scope->frozen && look->threads == 1 && sysv_semaphores_exist() &&
             syscall(SYS_kcmp, child_without_undo(look), look->pid, KCMP_SYSVSEM, 0, 0) > 0)
@@ -580,7 +590,8 @@ static void look_at_directories(struct look *look) {
         }
 }
 
-/* CRIU restores no program from a memfd, and fails only at the destination. The program is seen here also while it runs. */
+/* CRIU restores no program from a memfd, and fails only at the destination. The program is seen
+ * here also while it runs. */
 static void look_at_program(struct look *look) {
         char link[PATH_MAX];
 
@@ -661,7 +672,8 @@ static void name_process(struct look *look) {
         snprintf(found->name, sizeof(found->name), "%.*s", OBSTACLE_NAME_BYTES - 1, look->text);
 }
 
-/* The mounts of this process: no other is in another mount namespace, which is an obstacle itself. */
+/* The mounts of this process: no other is in another mount namespace, which is an obstacle
+ * itself. */
 static void read_mounts(struct look *look) {
         int fd = openat(look->scope->proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
         cleanup_file FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
@@ -721,7 +733,8 @@ static size_t own_file_systems(dev_t *ret, size_t max) {
         return n;
 }
 
-/* PID 1 has made the session keyring that the payload begins with, empty. One that a process joins later cannot be seen. */
+/* PID 1 has made the session keyring that the payload begins with, empty. One that a process joins
+ * later cannot be seen. */
 static bool keys_exist(void) {
         return syscall(SYS_keyctl, KEYCTL_READ, KEY_SPEC_SESSION_KEYRING, NULL, 0) > 0;
 }

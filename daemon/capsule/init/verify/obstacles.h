@@ -1,4 +1,5 @@
-/* Looks for what keeps a capsule's processes from being moved: what CRIU cannot carry, would carry wrongly, or would wait for. */
+/* Looks for what keeps a capsule's processes from being moved: what CRIU cannot carry, would carry
+ * wrongly, or would wait for. */
 #ifndef RM_DAEMON_CAPSULE_INIT_VERIFY_OBSTACLES_H
 #define RM_DAEMON_CAPSULE_INIT_VERIFY_OBSTACLES_H
 
@@ -20,35 +21,38 @@ struct obstacles_scope {
         const Capsule__Spec *spec;
         const dev_t *own;       /* file systems that no other node sees: a lock there is nobody else's */
         size_t n_own;
-        /* The processes stand still. Else memory maps are not read, which would hold up the processes, nor what waits for an exec(2) that a user's file
-         * system may keep for ever: kcmp(2), pidfd_getfd(2). */
+        /* The processes stand still. Else memory maps are not read, which would hold up the
+         * processes, nor what waits for an exec(2) that a user's file system may keep for ever:
+         * kcmp(2), pidfd_getfd(2). */
         bool frozen;
         bool waits; /* also for threads that cannot be frozen now; in cgroup v1 frozen ones look the same */
         size_t budget; /* of threads and descriptors: looks at no more */
         uint64_t cpu_usec; /* of a processor; what takes longer is an obstacle */
 };
 
-/* The first obstacle that stays, or else the first that will pass, of these processes; kind OBSTACLE_NONE without any. What ends
- * meanwhile has none. `ret_needs` (NULL ok) is complete only if there is no obstacle that stays; free it
- * with dump_needs_finish(). Pure but for /proc. */
+/* The first obstacle that stays, or else the first that will pass, of these processes; kind
+ * OBSTACLE_NONE without any. What ends meanwhile has none. `ret_needs` (NULL ok) is complete only
+ * if there is no obstacle that stays; free it with dump_needs_finish(). Pure but for /proc. */
 void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pids, size_t n, struct obstacle *ret,
                             struct dump_needs *ret_needs);
 
 enum {
         OBSTACLES_BUDGET = 20000, /* some 60 ms, for a program that has that many */
         OBSTACLES_CPU_USEC = 1000000,
-        /* As many descriptors as proc_count.h lets a group have take a fifth of it. But one of them may show any number of locks. */
+        /* As many descriptors as proc_count.h lets a group have take a fifth of it. But one of them
+         * may show any number of locks. */
         OBSTACLES_FROZEN_CPU_USEC = 5000000,
 };
 
 /* The same for the payload as it runs, within the budget above, and of the capsule as a whole. */
 void obstacles_look(const struct core *core, struct obstacle *ret);
 
-/* While the payload is frozen: 0 when it may be dumped, with what that needs, else with the text -EOPNOTSUPP, or -EAGAIN when that may
- * soon be otherwise. */
+/* While the payload is frozen: 0 when it may be dumped, with what that needs, else with the text
+ * -EOPNOTSUPP, or -EAGAIN when that may soon be otherwise. */
 int obstacles_refuse(const struct core *core, struct dump_needs *ret_needs, struct rm_error *error);
-/* The same for one that runs, of what will not pass; what it says may change. -EBUSY: of what could not be frozen for some seconds, in the same wait that
- * was found `earlier_usec` ago. 0 or -EOPNOTSUPP otherwise. */
+/* The same for one that runs, of what will not pass; what it says may change. -EBUSY: of what could
+ * not be frozen for some seconds, in the same wait that was found `earlier_usec` ago. 0 or
+ * -EOPNOTSUPP otherwise. */
 int obstacles_warn(const struct core *core, const struct obstacle *earlier, uint64_t earlier_usec, struct rm_error *error);
 
 #endif

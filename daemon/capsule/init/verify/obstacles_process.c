@@ -56,7 +56,8 @@ static bool has_ended(const char *status) {
         return state && (strchr(state, 'Z') == state + 1 || strchr(state, 'X') == state + 1);
 }
 
-/* The kernel refuses to queue at the destination what was queued here before the limit was lowered. */
+/* The kernel refuses to queue at the destination what was queued here before the limit was
+ * lowered. */
 static void look_at_signals(struct look *look, const char *status) {
         const char *own = identity_field(status, "SigPnd"), *shared = identity_field(status, "ShdPnd");
         const char *queued = identity_field(status, "SigQ");
@@ -180,7 +181,8 @@ static void look_at_timers(struct look *look) {
 
 /* ---- limits ---- */
 
-/* CRIU's parasite opens one file at a time in the process; rm-mover may have a userfaultfd there. */
+/* CRIU's parasite opens one file at a time in the process; rm-mover may have a userfaultfd
+ * there. */
 enum { ROOM_DESCRIPTORS = 3 };
 
 /* The parasite maps its code, its stacks, and 16 bytes for each page of the process and 32 for each

@@ -199,8 +199,8 @@ static bool is_closed(const struct sock_diag *socket) {
         return socket->inode == 0 && socket->unsent > 1 && socket->state != SOCK_DIAG_ESTABLISHED;
 }
 
-/* A connection that was closed is no process's any more, and its last data still on the way to the other end: CRIU does not know of it. It
- * lasts as long as the other end does not read. */
+/* A connection that was closed is no process's any more, and its last data still on the way to the
+ * other end: CRIU does not know of it. It lasts as long as the other end does not read. */
 static void look_at_closed(const struct diag_list *list, const struct sock_diag *socket) {
         char port[16];
 

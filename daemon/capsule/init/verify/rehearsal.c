@@ -15,7 +15,8 @@ static int refuse(const char *what, const char *path, struct rm_error *error) {
         return -EOPNOTSUPP;
 }
 
-/* Both ends of a pipe with a name have the same one, wherever they are opened: CRIU would put the data of then into what the job reads now. */
+/* Both ends of a pipe with a name have the same one, wherever they are opened: CRIU would put the
+ * data of then into what the job reads now. */
 static int look_for_pipes(const Capsule__Inventory *inventory, struct rm_error *error) {
         for (size_t f = 0; f < inventory->n_files; f++) {
                 const Capsule__InventoryFile *file = inventory->files[f];

@@ -31,7 +31,8 @@ struct use {
         bool anywhere; /* nothing keeps it from that */
 };
 
-/* What a child finds out; `doubts` files follow, each a number: that may differ from what they were, or may not be read. */
+/* What a child finds out; `doubts` files follow, each a number: that may differ from what they
+ * were, or may not be read. */
 struct verdict {
         int error;
         uint32_t file;
@@ -129,8 +130,9 @@ static int check_pipe(const struct task *task, const Capsule__InventoryFile *fil
         return !S_ISFIFO(st.st_mode) || is_other(task, file, AT_FDCWD, file->name, &st) ? ROLLBACK_OTHER_FILE : 0;
 }
 
-/* What the owner does not write, such as programs and libraries, is the same on all nodes. What is his may have been written to by others of his programs, and is another
- * file if another one has come in its place; a copy that keeps the time, as on disks of nodes, is none. */
+/* What the owner does not write, such as programs and libraries, is the same on all nodes. What is
+ * his may have been written to by others of his programs, and is another file if another one has
+ * come in its place; a copy that keeps the time, as on disks of nodes, is none. */
 static int check_unwritten(const struct task *task, const Capsule__InventoryFile *file) {
         bool own = file->uid == task->spec->uid;
         struct stat st;
@@ -223,7 +225,8 @@ static int write_block(int fd, const uint8_t *block, size_t bytes, off_t at) {
         return 0;
 }
 
-/* Writes only what differs: most of a large file may not have changed. A file that may not be read is written as a whole. */
+/* Writes only what differs: most of a large file may not have changed. A file that may not be read
+ * is written as a whole. */
 static int copy_back(int from, int to) {
         cleanup_free uint8_t *then = xcalloc(2, BLOCK_BYTES);
         uint8_t *now = then + BLOCK_BYTES;
@@ -266,7 +269,8 @@ static int give_name(const char *made, const char *name) {
         return -errno;
 }
 
-/* Under its name it is whole: other capsules of the job may look for it at the same time, and this may end at any time. */
+/* Under its name it is whole: other capsules of the job may look for it at the same time, and this
+ * may end at any time. */
 static int make_anew(int from, const Capsule__InventoryFile *file) {
         const char *base = strrchr(file->name, '/');
         cleanup_free char *made = xasprintf("%.*s/.rmd-XXXXXX", (int) (base - file->name), file->name);

@@ -45,7 +45,8 @@ struct totals {
         size_t bytes;
 };
 
-/* The calls with SEM_INFO and so on return the highest index in use, and the call with SEM_STAT takes an index and returns the id. */
+/* The calls with SEM_INFO and so on return the highest index in use, and the call with SEM_STAT
+ * takes an index and returns the id. */
 static int highest_semaphores(void) {
         struct seminfo info;
         int top = semctl(0, 0, SEM_INFO, (union semun) { .info = &info });
@@ -291,7 +292,8 @@ static bool in_bounds(const Capsule__Sysv *sysv) {
                queues_in_bounds(sysv, &totals) && !too_much(&totals);
 }
 
-/* The next object gets this id, which writing as root arranges, and has this creator, who is its effective user. */
+/* The next object gets this id, which writing as root arranges, and has this creator, who is its
+ * effective user. */
 static int prepare_next(const char *next_id, const Capsule__SysvPermissions *p) {
         char text[16];
         int r;
@@ -319,7 +321,8 @@ static int make_semaphores(const Capsule__SysvSemaphores *set) {
         for (size_t i = 0; i < set->n_values; i++)
                 values[i] = (unsigned short) set->values[i];
         if (set->operated) {
-                /* Programs take the time of the last operation for the sign that somebody has set the values. */
+                /* Programs take the time of the last operation for the sign that somebody has set
+                 * the values. */
                 struct sembuf nothing[2] = { { 0, 1, IPC_NOWAIT }, { 0, -1, IPC_NOWAIT } };
 
                 (void) semop(id, nothing, 2);

@@ -1,5 +1,6 @@
-/* System V objects of the capsule's IPC namespace: CRIU leaves them out, as it runs in the same one. Semaphores and message queues are
- * carried; a capsule with shared memory, POSIX message queues, or more than is carried is not moved. */
+/* System V objects of the capsule's IPC namespace: CRIU leaves them out, as it runs in the same
+ * one. Semaphores and message queues are carried; a capsule with shared memory, POSIX message
+ * queues, or more than is carried is not moved. */
 #ifndef RM_DAEMON_CAPSULE_INIT_VERIFY_SYSV_H
 #define RM_DAEMON_CAPSULE_INIT_VERIFY_SYSV_H
 
@@ -17,10 +18,11 @@ bool sysv_semaphores_exist(void);
 /* What of the namespace keeps it from being moved; kind OBSTACLE_NONE: nothing. */
 void sysv_find_obstacle(struct obstacle *ret);
 
-/* All objects, malloc'ed; NULL when there are none, or more than is carried (then sysv_find_obstacle() says so). They must not change
- * meanwhile, so: frozen. */
+/* All objects, malloc'ed; NULL when there are none, or more than is carried (then
+ * sysv_find_obstacle() says so). They must not change meanwhile, so: frozen. */
 Capsule__Sysv *sysv_read(void);
-/* Makes them in a namespace that has none. NULL ok. -EBADMSG: beyond the bounds. Waits for a child. */
+/* Makes them in a namespace that has none. NULL ok. -EBADMSG: beyond the bounds. Waits for a
+ * child. */
 int sysv_make(const Capsule__Sysv *sysv, struct rm_error *error);
 
 #endif

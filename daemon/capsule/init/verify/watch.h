@@ -1,4 +1,5 @@
-/* Looks from time to time whether the payload holds what would keep it from being moved, and tells rmd when that changes. */
+/* Looks from time to time whether the payload holds what would keep it from being moved, and tells
+ * rmd when that changes. */
 #ifndef RM_DAEMON_CAPSULE_INIT_VERIFY_WATCH_H
 #define RM_DAEMON_CAPSULE_INIT_VERIFY_WATCH_H
 

@@ -144,8 +144,8 @@ static void take_events(struct written *written, bool forget, int reads_max) {
         }
 }
 
-/* Before the payload runs here, only processes of rmd's and CRIU write. A program that writes many files
- * costs a look five times a second. */
+/* Before the payload runs here, only processes of rmd's and CRIU write. A program that writes many
+ * files costs a look five times a second. */
 static void on_events(struct source *source, uint32_t events) {
         struct written *written = source->data;
         Capsule__Phase phase = written->core->phase;
@@ -235,8 +235,8 @@ static bool take_watched(struct mounts *ret, int fd) {
         return false;
 }
 
-/* A mark that there is already is not made twice, so all mounts are marked again. Where a server does not
- * answer, those that were known before stay so. */
+/* A mark that there is already is not made twice, so all mounts are marked again. Where a server
+ * does not answer, those that were known before stay so. */
 static void watch_mounts(struct written *written) {
         struct mounts mounts = { 0 };
         pid_t pid;

@@ -213,7 +213,8 @@ static void terminal(bool closed) {
         must(!closed || close(master) == 0);
 }
 
-/* A terminal with these settings, into whose master this is typed, and to whose slave that is printed. */
+/* A terminal with these settings, into whose master this is typed, and to whose slave that is
+ * printed. */
 static int last_master, last_slave;
 static void use_terminal(bool raw, tcflag_t local, const char *typed, const char *printed) {
         int master = last_master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK), slave;
@@ -708,7 +709,8 @@ static void test_kinds(void **state) {
         pthread_t thread;
 
         (void) state;
-        /* A process of several threads, as PID 1 may be, always has a list of operations to undo. */
+        /* A process of several threads, as PID 1 may be, always has a list of operations to
+         * undo. */
         semaphores = semget(IPC_PRIVATE, 1, 0600);
         assert_true(semaphores >= 0);
         assert_int_equal(pthread_create(&thread, NULL, stay, NULL), 0);
