@@ -72,8 +72,8 @@ static void send_request(struct runner *runner, struct agent_request *request) {
         run.agent = request->id;
         run.command = request->command;
         request->asked = target->incarnation;
-        /* Not delivered, or not answered: the retry timer sends it again; the target takes it
-         * once. */
+        /* A request that is not delivered, or not answered, is sent again by the retry timer; the
+         * target takes it once. */
         (void) cluster_send(runner->rmd->cluster, target->node, &PEER_MESSAGE(&run));
         runner_retry(runner);
 }
@@ -228,7 +228,8 @@ static bool give_yield(const struct resident *group, const Rm__JobSpec *spec) {
         return r == 0;
 }
 
-/* Without it its ranks would go on alone, and wait for ever. */
+/* Gives a group librmrt-ft, where its job goes on without lost ranks: without the library its ranks
+ * would go on alone, and wait for ever. */
 static int give_ft(const struct resident *group, const Rm__JobSpec *spec, struct rm_error *err) {
         int r = launch_goes_on(spec) ? runner_copy_program(group, LAUNCH_FT_NAME, LAUNCH_FT) : 0;
 
@@ -237,7 +238,7 @@ static int give_ft(const struct resident *group, const Rm__JobSpec *spec, struct
                      : 0;
 }
 
-/* Of enum LAUNCH_WITH_*, what is in the group. */
+/* Returns which of rmd's own libraries are in the group, as bits of LAUNCH_WITH_*. */
 static unsigned preloads(const struct resident *group, const Rm__JobSpec *spec) {
         return (give_yield(group, spec) ? LAUNCH_WITH_YIELD : 0) | (launch_goes_on(spec) ? LAUNCH_WITH_FT : 0) |
                runner_give_prrte(group);
@@ -275,8 +276,8 @@ static bool launch_group(struct runner *runner, struct resident *group, const Rm
         return true;
 }
 
-/* From the head of another attempt: that of a node which was away, and still acts by what it knew
- * then. */
+/* Is the message from the head of another attempt: from a node which was away, and still acts by
+ * what it knew then? */
 static bool is_of_another(const Rm__Job *job, uint32_t attempt) {
         return attempt && attempt != job->attempt;
 }
@@ -334,7 +335,8 @@ void runner_agent_done(struct runner *runner, const char *node, const Rm__AgentD
         if (done->running) {
                 const char *target = target_node(runner, request);
 
-                /* Not of a copy that has moved on since, when the next one was asked already. */
+                /* An answer counts only from the node that the daemon was last asked of: an answer
+                 * of a copy that has moved on since does not confirm the request. */
                 if (target && strcmp(target, node) == 0)
                         request->confirmed = true;
                 return;

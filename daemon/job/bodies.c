@@ -16,11 +16,13 @@
 #include "daemon/peers/parts.h"
 #include "daemon/peers/peer_message.h"
 
-/* What is left of a spec stays in the state of every node until the job is forgotten. */
+/* The rest of a spec, without its body, may have so many bytes packed: it stays in the state of
+ * every node until the job is forgotten. */
 #define REST_MAX_BYTES 32768U
-/* Kept, and until the disk has it in memory, for submissions whose answer is not there yet, of one
- * user and of all; and how long, if no answer comes: proposals end before that. The number keeps
- * one user's from holding up the others', who wait for the same disk. */
+/* Bodies of submissions whose answer is not there yet are held, and kept in memory until the disk
+ * has them: so many of one user, so many bytes of one user and of all, and for so long if no answer
+ * comes, as proposals end before that. The limit on the number keeps one user's bodies from holding
+ * up those of others, which wait for the same disk. */
 #define HELD_USER_MAX 256U
 #define HELD_USER_MAX_BYTES STATE_USER_BODIES_MAX_BYTES
 #define HELD_MAX_BYTES (UINT64_C(64) << 20)
@@ -35,7 +37,7 @@
 #define AGAIN_USEC UINT64_C(1000000)
 #define TICK_USEC 500000U
 
-/* Submitted, and perhaps not yet in the state. */
+/* A body that was submitted, and is perhaps not yet in the state. */
 struct held {
         uint8_t digest[STATE_DIGEST_BYTES];
         uint32_t size_bytes;
@@ -44,8 +46,8 @@ struct held {
         LIST_ENTRY(held) entry;
 };
 
-/* One that is being brought here. Nodes that may have it are asked one after the other; `lacking`
- * of this round have said that they have not. */
+/* A body that is being brought here. Nodes that may have it are asked one after the other;
+ * `lacking` of this round have said that they have not. */
 struct fetch {
         uint64_t job;
         uint8_t digest[STATE_DIGEST_BYTES];
@@ -96,7 +98,7 @@ static bool keeps(const struct bodies *bodies, const Rm__Job *job) {
                                      strcmp(job->spec->submit_node, self_of(bodies)) == 0 || has_capsule_here(bodies, job));
 }
 
-/* Of those, the ones to be brought without being asked for: of jobs that are still to be
+/* Is the body to be brought here without being asked for? That is so while the job is still to be
  * launched. */
 static bool is_needed(const struct bodies *bodies, const Rm__Job *job) {
         return (job->state == RM__JOB_STATE__JOB_PENDING || job->state == RM__JOB_STATE__JOB_STARTING) && keeps(bodies, job);
@@ -163,7 +165,7 @@ static int check_room(struct bodies *bodies, const Rm__JobSpec *spec, struct rm_
         return r;
 }
 
-/* One on its way to the disk. */
+/* A body on its way to the disk. */
 struct taking {
         struct bodies *bodies;
         uint8_t digest[STATE_DIGEST_BYTES];
@@ -172,7 +174,8 @@ struct taking {
         void *userdata;
 };
 
-/* One that has room may lead instead, and be sent the submission by the node of the front end. */
+/* Hands the lead to another voter, since this node's disk is full: a leader that has room gets the
+ * submission from the node of the front end. */
 static bool hands_over(struct bodies *bodies) {
         uint64_t now = now_usec();
 
@@ -289,7 +292,7 @@ static unsigned find_sources(const struct bodies *bodies, const Rm__Job *job, co
         return n;
 }
 
-/* Such a node will not answer, and what it has may be gone with it. */
+/* A node that is down will not answer, and the bodies that it has may be gone with it. */
 static bool is_down(const struct bodies *bodies, const char *name) {
         const Rm__Node *node = state_node(state_of(bodies), name);
 
@@ -402,7 +405,7 @@ static void on_part(struct bodies *bodies, const char *node, const Rm__BodyPart 
         }
 }
 
-/* Somebody else's. */
+/* Another node asks for a part of a body. */
 static void on_get(struct bodies *bodies, const char *node, const Rm__BodyGet *get) {
         Rm__BodyPart part = RM__BODY_PART__INIT;
         cleanup_free uint8_t *data = NULL;

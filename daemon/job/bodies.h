@@ -1,4 +1,4 @@
-/* What jobs are launched with, kept beside the cluster's state: taken out of a job when it is
+/* The bodies of jobs (body.h) are kept beside the cluster's state: taken out of a job when it is
  * submitted, brought to the nodes that launch it, and dropped when it has ended. The leader has all
  * of them, the other voters and the node of the front end have copies while the job waits. */
 #ifndef RM_JOB_BODIES_H
@@ -18,11 +18,11 @@ void bodies_destroy(struct bodies *bodies); /* NULL ok */
 /* `err` with code 0: the job may go into the log. -EHOSTUNREACH: another node is to lead, and take
  * it. Otherwise (-EDQUOT, -ENOSPC, ...) it is to be refused. */
 typedef void (*bodies_taken_fn)(void *userdata, const struct rm_error *err);
-/* At the leader: take out of a new job's spec what is long, and keep it safe. `done` is called
+/* Takes out of a new job's spec what is long, at the leader, and keeps it safe. `done` is called
  * exactly once, now or from the loop. */
 void bodies_take(struct bodies *bodies, Rm__JobSpec *spec, bodies_taken_fn done, void *userdata);
-/* At the node of the front end, before the job goes to the leader: keep what is long of its spec
- * here, for a while at first; the leader may be lost before anybody else has it. Changes `spec` as
+/* Keeps what is long of a job's spec at the node of the front end, for a while at first, before the
+ * job goes to the leader; the leader may be lost before anybody else has it. Changes `spec` as
  * bodies_take() does. */
 void bodies_offer(struct bodies *bodies, Rm__JobSpec *spec);
 /* The disk did not take the last one, and would not now. */

@@ -8,7 +8,8 @@
 
 #include "daemon/state/state.h"
 
-/* What of a command line and of a directory stays in the state, for people. */
+/* The beginnings of a command line and of a directory that stay in the state, for people, have at
+ * most so many bytes. */
 #define BODY_ARGV_SHOWN_BYTES 1024U
 #define BODY_CWD_SHOWN_BYTES 512U
 

@@ -38,7 +38,7 @@ struct body_store {
 
 /* ---- the list ---- */
 
-/* Where it is, or belongs. */
+/* Finds the place of a digest in the sorted list, or the place where it belongs. */
 static size_t place_of(const struct body_store *store, const uint8_t *digest, bool *ret_there) {
         size_t low = 0, high = store->n;
 
@@ -121,7 +121,8 @@ static bool parse_name(const char *name, uint8_t *ret_digest) {
         return true;
 }
 
-/* Also clears away what an rmd that was killed had not finished writing. */
+/* Puts a body that is found on the disk into the list; clears away files that an rmd which was
+ * killed had not finished writing. */
 static void take_over(struct body_store *store, int dir_fd, const char *name) {
         uint8_t digest[STATE_DIGEST_BYTES];
         struct stat st;
@@ -220,7 +221,7 @@ void body_store_put(struct body_store *store, const uint8_t *digest, const uint8
         (void) insert(store, digest, copy, (uint32_t) size_bytes);
 }
 
-/* One that is being written. */
+/* A body that is being written. */
 struct put {
         struct body_store *store;
         uint8_t digest[STATE_DIGEST_BYTES];

@@ -14,12 +14,12 @@
 
 struct body_store;
 
-/* Made when it is not there; what lies there already is taken over. */
+/* The folder is made when it is not there; bodies that lie there already are taken over. */
 int body_store_open(struct event_base *base, const char *dir, struct body_store **ret, struct rm_error *err);
 void body_store_close(struct body_store *store); /* NULL ok */
 
 bool body_store_has(const struct body_store *store, const uint8_t *digest);
-/* Of all that is here. */
+/* The sum of the bytes of all bodies that are here. */
 uint64_t body_store_bytes(const struct body_store *store);
 
 /* Has the disk room for so much, beside what the log may need? */

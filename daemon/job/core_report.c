@@ -9,10 +9,11 @@
 #include "daemon/peers/peer_message.h"
 
 #define REPORT_USEC 2000000U
-/* Of all groups in one report: 20 us each, in which the loop does nothing else. */
+/* A report looks at so many processes of all groups at most: each takes 20 us, in which the loop
+ * does nothing else. */
 #define PROCESSES_MAX 2000U
 
-/* When a group was last looked at. */
+/* The last look at a group. */
 struct last {
         uint64_t at_usec; /* monotonic; 0: it was not, or shared no core then */
         struct core_time time;
@@ -22,7 +23,7 @@ static struct last *last_of(const struct resident *resident) {
         return resident_part(resident, RESIDENT_CORE_REPORT, sizeof(struct last));
 }
 
-/* More ranks than cores that may be used. Else nothing is to be told. */
+/* Are there more ranks than cores that may be used? Otherwise there is nothing to tell. */
 static bool ranks_share_cores(const struct runner *runner) {
         const struct cluster *cluster = runner->rmd->cluster;
         const Rm__Node *self = state_node(cluster_state(cluster), cluster_self(cluster));
@@ -35,7 +36,8 @@ static void send_report(const struct runner *runner, const struct resident *resi
         const char *leader = cluster_leader(runner->rmd->cluster);
         Rm__CoreShare share = RM__CORE_SHARE__INIT;
 
-        /* One of its processes has ended: what it used is in the sums no more. */
+        /* A sum has fallen, so a process of the group has ended: what it used is in the sums no
+         * more. */
         if (!leader || now->ran_usec < last->time.ran_usec || now->waited_usec < last->time.waited_usec)
                 return;
         share.job = resident_job(resident);

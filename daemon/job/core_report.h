@@ -1,5 +1,5 @@
-/* What groups get of cores that ranks share, told to the leader, so that a folded job's slowdown
- * can be shown. */
+/* The leader is told what groups get of cores that ranks share, so that a folded job's slowdown can
+ * be shown. */
 #ifndef RM_JOB_CORE_REPORT_H
 #define RM_JOB_CORE_REPORT_H
 

@@ -1,5 +1,5 @@
-/* What runs here runs on the cores of this node that may be used, and groups whose policy chose
- * cores for them on these and no others. */
+/* Capsules here run on the cores of this node that may be used, and groups whose policy chose cores
+ * for them on these and no others. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 #include "daemon/job/runner_internal.h"
 #include "daemon/node/topology.h"
 
-/* What was being forked when its group was bound may come out elsewhere: so it is looked at again
- * for a while. */
+/* A process that was being forked when its group was bound may come out on other cores: so the
+ * group is looked at again for a while. */
 #define LOOKED_AFTER_USEC 10000000
-/* With no cores, what is here is about to leave, which is soonest done if it is not slowed down.
- * What still is here then has nowhere to go. */
+/* A node without usable cores is about to be left, which takes least time if nothing there is
+ * slowed down. Capsules that are still here after so long have nowhere to go. */
 #define LEAVE_USEC 30000000
 
 /* The part of each copy that this file keeps. A copy may be bound, confined, both or neither: a host may lack cpusets. */
@@ -36,7 +36,7 @@ void cores_forget(struct resident *resident) {
         free(take_ptr(cores_of(resident)->chosen));
 }
 
-/* Where one capsule is to run. */
+/* The CPUs that one capsule is to run on. */
 struct place {
         cpu_set_t all; /* that the node has */
         cpu_set_t usable; /* of these */
@@ -60,8 +60,9 @@ static void remember(struct cores *cores, const Rm__Capsule *capsule) {
                 memcpy(cores->chosen, capsule->cores, sizeof(*cores->chosen) * capsule->n_cores);
 }
 
-/* What the node offers, less what its line in the availability file a drain or its condition takes
- * away. Whether the leader hears of us is no matter. */
+/* Counts the usable cores: those that the node offers, less those that its line in the availability
+ * file, a drain or its condition takes away. It does not matter whether the leader hears of this
+ * node. */
 static uint32_t count_usable(const struct runner *runner, uint32_t offered) {
         const Rm__Node *node = state_node(cluster_state(runner->rmd->cluster), cluster_self(runner->rmd->cluster));
 
@@ -140,8 +141,8 @@ static void find_place(struct runner *runner, const struct resident *resident, c
         take_chosen(topology, capsule, ret);
 }
 
-/* Whoever is elsewhere by now; those who have bound themselves to some of their cores stay
- * there. */
+/* Binds those processes that run elsewhere by now; those that have bound themselves to some of
+ * their cores stay there. */
 static void look_after(struct runner *runner, const struct resident *resident, const struct place *place) {
         struct cores *cores = cores_of(resident);
         bool new = cores->bound_usec > 0 && now_usec() - cores->bound_usec <= LOOKED_AFTER_USEC;

@@ -18,8 +18,8 @@
 #include "daemon/job/runner_internal.h"
 #include "daemon/peers/peer_message.h"
 
-/* After kill_wait: that PID 1 and the rmd of a group's node say that it has passed. One that does
- * not run says nothing. */
+/* So long after kill_wait, PID 1 and the rmd of a group's node are waited for to say that kill_wait
+ * has passed. A node that does not run says nothing. */
 #define ANSWER_USEC (UINT64_C(3) * 1000000U)
 
 /* The order to end its ranks, to PID 1 of a copy. */
@@ -49,8 +49,8 @@ void ending_forget(struct resident *resident) {
 
 /* ---- a signal that ends what runs in a copy ---- */
 
-/* Nothing that is frozen, for a move or a checkpoint, takes a signal: what would take it may go on
- * elsewhere. */
+/* A capsule that is frozen, for a move or a checkpoint, takes no signal: what would take it may go
+ * on elsewhere. */
 static void on_signalled(struct capsule *capsule, int error, const char *text, void *arg) {
         const struct resident *resident = call_done(arg, error);
         struct resident_ending *ending = resident ? ending_of(resident) : NULL;
@@ -95,8 +95,8 @@ static void on_head_told(struct capsule *capsule, int error, const char *text, v
                 ending_of(head)->order = error == -ENOSYS ? ORDER_UNKNOWN : ORDER_NONE;
 }
 
-/* From then on it is not moved, and whatever rmd runs on this node knows that the job is being
- * ended. False: not yet. */
+/* Tells PID 1 of the head; from then on the head is not moved, and whatever rmd runs on this node
+ * knows that the job is being ended. False: not yet. */
 static bool tell_head(const struct resident *head, uint32_t signo) {
         struct resident_ending *ending = ending_of(head);
         struct capsule_status status;

@@ -13,10 +13,11 @@
 /* mpirun also kills its rm-agents at a normal end, a moment before the daemons are through with
  * theirs. */
 #define ORPHAN_USEC (UINT64_C(2) * 1000000U)
-/* After mpirun's end: a daemon ends within milliseconds, but its group may be frozen in a move that
- * is being undone. */
+/* A daemon is waited for so long after mpirun's end: it ends within milliseconds, but its group may
+ * be frozen in a move that is being undone. */
 #define END_WAIT_USEC (UINT64_C(10) * 1000000U)
-/* That the job has failed is known, and the end of this group may be why. */
+/* A daemon's end is waited for so long when it is known already that the job has failed, since the
+ * end of this group may be why. */
 #define WHY_WAIT_USEC (UINT64_C(1) * 1000000U)
 
 struct orphan {
@@ -27,7 +28,7 @@ static struct orphan *orphan_of(const struct resident *group) {
         return resident_part(group, RESIDENT_ENDS, sizeof(struct orphan));
 }
 
-/* What became of a daemon. */
+/* The way in which a group's MPI daemon has ended. */
 enum end {
         END_UNKNOWN, /* it runs, or nothing was heard of it yet */
         END_WELL,    /* exit code 0, or never started */
@@ -93,8 +94,8 @@ static char *reason_of(const struct runner *runner, const struct resident *group
         }
 }
 
-/* Not by rmd. The shell that PRRTE runs a daemon in ends with 128 and the signal; who makes that up
- * gets another attempt at his job, which is counted. */
+/* Was the daemon killed by somebody other than rmd? The shell that PRRTE runs a daemon in ends with
+ * 128 and the signal; who makes that up gets another attempt at his job, which is counted. */
 static bool was_killed(const struct resident *group, enum end end) {
         int code = end == END_EXITED ? WEXITSTATUS(resident_wait_status(group)) : 0;
 
@@ -119,7 +120,8 @@ static void tell(struct runner *runner, struct resident *group, enum end end) {
         runner_propose(runner, group, &c.command);
 }
 
-/* What the log must hear: what makes of mpirun's 0 a failure, and what explains one. */
+/* Must the log hear of this end? It must hear of an end that makes a failure of mpirun's 0, and of
+ * one that explains a failure. */
 static bool worth_telling(const Rm__Job *job, const struct resident *group, enum end end) {
         bool cause = (end == END_KILLED && !ending_signalled(group)) || end == END_LOST;
 

@@ -16,6 +16,6 @@ void fence_mac(uint64_t epoch, uint32_t address, uint8_t ret_mac[static 6]) {
 bool fence_due(const struct fence_view *view) {
         if (!view->synced || !view->belongs || view->lease_usec == view->told_usec)
                 return false;
-        /* What was for ever ends when the node no longer keeps the only log. */
+        /* A lease that was told as endless ends when the node no longer keeps the only log. */
         return view->lease_usec > view->told_usec || view->told_usec == UINT64_MAX;
 }

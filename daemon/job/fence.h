@@ -19,7 +19,7 @@ bool fence_applies(const Rm__JobSpec *spec);
  * were a multiple of 16,384 between them. */
 void fence_mac(uint64_t epoch, uint32_t address, uint8_t ret_mac[static 6]);
 
-/* What is known of one fenced capsule when its lease may have to be renewed. */
+/* The facts about one fenced capsule that tell whether its lease is to be renewed. */
 struct fence_view {
         bool synced; /* the state is known to be current */
         bool belongs; /* by the state it is the capsule, or a copy that a move makes, of a job that has not ended */

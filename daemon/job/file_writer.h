@@ -10,8 +10,8 @@
 
 struct file_writer;
 
-/* From the loop, exactly once for every file_writer_add(): 0 or a negative errno; -ECANCELED from
- * file_writer_destroy(). */
+/* Called from the loop, exactly once for every file_writer_add(): 0 or a negative errno; -ECANCELED
+ * from file_writer_destroy(). */
 typedef void (*file_written_fn)(void *userdata, int code);
 
 int file_writer_create(struct event_base *base, struct file_writer **ret);

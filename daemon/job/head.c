@@ -47,7 +47,8 @@ static int write_hostfile(const struct resident *head, const Rm__Job *job) {
         return write_file_atomic(path, text, strlen(text), 0644, false);
 }
 
-/* Not before what it is launched with is here; a job that has lost that ends. */
+/* Returns the spec that a head is launched with; NULL: it is not here yet. A job whose body is lost
+ * ends. */
 static Rm__JobSpec *head_spec(struct runner *runner, struct resident *head, const Rm__Job *job) {
         struct rm_error err = { 0 };
         Rm__JobSpec *spec = NULL;

@@ -24,14 +24,14 @@ static const struct rule rules[] = {
         { IN(RESIDENT_UNSTARTED), 0, 0, HEAD_REPORT_UNSTARTED },
         { IN(RESIDENT_LOST), 0, 0, HEAD_REPORT_LOST },
         { IN(RESIDENT_READY) | IN(RESIDENT_LAUNCHED) | IN(RESIDENT_EXITED), HEAD_PLACED, 0, HEAD_REPORT_PLACED },
-        /* Also when mpirun has ended since: the end of a job that never ran would be another
-         * one. */
+        /* A job is reported as running also when mpirun has ended since: the end of a job that
+         * never ran would be another one. */
         { ANY_PHASE, HEAD_STARTING | HEAD_OCCUPIED, HEAD_CANCELLED | HEAD_FROM_CHECKPOINT, HEAD_REPORT_RUNNING },
         { ANY_PHASE, HEAD_STARTING | HEAD_OCCUPIED | HEAD_ALL_READY, HEAD_CANCELLED, HEAD_REPORT_RUNNING },
         { IN(RESIDENT_EXITED), 0, 0, HEAD_REPORT_EXIT },
         { ANY_PHASE, HEAD_ENDING, 0, HEAD_END_JOB },
         { ANY_PHASE, HEAD_NO_RANKS, 0, HEAD_AWAIT_MPIRUN },
-        /* Without a lease it is refused, and tried again when there is one. */
+        /* The launch is refused without a lease, and tried again when there is one. */
         { IN(RESIDENT_READY), HEAD_STARTING | HEAD_ALL_READY, HEAD_FROM_CHECKPOINT, HEAD_LAUNCH },
 };
 

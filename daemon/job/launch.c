@@ -267,15 +267,15 @@ static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, unsigned pr
                 "OMPI_MCA_btl=self,sm,tcp",
                 "OMPI_MCA_btl_tcp_if_include=eth0",
                 "OMPI_MCA_osc=^ucx",
-                /* Of coll/han, which is taken over several hosts, some ranks wait for ever when one
-                 * is lost. */
+                /* Ranks that use coll/han, which is taken over several hosts, may wait for ever
+                 * when one is lost. */
                 launch_goes_on(spec) ? "OMPI_MCA_coll=basic,tuned,libnbc,self,inter,ftagree" : "OMPI_MCA_coll=^hcoll,ucc",
                 /* MPIX_Comm_revoke() asks for the address of a rank that it has not spoken to
                  * before, and waits for ever for that of a dead one. */
                 launch_goes_on(spec) ? "OMPI_MCA_mpi_preconnect_mpi=1" : "OMPI_MCA_mpi_preconnect_mpi=0",
                 "PRTE_MCA_prte_if_include=eth0",
-                /* Where rm-mpirun itself was started by another launcher, that one is asked neither
-                 * for nodes nor to start anything. */
+                /* A launcher that rm-mpirun itself was started by is asked neither for nodes nor to
+                 * start anything. */
                 "PRTE_MCA_plm=ssh",
                 "PRTE_MCA_ras=^slurm,tm,pbs,pals,lsf,gridengine,flux",
                 ("PRTE_MCA_plm_ssh_agent=" LAUNCH_AGENT),

@@ -54,7 +54,7 @@ bool launch_may_yield(const Rm__JobSpec *spec);
 /* Does the job go on without ranks that are lost? Then they do so by librmrt-ft. */
 bool launch_goes_on(const Rm__JobSpec *spec);
 
-/* Of ours, what is in a capsule for all that its command starts. */
+/* The libraries of rmd that a capsule has for all that its command starts. */
 enum {
         LAUNCH_WITH_YIELD = 1, /* rm-yield */
         LAUNCH_WITH_FT = 2, /* librmrt-ft */
@@ -73,22 +73,23 @@ void launch_command_finish(struct launch_command *command);
 
 /* Text of the host file for mpirun; malloc'ed. */
 char *launch_hostfile(const Rm__Job *job);
-/* Where it is, inside the head capsule. */
+/* The path of the host file inside the head capsule. */
 #define LAUNCH_HOSTFILE "/run/rmd-hostfile"
-/* And a copy of rm-agent there. mpirun keeps it running, and it moves with the head: that of the
- * node may be replaced by another version meanwhile, and be another on the node that the head moves
- * to. */
+/* The copy of rm-agent in the head capsule. mpirun keeps it running, and it moves with the head:
+ * the file of the node may be replaced by another version meanwhile, and be another one on the node
+ * that the head moves to. */
 #define LAUNCH_AGENT "/run/rmd-agent"
-/* And a copy of rm-yield in each group, for the same reason. */
+/* The copy of rm-yield in each group, made for the same reason. */
 #define LAUNCH_YIELD "/run/rmd-yield.so"
-/* And of rm-prrte in the head and in each group; it knows this path too (launcher/prrte). */
+/* The copies of rm-prrte in the head and in each group; it knows this path too (launcher/prrte). */
 #define LAUNCH_PRRTE "/run/rmd-prrte.so"
-/* And of librmrt-ft in each group. */
+/* The copy of librmrt-ft in each group. */
 #define LAUNCH_FT "/run/rmd-ft.so"
 #define LAUNCH_FT_NAME "librmrt-ft.so" /* beside rmd's other programs */
 
-/* Of a job that is to end by `signo`: what its ranks get first, and mpirun afterwards. mpirun ends
- * by some signals, after which its ranks get SIGTERM; others it passes on to them. */
+/* A job that is to end by `signo` gets these signals: its ranks the first, and mpirun the second
+ * afterwards. mpirun ends by some signals, after which its ranks get SIGTERM; others it passes on
+ * to them. */
 uint32_t launch_signal_for_ranks(uint32_t signo);
 uint32_t launch_signal_for_mpirun(uint32_t signo);
 /* mpirun ends its job when it gets it. */

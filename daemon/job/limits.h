@@ -1,4 +1,4 @@
-/* What each capsule may use of its node, and what this node cannot hold it to. */
+/* The limits of each capsule on this node, and those that this node cannot enforce. */
 #ifndef RM_JOB_LIMITS_H
 #define RM_JOB_LIMITS_H
 
@@ -8,7 +8,7 @@
 #include "daemon/config/config.h"
 #include "daemon/context.h"
 
-/* What a node has, or says that it has. */
+/* The memory and the cores of a node, or those that it says that it has. */
 struct limits_node {
         uint64_t memory_bytes;
         uint32_t cores;
@@ -30,10 +30,11 @@ void limits_promised(const struct config *config, uint64_t promised_bytes, struc
  * least `kept` (NULL ok): a group that moves keeps what it had, so that what fitted fits. */
 void limits_here(const struct rmd *rmd, uint32_t ranks, uint64_t promised_bytes, const struct capsule_limits *kept,
                  struct capsule_limits *ret);
-/* Once, when capsules and cluster are there: the reserve; and the log is told what cannot be
- * enforced. */
+/* Must be called once, when capsules and cluster are there: sets the reserve, and tells rmd's log
+ * which limits cannot be enforced. */
 void limits_begin(const struct rmd *rmd);
-/* That, in one line; malloc'ed. NULL: all can. */
+/* Names the limits that this node cannot enforce, in one line; malloc'ed. NULL: it can enforce
+ * all. */
 char *limits_missing(const struct rmd *rmd);
 
 #endif

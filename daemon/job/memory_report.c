@@ -15,7 +15,7 @@
 
 /* Programs take memory in seconds, and a leader that has just been elected soon knows. */
 #define REPORT_USEC 2000000U
-/* Of a node without groups: */
+/* A node without groups reports so rarely, or when its memory has changed by so much. */
 #define QUIET_REPORT_USEC UINT64_C(30000000)
 #define QUIET_STEP_BYTES (UINT64_C(16) << 20)
 

@@ -9,7 +9,7 @@
 
 #include "daemon/job/runner.h"
 
-/* What a capsule takes. */
+/* The memory that a capsule takes. */
 struct memory_report_use {
         uint64_t memory_bytes; /* its processes' own */
         uint64_t files_bytes;  /* in its /tmp, /dev/shm and /run */
@@ -20,7 +20,7 @@ void memory_report_read(const struct resident *resident, size_t most, struct mem
 /* Processes that are looked at in one call of the loop: 20 us each. A user may have thousands. */
 #define MEMORY_REPORT_PROCESSES_MAX 2000U
 
-/* What a node has, in bytes. */
+/* The memory of a node, in bytes. */
 struct memory_report_node {
         uint64_t total;
         uint64_t available; /* that the kernel could give; UINT64_MAX: not known */
@@ -45,7 +45,7 @@ struct memory_report_told {
 /* Pure. Must this be reported, too? Without groups little changes, and a leader has many nodes. */
 bool memory_report_due(const struct memory_report_told *told, const char *leader, const Rm__NodeMemory *report, uint64_t now_usec);
 
-/* What could be added here now, whatever jobs there are; UINT64_MAX: nobody knows. */
+/* The memory that could be added here now, whatever jobs there are; UINT64_MAX: nobody knows. */
 uint64_t memory_report_room(const struct runner *runner);
 
 /* Pure. What groups may have on the node in all, those that are there included; UINT64_MAX: no

@@ -15,7 +15,7 @@
 #include "daemon/job/launch.h"
 #include "daemon/job/runner.h"
 
-/* On the way to one front end at most; also the size of one piece. */
+/* So many bytes are on the way to one front end at most; a piece has so many at most. */
 #define WINDOW_BYTES (1U << 20)
 #define PIECE_BYTES (64U << 10)
 
@@ -96,9 +96,9 @@ static void send_piece(struct reader *reader, int stream, const void *data, size
         client_reply(reader->client, reader->request_id, &reply);
 }
 
-/* What was taken is dropped; in an attempt that goes on from a checkpoint, so is what was taken
- * before that. Who asks for it, as one who attaches later does, gets what there is: the offsets
- * tell how much is missing. */
+/* Reads stored output. Output that was taken is dropped; in an attempt that goes on from a
+ * checkpoint, so is what was taken before that. Who asks for it, as one who attaches later does,
+ * gets what there is: the offsets tell how much is missing. */
 static ssize_t read_stored(struct reader *reader, int dir_fd, int stream, uint8_t *buffer, size_t size_bytes) {
         ssize_t n = spool_read(dir_fd, stream_names[stream], reader->sent[stream], buffer, size_bytes);
         uint64_t begin = 0;
@@ -142,9 +142,9 @@ static bool reads(const struct reader *reader, const Rm__Job *job) {
         return job && reader->attempt == job->attempt && job->state != RM__JOB_STATE__JOB_RECOVERING;
 }
 
-/* Where a front end goes on with the input that attaches later, or to an attempt that goes on from
- * a checkpoint. As soon as this rmd has taken over the head, which it may not have yet after a
- * restart. */
+/* Tells a front end where to go on with the input, when it attaches later, or to an attempt that
+ * goes on from a checkpoint. Nothing is told before this rmd has taken over the head, which it may
+ * not have yet after a restart. */
 static void tell_input_offset(struct outputs *outputs, struct reader *reader) {
         struct resident *head = runner_current(outputs->rmd->runner, reader->job, STATE_HEAD);
         Rm__JobInputAck ack = RM__JOB_INPUT_ACK__INIT;
@@ -185,8 +185,8 @@ void outputs_pump(struct outputs *outputs, uint64_t job) {
         }
 }
 
-/* By what this node knows, which may be older than what the front end's node goes by: entries of
- * the log do not arrive everywhere at once. */
+/* Is the head here, by the state that this node knows? That may be older than the one the front
+ * end's node goes by: entries of the log do not arrive everywhere at once. */
 static bool head_is_here(const struct outputs *outputs, const Rm__Job *job, uint32_t attempt) {
         const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
 
@@ -242,8 +242,8 @@ void outputs_ack(struct outputs *outputs, struct client *client, const Rm__Outpu
                         reader->acked[CAPSULE_STDOUT] = ack->stdout_offset;
                 if (ack->stderr_offset > reader->acked[CAPSULE_STDERR] && ack->stderr_offset <= reader->sent[CAPSULE_STDERR])
                         reader->acked[CAPSULE_STDERR] = ack->stderr_offset;
-                /* What is within a window of the end may have been lost with a daemon on the way:
-                 * it is kept. */
+                /* Output that is within a window of the end may have been lost with a daemon on the
+                 * way: it is kept. */
                 for (int stream = CAPSULE_STDOUT; head && resident_answers(head) && stream <= CAPSULE_STDERR; stream++)
                         if (reader->acked[stream] > 4 * WINDOW_BYTES)
                                 (void) capsule_output_ack(resident_capsule(head), stream, reader->acked[stream] - 4 * WINDOW_BYTES);
@@ -322,15 +322,15 @@ void outputs_input(struct outputs *outputs, struct client *client, uint32_t requ
 
 /* ---- clean-up ---- */
 
-/* That of an attempt which is lost: nobody is given it any more. */
+/* Is this the output of an attempt which is lost? Nobody is given it any more. */
 static bool is_of_before(const Rm__Job *job, int32_t index, uint64_t incarnation) {
         const Rm__Capsule *capsule = job_capsule(job, index);
 
         return job->attempt > 1 && (!capsule || incarnation < capsule->incarnation);
 }
 
-/* That of a copy to which the state gave no number: a drill's, which this node did not see the end
- * of. */
+/* Is this the output of a copy to which the state gave no number: a drill's, of which this node did
+ * not see the end? */
 static bool is_of_drill(const Rm__State *state, uint64_t incarnation) {
         return incarnation >= state->next_incarnation;
 }

@@ -9,7 +9,7 @@
 struct event_base;
 struct pages_test;
 
-/* Never NULL; that it cannot be run is a result too. */
+/* Starts the test; never returns NULL, since that the test cannot be run is a result too. */
 struct pages_test *pages_test_start(struct event_base *base, const char *criu_path);
 /* The test is killed if it still runs. NULL ok. */
 void pages_test_destroy(struct pages_test *test);

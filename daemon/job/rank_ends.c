@@ -1,8 +1,8 @@
 /*
- * What ended a job whose mpirun has failed. mpirun returns the code of the rank of which it hears
- * first, and that is often one that has aborted since another one, in another group, is gone. Each
- * group's PID 1 knows how its ranks have ended by themselves: the head's node asks all of them
- * before it reports the end, and takes the first.
+ * This file finds out what ended a job whose mpirun has failed. mpirun returns the code of the rank
+ * of which it hears first, and that is often one that has aborted since another one, in another
+ * group, is gone. Each group's PID 1 knows how its ranks have ended by themselves: the head's node
+ * asks all of them before it reports the end, and takes the first.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -48,7 +48,7 @@ void rank_ends_forget(struct resident *resident) {
         free(take_ptr(rank_ends_of(resident)->groups));
 }
 
-/* From the most certain one on. */
+/* The kinds of ends, from the most certain cause on. */
 enum kind { BY_SIGNAL, BY_CODE, BY_LOST_PEER, KINDS };
 
 struct found {

@@ -16,13 +16,14 @@
 
 /* The part of each copy that this file keeps. */
 struct rank_loss {
-        /* Its PID 1 has the first `n_told` ranks that the job has lost, and knows whether any
-         * speaks. */
+        /* PID 1 of the copy has the first `n_told` ranks that the job has lost, and knows whether
+         * any speaks. */
         bool ordered;
         size_t n_told;
         bool speaks_told;
-        /* Of a group, since when its job has ended, and what its ranks have said is awaited; of the
-         * head, since when the job has lost all ranks, and mpirun's end is; 0: it has not. */
+        /* The time since which something is awaited; 0: nothing is. A group whose job has ended
+         * waits for what its ranks have said; a head whose job has lost all ranks waits for
+         * mpirun's end. */
         uint64_t wait_usec;
 };
 
@@ -46,7 +47,7 @@ static void pass_on(const struct resident *resident, const Rm__Job *job, const R
         loss->speaks_told = losses->speaks;
 }
 
-/* Does the state lack something of it? */
+/* Does the state lack something of what the ranks have said? */
 static bool is_news(const Rm__RankLosses *losses, const Rm__Capsule *capsule, const struct capsule_ranks_said *said) {
         if ((said->speaks && !losses->speaks) || (said->finished && !rank_losses_finished(losses, capsule->index)))
                 return true;
@@ -56,7 +57,7 @@ static bool is_news(const Rm__RankLosses *losses, const Rm__Capsule *capsule, co
         return false;
 }
 
-/* False: the state shows all that is known. */
+/* Tells the log what the ranks have said. False: the state shows all that is known. */
 static bool report(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct capsule_status status;
         Rm__CmdJobRanksTold *body;
@@ -80,7 +81,7 @@ void rank_loss_apply(struct runner *runner, struct resident *resident, const Rm_
                 (void) report(runner, resident, job, capsule);
 }
 
-/* Since it was asked first. Until then it is to be asked again. */
+/* Has so much time passed since this was asked first? Until then it is to be asked again. */
 static bool has_waited(struct runner *runner, const struct resident *resident, uint64_t usec) {
         struct rank_loss *loss = loss_of(resident);
 

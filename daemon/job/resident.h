@@ -14,7 +14,7 @@
 struct resident;
 struct runner;
 
-/* How it came. */
+/* The way in which a capsule came to this node. */
 enum resident_origin {
         RESIDENT_CREATED,   /* by this rmd, or not at all (MISSING) */
         RESIDENT_ADOPTED,   /* an rmd before this one had made it */
@@ -59,7 +59,7 @@ enum resident_action resident_lost(struct resident *resident, enum resident_even
 /* Returns the capsule, which the caller destroys. */
 struct capsule *resident_remake(struct resident *resident);
 
-/* As of waitpid(2), once it has exited. */
+/* The status as of waitpid(2), once the payload has exited. */
 int resident_wait_status(const struct resident *resident);
 /* When it exited or was lost; 0: it has not, or nobody knows. */
 uint64_t resident_end_real_usec(const struct resident *resident);

@@ -66,7 +66,7 @@ enum resident_action resident_next(enum resident_phase phase, enum resident_even
 /* Properties of a phase. */
 bool resident_phase_has_capsule(enum resident_phase phase);
 bool resident_phase_answers(enum resident_phase phase);
-/* Nothing runs in it, and nothing will, though it had to. */
+/* Is the capsule lost: nothing runs in it, and nothing will, though it had to? */
 bool resident_phase_is_lost(enum resident_phase phase);
 
 const char *resident_phase_name(enum resident_phase phase);

@@ -44,7 +44,8 @@ static bool same_order(const Capsule__ResizeOrder *a, const Capsule__ResizeOrder
                a->epoch == b->epoch && a->begun == b->begun && a->freeze == b->freeze && a->end == b->end;
 }
 
-/* Does the state lack something of it? What is of no change that is under way is old. */
+/* Does the state lack something of what the ranks have said? Words about another change than the
+ * one under way are old. */
 static bool is_news(const Rm__Resize *resize, const struct capsule_resize_said *said) {
         bool begun = said->begun == resize->epoch && !resize->begun, done = said->done == resize->epoch;
 

@@ -389,8 +389,8 @@ static void reconcile_placed(struct runner *runner, const Rm__Job *job, const Rm
         blocker_report(runner, resident, capsule);
 }
 
-/* Of a job that is COMPLETING. One that may start again for the loss of another node does not do so
- * before nothing of this attempt runs. */
+/* Ends a capsule of a job that is COMPLETING. A job that may start again for the loss of another
+ * node does not do so before nothing of this attempt runs. */
 static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct resident *resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
 
@@ -408,8 +408,8 @@ static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Caps
                 gone_report(runner, job->id, capsule);
 }
 
-/* Of a job that is RECOVERING: nothing of its next attempt is placed before nothing of this one
- * runs. */
+/* Removes a capsule of a job that is RECOVERING: nothing of its next attempt is placed before
+ * nothing of this one runs. */
 static void remove_placed(struct runner *runner, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct resident *resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation);
 
@@ -457,7 +457,8 @@ static void drop_strays(struct runner *runner) {
 
 static void reconcile(struct runner *runner) {
         if (!cluster_synced(runner->rmd->cluster)) {
-                /* What we know may be old: start and end nothing by it, but what was ended here. */
+                /* The state that this node has may be old: nothing is started or ended by it, but
+                 * jobs that were being ended here go on ending. */
                 ending_go_on(runner);
                 return;
         }

@@ -14,7 +14,7 @@
 #include "daemon/state/state.h"
 #include "proto/peer.pb-c.h"
 
-/* What the runner tells, and asks, those who move capsules. */
+/* The runner tells these things to the code that moves capsules, or asks it about them. */
 struct runner_ops {
         /* A local capsule answers (error 0), or does not or no more (error < 0). */
         void (*on_capsule)(void *userdata, struct resident *resident, int error, const char *text);
@@ -35,7 +35,7 @@ void runner_destroy(struct runner *runner); /* leaves the capsules running */
 
 /* Look at everything again, soon (from the loop). Cheap to call often. */
 void runner_wake(struct runner *runner);
-/* Something could not be done now: look again in half a second. */
+/* Look again in half a second, since something could not be done now. */
 void runner_retry(struct runner *runner);
 
 /* The node's lease has grown: tell PID 1 of each fenced capsule, see leases.c. */

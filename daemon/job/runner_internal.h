@@ -11,7 +11,7 @@
 #include "daemon/job/memory_report.h"
 #include "daemon/job/runner.h"
 
-/* What an rm-agent in a head capsule on this node wants run elsewhere. */
+/* A command that an rm-agent in a head capsule on this node wants run elsewhere. */
 struct agent_request {
         uint64_t job;
         int32_t to;
@@ -59,13 +59,13 @@ void agents_finish(struct runner *runner);
  */
 /* The rm-agent of a group is gone: its daemon may end by itself, and is ended if it does not. */
 void ends_orphan(struct runner *runner, struct resident *group);
-/* Its daemon was left alone for too long: end it. */
+/* Ends the daemons that were left alone for too long. */
 void ends_reconcile(struct runner *runner);
-/* "mpirun on n2 was killed: its memory ...", of what its PID 1 has killed itself; NULL: it has not;
- * malloc'ed. */
+/* Returns "mpirun on n2 was killed: its memory ..." when PID 1 of the capsule has killed its
+ * payload itself; NULL: it has not; malloc'ed. */
 char *ends_why_killed(const struct runner *runner, const struct resident *resident);
-/* Of a job that is COMPLETING: false while the capsule must stay, since it is not known or not in
- * the log how its daemon ended. */
+/* May the capsule of a job that is COMPLETING go? False while it must stay, since it is not known
+ * or not in the log how its daemon ended. */
 bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job);
 
 /*
@@ -109,10 +109,10 @@ void head_reconcile(struct runner *runner, struct resident *head, const Rm__Job 
  */
 /* The signal by which the job of this head is to end; 0: it is not. */
 uint32_t ending_wanted(const struct resident *head, const Rm__Job *job);
-/* Of a head that has exited: 128 and the signal by which its job was cancelled, or what mpirun
- * returned. */
+/* Returns the exit code of a job whose head has exited: 128 and the signal by which it was
+ * cancelled, or what mpirun returned. */
 int ending_exit_code(const struct resident *head, const Rm__Job *job);
-/* Of such a job: does what is still to be done. */
+/* Does what is still to be done for a job that is to end so. */
 void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Job *job);
 /* The same for all whose heads run here, also without a leader. */
 void ending_go_on(struct runner *runner);
@@ -125,10 +125,11 @@ void ending_forget(struct resident *resident);
 /*
  * rank_ends.c: how the ranks of a job whose mpirun has failed have ended.
  */
-/* Of a head that has exited: false while groups are still asked. */
+/* Is it known how the ranks have ended, once the head has exited? False while groups are still
+ * asked. */
 bool rank_ends_known(struct runner *runner, struct resident *head, const Rm__Job *job);
-/* Then: puts the code of what ended the job in the place of mpirun's, if it is another. Returns why
- * the job has failed, malloc'ed; NULL: as mpirun says. */
+/* Puts the code of what ended the job in the place of mpirun's, if it is another, once that is
+ * known. Returns why the job has failed, malloc'ed; NULL: as mpirun says. */
 char *rank_ends_take(const struct resident *head, const Rm__Job *job, int *ret_exit_code);
 void rank_ends_forget(struct resident *resident);
 
@@ -172,18 +173,18 @@ void resizing_order_again(struct resident *resident);
 void rank_loss_apply(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule);
 /* PID 1 does not have that any more. */
 void rank_loss_order_again(struct resident *resident);
-/* Of a job that is COMPLETING: false while the capsule must stay, since not all that its ranks have
- * said is in the log. */
+/* May the capsule of a job that is COMPLETING go? False while it must stay, since not all that its
+ * ranks have said is in the log. */
 bool rank_loss_told(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule);
-/* All ranks of the job were lost. */
+/* Were all ranks of the job lost? */
 bool rank_loss_is_total(const Rm__Job *job);
-/* All ranks have been lost for so long that mpirun, in `head`, will not end by itself. */
+/* Were all ranks lost so long ago that mpirun, in `head`, will not end by itself? */
 bool rank_loss_waited_for_mpirun(struct runner *runner, const struct resident *head);
 /* own_state.c: the log is told whether the program of a job, whose group of rank 0 this is, keeps
  * its own state. */
 void own_state_report(struct runner *runner, struct resident *resident, const Rm__Job *job);
 
-/* Something has to be looked after for as long as it lasts. */
+/* The runner looks again soon, since something has to be looked after for as long as it lasts. */
 void runner_look_again(struct runner *runner);
 
 #endif

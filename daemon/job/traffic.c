@@ -9,7 +9,7 @@
 #include "daemon/job/traffic_delta.h"
 #include "daemon/peers/peer_message.h"
 
-/* What a group had sent, by address, when it was last looked at. */
+/* The bytes that a group had sent, by address, when it was last looked at. */
 struct sent {
         uint64_t at_usec; /* monotonic; 0: never */
         size_t n;
@@ -77,7 +77,8 @@ static bool of_interest(const struct runner *runner, const struct resident *resi
                job->state == RM__JOB_STATE__JOB_RUNNING && job->n_capsules > 2;
 }
 
-/* While it is moved it is not asked: nothing is to be in the way of the freeze. */
+/* Asks a capsule for its traffic, but not while it is moved: nothing is to be in the way of the
+ * freeze. */
 static void ask(struct runner *runner, struct resident *resident) {
         struct call *call;
 

@@ -1,4 +1,4 @@
-/* What users may have, as rmd.conf says ([job] max_...): what is put into commands, for
+/* The limits of users that rmd.conf sets ([job] max_...), put into commands for
  * daemon/state/state_limits.c. */
 #ifndef RM_JOB_USER_LIMITS_H
 #define RM_JOB_USER_LIMITS_H

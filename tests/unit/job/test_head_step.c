@@ -64,8 +64,8 @@ static void test_straight_way(void **state) {
         assert_int_equal(head_step(RESIDENT_EXITED, HEAD_ALL_READY | HEAD_OCCUPIED), HEAD_REPORT_EXIT);
 }
 
-/* Whatever is so, a job is launched only once, only whole, and never over what a checkpoint brings
- * back. */
+/* A job is launched only once, only whole, and never over what a checkpoint brings back, whatever
+ * else is so. */
 static void test_launches_only_what_is_ready(void **state) {
         for (size_t p = 0; p < ARRAY_SIZE(phases); p++)
                 for (unsigned facts = 0; facts < HEAD_FACTS; facts++)
