@@ -2,7 +2,7 @@
 
 #define NEVER UINT64_MAX
 
-/* What is said in a phase, and how long an answer is waited for. */
+/* The word that is said in each phase, and how long its answer is waited for. */
 static const struct {
         Door__Resize__Word word;
         uint64_t usec; /* 0: nothing */

@@ -1,9 +1,9 @@
-/* Growing and shrinking, as one rank sees it: what it says at the door, what it hears there, and
- * what follows. Without input and output; time is an argument.
+/* Growing and shrinking, as one rank sees it: what it says at the program socket, what it hears
+ * there, and what follows. Without input and output; time is an argument.
  *
  * Rank 0 speaks for the active ranks, 0 .. `ranks` - 1, and each parked one for itself. A datagram
- * can be lost, since a move gives the capsule a new door: all is said again until it is answered.
- * No rank waits inside of MPI for one that rmd has not agreed to wake. */
+ * can be lost, since a move gives the capsule a new program socket: all is said again until it is
+ * answered. No rank waits inside of MPI for one that rmd has not agreed to wake. */
 #ifndef RM_RTLIB_RESIZE_H
 #define RM_RTLIB_RESIZE_H
 
@@ -41,17 +41,17 @@ struct resize {
 /* `ranks` of the job are active at its start; 0: it has no others. */
 void resize_init(struct resize *resize, uint32_t rank, uint32_t ranks);
 
-/* What PID 1 says. What does not fit the phase is passed over: it is old. */
+/* Takes a notice of PID 1. A notice that does not fit the phase is passed over: it is old. */
 void resize_hear(struct resize *resize, const Door__Resize *notice);
 
 /* True: this is to be said now. */
 bool resize_say(struct resize *resize, uint64_t now_usec, Door__Resize *ret);
 
-/* In RESIZE_BEGUN and RESIZE_WOKEN: `next` has come to pass. Other ranks that were active in both,
- * or leave, say so in RESIZE_MEMBER. */
+/* The change to `next` has come to pass, in RESIZE_BEGUN or RESIZE_WOKEN. Other ranks that were
+ * active in both, or leave, say so in RESIZE_MEMBER. */
 void resize_made(struct resize *resize, const struct rmrt_change *change);
 
-/* Not one of the active ones (any more): it waits. */
+/* The rank is not one of the active ones, or not any more: it waits. */
 void resize_park(struct resize *resize);
 
 /* The program ends: rank 0 tells rmd. */

@@ -1,5 +1,6 @@
-/* Which entries of lists a viewer has not seen as they are now. The lists are made anew and looked
- * through in passes; an entry is known by a key, and compared by a digest of its message. Pure. */
+/* A delta tells which entries of lists a viewer has not seen as they are now. The lists are made
+ * anew and looked through in passes; an entry is known by a key, and compared by a digest of its
+ * message. Pure. */
 #ifndef RM_WEB_DELTA_H
 #define RM_WEB_DELTA_H
 

@@ -27,7 +27,7 @@
 #define STRICTNESS 1
 /* Root has so many beside those of all others. */
 #define ROOT_CONNECTIONS 16U
-/* What the library takes of a stream at a time. */
+/* The library takes so many bytes of a stream at a time. */
 #define STREAM_BLOCK_BYTES ((size_t) 16384)
 
 struct user {
@@ -192,7 +192,7 @@ void http_stream_end(struct http_stream *stream) {
         wake_stream(stream);
 }
 
-/* Its connection is closed. */
+/* Frees a stream whose connection is closed. */
 static void stream_free(struct http_stream *stream, struct user *user) {
         user->streams--;
         stream->http->n_streams -= user->uid != 0;

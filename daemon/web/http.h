@@ -86,13 +86,13 @@ struct http_stream_ops {
         void (*closed)(void *userdata); /* the last call: the stream is no more */
 };
 
-/* While a request is answered: its answer is to be a stream. NULL: the user, or all users, have as
- * many as they may. */
+/* Makes the answer to the request that is being answered a stream. NULL: the user, or all users,
+ * have as many as they may. */
 struct http_stream *http_stream_begin(struct http *http, const struct http_stream_ops *ops, void *userdata);
 /* A text that does not fit ends the stream, without a call: closed() comes later. */
 void http_stream_write(struct http_stream *stream, const char *text, size_t bytes);
 size_t http_stream_pending_bytes(const struct http_stream *stream);
-/* What was written is still sent, and closed() comes later. */
+/* Ends a stream: what was written is still sent, and closed() comes later. */
 void http_stream_end(struct http_stream *stream);
 
 /* Pure. Is it "localhost" or a loopback address, with or without a port? NULL: there is no Host. */

@@ -12,7 +12,7 @@
 #define PAGE_MAX_BYTES ((size_t) 100 * 1024)
 #define DIGEST_TEXT_BYTES 45 /* in base64, with the NUL */
 
-/* Of what is between <name> and </name>. */
+/* Returns the digest of the text between <name> and </name>. */
 static void digest_of(const char *text, const char *name, char ret[static DIGEST_TEXT_BYTES]) {
         cleanup_free char *opening = xasprintf("<%s>", name);
         cleanup_free char *closing = xasprintf("</%s>", name);

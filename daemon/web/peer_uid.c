@@ -52,7 +52,7 @@ static int take_uid(const struct nlmsghdr *header, void *arg) {
         return MNL_CB_STOP;
 }
 
-/* For that one socket, and not a list of all. */
+/* Puts a request for that one socket, and not for a list of all. */
 static struct nlmsghdr *put_request(char *buffer, uint32_t sequence, const struct sockaddr_in *far,
                                     const struct sockaddr_in *near) {
         struct nlmsghdr *header = mnl_nlmsg_put_header(buffer);

@@ -21,21 +21,22 @@
 #include "daemon/web/delta.h"
 #include "proto/json.h"
 
-/* From the begin of one pass to that of the next, of one viewer: as fast as an eye can follow. */
+/* The passes of one viewer begin at least so long after each other: as fast as an eye can
+ * follow. */
 #define PASS_USEC UINT64_C(250000)
-/* Where nothing changes: so the viewer knows that the stream is alive, and the leader is asked for
- * its figures so often. */
+/* A pass begins so long after the last one where nothing has changed: so the viewer knows that the
+ * stream is alive, and the leader is asked for its figures so often. */
 #define CALM_USEC UINT64_C(5000000)
-/* How often it is looked whether the user data base has answered. */
+/* The user data base is asked for its answer so often. */
 #define USER_USEC UINT64_C(100000)
-/* Of the time since the last turn, turns take one part in so many. */
+/* Turns take one part in so many of the time since the last turn. */
 #define REST_PARTS 9U
 /* A viewer that has so much to read is sent no more of the lists. */
 #define PENDING_MAX_BYTES ((size_t) 64 << 10)
 /* A viewer who comes anew gets events of the last so many entries of the log. */
 #define ENTRIES_BACK 300U
 
-/* In the order of a pass. */
+/* The steps of a pass, in their order. */
 enum step {
         STEP_REST,
         STEP_NODES,
@@ -83,7 +84,7 @@ struct viewers {
 
 /* ---- what is sent ---- */
 
-/* Takes over the JSON. */
+/* Sends an event with the JSON, and takes the JSON over. */
 static void send_json(struct viewer *viewer, const char *name, json_t *json) {
         cleanup_free char *text = json_dumps(json, JSON_COMPACT | JSON_PRESERVE_ORDER);
         cleanup_free char *frame = text ? xasprintf("event: %s\ndata: %s\n\n", name, text) : NULL;
@@ -114,7 +115,7 @@ static void take_nodes(struct viewer *viewer, const Rm__NodeList *all) {
                 send_message(viewer, "nodes", &fresh.base);
 }
 
-/* What a loss would cost grows as time passes: that alone is no news. */
+/* A job is not new when only its expected loss differs, since that grows as time passes. */
 static bool job_is_new(struct viewer *viewer, Rm__JobView *job) {
         cleanup_free char *key = xasprintf("%" PRIu64, job->job->id);
         uint64_t loss_usec = job->expected_loss_usec;
@@ -250,7 +251,7 @@ static void ask_status(struct viewer *viewer) {
         ask(viewer, &request);
 }
 
-/* Another node may answer, and later. */
+/* Asks for the figures of use. Another node may answer, and later. */
 static void ask_use(struct viewer *viewer) {
         Rm__GetUse get = RM__GET_USE__INIT;
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
@@ -270,7 +271,8 @@ static void ask_events(struct viewer *viewer) {
         Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
         follow.since = index > ENTRIES_BACK ? index - ENTRIES_BACK : 0;
-        /* One that comes back. A larger index is of another log, or of a node that knew more. */
+        /* A viewer that comes back goes on where it was. A larger index is of another log, or of a
+         * node that knew more. */
         if (viewer->since > follow.since && viewer->since <= index)
                 follow.since = viewer->since;
         follow.follow = true;
@@ -289,7 +291,7 @@ static bool identify(struct viewer *viewer) {
 
         if (r == 0)
                 client_identify(client, user);
-        /* Where it does not answer, the user stays a number, and no administrator. */
+        /* The user stays a number, and no administrator, where the data base does not answer. */
         viewer->known = viewer->known || r != -EAGAIN;
         return viewer->known;
 }
@@ -389,7 +391,7 @@ static void step_on(struct viewer *viewer) {
 
 /* ---- turns ---- */
 
-/* When the viewer has something to do next; UINT64_MAX: not before it has read. */
+/* Returns when the viewer has something to do next; UINT64_MAX: not before it has read. */
 static uint64_t due_usec(const struct viewer *viewer, uint64_t now) {
         if (http_stream_pending_bytes(viewer->stream) > PENDING_MAX_BYTES)
                 return UINT64_MAX;

@@ -1,4 +1,4 @@
-/* Those who look at the page: each has a stream of server-sent events with the state of the cluster
+/* Viewers look at the page: each has a stream of server-sent events with the state of the cluster
  * as it changes. A viewer is a client of rmd as rmctl is: it asks with the same requests, of which
  * each gives it what its user may see, and is sent the JSON that "rmctl --json" prints of them.
  *
@@ -24,12 +24,13 @@ struct viewer_wish {
 };
 
 struct viewers *viewers_create(struct rmd *rmd);
-/* After the HTTP server, which closes the streams. NULL ok. */
+/* Must be called after the HTTP server is destroyed, which closes the streams. NULL ok. */
 void viewers_destroy(struct viewers *viewers);
 
-/* While `http` answers a request. NULL: the user, or all users, have as many as they may. */
+/* Adds a viewer while `http` answers its request. NULL: the user, or all users, have as many as
+ * they may. */
 struct http_stream *viewers_add(struct viewers *viewers, struct http *http, const struct viewer_wish *wish);
-/* Something may have changed. */
+/* Wakes the viewers, since the state may have changed. */
 void viewers_wake(struct viewers *viewers);
 
 #endif

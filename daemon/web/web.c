@@ -24,7 +24,7 @@
 #include "daemon/web/viewers.h"
 #include "daemon/wire/listener.h"
 
-/* Whoever connects is told what anybody may know. */
+/* The mode of the Unix socket: everybody may connect, and is told what everybody may know. */
 #define SOCKET_MODE 0666
 /* A text is made once in such a time, however many ask for it. */
 #define FRESH_USEC UINT64_C(1000000)
@@ -160,8 +160,8 @@ static void refuse(struct http_answer *ret, unsigned status, const char *text) {
         ret->text = text;
 }
 
-/* What is not for everybody is not for a page from elsewhere, whichever way a browser gets here:
- * ssh makes a port of the Unix socket. */
+/* Refuses a request that does not name the loopback. An answer that is not for everybody is not for
+ * a page from elsewhere, whichever way a browser gets here: ssh makes a port of the Unix socket. */
 static bool refuse_host(const struct http_request *request, struct http_answer *ret) {
         if (!request->host_is_loopback)
                 refuse(ret, 421,
@@ -183,7 +183,8 @@ static void answer_page(struct web *web, const struct http_request *request, str
         ret->policy = web->page.policy;
 }
 
-/* Whose browser it is. On the Unix socket the kernel knows; over TCP only a session says so. */
+/* Finds the user whose browser it is. On the Unix socket the kernel knows; over TCP only a session
+ * says so. */
 static bool find_viewer(struct web *web, const struct http_request *request, struct viewer_wish *ret_wish) {
         const char *session = http_request_header(request, SESSION_HEADER);
 

@@ -1,4 +1,5 @@
-/* What a viewer is sent of lists that are made anew all the time: what is new, and what is gone. */
+/* Tests of what a viewer is sent of lists that are made anew all the time: items that are new, and
+ * items that are gone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +46,7 @@ static void test_passes(void **state) {
         assert_false(look(delta, "n2", 2));
         assert_false(look(delta, "n3", 0));
         expect_gone(delta, "n1 ");
-        /* Who comes back is new, also as it was. */
+        /* An item that comes back is new, also as it was. */
         assert_true(look(delta, "n1", 1));
         expect_gone(delta, "n2 n3 ");
         expect_gone(delta, "n1 ");

@@ -380,7 +380,8 @@ static bool all_closed(struct fixture *f, unsigned closed) {
         return f->closed == closed;
 }
 
-/* It lasts longer than any other answer, and ends when its client leaves or the server says so. */
+/* A stream lasts longer than any other answer, and ends when its client leaves or the server says
+ * so. */
 static void test_stream(void **state) {
         struct fixture f;
         uint64_t end_usec;
@@ -412,7 +413,8 @@ static void test_stream(void **state) {
         end(&f);
 }
 
-/* Whoever has all of his leaves those of others alone, and all have no more than there are. */
+/* A user who has all of his streams leaves those of others alone, and all users have no more than
+ * there are. */
 static void test_streams_of_a_user(void **state) {
         struct fixture f;
         int fds[8];
@@ -440,7 +442,7 @@ static void test_streams_of_a_user(void **state) {
         end(&f);
 }
 
-/* What waits for a client that does not read is bound: it loses its stream. */
+/* A bound holds for what waits for a client that does not read: the client loses its stream. */
 static void test_slow_reader(void **state) {
         char text[1000];
         struct fixture f;
@@ -479,13 +481,13 @@ static void test_half_streams(void **state) {
         (void) shutdown(fd, SHUT_WR);
         assert_true(all_closed(&f, 2));
         (void) close(fd);
-        /* One that leaves before it has read anything, which is an error at the other end. */
+        /* A client leaves before it has read anything, which is an error at the other end. */
         fd = open_stream(&f, ALICE);
         http_stream_write(f.stream, "unread", 6);
         (void) event_base_loop(f.base, EVLOOP_NONBLOCK);
         (void) close(fd);
         assert_true(all_closed(&f, 3));
-        /* One that says more than its request. */
+        /* A client says more than its request. */
         fd = open_stream(&f, ALICE);
         assert_true(hears(&f, fd, "\r\n\r\n"));
         say(fd, GET_STREAM);
