@@ -1,5 +1,5 @@
-/* What rm-agent leaves in /run/rm/agent for the capsule's PID 1. The user can write there: nothing
- * in it is trusted. */
+/* The files that rm-agent leaves in /run/rm/agent for the capsule's PID 1. The user can write
+ * there: nothing in it is trusted. */
 #ifndef RM_DAEMON_CAPSULE_AGENT_REQUEST_H
 #define RM_DAEMON_CAPSULE_AGENT_REQUEST_H
 
@@ -16,7 +16,7 @@
  * The file holds three strings, each ended by a zero byte: AGENT_REQUEST_MAGIC, host, command.
  */
 #define AGENT_DIR "/run/rm/agent"
-/* Made by PID 1, which keeps it open. */
+/* The FIFO that wakes PID 1, which makes it and keeps it open. */
 #define AGENT_WAKE AGENT_DIR "/wake"
 #define AGENT_REQUEST_MAGIC "rm-agent 1"
 
@@ -24,8 +24,9 @@ enum {
         AGENT_ID_MAX = 32,
         AGENT_HOST_MAX = 255,
         AGENT_REQUEST_MAX = 128 * 1024 + 512, /* whole file */
-        /* Of one capsule, at a time. A command of mpirun has some 800 bytes, so that there is room
-         * for as many as there may be. PID 1 and rmd, which keep them, are root's. */
+        /* The requests of one capsule at a time: so many, with so many bytes. A command of mpirun
+         * has some 800 bytes, so that there is room for as many as there may be. PID 1 and rmd,
+         * which keep them, are root's. */
         AGENT_REQUESTS_MAX = 4096,
         AGENT_REQUESTS_BYTES = 4 * 1024 * 1024,
         /* mpirun asks once for each group. A program that asks again and again is heard no more

@@ -10,7 +10,8 @@
 #include "common/util.h"
 #include "daemon/capsule/private.h"
 
-/* Whoever forks while this is done has children that are not seen; they are at the next pass. */
+/* A process that forks while this is done has children that are not seen; they are bound at the
+ * next pass. */
 enum { PASSES = 8 };
 
 struct binding {
@@ -19,7 +20,7 @@ struct binding {
         bool keep_narrower;
 };
 
-/* Where a thread that now has `now` belongs. */
+/* The CPUs that a thread which now has `now` is to have. */
 static cpu_set_t wanted(const struct binding *binding, const cpu_set_t *now) {
         cpu_set_t both;
 

@@ -67,8 +67,8 @@ struct capsule_config {
         const char *writable;      /* directories of the node, separated by spaces, that capsules may write in; NULL: none */
 };
 
-/* What the payload of a capsule may use, where the host's control groups can hold it to that.
- * UINT64_MAX: as much as there is. */
+/* The limits of what the payload of a capsule may use, where the host's control groups can hold it
+ * to that. UINT64_MAX: as much as there is. */
 struct capsule_limits {
         uint64_t memory_bytes; /* also what its own file systems are sized by, which needs no control group */
         uint64_t pids;         /* processes and threads */
@@ -102,14 +102,14 @@ struct capsule_spec {
         const gid_t *groups; /* supplementary */
         size_t n_groups;
         const char *spool_dir; /* on the node's disk, made with mode 0700 when missing; output is kept here */
-        /* That all spools of this owner, which are beside it, may hold; then its output is not
-         * taken. 0: no limit. */
+        /* The most that all spools of this owner, which are beside it, may hold; then its output is
+         * not taken. 0: no limit. */
         uint64_t spool_max_bytes;
         uint64_t spool_reserve_bytes; /* of its file system that is left free, at most a quarter */
         struct capsule_limits limits; /* memory_bytes 0: none of both. With `cut` they hold from capsule_apply_limits() on */
 };
 
-/* Why output cannot be kept; as in capsule.proto. */
+/* The reason why output cannot be kept; as in capsule.proto. */
 enum capsule_stall {
         CAPSULE_STALL_NONE,
         CAPSULE_STALL_QUOTA, /* spool_max_bytes */
@@ -117,8 +117,8 @@ enum capsule_stall {
         CAPSULE_STALL_DISK,
 };
 
-/* All optional. Called from the event loop only, never from inside a call of this library. A
- * callback may destroy the capsule. */
+/* The callbacks, all optional. They are called from the event loop only, never from inside a call
+ * of this library. A callback may destroy the capsule. */
 struct capsule_callbacks {
         /* Created or adopted, and answering; or not (error < 0, text says why; then only
          * capsule_destroy makes sense). */
@@ -130,22 +130,25 @@ struct capsule_callbacks {
          * named `host`. Repeated after adoption and after a move for those not yet answered; `id`
          * stays the same and is unique in the capsule. */
         void (*agent_request)(struct capsule *capsule, const char *id, const char *host, const char *command, void *userdata);
-        /* That rm-agent is gone (killed): end what it had asked for. No reply is wanted. */
+        /* The rm-agent of that request is gone (killed): end what it had asked for. No reply is
+         * wanted. */
         void (*agent_gone)(struct capsule *capsule, const char *id, void *userdata);
         /* The payload's root ended with `wait_status` (as of waitpid(2)) and all output is in the
          * spool. Repeated after adoption. */
         void (*exited)(struct capsule *capsule, int wait_status, void *userdata);
-        /* What is known to keep the payload from being moved, one line; "": nothing. After `ready`,
-         * and when it changes: PID 1 looks every ten seconds, more rarely where it changes often.
-         * `processes`: another number when the payload has other processes; 0: not known. */
+        /* The blocker that is known to keep the payload from being moved, in one line; "": there is
+         * none. Told after `ready`, and when it changes: PID 1 looks every ten seconds, more rarely
+         * where it changes often. `processes`: another number when the payload has other processes;
+         * 0: not known. */
         void (*obstacle)(struct capsule *capsule, const char *text, uint64_t processes, void *userdata);
-        /* Its output is not taken for now. Told again only for another reason. NULL ok. */
-        void (*stalled)(struct capsule *capsule, enum capsule_stall why, void *userdata);
-        /* It came by a move without all of its memory: told every second, and when nothing is
-         * missing any more (status.filling is false), or PID 1 has killed it (status.killed). NULL
+        /* The capsule's output is not taken for now. Told again only for another reason. NULL
          * ok. */
+        void (*stalled)(struct capsule *capsule, enum capsule_stall why, void *userdata);
+        /* The capsule came by a move without all of its memory: told every second, and when nothing
+         * is missing any more (status.filling is false), or PID 1 has killed it (status.killed).
+         * NULL ok. */
         void (*filling)(struct capsule *capsule, void *userdata);
-        /* It was fenced, and now has a lease again. NULL ok. */
+        /* The capsule was fenced, and now has a lease again. NULL ok. */
         void (*unfenced)(struct capsule *capsule, void *userdata);
         /* status.resize_said, status.ranks_said or status.progress.own_state is another. NULL
          * ok. */
@@ -198,7 +201,7 @@ enum capsule_phase {
 enum capsule_phase capsule_phase(const struct capsule *capsule);
 const char *capsule_phase_name(enum capsule_phase phase);
 
-/* How far the payload is, as its programs say by librmrt. */
+/* The progress of the payload, as its programs tell by librmrt. */
 struct capsule_progress {
         uint32_t ranks; /* that have said so; 0: none, and nothing else is set but the last five */
         uint64_t done; /* steps, of the rank that is furthest behind */
@@ -212,7 +215,7 @@ struct capsule_progress {
         bool own_state;
 };
 
-/* What rank 0 has said of growing and shrinking. */
+/* The facts about growing and shrinking that rank 0 has told. */
 struct capsule_resize_said {
         bool awake; /* the group is parked, and its ranks have not said for long that they wait: it runs */
         bool listens, ending;
@@ -220,7 +223,7 @@ struct capsule_resize_said {
         uint32_t ranks;
 };
 
-/* What is known of the ranks of a group in a job that goes on without lost ones. */
+/* The facts that are known of the ranks of a group in a job that goes on without lost ones. */
 struct capsule_ranks_said {
         bool speaks; /* one has said that it goes on without others */
         bool finished; /* all that are not lost have ended MPI_Finalize */
@@ -228,8 +231,8 @@ struct capsule_ranks_said {
         size_t n_lost;
 };
 
-/* How the ranks of a group have ended by themselves, as its MPI daemon says, which is the user's.
- * Times are real; 0: none has. */
+/* The ends of the ranks of a group that have ended by themselves, as its MPI daemon says, which is
+ * the user's. Times are real; 0: none has. */
 struct capsule_rank_ends {
         int signal; /* of the first that one has killed */
         uint64_t signal_usec;
@@ -285,7 +288,7 @@ struct capsule_command {
 /* Done when the program runs; "program not found" and the like are errors here. */
 int capsule_run(struct capsule *capsule, const struct capsule_command *command, capsule_done_fn done, void *arg);
 
-/* To the payload's root, or with `all` to every process of the payload. */
+/* Sends a signal to the payload's root, or with `all` to every process of the payload. */
 int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn done, void *arg);
 
 /* The ranks in it get the signal. Done when all of them have ended, or `wait_usec` after the first
@@ -293,7 +296,7 @@ int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn
  * be frozen any more: -EBUSY if it is already. In the head, which has no ranks, that is all. */
 int capsule_end_ranks(struct capsule *capsule, int signo, uint64_t wait_usec, capsule_done_fn done, void *arg);
 
-/* How its ranks have ended until now. `ends` is valid during the call, and NULL if there is an
+/* Gets how the ranks have ended until now. `ends` is valid during the call, and NULL if there is an
  * error. */
 typedef void (*capsule_rank_ends_fn)(struct capsule *capsule, int error, const struct capsule_rank_ends *ends, void *arg);
 int capsule_get_rank_ends(struct capsule *capsule, capsule_rank_ends_fn done, void *arg);
@@ -302,22 +305,22 @@ int capsule_get_rank_ends(struct capsule *capsule, capsule_rank_ends_fn done, vo
  * after 5 s. */
 int capsule_freeze(struct capsule *capsule, capsule_done_fn done, void *arg);
 int capsule_thaw(struct capsule *capsule, capsule_done_fn done, void *arg);
-/* From now on nothing gets in or out, not even ARP. A frozen payload is looked at before:
- * -EOPNOTSUPP when it holds what no move can carry, -EAGAIN when it is about to let go of it (a
- * lock), each with a text for people; then it is not cut. */
+/* Cuts the capsule off: from now on nothing gets in or out, not even ARP. A frozen payload is
+ * looked at before: -EOPNOTSUPP when it holds what no move can carry, -EAGAIN when it is about to
+ * let go of it (a lock), each with a text for people; then it is not cut. */
 int capsule_cut(struct capsule *capsule, capsule_done_fn done, void *arg);
-/* No longer cut, thawed, stdio pumped, the capsule's address announced: the way out of every state
- * of a move. */
+/* The way out of every state of a move: the capsule is no longer cut off, its payload is thawed,
+ * stdio is pumped, and its address is announced. */
 int capsule_open(struct capsule *capsule, capsule_done_fn done, void *arg);
 
-/* What is near is told to those ranks that want to know, if any do (status.progress.listening).
- * Done when they have done what they want to do before, or after `wait_usec`; other errors than
+/* Tells those ranks that want to know, if any do (status.progress.listening), what is near. Done
+ * when they have done what they want to do before, or after `wait_usec`; other errors than
  * -ECANCELED mean the same. */
 enum capsule_capture {
         CAPSULE_MOVE = 1,
         CAPSULE_CHECKPOINT,
-        /* Before memory is read for one of them: ranks give up what need not be carried, if any can
-         * (status.progress.excluding). */
+        /* Ranks give up what need not be carried, if any can (status.progress.excluding), before
+         * memory is read for a move or a checkpoint. */
         CAPSULE_DROP,
         /* A checkpoint waits for those ranks that have places to be saved at
          * (status.progress.placing), and these wait there until it is over; again: they go on to
@@ -325,8 +328,8 @@ enum capsule_capture {
         CAPSULE_PLACE,
 };
 int capsule_announce(struct capsule *capsule, enum capsule_capture capture, uint64_t wait_usec, capsule_done_fn done, void *arg);
-/* And that what was announced last is over: given up, or done, and the payload runs on here.
- * Nothing, if that was something else. */
+/* Tells them that what was announced last is over: given up, or done, and the payload runs on here.
+ * Does nothing if something else was announced last. */
 int capsule_announce_over(struct capsule *capsule, enum capsule_capture capture);
 
 /* Starts CRIU so that it only waits for its order: takes its start-up out of the freeze. Optional,
@@ -341,21 +344,21 @@ int capsule_criu_preload(struct capsule *capsule, capsule_done_fn done, void *ar
 int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, bool pages, uint64_t timeout_usec,
                  capsule_done_fn done, void *arg);
 
-/* What must go from source to destination beside images and tmpfs contents: counters of stdio, open
- * agent requests. Opaque bytes; taken at the source when frozen, handed to restore_prepare at the
- * destination. */
+/* The carry must go from source to destination beside images and tmpfs contents: counters of stdio,
+ * open agent requests. Opaque bytes; taken at the source when frozen, handed to restore_prepare at
+ * the destination. */
 enum { CAPSULE_CARRY_MAX = 7 * 512 * 1024 };
 typedef void (*capsule_carry_fn)(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg);
 int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg);
-/* The same for a checkpoint. Files that are written in place, of `max_bytes` together at most, are
- * copied to `files_dir` (as `images_dir` above; "": they are not), which then travels too, as
- * CAPSULE_FILES_DIR beside the images. -EFBIG: they are larger. */
+/* Gets the carry for a checkpoint. Files that are written in place, of `max_bytes` together at
+ * most, are copied to `files_dir` (as `images_dir` above; "": they are not), which then travels
+ * too, as CAPSULE_FILES_DIR beside the images. -EFBIG: they are larger. */
 #define CAPSULE_FILES_DIR "files"
 int capsule_get_carry_and_files(struct capsule *capsule, const char *files_dir, uint64_t max_bytes, capsule_carry_fn done,
                                 void *arg);
 
-/* What the payload has sent over its TCP connections, by the address at the other end: sums over
- * those there are now, so they may fall, and begin at 0 after a restore. Only while it runs
+/* Gets what the payload has sent over its TCP connections, by the address at the other end: sums
+ * over those there are now, so they may fall, and begin at 0 after a restore. Only while it runs
  * (-EBUSY). `flows` is valid during the call. */
 typedef void (*capsule_flows_fn)(struct capsule *capsule, int error, const char *text, const struct capsule_flow *flows, size_t n,
                                  void *arg);
@@ -369,13 +372,13 @@ int capsule_bind(struct capsule *capsule, const cpu_set_t *cpus, bool keep_narro
 
 /* ---- limits ---- */
 
-/* Of the specification it was made by. */
+/* Returns the limits of the specification that the capsule was made by. */
 void capsule_get_limits(const struct capsule *capsule, struct capsule_limits *ret);
-/* Holds the payload to them from now on: of what has come by a move, since the restore itself needs
- * more for a while. 0 also where the host cannot; negative errno. */
+/* Holds the payload to its limits from now on: used for one that has come by a move, since the
+ * restore itself needs more for a while. Returns 0 also where the host cannot; negative errno. */
 int capsule_apply_limits(struct capsule *capsule);
-/* All threads of the payload, and those to come, run on these CPUs whatever they ask for. -ENOTSUP
- * without a cpuset. */
+/* Confines all threads of the payload, and those to come, to these CPUs, whatever they ask for.
+ * -ENOTSUP without a cpuset. */
 int capsule_confine(struct capsule *capsule, const cpu_set_t *cpus);
 /* A control group of the payload's, malloc'ed, whose limit of processor time may be set until
  * capsule_slow_end(), which takes it off; NULL: the host has none. Ends with the capsule, too, and
@@ -395,11 +398,10 @@ int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t s
  * gives their contents to the payload from now on (status.filling), without rmd. */
 int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages, uint64_t timeout_usec, capsule_done_fn done,
                     void *arg);
-/* The same of a checkpoint, after which the processes had gone on (in a rehearsal: are going on,
- * and their files stay as they are): files that they had open for writing are cut back first to
- * what they were. Done with error 0: `text` names files, a space between them, that are written in
- * place and may differ from what they were. Errors: as of rollback_files(); `other_files`: as
- * there. */
+/* Restores a checkpoint, after which the processes had gone on (in a rehearsal: are going on, and
+ * their files stay as they are): files that they had open for writing are cut back first to what
+ * they were. Done with error 0: `text` names files, a space between them, that are written in place
+ * and may differ from what they were. Errors: as of rollback_files(); `other_files`: as there. */
 int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, bool other_files, uint64_t timeout_usec,
                          capsule_done_fn done, void *arg);
 
@@ -414,9 +416,9 @@ int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset);
 
 /* This is how a job that grows and shrinks is from now on; kept by PID 1, also over moves. */
 int capsule_resize_order(struct capsule *capsule, const Capsule__ResizeOrder *order);
-/* To PID 1 of a group of a job that goes on without lost ranks: the group has the ranks from
- * `first` on, and these of the job were lost. `speaks`: some of the job's have said that they go on
- * without others, so one of the group that has not is waited for. */
+/* Tells PID 1 of a group of a job that goes on without lost ranks about them: the group has the
+ * ranks from `first` on, and these of the job were lost. `speaks`: some of the job's have said that
+ * they go on without others, so one of the group that has not is waited for. */
 int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, const uint32_t *lost, size_t n_lost, bool speaks);
 
 /* One made with `fenced` may run until then (now_boot_usec()), UINT64_MAX: until told otherwise.
@@ -435,7 +437,7 @@ void capsule_destroy(struct capsule *capsule, bool spool, capsule_done_fn done, 
 
 /* Is what is left of a capsule of this id still being removed? */
 bool capsule_is_going(const struct capsule_ctx *ctx, const char *id);
-/* The same of any whose id begins so. */
+/* Is what is left of any capsule whose id begins with `prefix` still being removed? */
 bool capsule_any_is_going(const struct capsule_ctx *ctx, const char *prefix);
 
 #endif

@@ -13,8 +13,8 @@ struct rm_error;
  * that they work after the mounts have changed.
  */
 
-/* Where capsules go when the configuration does not say: below our own group in the cgroup v2 tree,
- * or else in the v1 freezer tree. malloc'ed. -ENOTSUP when the node has neither. */
+/* Finds the place where capsules go when the configuration does not say: below our own group in the
+ * cgroup v2 tree, or else in the v1 freezer tree. malloc'ed. -ENOTSUP when the node has neither. */
 int cgroup_find_parent(char **ret_path, struct rm_error *error);
 /* True when `path` is in a v1 hierarchy. Negative errno when it is in none. */
 int cgroup_is_v1(const char *path);

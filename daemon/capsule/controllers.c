@@ -62,8 +62,8 @@ static bool group_has(const char *dir, const char *name) {
         return read_from(dir, "cgroup.controllers", &list) == 0 && has_word(list, name);
 }
 
-/* For the groups below `dir`. A group that has the controller but may not pass it on holds
- * processes. */
+/* Switches a controller on for the groups below `dir`. A group that has the controller but may not
+ * pass it on holds processes. */
 static bool pass_on(const char *dir, const char *name) {
         cleanup_free char *word = xasprintf("+%s", name);
 
@@ -105,8 +105,8 @@ static char *own_group(const char *name) {
         return NULL;
 }
 
-/* Where that group is in our mounts: a mount may show a part of the hierarchy only, which then must
- * hold the group. */
+/* Finds the place of that group in our mounts: a mount may show a part of the hierarchy only, which
+ * then must hold the group. */
 static char *find_v1(const char *name) {
         cleanup_file FILE *f = fopen("/proc/self/mountinfo", "re");
         cleanup_free char *own = own_group(name);

@@ -100,7 +100,7 @@ static void on_report(evutil_socket_t fd, short what, void *arg) {
                 finish_creation(capsule);
 }
 
-/* In the grandchild. */
+/* Runs in the grandchild: becomes rm-capsule, the capsule's PID 1. */
 static _Noreturn void exec_init(const struct capsule *capsule, int report_fd) {
         sigset_t none;
 

@@ -19,7 +19,7 @@ enum {
         GIVE_UP_USEC = 30000000,
 };
 
-/* What is left to do for a destroyed capsule. */
+/* The work that is left to do for a destroyed capsule. */
 struct reaper {
         LIST_ENTRY(reaper) entry;
         struct capsule_ctx *ctx;
@@ -123,7 +123,8 @@ static void on_look(evutil_socket_t fd, short what, void *arg) {
 
         (void) fd;
         (void) what;
-        /* Each time: rm-capsule, started just before, may come into its group only now. */
+        /* The processes are killed each time: rm-capsule, started just before, may come into its
+         * group only now. */
         if (!reaper->asked || waited > KILL_AFTER_USEC)
                 kill_all(reaper);
         if (!is_starting(reaper) && !populated(reaper, "init") && !populated(reaper, "payload"))

@@ -1,4 +1,5 @@
-/* What goes over the TCP connections of a capsule: the same at both ends of its ctl.sock. */
+/* A flow is what goes over the TCP connections of a capsule; the same struct is used at both ends
+ * of its ctl.sock. */
 #ifndef RM_CAPSULE_FLOW_H
 #define RM_CAPSULE_FLOW_H
 

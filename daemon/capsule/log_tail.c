@@ -26,7 +26,7 @@ static void prepend(char *text, size_t size, const char *line) {
                 memcpy(text + length, "; ", separator);
 }
 
-/* Without the time stamp and the pid before the word. */
+/* Takes the lines with this word, without the time stamp and the pid before the word. */
 static void take_lines(char *lines, const char *word, char *text, size_t size) {
         for (;;) {
                 char *newline = strrchr(lines, '\n');

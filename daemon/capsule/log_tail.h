@@ -1,4 +1,4 @@
-/* What a person wants to know of CRIU's log: the lines that tell errors. */
+/* The lines of CRIU's log that a person wants to know: those that tell errors. */
 #ifndef RM_DAEMON_CAPSULE_LOG_TAIL_H
 #define RM_DAEMON_CAPSULE_LOG_TAIL_H
 

@@ -27,7 +27,7 @@ struct capsule_ctx {
         LIST_HEAD(, reaper) reapers; /* what is left of destroyed ones */
 };
 
-/* Who is told what PID 1 answers. One of the functions is set, or none. */
+/* The function that is told what PID 1 answers. One of these is set, or none. */
 struct answer {
         capsule_done_fn done;
         capsule_carry_fn carry;
@@ -97,7 +97,7 @@ void capsule_report_dead(struct capsule *capsule);
 int capsule_spec_check(const struct capsule_spec *spec, struct rm_error *error);
 /* Writes the file "spec" in the capsule's directory. */
 int capsule_spec_write(const struct capsule *capsule, const struct capsule_spec *spec, struct rm_error *error);
-/* What an adopted capsule is known by: its directories and limits. -ENOENT, -EBADMSG. */
+/* Reads what an adopted capsule is known by: its directories and limits. -ENOENT, -EBADMSG. */
 int capsule_spec_read(struct capsule *capsule);
 
 #endif

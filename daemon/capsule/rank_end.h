@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-/* Made by PID 1 when the capsule is. Records are appended, each by one write(2). */
+/* The file of records, which PID 1 makes with the capsule. Records are appended, each by one
+ * write(2). */
 #define RANK_END_PATH "/run/rm/ends"
 /* Nothing is known of a group with more: some 4000 ranks, or fewer that start others again and
  * again. */

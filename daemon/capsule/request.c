@@ -37,7 +37,7 @@ static int submit(struct capsule *capsule, Capsule__Request *request, capsule_do
         return submit_for(capsule, request, (struct answer) { .done = done, .arg = arg });
 }
 
-/* For requests without content. All members of the union are pointers to messages. */
+/* Submits a request without content. All members of the union are pointers to messages. */
 static int submit_plain_for(struct capsule *capsule, Capsule__Request__OpCase op, struct answer answer) {
         Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__Empty empty = CAPSULE__EMPTY__INIT;

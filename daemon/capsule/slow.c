@@ -17,7 +17,7 @@
 
 /* ---- v1: a group beside the others, into which the processes go ---- */
 
-/* How many went. */
+/* Moves all processes of a group to another one. Returns how many went. */
 static unsigned move_all(const char *from, const char *to) {
         cleanup_free char *path = xasprintf("%s/cgroup.procs", from);
         cleanup_file FILE *f = fopen(path, "re");

@@ -6,8 +6,9 @@
 
 struct capsule_ctx;
 
-/* What capsule_slow_begin() has made for the capsule of this id, whose groups are in `cgroup_dir`;
- * nothing of it is fine. Its payload, if there is one, has no limit any more. */
+/* Undoes what capsule_slow_begin() has done for the capsule of this id, whose groups are in
+ * `cgroup_dir`; it is no error if that is nothing. Its payload, if there is one, has no limit any
+ * more. */
 void slow_group_remove(const struct capsule_ctx *ctx, const char *id, const char *cgroup_dir);
 
 #endif

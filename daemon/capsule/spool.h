@@ -37,7 +37,8 @@ void spool_trim(struct spool *spool, uint64_t offset);
 bool spool_segment_parse(const char *file, const char *name, uint64_t *ret_offset);
 /* Bytes read at `offset`; 0 at the end; -ERANGE before the oldest segment; -errno. */
 ssize_t spool_read(int dir_fd, const char *name, uint64_t offset, void *buffer, size_t size);
-/* Where the first segment begins that begins after `offset`. -ENOENT: there is none; -errno. */
+/* Finds where the first segment begins that begins after `offset`. -ENOENT: there is none;
+ * -errno. */
 int spool_next(int dir_fd, const char *name, uint64_t offset, uint64_t *ret_begin);
 
 #endif

@@ -21,7 +21,8 @@ static uint32_t mix(uint32_t x) {
         return x ^ (x >> 16);
 }
 
-/* All pipes without a name are of one file system, and have their numbers among themselves. */
+/* Is this a pipe without a name? These are all of one file system, and have their numbers among
+ * themselves. */
 static bool is_nameless_pipe(const struct stat *st) {
         static dev_t device;
         struct stat own;

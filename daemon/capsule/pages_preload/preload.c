@@ -42,7 +42,7 @@ static struct {
 
 /* ---- what is to be done ---- */
 
-/* In a file, as this is decided after CRIU's start. */
+/* The directory with kept flags stands in a file, as it is decided after CRIU's start. */
 static const char *kept_dir(void) {
         const char *path = getenv(PAGES_VARIABLE);
         int fd = path && !preload.known ? (int) syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC) : -1;
@@ -89,7 +89,8 @@ static const char *status_field(const char *status, const char *name) {
         return at ? at + strlen(name) : "";
 }
 
-/* How the capsule itself calls it, the last of its pids, and how much it has locked. */
+/* Reads the process's number in the capsule, which is the last of its pids, and how much memory it
+ * has locked. */
 static bool read_status(int proc_fd, unsigned *ret_pid, uint64_t *ret_locked_bytes) {
         char *status = read_text(proc_fd, "status");
         bool found = false;
@@ -107,7 +108,7 @@ static bool read_status(int proc_fd, unsigned *ret_pid, uint64_t *ret_locked_byt
         return found;
 }
 
-/* From the flags that were kept, or NULL. */
+/* Returns a text made from the flags that were kept, or NULL. */
 static char *smaps_from_kept(int proc_fd) {
         char path[PATH_MAX_BYTES + 16], *kept, *maps, *text = NULL;
         uint64_t locked;
@@ -125,7 +126,7 @@ static char *smaps_from_kept(int proc_fd) {
         return text;
 }
 
-/* From the kernel's own, or NULL. */
+/* Returns the kernel's own text, or NULL. */
 static char *smaps_from_kernel(int smaps_fd) {
         char *text = NULL;
 
@@ -163,8 +164,9 @@ static void hide(int proc_fd, struct vmflags_range *hidden, size_t n) {
         preload.n_hidden = n;
 }
 
-/* What is hidden follows from the very text that CRIU gets. Returns the descriptor that CRIU gets
- * in place of `smaps_fd`, or -errno: then the dump must fail, as it could not be restored. */
+/* Answers CRIU's read of smaps; the text that CRIU gets also decides what is hidden. Returns the
+ * descriptor that CRIU gets in place of `smaps_fd`, or -errno: then the dump must fail, as it could
+ * not be restored. */
 static int answer_smaps(int proc_fd, int smaps_fd) {
         struct vmflags_range *hidden = NULL;
         size_t n = 0;
