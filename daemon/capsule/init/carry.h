@@ -1,5 +1,5 @@
-/* What travels with a capsule beside its image: read from the frozen source, set at the destination
- * before the restore, and what the restored processes are compared with. */
+/* The carry is what travels with a capsule beside its image: read from the frozen source, set at
+ * the destination before the restore, and what the restored processes are compared with. */
 #ifndef RM_DAEMON_CAPSULE_INIT_CARRY_H
 #define RM_DAEMON_CAPSULE_INIT_CARRY_H
 

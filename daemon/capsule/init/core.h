@@ -1,4 +1,4 @@
-/* What the core of PID 1 gives to its rooms (net, criu, verify, memory, ranks). A room includes no
+/* The core of PID 1 gives this to its rooms (net, criu, verify, memory, ranks). A room includes no
  * other header of the core. */
 #ifndef RM_DAEMON_CAPSULE_INIT_CORE_H
 #define RM_DAEMON_CAPSULE_INIT_CORE_H
@@ -19,22 +19,23 @@ struct ticket {
 };
 
 struct core_ops {
-        /* To rmd: an event if it is there; the answer to a request, whose `text` may be NULL; and
-         * the status, which has changed. */
+        /* These three send to rmd: an event if it is there; the answer to a request, whose `text`
+         * may be NULL; and the status, which has changed. */
         void (*send)(struct core *core, const Capsule__Event *event);
         void (*reply)(struct core *core, struct ticket ticket, int error, const char *text);
         void (*send_status)(struct core *core);
 
-        /* The payload runs, and neither an order to freeze it nor the end of a lease stops it. */
+        /* Does the payload run, so that neither an order to freeze it nor the end of a lease stops
+         * it? */
         bool (*runs_freely)(const struct core *core);
-        /* Orders it to freeze; it is frozen a moment later. */
+        /* Orders the payload to freeze; it is frozen a moment later. */
         int (*freeze)(struct core *core, struct rm_error *error);
-        /* It goes on as if it had not been stopped, unless it is parked (park.h). Takes up to half
-         * a second. */
+        /* Lets the payload go on as if it had not been stopped, unless it is parked (park.h). Takes
+         * up to half a second. */
         int (*thaw)(struct core *core, struct rm_error *error);
-        /* Kills it, also if it is frozen; with `cut`, no other capsule sees it end. */
+        /* Kills the payload, also if it is frozen; with `cut`, no other capsule sees it end. */
         void (*kill)(struct core *core, bool cut);
-        /* It was killed since its memory could not be completed (fill.h). */
+        /* Was the payload killed since its memory could not be completed (fill.h)? */
         bool (*is_killed)(const struct core *core);
 
         /* Takes all that the ranks have sent until now. */
@@ -43,8 +44,8 @@ struct core_ops {
 
 enum { LIMIT_GROUPS_MAX = 3 }; /* hierarchies with a controller that are not the freezer's */
 
-/* What must be open before the node's mounts are left. Paths of the node are reached through `root`
- * as long as the process lives. */
+/* The descriptors that must be open before the node's mounts are left. Paths of the node are
+ * reached through `root` as long as the process lives. */
 struct node_fds {
         int root;
         int runtime;

@@ -13,7 +13,7 @@
 #include "common/util.h"
 #include "daemon/capsule/init/init.h"
 
-/* More than this unread means that rmd hangs; it gets all again when it connects anew. */
+/* A backlog of more than this means that rmd hangs; it gets all again when it connects anew. */
 enum { BACKLOG_MAX_BYTES = 32 * 1024 * 1024, READ_BYTES = 64 * 1024 };
 
 struct buffer {
@@ -233,8 +233,8 @@ int ctl_create(struct init *init, const struct ctl_handlers *handlers, struct ct
         ctl->number = 1;
         ctl->listener = (struct source) { .fd = init->core.node.listen, .fn = on_listener, .data = ctl };
         ctl->connection = (struct source) { .fd = -1, .fn = on_connection, .data = ctl };
-        /* Only now: whoever connects sees the credentials, and so the pid, of the process that
-         * listens. */
+        /* The socket listens only from now on: a program that connects sees the credentials, and so
+         * the pid, of the process that listens. */
         r = listen(init->core.node.listen, 4) < 0 ? -errno : source_add(init->core.epoll_fd, &ctl->listener, EPOLLIN);
         if (r < 0) {
                 free(ctl);

@@ -17,7 +17,7 @@ struct ctl_handlers {
         void (*request)(struct init *init, Capsule__Request *request, struct ticket ticket);
         /* There is a new connection. */
         void (*connected)(struct init *init);
-        /* All that waited was sent. */
+        /* The messages that waited to be sent were all sent. */
         void (*drained)(struct init *init);
 };
 

@@ -21,8 +21,8 @@
 #include "daemon/capsule/init/ranks/ranks.h"
 
 #define TELL_USEC UINT64_C(1000000)
-/* What matters for the next move or checkpoint waits no longer; nor does rmd hear more often than
- * that from ranks that change their minds all the time. */
+/* A change that matters for the next move or checkpoint waits no longer; nor does rmd hear more
+ * often than that from ranks that change their minds all the time. */
 #define NEWS_USEC UINT64_C(100000)
 
 /* Each rank sends two a second. More than this in a second are left in the queue, for whom they
@@ -75,7 +75,8 @@ static void take_request(struct door *door, const void *data, size_t size, pid_t
         door__request__free_unpacked(request, NULL);
 }
 
-/* Who has sent it, as the kernel says, with its number in the capsule; 0: not known. */
+/* Returns the process that has sent the message, as the kernel says, with its number in the
+ * capsule; 0: not known. */
 static pid_t sender(struct msghdr *message) {
         struct ucred credentials;
 

@@ -74,7 +74,8 @@ static int arm_both(const struct fencing *fencing) {
 
 /* ---- the end of the lease ---- */
 
-/* What cannot be stopped is killed: the job may already run elsewhere. */
+/* Stops the payload. A payload that cannot be stopped is killed: the job may already run
+ * elsewhere. */
 static void stop(struct fencing *fencing) {
         const struct init *init = fencing->init;
         uint64_t deadline = now_usec() + STOP_WAIT_USEC;
@@ -133,8 +134,8 @@ static void on_timer(struct source *source, uint32_t events) {
         (void) pthread_mutex_unlock(&fencing->lock);
 }
 
-/* It waits for no disk, nor does the first thread while it has the lock. What is frozen sends
- * nothing, so the cut can wait for that thread. */
+/* The guard waits for no disk, nor does the first thread while it has the lock. Frozen processes
+ * send nothing, so the cut can wait for that thread. */
 static void *run_guard(void *arg) {
         struct fencing *fencing = arg;
         const struct init *init = fencing->init;
@@ -222,8 +223,8 @@ void fencing_renew(struct fencing *fencing, uint64_t end_usec) {
         resumed = fencing->resumed;
         fencing->resumed = false;
         (void) pthread_mutex_unlock(&fencing->lock);
-        /* It may take longer than this lease lasts, while the payload runs: then the guard freezes
-         * it. */
+        /* This may take longer than the new lease lasts, while the payload runs: then the guard
+         * freezes it. */
         if (resumed)
                 freezer_let_go(fencing->init);
 }

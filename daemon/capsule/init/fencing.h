@@ -20,9 +20,9 @@ int fencing_create(struct init *init, struct fencing **ret, struct rm_error *err
 /* The lease lasts until then (now_boot_usec()); UINT64_MAX: until told otherwise. A time does not
  * become an earlier one. */
 void fencing_renew(struct fencing *fencing, uint64_t end_usec);
-/* There is no lease: nothing may be started, thawed or opened. */
+/* Is there no lease? Then nothing may be started, thawed or opened. */
 bool fencing_is_on(const struct fencing *fencing);
-/* As far as is done about it. */
+/* Is the capsule fenced: was everything done that the end of a lease calls for? */
 bool fencing_is_done(const struct fencing *fencing);
 /* From now on a move holds the payload's freeze, or the cut. */
 void fencing_leave_freeze(struct fencing *fencing);

@@ -11,7 +11,7 @@ struct rm_error;
  * order to go on. */
 int freezer_set(const struct init *init, bool frozen, struct rm_error *error);
 bool freezer_is_frozen(const struct init *init);
-/* Of a group that stands still: in which system calls its threads wait. */
+/* Notes in which system calls the threads of a group that stands still wait. */
 void freezer_note_calls(const struct init *init);
 /* Lets a group whose calls were noted go on where it has stood: no call is interrupted by it. Some
  * threads do so only with freezer_let_go(), which must follow, also a failure, and takes up to half

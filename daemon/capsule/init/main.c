@@ -113,7 +113,7 @@ static void on_drained(struct init *init) {
 
 static const struct ctl_handlers ctl_handlers = { .request = on_request, .connected = on_connected, .drained = on_drained };
 
-/* Those that cannot fail. */
+/* Creates the rooms whose creation cannot fail. */
 static void create_rooms(struct init *init) {
         struct core *core = &init->core;
 
@@ -239,7 +239,7 @@ static void set_oom_score(void) {
                 (void) write_text("/proc/self/oom_score_adj", "0");
 }
 
-/* Nothing of rmd's session, terminal or keys may reach a user's program. */
+/* Leaves rmd's session, terminal and keys, of which nothing may reach a user's program. */
 static void detach(void) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         int log = open("log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);

@@ -94,7 +94,7 @@ void ops_tell(struct ops *ops) {
         ctl_send(init->ctl, &event);
 }
 
-/* And tells rmd. */
+/* Sets the phase, and tells rmd. */
 void ops_set_phase(struct init *init, Capsule__Phase phase) {
         init->core.phase = phase;
         ops_tell(init->ops);
@@ -158,7 +158,8 @@ static void set_freeze_deadline(struct ops *ops, uint64_t deadline) {
         ops->init->freezing = deadline != UINT64_MAX;
 }
 
-/* Without a lease they stay as they are, which is fencing.h's then. */
+/* Gives up a freeze. Without a lease the processes stay as they are, and fencing.h decides about
+ * them. */
 static void give_up_freeze(struct ops *ops, int code, const char *text) {
         set_freeze_deadline(ops, UINT64_MAX);
         if (!fencing_is_on(ops->init->fencing))
@@ -187,7 +188,7 @@ void ops_check_frozen(struct ops *ops) {
 uint64_t ops_deadline(const struct ops *ops) {
         uint64_t freeze = ops->freeze_deadline;
 
-        /* Without notification we have to look. */
+        /* The freezer is looked at again and again where the kernel has no notification. */
         if (freeze != UINT64_MAX && ops->init->cgroup_events.fd < 0)
                 freeze = now_usec() + 1000;
         if (ops->link_deadline < freeze)
@@ -312,7 +313,8 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
 
         (void) request;
         (void) ticket;
-        /* Its connections would tell the others that it has died. */
+        /* A broken payload is not opened: its connections would tell the others that it has
+         * died. */
         if (fill_is_broken(init->fill))
                 return error_set(error, -EOWNERDEAD, "%s", fill_why_killed(init->fill));
         ops->link_deadline = UINT64_MAX;
@@ -322,7 +324,7 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
                 r = link_set_filter(&init->link, false, error);
         if (r < 0)
                 return r;
-        /* As if it had not been frozen, where it goes on at its source. */
+        /* A payload that goes on at its source does so as if it had not been frozen. */
         if (phase == CAPSULE__PHASE__PHASE_FROZEN) {
                 r = freezer_resume(init, error);
                 freezer_let_go(init);
@@ -545,7 +547,7 @@ void ops_payload_exited(struct ops *ops, int wait_status) {
         fill_end(init->fill);
         if (stdio_empty(init->stdio) < 0)
                 log_error("the last output is lost: the disk is full");
-        /* For the case that we die before rmd has asked. */
+        /* The status is kept in a file, in case we die before rmd has asked for it. */
         snprintf(text, sizeof(text), "%d\n", wait_status);
         (void) write_file_atomic(EXIT_FILE, text, strlen(text), 0600, false);
         ops_set_phase(init, CAPSULE__PHASE__PHASE_EXITED);

@@ -28,8 +28,8 @@ static void on_dumped(struct core *core, int error, const char *text) {
         ops_done(init->ops, error, text);
 }
 
-/* Once in a freeze, before the group is cut off: one that is not to be moved has then lost nothing
- * but the moment. */
+/* Looks at a frozen group once in a freeze, before it is cut off: a group that is not to be moved
+ * has then lost nothing but the moment. */
 int ops_look_at_frozen(struct ops *ops, struct rm_error *error) {
         int r;
 
@@ -93,8 +93,8 @@ int ops_preload(struct ops *ops, const Capsule__Request *request, struct ticket 
         (void) ticket;
         if (ops->init->core.phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return criu_preload_restore(ops->init->criu, ops->free_pid, error);
-        /* In vain, most often before anything has to stand still; and the kernel then has at hand
-         * what the look in the freeze reads. */
+        /* A dump that would be in vain is refused, most often before anything has to stand still;
+         * and the kernel then has at hand what the look in the freeze reads. */
         r = ops_refuse_while_ending(ops, error);
         if (r < 0)
                 return r;

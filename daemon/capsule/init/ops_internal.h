@@ -37,11 +37,11 @@ typedef int op_fn(struct ops *ops, const Capsule__Request *request, struct ticke
 
 op_fn ops_cut, ops_dump, ops_get_carry, ops_preload, ops_restore, ops_restore_prepare;
 
-/* What takes its time begins and ends so; meanwhile other requests wait. ops_start() returns
- * STARTED. */
+/* Operations that take their time begin and end so; meanwhile other requests wait. ops_start()
+ * returns STARTED. */
 int ops_start(struct ops *ops, struct ticket ticket);
 void ops_done(struct ops *ops, int error, const char *text);
-/* Sends rmd the status as well. */
+/* Sets the phase, and sends rmd the status. */
 void ops_set_phase(struct init *init, Capsule__Phase phase);
 
 /* Opens a path on the node; ops_open_images() keeps it in ops->images_fd. */

@@ -80,7 +80,7 @@ static int roll_back(struct ops *ops, const struct image_sockets *sockets, bool 
         return r;
 }
 
-/* Nothing is changed before all was looked at. */
+/* Sees to the files of a restore. Nothing is changed before all was looked at. */
 static int see_to_files(struct ops *ops, const Capsule__Restore *restore, struct rm_error *error) {
         struct image_sockets sockets;
         int r = image_sockets_read(ops->images_fd, &sockets, error);

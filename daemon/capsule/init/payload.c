@@ -23,7 +23,7 @@
 
 #define BEGIN_USEC UINT64_C(30000000)
 
-/* What the child says through the pipe: first its pid, then, only when something fails, what. */
+/* The child says this through the pipe: first its pid, then, only when something fails, what. */
 struct failure {
         int code;
         char what[256];
@@ -52,7 +52,8 @@ static void set_limits(const Capsule__Run *run) {
 
                 if (l->resource >= RLIM_NLIMITS || setrlimit(l->resource, &limit) == 0)
                         continue;
-                /* Without CAP_SYS_RESOURCE none can be raised: then as near as may be. */
+                /* A hard limit cannot be raised without CAP_SYS_RESOURCE: then it is set as near as
+                 * may be. */
                 if (getrlimit(l->resource, &now) < 0)
                         continue;
                 limit.rlim_max = limit.rlim_max < now.rlim_max ? limit.rlim_max : now.rlim_max;
@@ -86,7 +87,8 @@ static _Noreturn void run_payload(const struct init *init, const Capsule__Run *r
         (void) umask(run->umask);
         set_limits(run);
         reset_signals();
-        /* As at login: no capabilities beyond the user's, and setuid programs work as always. */
+        /* The payload's root is as after a login: no capabilities beyond the user's, and setuid
+         * programs work as always. */
         r = identity_become(init->core.spec, 0, IDENTITY_NO_GROUP);
         if (r < 0)
                 fail(pipe_fd, r, "cannot become the job's owner");

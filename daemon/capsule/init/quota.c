@@ -12,7 +12,8 @@
 /* rmd confirms 4 MiB behind what the reader has (job/outputs.c), and a window of 1 MiB is under
  * way. */
 #define READ_AT_ONCE_BYTES (UINT64_C(6) << 20)
-/* Of a small file system the configured reserve could be all. */
+/* The reserve is at most one part in so many of the file system: of a small one the configured
+ * reserve could be all. */
 #define RESERVE_MOST 4
 
 int quota_mark(int spool_fd, uid_t uid) {
@@ -46,8 +47,8 @@ static uint64_t minus(uint64_t a, uint64_t b) {
         return a > b ? a - b : 0;
 }
 
-/* What may be taken of the file system. What is read at once may come nearer to the reserve, or all
- * would wait for those that nobody reads. */
+/* Returns how much may be taken of the file system. Output that is read at once may come nearer to
+ * the reserve, or all would wait for those that nobody reads. */
 static uint64_t room_left(const Capsule__Spec *spec, int spool_fd, bool read_at_once) {
         struct statvfs fs;
         uint64_t reserve, most;

@@ -1,5 +1,5 @@
-/* How much output may be kept on the node's disk: so much by each user, and never the last of what
- * the log lives on too. */
+/* The quota bounds how much output is kept on the node's disk: so much by each user, and never the
+ * last of what the log lives on too. */
 #ifndef RM_DAEMON_CAPSULE_INIT_QUOTA_H
 #define RM_DAEMON_CAPSULE_INIT_QUOTA_H
 
@@ -18,7 +18,7 @@ enum { QUOTA_SLICE_BYTES = 4 * 1024 * 1024 };
 /* Says whose the spool is. 0 or negative errno. */
 int quota_mark(int spool_fd, uid_t uid);
 
-/* How many bytes may be kept before the next look, at most a slice. 0: none, for `ret_why`.
+/* Returns how many bytes may be kept before the next look, at most a slice. 0: none, for `ret_why`.
  * `unread`: what the stream has that its reader has not confirmed; a stream that is read as it is
  * written is not stopped by the owner's other ones, which could then wait for each other. */
 uint64_t quota_look(const Capsule__Spec *spec, int spool_fd, uint64_t unread, Capsule__Stall *ret_why);

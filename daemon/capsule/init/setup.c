@@ -127,7 +127,7 @@ int setup_node_side(struct init *init, const char *runtime_dir, struct rm_error 
 int setup_unshare(struct rm_error *error) {
         if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWPID) < 0)
                 return error_sys(error, -errno, "cannot make namespaces");
-        /* What the node mounts later (a user's home by autofs) shall appear here, and nothing of
+        /* Mounts that the node makes later (a user's home by autofs) shall appear here, and none of
          * ours there. */
         if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
                 return error_sys(error, -errno, "cannot make the mounts private");

@@ -13,7 +13,7 @@ int setup_read_spec(const char *runtime_dir, Capsule__Spec **ret, struct rm_erro
 int setup_node_side(struct init *init, const char *runtime_dir, struct rm_error *error);
 /* Leaves the node's namespaces (the next fork is PID 1). */
 int setup_unshare(struct rm_error *error);
-/* As PID 1: mounts, names, link. */
+/* Makes the capsule's mounts, names and link; runs as PID 1. */
 int setup_capsule_side(struct init *init, struct rm_error *error);
 
 #endif

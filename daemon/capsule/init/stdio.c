@@ -335,7 +335,8 @@ int stdio_create(struct init *init, struct stdio **ret, struct rm_error *error) 
                 o->source = (struct source) { .fd = fd, .fn = on_output, .data = o };
                 spool_init(&o->spool, init->core.node.spool, names[i], 0);
         }
-        /* For both directions until the payload has its end, so that neither side's open waits. */
+        /* The FIFO is open for both directions until the payload has its end, so that neither
+         * side's open waits. */
         stdio->in = (struct source) { .fn = on_input, .data = stdio };
         stdio->in.fd = open(fifo_paths[0], O_RDWR | O_NONBLOCK | O_CLOEXEC);
         if (stdio->in.fd < 0)

@@ -24,10 +24,10 @@ struct stdio;
  */
 int stdio_create(struct init *init, struct stdio **ret, struct rm_error *error);
 
-/* In the payload's child, as its user: opens the FIFOs as descriptors 0 to 2. 0 or negative
+/* Opens the FIFOs as descriptors 0 to 2, in the payload's child, as its user. 0 or negative
  * errno. */
 int stdio_attach(bool stdin_null);
-/* In PID 1 once the payload has opened them (after run or restore). */
+/* Must be called in PID 1 once the payload has opened them (after run or restore). */
 void stdio_connected(struct stdio *stdio);
 
 void stdio_pause(struct stdio *stdio);
@@ -51,7 +51,7 @@ void stdio_retry(struct stdio *stdio);
 void stdio_get(const struct stdio *stdio, uint64_t ret_begin[2], uint64_t ret_end[2], uint64_t *ret_stdin_offset,
                bool *ret_stdin_closed);
 void stdio_get_carry(const struct stdio *stdio, Capsule__Carry *carry);
-/* Before the restore. */
+/* Must be called before the restore. */
 int stdio_set_carry(struct stdio *stdio, const Capsule__Carry *carry);
 
 #endif
