@@ -1,4 +1,5 @@
-/* Which file a name means: one that was moved away and another one in its place are two. */
+/* A file's identity tells which file a name means: one that was moved away and another one in its
+ * place are two. */
 #ifndef RM_DAEMON_CAPSULE_INIT_BASE_FILE_IDENTITY_H
 #define RM_DAEMON_CAPSULE_INIT_BASE_FILE_IDENTITY_H
 

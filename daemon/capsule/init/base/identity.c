@@ -22,7 +22,8 @@
 #include "common/util.h"
 
 enum { CAPABILITIES_MAX = 64, END_MSEC = 1000 };
-/* Less than any core has, and by core(5) what keeps one from a program that takes cores as well. */
+/* The limit on the size of a core: less than any core has. By core(5) this limit also keeps a core
+ * from a program that takes cores. */
 enum { NO_CORE_BYTES = 1 };
 
 uint64_t identity_criu_capabilities(enum identity_work work) {

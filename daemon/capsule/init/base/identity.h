@@ -10,7 +10,7 @@
 
 struct rm_error;
 
-/* What CRIU has where it runs as the owner, each for a call that fails without it:
+/* CRIU has these capabilities where it runs as the owner, each for a call that fails without it:
  *   CAP_SYS_ADMIN   dump: setns(2) to the payload's time namespace. Restore: setns(2) to the
  *                   lender's, and to mount a proc of its own.
  *   CAP_SYS_PTRACE  dump: /proc/PID/fd of the lender, which may do more. Both: ptrace(2) where
@@ -18,26 +18,26 @@ struct rm_error;
  *   CAP_NET_ADMIN   both: setsockopt(2) with TCP_REPAIR.
  *   CAP_NET_RAW     restore: a raw socket, for the peers' last packets of connections that are
  *                   being closed; see put_criu_rule() in filter.c.
- * CAP_CHECKPOINT_RESTORE is a part of CAP_SYS_ADMIN. None of them opens, makes or owns files beyond
- * the owner's rights: what would take CAP_DAC_READ_SEARCH does PID 1 (watches.h). Nor can CRIU give
- * a process rights by them, except for what it has itself: image_identity.h looks, and does away
- * with the need for CAP_SETPCAP. */
+ * CAP_CHECKPOINT_RESTORE is a part of CAP_SYS_ADMIN. None of these opens, makes or owns files
+ * beyond the owner's rights: what would take CAP_DAC_READ_SEARCH does PID 1 (watches.h). Nor can
+ * CRIU give a process rights by them, except for what it has itself: image_identity.h looks, and
+ * does away with the need for CAP_SETPCAP. */
 enum identity_work {
         IDENTITY_RESTORE,
         IDENTITY_DUMP,
 };
 uint64_t identity_criu_capabilities(enum identity_work work);
 
-/* In a child: real, effective, saved and file system ids become the owner's, with his groups in the
- * spec's order, and `extra_group` unless that is IDENTITY_NO_GROUP. Of all capabilities only
- * `capabilities` (1 << CAP_...) stay, so that they outlive execve(2). A job of root keeps what root
- * has. 0 or -errno; after an error the process must end. */
+/* Makes a child the owner: real, effective, saved and file system ids become the owner's, with his
+ * groups in the spec's order, and `extra_group` unless that is IDENTITY_NO_GROUP. Of all
+ * capabilities only `capabilities` (1 << CAP_...) stay, so that they outlive execve(2). A job of
+ * root keeps what root has. 0 or -errno; after an error the process must end. */
 int identity_become(const Capsule__Spec *spec, uint64_t capabilities, gid_t extra_group);
 #define IDENTITY_NO_GROUP ((gid_t) - 1)
 
-/* In a child that is to become the owner with capabilities, before it does: its memory is not the
- * owner's to read, and it leaves no core when he ends it by a signal. `for_good`: nor can he allow
- * it by prlimit(2); not for a child whose hard limit others inherit. 0 or -errno. */
+/* Protects a child that is to become the owner with capabilities, before it does: its memory is not
+ * the owner's to read, and it leaves no core when he ends it by a signal. `for_good`: nor can he
+ * allow it by prlimit(2); not for a child whose hard limit others inherit. 0 or -errno. */
 int identity_refuse_core(bool for_good);
 
 /* The process opens files as the owner from now on, with only `capabilities` (1 << CAP_...), and he
@@ -62,7 +62,7 @@ void identity_end(pid_t pid);
  * by a signal if it is he already. 0, -ETIMEDOUT, or -errno. */
 int identity_await(int fd, uint64_t most_usec);
 
-/* What the kernel says of one thread. */
+/* The identity of one thread, as the kernel tells it. */
 struct identity {
         uint32_t uids[4]; /* real, effective, saved, file system */
         uint32_t gids[4];
@@ -77,10 +77,10 @@ struct identity {
         uint32_t seccomp;
 };
 
-/* What follows "NAME:" in the text of a status file; NULL when it has no such line. */
+/* Returns what follows "NAME:" in the text of a status file; NULL when it has no such line. */
 const char *identity_field(const char *status, const char *name);
 
-/* From the text of /proc/PID/task/TID/status. 0, or -EBADMSG when a line is missing. Free with
+/* Reads the text of /proc/PID/task/TID/status. 0, or -EBADMSG when a line is missing. Free with
  * identity_finish(). */
 int identity_parse(const char *status, struct identity *ret);
 void identity_finish(struct identity *identity);

@@ -12,8 +12,8 @@
 #include "common/error.h"
 #include "common/util.h"
 
-/* Made by setup.c for this capsule, and /dev: CRIU gives terminals their owners there and takes
- * EROFS for a failure. */
+/* The mounts that setup.c made for this capsule, and /dev: CRIU gives terminals their owners there
+ * and takes EROFS for a failure. */
 static const char *const own[] = { "/dev", "/proc", "/run", "/tmp" };
 
 bool path_is_below(const char *path, const char *directory) {
@@ -122,7 +122,7 @@ static int protect_mount(const char *path, const char *type, void *arg, struct r
         (void) type;
         if (is_own(path) || is_writable(path, writable->paths, writable->n))
                 return 0;
-        /* One that is gone, or hidden below another, is out of reach. */
+        /* A mount that is gone, or hidden below another, is out of reach. */
         if (mount_setattr(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, &attributes, sizeof(attributes)) == 0 ||
             errno == ENOENT || errno == EINVAL)
                 return 0;

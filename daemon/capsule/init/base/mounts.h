@@ -9,10 +9,10 @@
 
 struct rm_error;
 
-/* As PID 1, after the capsule's own mounts are made: every other mount becomes read-only, but for
- * /dev and what lies in the directories of spec->writable; directories that the node does not have
- * are skipped. It sees only existing mounts: one that the node makes later (an automounter) arrives
- * with the node's flags, so it is called again before a restore. */
+/* PID 1 makes all mounts read-only after it has made the capsule's own, but for these, /dev and
+ * what lies in the directories of spec->writable; directories that the node does not have are
+ * skipped. Only existing mounts are seen: one that the node makes later (an automounter) arrives
+ * with the node's flags, so this is called again before a restore. */
 int mounts_protect(const Capsule__Spec *spec, struct rm_error *error);
 
 /* The paths of the mounts below directories of spec->writable that others see too, malloc'ed as the

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Of /proc/PID/stat. */
+/* The facts about a process in /proc/PID/stat. */
 struct pids_stat {
         char name[16];
         char state;
@@ -21,8 +21,8 @@ bool pids_read_stat(const char *pid, struct pids_stat *ret);
 
 /* The first pid of some hundred that no thread in the capsule, session or group has. */
 unsigned pids_find_gap(void);
-/* Of the control group in this directory, as our pid namespace counts; what is outside of that is
- * left out. malloc'ed. Returns how many. */
+/* Lists the pids in the control group in this directory, as our pid namespace counts; what is
+ * outside of that is left out. malloc'ed. Returns how many. */
 size_t pids_of_group(int group_fd, pid_t **ret);
 /* A number for this set of processes, from their PIDs and names: with other processes, or programs,
  * it is another one. Never 0. */
