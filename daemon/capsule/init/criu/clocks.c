@@ -19,7 +19,7 @@
 /* Two magic numbers and the size of the one message. */
 enum { HEADER_BYTES = 12, IMAGE_MAX_BYTES = 256 };
 
-/* By how much the clocks of a time namespace are ahead of the machine's. */
+/* The offsets by which the clocks of a time namespace are ahead of the machine's. */
 struct offsets {
         int64_t monotonic_nsec;
         int64_t boottime_nsec;

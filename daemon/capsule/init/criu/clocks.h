@@ -10,8 +10,9 @@ struct clocks {
         int64_t boottime_nsec;
 };
 
-/* What they showed when CRIU dumped it. It has read them after the payload's timers, so none goes
- * off early by them. 0; -ENOENT: the dump has no such image; -EBADMSG. */
+/* Reads what the payload's clocks showed when CRIU dumped it. CRIU has read them after the
+ * payload's timers, so no timer goes off early by them. 0; -ENOENT: the dump has no such image;
+ * -EBADMSG. */
 int clocks_read_image(int images_fd, struct clocks *ret);
 
 /* Gives the caller's children a time namespace whose clocks go on from `clocks`. 0 or -errno. */

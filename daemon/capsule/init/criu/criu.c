@@ -81,7 +81,7 @@ struct criu *criu_create(struct core *core, struct waiting *waiting) {
         return criu;
 }
 
-/* From here on `done` is owed. */
+/* An operation of CRIU begins: from here on `done` is owed. */
 static void begin(struct criu *criu, criu_done_fn done, uint64_t timeout_usec) {
         criu->done = done;
         criu->expired = false;
@@ -161,7 +161,7 @@ static void hurry(void) {
         (void) setpriority(PRIO_PROCESS, 0, -20);
 }
 
-/* What is restored may have higher hard limits than we were started with, and its owner may not
+/* Restored processes may have higher hard limits than we were started with, and their owner may not
  * raise his own. */
 static void raise_hard_limits(void) {
         for (unsigned i = 0; i < RLIM_NLIMITS; i++) {
@@ -174,10 +174,10 @@ static void raise_hard_limits(void) {
         }
 }
 
-/* In the child. As the job's owner: names and memory that he controls decide what CRIU opens, makes
- * and links, so it must have no right that he lacks. His home may hold a configuration for CRIU,
- * and what PID 1 was started with does not concern it, so the environment is ours. CRIU must not
- * die of a reader that goes away: it would leave the payload half cured. */
+/* Runs CRIU in the child, as the job's owner: names and memory that he controls decide what CRIU
+ * opens, makes and links, so it must have no right that he lacks. His home may hold a configuration
+ * for CRIU, and what PID 1 was started with does not concern it, so the environment is ours. CRIU
+ * must not die of a reader that goes away: it would leave the payload half cured. */
 static _Noreturn void execute(const struct core *core, char *const *argv, const int *keep_fds, size_t n_fds,
                               enum identity_work work) {
         bool dump = work != IDENTITY_RESTORE;
@@ -258,8 +258,8 @@ static int open_gate(struct criu *criu) {
         return fd;
 }
 
-/* Until its group was frozen the owner's processes could end or stop the CRIU that waited for
- * it. */
+/* Starts another CRIU for the dump if need be: until its group was frozen the owner's processes
+ * could end or stop the CRIU that waited for it. */
 static int revive_dump(struct criu *criu, struct rm_error *error) {
         if (criu->dump_pid > 0 && waitpid(criu->dump_pid, NULL, WNOHANG) == criu->dump_pid)
                 criu->dump_pid = 0;

@@ -8,13 +8,13 @@
 
 #include "proto/capsule.pb-c.h"
 
-/* Where CRIU finds what it knows of the kernel; only root may write there. */
+/* The directory where CRIU finds what it knows of the kernel; only root may write there. */
 #define CRIU_KDAT_DIR "/run/rm/criu"
 
-/* In the directory of the images when private memory travels apart: the flags of mappings that
- * rm-mover kept, one file for each process (vmflags.h). */
+/* The directory, in that of the images, with the flags of mappings that rm-mover kept when private
+ * memory travels apart, one file for each process (vmflags.h). */
 #define CRIU_KEPT_FLAGS "vmflags"
-/* Its work directory, from that of PID 1; only root may write there. */
+/* CRIU's work directory, from that of PID 1; only root may write there. */
 #define CRIU_WORK_DIR "criu/"
 
 struct criu;
@@ -26,7 +26,8 @@ struct waiting;
 /* `error` 0 or -errno; `text` from CRIU's log. */
 typedef void (*criu_done_fn)(struct core *core, int error, const char *text);
 
-/* Never NULL; lives as long as the process, and so does `waiting`. */
+/* Creates what runs CRIU for this capsule. Never returns NULL; the result lives as long as the
+ * process, and `waiting` must, too. */
 struct criu *criu_create(struct core *core, struct waiting *waiting);
 
 /*
@@ -38,9 +39,10 @@ int criu_preload_dump(struct criu *criu, struct rm_error *error);
 /* `free_pid`: CRIU and its helpers take pids from there on, away from those to be restored. */
 int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *error);
 
-/* One at a time. `images_fd` stays the caller's and must stay open until `done`. After
- * `timeout_usec` (0: ten minutes) CRIU is killed and `done` gets -ETIMEDOUT. `needs`: of what is
- * dumped. `pages`: private memory travels apart, so the images need not have it. */
+/* Dumps the payload; only one operation may be under way. `images_fd` stays the caller's and must
+ * stay open until `done`. After `timeout_usec` (0: ten minutes) CRIU is killed and `done` gets
+ * -ETIMEDOUT. `needs`: of what is dumped. `pages`: private memory travels apart, so the images need
+ * not have it. */
 int criu_dump(struct criu *criu, int images_fd, const struct dump_needs *needs, bool stream, bool pages, uint64_t timeout_usec,
               criu_done_fn done, struct rm_error *error);
 /* Leaves the payload frozen. CRIU runs as the job's owner (but for a job of root), so it opens and

@@ -1,5 +1,5 @@
-/* What CRIU has to be told before it dumps a group that has such files open. Whoever looks at them
- * (obstacles.h) finds it. */
+/* The needs of a dump: what CRIU has to be told before it dumps a group that has such files open.
+ * The look for obstacles (obstacles.h) finds them. */
 #ifndef RM_DAEMON_CAPSULE_INIT_CRIU_DUMP_NEEDS_H
 #define RM_DAEMON_CAPSULE_INIT_CRIU_DUMP_NEEDS_H
 

@@ -198,7 +198,7 @@ struct thread {
         uint64_t pending;
 };
 
-/* As many bytes as it had: a varint may be longer than it has to be. */
+/* Writes the value in as many bytes as the field had: a varint may be longer than it has to be. */
 static bool put_varint(const struct criu_field *f, uint64_t value) {
         if (f->varint_bytes < 10 && value >> (7 * f->varint_bytes) != 0)
                 return false;
@@ -278,8 +278,8 @@ static void image_fixup_sleep(struct thread *thread, long number) {
         uint64_t rdi = regs[REG_DI].value;
         uint64_t rdx = regs[REG_DX].value;
 
-        /* Where it does not fit, which takes a pointer below 64 GiB beside one above, it sleeps all
-         * of it once more. */
+        /* A sleep whose rest does not fit, which takes a pointer below 64 GiB beside one above, is
+         * slept whole once more. */
         interrupted_sleep_arguments(number, &rdi, regs[REG_SI].value, &rdx, regs[REG_R10].value);
         (void) put_varint(&regs[REG_DI], rdi);
         (void) put_varint(&regs[REG_DX], rdx);
@@ -374,7 +374,7 @@ static int mend_files(const struct mending *mending, uint8_t *image, size_t size
         return 0;
 }
 
-/* Is it KIND-NUMBER.img? */
+/* Is the name KIND-NUMBER.img? */
 static bool has_number(const char *name, const char *kind, int *ret) {
         size_t n = strlen(kind);
         int end = 0;

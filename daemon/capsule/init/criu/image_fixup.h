@@ -20,8 +20,8 @@ unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes);
  * write meanwhile: the sizes go, but those of the `n_kept` files of these names. As above. */
 unsigned image_fixup_sizes(uint8_t *image, size_t size_bytes, const char *const *kept, size_t n_kept);
 
-/* Not corrected, but looked at: the paths that Unix sockets are bound to, and that they still have,
- * which CRIU makes anew; the image stays as it is. As above. */
+/* Looks at, and does not correct, the paths that Unix sockets are bound to, and that they still
+ * have, which CRIU makes anew; the image stays as it is. As above. */
 typedef void (*image_fixup_socket_fn)(void *arg, const char *path);
 unsigned image_fixup_sockets(uint8_t *image, size_t size_bytes, image_fixup_socket_fn fn, void *arg);
 
@@ -40,10 +40,10 @@ bool image_fixup_call(uint8_t *image, size_t size_bytes, long again);
 /* The number for `again`, of a thread as the capsule counts; -1: not known. */
 typedef long (*image_fixup_again_fn)(void *arg, pid_t tid);
 
-/* All of the above, in the images of this directory before they are restored. Sizes of programs and
- * libraries stay unless `all_sizes`: a node may have others. And what image_identity.h checks and
- * lifts. 0, -EPERM or -EBADMSG of that, or another error; then nothing of this directory may be
- * restored. */
+/* Does all of the above in the images of this directory before they are restored. Sizes of programs
+ * and libraries stay unless `all_sizes`: a node may have others. The images are also checked and
+ * changed as image_identity.h says. 0, -EPERM or -EBADMSG of that, or another error; then nothing
+ * of this directory may be restored. */
 int image_fixup(int images_fd, bool all_sizes, const struct image_identity_scope *scope, image_fixup_again_fn again, void *arg,
                 struct rm_error *error);
 

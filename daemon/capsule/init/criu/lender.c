@@ -15,7 +15,7 @@
 
 enum { REPORT_FD = LENDER_FD + 1, REPORT_USEC = 10000000 };
 
-/* After this only the directory and the report are open, at known numbers. */
+/* Arranges the descriptors so that only the directory and the report are open, at known numbers. */
 static int arrange_descriptors(int fd, int report_fd) {
         int high = fcntl(report_fd, F_DUPFD_CLOEXEC, REPORT_FD + 2);
         int dir = fcntl(fd, F_DUPFD_CLOEXEC, REPORT_FD + 2);
@@ -34,7 +34,7 @@ static int become_lender(const Capsule__Spec *spec) {
         return r == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ? -errno : r;
 }
 
-/* What the new process says of itself. */
+/* The report of the new process about itself. */
 struct report {
         int error;
         pid_t pid;

@@ -170,7 +170,7 @@ void link_remap_remove(const char *proc) {
         look(proc, link_remove);
 }
 
-/* After the images are written, and before CRIU tidies up. */
+/* The script acts after the images are written, and before CRIU tidies up. */
 int link_remap_script(const char *action) {
         if (strcmp(action, "post-dump") == 0)
                 link_remap_hide("/proc");

@@ -16,16 +16,17 @@ bool link_remap_lost_name(const char *link);
  * option below. */
 bool link_remap_applies(const struct stat *st);
 #define LINK_REMAP_OPTION "action-script /proc/1/exe\n"
-/* What rm-capsule does when CRIU runs it so; the exit code. */
+/* Does the work of rm-capsule when CRIU runs it so; returns the exit code. */
 int link_remap_script(const char *action);
 
-/* All look at the open and mapped files of the processes in `proc` (/proc), and touch no other link
- * than one to such a file. */
+/* These all look at the open and mapped files of the processes in `proc` (/proc), and touch no
+ * other link than one to such a file. */
 
-/* For CRIU not to find them: link_remap.N becomes link_remap.N.kept. And back. */
+/* Hides the links from CRIU: link_remap.N becomes link_remap.N.kept. The second one takes that
+ * back. */
 void link_remap_hide(const char *proc);
 void link_remap_show(const char *proc);
-/* Either. */
+/* Removes both kinds of links. */
 void link_remap_remove(const char *proc);
 
 #endif

@@ -162,8 +162,8 @@ void waiting_hold(struct waiting *waiting) {
         }
 }
 
-/* Of its stop: the signal, and above it the event. 0: not yet; negative: it is no more. Its end is
- * left for others to be told. */
+/* Takes the stop of a thread: the signal, and above it the event. 0: not yet; negative: the thread
+ * is no more. Its end is left for others to be told. */
 static int take_stop(pid_t tid) {
         siginfo_t info = { 0 };
 
@@ -172,8 +172,8 @@ static int take_stop(pid_t tid) {
         return info.si_pid == tid ? info.si_status : 0;
 }
 
-/* It is still where it was, with EINTR: the kernel then decides as for calls that it begins again
- * by itself. */
+/* Gives a thread its call back, if it is still where it was, with EINTR: the kernel then decides as
+ * for calls that it begins again by itself. */
 static void give_back(const struct call *call) {
         struct user_regs_struct regs;
         uint64_t rdi, rdx;

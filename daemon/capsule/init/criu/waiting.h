@@ -12,15 +12,15 @@ struct waiting;
 
 enum { WAITING_CARRY_MAX = 2048 };
 
-/* Never fails; lives as long as the process. */
+/* Creates the notes of where threads wait. Never fails; they live as long as the process. */
 struct waiting *waiting_create(void);
 
 /* Looks where all threads of these processes, which are frozen, wait. */
 void waiting_note(struct waiting *waiting, const pid_t *pids, size_t n);
 
-/* Of what was noted, what the image does not tell: the number of a call that the kernel has already
- * begun again, by restart_syscall(). waiting_carry() fills `carry`, which borrows it until
- * waiting_carry_finish(). */
+/* Puts into the carry what was noted and the image does not tell: the number of a call that the
+ * kernel has already begun again, by restart_syscall(). waiting_carry() fills `carry`, which
+ * borrows it until waiting_carry_finish(). */
 void waiting_carry(const struct waiting *waiting, Capsule__Carry *carry);
 void waiting_carry_finish(Capsule__Carry *carry);
 void waiting_set_carry(struct waiting *waiting, const Capsule__Carry *carry);

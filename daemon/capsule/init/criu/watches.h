@@ -1,7 +1,7 @@
-/* Where the inotify watches of a frozen group lead to. The kernel names what is watched by a handle
- * only, and to open a handle takes CAP_DAC_READ_SEARCH, with which CRIU could read any file. So PID
- * 1 opens the handles, and tells CRIU the paths in the form of a cache that CRIU keeps of such
- * things (irmap-cache in its work directory). */
+/* The files that the inotify watches of a frozen group lead to. The kernel names what is watched by
+ * a handle only, and to open a handle takes CAP_DAC_READ_SEARCH, with which CRIU could read any
+ * file. So PID 1 opens the handles, and tells CRIU the paths in the form of a cache that CRIU keeps
+ * of such things (irmap-cache in its work directory). */
 #ifndef RM_DAEMON_CAPSULE_INIT_CRIU_WATCHES_H
 #define RM_DAEMON_CAPSULE_INIT_CRIU_WATCHES_H
 
