@@ -43,7 +43,7 @@ enum {
 #define LATER_DIR "later"
 #define SOCKET_PATH CRIU_WORK_DIR FILLER_SOCKET
 
-/* With the filler. */
+/* The memory that PID 1 shares with the filler. */
 struct shared {
         atomic_uint in_hand;
         struct serve_left left; /* to come from the source of the move */
@@ -170,7 +170,7 @@ static void take_word(struct fill *fill, const struct filler_word *word, int *fd
         }
 }
 
-/* All that it has said. -EAGAIN: it may say more; -EPIPE: it is gone. */
+/* Takes all that the filler has said. -EAGAIN: it may say more; -EPIPE: it is gone. */
 static int hear(struct fill *fill) {
         struct filler_word word;
         int fd = -1;
@@ -315,7 +315,7 @@ static int take_stores(int images_fd, struct stores *stores) {
         return r;
 }
 
-/* What is not in the store of a process yet, and comes later. */
+/* Loads which pages of a process are not in its store yet, and come later. */
 static int take_later(int dir_fd, struct filler_part *part, uint64_t *sum_bytes) {
         cleanup_close int fd = -1;
         char name[16];
@@ -441,7 +441,7 @@ static void rename_held(struct fill *fill) {
                 fill->held[i].key = fill->held[i].uffd;
 }
 
-/* Another one goes on. Returns why that is not possible, or NULL. */
+/* Starts another filler, which goes on. Returns why that is not possible, or NULL. */
 static const char *resume(struct fill *fill) {
         cleanup_free struct filler_part *parts = xcalloc(fill->n_held + 1, sizeof(*parts));
 

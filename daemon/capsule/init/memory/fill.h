@@ -16,13 +16,13 @@ struct core;
 struct criu;
 struct rm_error;
 
-/* Never NULL; lives as long as the process, and so does `criu`, which it cancels when there is no
- * filler. */
+/* Creates the fill of a capsule, which lives as long as the process. Never returns NULL. `criu`
+ * must live as long: it is cancelled when there is no filler. */
 struct fill *fill_create(struct core *core, struct criu *criu);
 
-/* How much may be missing in all: what came, and what the group may have besides, since a child
- * that it forks has copies of what is missing, which count for no control group. `memory_max` as in
- * the specification, UINT64_MAX: it has no limit. Then a few forks of all of it at once are
+/* Returns how much may be missing in all: what came, and what the group may have besides, since a
+ * child that it forks has copies of what is missing, which count for no control group. `memory_max`
+ * as in the specification, UINT64_MAX: it has no limit. Then a few forks of all of it at once are
  * left. */
 static inline uint64_t fill_max_bytes(uint64_t came_bytes, uint64_t memory_max) {
         bool limited = memory_max < UINT64_MAX - came_bytes;
@@ -30,7 +30,7 @@ static inline uint64_t fill_max_bytes(uint64_t came_bytes, uint64_t memory_max) 
         return came_bytes + (limited ? memory_max : 3 * came_bytes + (UINT64_C(1) << 30));
 }
 
-/* Before a restore: takes the stores out of `images_fd`, directory "pages", and starts the filler,
+/* Takes the stores out of `images_fd`, directory "pages", before a restore, and starts the filler,
  * to which CRIU, the process `criu_pid`, connects. */
 int fill_start(struct fill *fill, int images_fd, pid_t criu_pid, struct rm_error *error);
 /* CRIU is done, with `code`. When that is 0, waits (some ms) until the filler knows it too; from
@@ -45,13 +45,14 @@ bool fill_is_on(const struct fill *fill);
 uint64_t fill_bytes(const struct fill *fill);
 /* 0; -EBUSY: the payload lacks memory, so it cannot be dumped. */
 int fill_refuse(const struct fill *fill, struct rm_error *error);
-/* Why the payload was killed; empty: it was not, by this. */
+/* Returns why the payload was killed; empty: it was not, by this. */
 const char *fill_why_killed(const struct fill *fill);
 
-/* How often the payload waited for what was at the source of its move, and for how long at most in
- * 99 of 100 cases. */
+/* Tells how often the payload waited for what was at the source of its move, and for how long at
+ * most in 99 of 100 cases. */
 void fill_waits(const struct fill *fill, uint64_t *ret_faults, uint64_t *ret_p99_usec);
-/* It was, and cut off before, since what it lacked was at the source of its move, and is lost. */
+/* Was the payload killed, and cut off before, since what it lacked was at the source of its move,
+ * and is lost? */
 bool fill_is_broken(const struct fill *fill);
 
 /* PID 1 has reaped `pid`. True when it was the filler. */

@@ -180,8 +180,8 @@ static int add_parts(struct serve *serve, const struct filler_job *job, struct r
         return r < 0 ? error_sys(err, r, "cannot read what is missing") : 0;
 }
 
-/* Until CRIU has restored all. After a failure the connection stays open until the process ends:
- * CRIU fails when it closes, and PID 1 has heard why by then. */
+/* Serves CRIU until it has restored all. After a failure the connection stays open until the
+ * process ends: CRIU fails when it closes, and PID 1 has heard why by then. */
 static int attend_restore(struct serve *serve, const struct filler_job *job, struct rm_error *err) {
         int fd = accept_criu(job);
         int r;

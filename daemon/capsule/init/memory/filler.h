@@ -10,10 +10,11 @@
 
 #include "daemon/pages/serve.h"
 
-/* Of the work directory of PID 1 and of CRIU's: it has to have that name there. */
+/* The socket's name in the work directories of PID 1 and of CRIU: it has to have that name
+ * there. */
 #define FILLER_SOCKET "lazy-pages.socket"
 
-/* What is missing of one process. */
+/* The part of one process in what is missing. */
 struct filler_part {
         pid_t pid; /* in the image; 0: it is restored already */
         int uffd;  /* -1: CRIU is to pass it */
@@ -51,8 +52,8 @@ struct filler_word {
         char text[240];
 };
 
-/* In a child of PID 1, of whose descriptors it keeps only those of `job`. Ends with 0 when nothing
- * is missing any more. */
+/* Runs the filler in a child of PID 1, of whose descriptors it keeps only those of `job`. Ends with
+ * 0 when nothing is missing any more. */
 _Noreturn void filler_run(struct filler_job *job);
 
 #endif
