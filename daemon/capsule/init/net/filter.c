@@ -255,7 +255,7 @@ static void rule_accept(struct rule *rule) {
 
 /* ---- the job's table ---- */
 
-/* Where fields stand, from the start of the header that `base` names. */
+/* Offsets of fields from the start of the header that `base` names. */
 enum { IP_SOURCE = 12, IP_TARGET = 16, ARP_SENDER_MAC = 8, ARP_SENDER = 14, ARP_TARGET = 24, ETH_SOURCE = 6 };
 
 static void ip_lo_rule(struct batch *b, const char *chain, enum nft_meta_keys key) {
@@ -287,7 +287,7 @@ static void of_this_epoch(struct rule *rule, const struct filter_job *job) {
         compare(rule, NFT_CMP_EQ, job->mac, FILTER_EPOCH_BYTES);
 }
 
-/* It is no capsule, and has a MAC of its own. `field`: where the sender's address is. */
+/* The gateway is no capsule, and has a MAC of its own. `field`: where the sender's address is. */
 static void gateway_rule(struct batch *b, const struct filter_job *job, uint32_t field) {
         struct rule rule;
 
@@ -362,7 +362,8 @@ static int put_peers(struct mnl_socket *nl, const uint32_t *peers, size_t n, str
         return 0;
 }
 
-/* Without our own address, which nobody else may use, and with the gateway's. Returns how many. */
+/* Chooses the peers: without our own address, which nobody else may use, and with the gateway's.
+ * Returns how many. */
 static size_t choose_peers(const struct filter_job *job, uint32_t **ret) {
         uint32_t *peers = xcalloc(job->n_peers + 1, sizeof(*peers));
         size_t n = 0;
@@ -454,8 +455,8 @@ static int set_job(struct mnl_socket *nl, const struct filter_job *job, struct r
 }
 
 int filter_set_job(const struct filter_job *job, struct rm_error *error) {
-        /* Not the one of the cut: what the kernel says after an error would be taken for an answer
-         * to that. */
+        /* The socket is not the one of the cut: what the kernel says after an error would be taken
+         * for an answer to that. */
         struct mnl_socket *nl = netlink_open(NETLINK_NETFILTER, error);
         int r = nl ? set_job(nl, job, error) : -EIO;
 

@@ -26,13 +26,13 @@ struct filter_job {
 };
 
 /*
- * Once, before the link is up: IP and ARP pass only between this capsule and its job's, and what
- * leaves carries its own addresses. What arrives is of the job's epoch: a packet that was long on
- * its way, or a copy of an earlier attempt that was forgotten somewhere, may have an address that
- * was given out again since. lo is free. With a gateway, other networks may be spoken to as well,
- * but no other address of the capsules' network. Where the kernel can filter at the device (5.16),
- * frames that a program writes raw are held to that too; elsewhere those pass, which is logged.
- * To be called in the capsule's network namespace.
+ * Must be called once, before the link is up: IP and ARP pass only between this capsule and its
+ * job's, and what leaves carries its own addresses. What arrives is of the job's epoch: a packet
+ * that was long on its way, or a copy of an earlier attempt that was forgotten somewhere, may have
+ * an address that was given out again since. lo is free. With a gateway, other networks may be
+ * spoken to as well, but no other address of the capsules' network. Where the kernel can filter at
+ * the device (5.16), frames that a program writes raw are held to that too; elsewhere those pass,
+ * which is logged. To be called in the capsule's network namespace.
  */
 int filter_set_job(const struct filter_job *job, struct rm_error *error);
 

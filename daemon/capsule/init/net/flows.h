@@ -1,4 +1,4 @@
-/* Who the payload talks to: the kernel's own counters of its TCP connections, over sock_diag. No
+/* The flows of the payload: the kernel's own counters of its TCP connections, over sock_diag. No
  * program has to be instrumented. */
 #ifndef RM_DAEMON_CAPSULE_INIT_NET_FLOWS_H
 #define RM_DAEMON_CAPSULE_INIT_NET_FLOWS_H

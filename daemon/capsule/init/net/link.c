@@ -73,7 +73,7 @@ static int make_macvlan(struct link *link, int lower_index, int netns_fd) {
         return netlink_talk(link->node, h, h->nlmsg_len, 1);
 }
 
-/* Both ends of it are in the capsule, and the other one stays down. */
+/* Makes a link of which both ends are in the capsule, and the other one stays down. */
 static int make_lone_link(const struct link *link) {
         char buffer[NETLINK_BUFFER_BYTES];
         struct nlmsghdr *h = netlink_request(buffer, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);

@@ -35,10 +35,10 @@ struct link {
         bool filtered;
 };
 
-/* In the node's namespace. With an uplink that is empty there is no link. */
+/* Opens the node's side, in the node's namespace. With an uplink that is empty there is no link. */
 int link_open_node(struct link *link, const struct link_spec *spec, struct rm_error *error);
-/* In the capsule's: lo up, no IPv6, TCP timers; the link made (down) with its address, and shut to
- * all but the job's capsules. */
+/* Makes the capsule's side, in its namespace: lo up, no IPv6, TCP timers; the link made (down) with
+ * its address, and shut to all but the job's capsules. */
 int link_create(struct link *link, struct rm_error *error);
 /*
  * Two ways to silence a capsule, for they cost and do different things. The filter drops every IP
@@ -49,11 +49,11 @@ int link_create(struct link *link, struct rm_error *error);
  */
 int link_set_up(struct link *link, bool up, struct rm_error *error);
 int link_set_filter(struct link *link, bool on, struct rm_error *error);
-/* One more address on lo, or no longer. */
+/* Puts one more address on lo, or takes it away. */
 int link_lend_address(struct mnl_socket *nl, uint32_t address, bool on);
 /* Tells the switches (gratuitous ARP) where the address is now. Best effort. */
 void link_announce(struct link *link);
-/* At once, where the kernel would take its time after the last process. */
+/* Deletes the link at once, where the kernel would take its time after the last process. */
 void link_delete(struct link *link);
 
 #endif

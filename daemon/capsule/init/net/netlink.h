@@ -1,5 +1,5 @@
-/* What the capsule's link and its packet filter share: netlink sockets, requests and their
- * acknowledgements. */
+/* Netlink sockets, requests and their acknowledgements, which the capsule's link and its packet
+ * filter share. */
 #ifndef RM_DAEMON_CAPSULE_INIT_NET_NETLINK_H
 #define RM_DAEMON_CAPSULE_INIT_NET_NETLINK_H
 

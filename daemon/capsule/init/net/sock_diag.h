@@ -1,4 +1,4 @@
-/* What the kernel tells of the sockets of this network namespace (sock_diag(7)), for those that
+/* The sockets of this network namespace, as the kernel tells of them (sock_diag(7)), for those that
  * CRIU cannot carry as they are. */
 #ifndef RM_DAEMON_CAPSULE_INIT_NET_SOCK_DIAG_H
 #define RM_DAEMON_CAPSULE_INIT_NET_SOCK_DIAG_H
@@ -21,12 +21,12 @@ struct sock_diag {
         uint8_t type; /* SOCK_STREAM ...; of TCP and Unix sockets */
         uint8_t state; /* of TCP and Unix sockets */
         uint16_t port; /* of TCP: its own */
-        /* For TCP, address and port of the other end, mixed; for Unix sockets, inode of the other
-         * end, 0: none. */
+        /* The other end: for TCP, its address and port, mixed; for Unix sockets, its inode, 0:
+         * none. */
         uint64_t peer;
         uint32_t unread; /* bytes; of a listening TCP socket: connections that were not accepted */
         uint32_t unsent; /* bytes; of a Unix socket: those that the peer has not read */
-        /* For a listening Unix socket, inodes of the sockets that were not accepted; 0: one was
+        /* The inodes of the sockets that a listening Unix socket has not accepted; 0: one was
          * closed. */
         uint32_t *pending;
         size_t n_pending;

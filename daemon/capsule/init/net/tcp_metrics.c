@@ -11,8 +11,8 @@
 #include "common/util.h"
 #include "daemon/capsule/init/net/link.h"
 
-/* Nobody in a job talks to this port, so that what lingers of our connections is in nobody's
- * way. */
+/* The port at the other end: nobody in a job talks to it, so that what lingers of our connections
+ * is in nobody's way. */
 enum { SEED_PORT = 1 };
 
 static bool known(const uint32_t *addresses, size_t n, uint32_t address) {
