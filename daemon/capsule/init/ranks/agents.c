@@ -32,7 +32,7 @@ struct agent {
         bool answered;
 };
 
-/* Who writes nonsense into the directory is not to fill the log with it. */
+/* The log is not to be filled by a program that writes nonsense into the directory. */
 static const struct rate_limit refusals_limit = { .usec_each = 12000000, .burst = 5 };
 
 /* A look at the directory that takes so long is followed by so many times as long without one: it
@@ -264,13 +264,14 @@ int agents_reply(struct agents *agents, const char *id, int status) {
         return write(fd, text, strlen(text)) < 0 ? -EPIPE : 0;
 }
 
-/* Before the payload is there, so that nothing in the directory is the user's yet. */
+/* Makes the FIFO before the payload is there, so that nothing in the directory is the user's
+ * yet. */
 static int open_wake(const struct core *core, struct rm_error *error) {
         int fd;
 
         if (mkfifo(AGENT_WAKE, 0600) < 0 || chown(AGENT_WAKE, core->spec->uid, core->spec->gid) < 0)
                 return error_sys(error, -errno, "cannot make " AGENT_WAKE);
-        /* For both directions: it never reports an end. */
+        /* The FIFO is open for both directions, so that it never reports an end. */
         fd = open(AGENT_WAKE, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         return fd < 0 ? error_sys(error, -errno, "cannot open " AGENT_WAKE) : fd;
 }

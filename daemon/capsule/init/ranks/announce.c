@@ -74,7 +74,7 @@ static void end(struct announce *announce) {
         announce->orphan = false;
 }
 
-/* What is over later, if this is announced. */
+/* Returns the capture that is over later, if this is announced. */
 static Capsule__Capture becomes(Capsule__Capture capture) {
         if (capture == CAPSULE__CAPTURE__CAPTURE_DROP)
                 return CAPSULE__CAPTURE__CAPTURE_NONE;

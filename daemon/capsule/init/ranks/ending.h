@@ -21,15 +21,15 @@ struct ending;
 struct core;
 struct park;
 
-/* Never fails. `park` stays the caller's. The owner, which outlives it, gives it back with
- * ending_destroy(). */
+/* Creates the ending of the ranks of this capsule. Never fails. `park` stays the caller's. The
+ * owner, which outlives it, gives it back with ending_destroy(). */
 struct ending *ending_create(struct core *core, struct park *park);
 /* Takes NULL, too. */
 void ending_destroy(struct ending *ending);
 
-/* From rmd. The reply to `ticket` comes when no rank runs any more, or after order->wait_usec since
- * the first order. Again, it sends only another signal than before, and only the last ticket gets a
- * reply. */
+/* Takes an order of rmd. The reply to `ticket` comes when no rank runs any more, or after
+ * order->wait_usec since the first order. A later order sends only another signal than before, and
+ * only the last ticket gets a reply. */
 void ending_order(struct ending *ending, const Capsule__EndRanks *order, struct ticket ticket);
 /* The signal of the last order; 0: there was none, and the payload may be frozen. */
 int ending_signal(const struct ending *ending);
@@ -42,7 +42,7 @@ bool ending_reaped(struct ending *ending, pid_t pid, int wait_status);
  * left. */
 void ending_let_go(struct ending *ending);
 
-/* When ending_timeout() is to be called; UINT64_MAX: never. */
+/* Returns when ending_timeout() is to be called; UINT64_MAX: never. */
 uint64_t ending_deadline(const struct ending *ending);
 void ending_timeout(struct ending *ending);
 

@@ -1,5 +1,5 @@
-/* What the capsule's MPI daemon (prted) has started, by the process table: memory and files of the
- * processes are the user's, and not read. */
+/* The processes that the capsule's MPI daemon (prted) has started, by the process table: memory and
+ * files of the processes are the user's, and not read. */
 #ifndef RM_DAEMON_CAPSULE_INIT_RANKS_LAUNCHED_H
 #define RM_DAEMON_CAPSULE_INIT_RANKS_LAUNCHED_H
 
@@ -15,7 +15,7 @@ struct launched_process {
         unsigned threads;
 };
 
-/* All processes in the capsule now; malloc'ed. Returns how many. */
+/* Lists all processes in the capsule now; malloc'ed. Returns how many. */
 size_t launched_read(struct launched_process **ret);
 
 /* Moves those to the front that a daemon below `root` has started, and that have not ended: the
@@ -27,7 +27,7 @@ size_t launched_ranks(struct launched_process *all, size_t n, pid_t root);
  * daemon. `all` is sorted in place. */
 int launched_count_unknown(struct launched_process *all, size_t n, const pid_t *known, size_t n_known);
 
-/* The same of all processes in the capsule now. */
+/* As launched_count_unknown(), of all processes that are in the capsule now. */
 int launched_look(const pid_t *known, size_t n_known);
 
 #endif

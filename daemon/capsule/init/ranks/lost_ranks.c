@@ -101,7 +101,7 @@ static bool say(const struct lost_ranks *ranks, const struct rank *rank, Door__L
         return true;
 }
 
-/* What it does not know yet, or as much of that as there is room for. */
+/* Says which lost ranks the rank does not know yet, or as many of them as there is room for. */
 static bool say_lost(const struct lost_ranks *ranks, const struct rank *rank, Door__Loss *ret) {
         size_t lacks = ranks->n_list - rank->known;
 
@@ -264,7 +264,8 @@ Capsule__RankWatch *lost_ranks_carry(const struct lost_ranks *ranks) {
         return carry;
 }
 
-/* Whether it lives there is for who watches it to see. */
+/* Takes the carry. Whether the process of a rank lives here is for the code that watches it to
+ * see. */
 void lost_ranks_set_carry(struct lost_ranks *ranks, const Capsule__RankWatch *carry) {
         if (!carry->order || carry->n_ranks != carry->order->ranks)
                 return;

@@ -1,5 +1,5 @@
-/* In a job that goes on without ranks that are lost: which of the group's live, have come to their
- * end, or are lost, and what they are to be told (door.proto). Pure. */
+/* The ranks of a group in a job that goes on without ranks that are lost: which of them live, have
+ * come to their end, or are lost, and what they are to be told (door.proto). Pure. */
 #ifndef RM_DAEMON_CAPSULE_INIT_RANKS_LOST_RANKS_H
 #define RM_DAEMON_CAPSULE_INIT_RANKS_LOST_RANKS_H
 
@@ -22,44 +22,48 @@ enum {
 struct lost_ranks *lost_ranks_create(void);
 void lost_ranks_destroy(struct lost_ranks *ranks); /* NULL ok */
 
-/* From rmd. The list of lost ranks only grows: of a shorter one, which is old, nothing is taken.
- * Other ranks than before: nothing is known of them. True: something is new. */
+/* Takes an order of rmd. The list of lost ranks only grows: nothing is taken of a shorter one,
+ * which is old. If the group has other ranks than before, nothing is known of them. True: something
+ * is new. */
 bool lost_ranks_order(struct lost_ranks *ranks, const Capsule__RankOrder *order);
-/* The group's first, and how many it has, by the order; they are called by their place in it. */
+/* Returns the group's first rank, and how many it has, by the order; ranks are called by their
+ * place in it. */
 uint32_t lost_ranks_first(const struct lost_ranks *ranks);
 size_t lost_ranks_count(const struct lost_ranks *ranks);
-/* One has said that it goes on without others. All but the lost ones have ended MPI_Finalize. */
+/* Has a rank said that it goes on without others? Have all but the lost ones ended MPI_Finalize? */
 bool lost_ranks_speak(const struct lost_ranks *ranks);
 bool lost_ranks_finished(const struct lost_ranks *ranks);
 
-/* Process `pid` has said it. A rank is the first process that says so, as long as that lives, and
- * no other speaks for it. True: `ret` is to be told, which borrows from `ranks`. */
+/* Takes a word that process `pid` has said. A rank is the first process that says so, as long as
+ * that lives, and no other speaks for it. True: `ret` is to be told, which borrows from `ranks`. */
 bool lost_ranks_hear(struct lost_ranks *ranks, pid_t pid, const Door__Loss *word, Door__Loss *ret);
-/* The process whose end is to be noticed; 0: there is none (any more). */
+/* Returns the process whose end is to be noticed; 0: there is none (any more). */
 pid_t lost_ranks_pid(const struct lost_ranks *ranks, size_t at);
-/* That has ended; whether it is a loss says lost_ranks_judge(). */
+/* The process has ended; whether it is a loss says lost_ranks_judge(). */
 void lost_ranks_gone(struct lost_ranks *ranks, size_t at);
-/* Some have ended, and lost_ranks_judge() has to look. */
+/* Have some ranks ended, so that lost_ranks_judge() has to look? */
 bool lost_ranks_unjudged(const struct lost_ranks *ranks);
-/* Those that have ended, and have not finished, are lost. True: there are new ones. */
+/* Ranks that have ended, and have not finished, are lost. True: there are new ones. */
 bool lost_ranks_judge(struct lost_ranks *ranks);
 
-/* Others of the job wait in MPI_Init, or are through, and of one here no process is known: is there
- * one that it could be? Looked for once a second. */
+/* Is a rank to be looked for, once a second? That is so while other ranks of the job wait in
+ * MPI_Init, or are through, and no process is known of one here: is there one that it could be? */
 bool lost_ranks_seek(const struct lost_ranks *ranks);
-/* Those that are known, into room for lost_ranks_count(). */
+/* Lists the processes of ranks that are known, into room for lost_ranks_count(). */
 size_t lost_ranks_pids(const struct lost_ranks *ranks, pid_t *ret);
-/* `found`: there are processes that may be ranks, or it cannot be known. After
- * LOST_RANKS_SOUGHT_MAX times without, one after the other, all that are not known have ended. */
+/* A rank was looked for. `found`: there are processes that may be ranks, or it cannot be known.
+ * After LOST_RANKS_SOUGHT_MAX times without, one after the other, all that are not known have
+ * ended. */
 void lost_ranks_sought(struct lost_ranks *ranks, bool found);
 
-/* What is to be told again: the next one at or after `*at`, which begins at 0. False: no more. */
+/* Finds the next word that is to be told again, at or after `*at`, which begins at 0. False: no
+ * more. */
 bool lost_ranks_next(const struct lost_ranks *ranks, size_t *at, Door__Loss *ret);
-/* For rmd; `ret->lost` is malloc'ed. */
+/* Returns what rmd is to be told; `ret->lost` is malloc'ed. */
 void lost_ranks_said(const struct lost_ranks *ranks, Capsule__RanksSaid *ret);
 
-/* To the other end of a move: free with capsule__rank_watch__free_unpacked(); NULL: there is
- * nothing. */
+/* Returns the carry for the other end of a move: free with capsule__rank_watch__free_unpacked();
+ * NULL: there is nothing. */
 Capsule__RankWatch *lost_ranks_carry(const struct lost_ranks *ranks);
 void lost_ranks_set_carry(struct lost_ranks *ranks, const Capsule__RankWatch *carry);
 

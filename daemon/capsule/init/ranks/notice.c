@@ -6,8 +6,8 @@
 #include "common/door.h"
 #include "common/util.h"
 
-/* From a socket that lives for one message: what a rank does not read counts as that socket's, and
- * so keeps no message from any other rank. */
+/* Sends from a socket that lives for one message: what a rank does not read counts as that
+ * socket's, and so keeps no message from any other rank. */
 static bool send_at(const struct sockaddr_un *address, socklen_t address_bytes, const void *data, size_t size) {
         cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 

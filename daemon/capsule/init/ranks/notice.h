@@ -12,7 +12,7 @@
 /* A Notice for a rank, whoever of the capsule's owner has its name. False: there is none, or it
  * does not read what it was sent before. */
 bool notice_send(uint32_t rank, const void *data, size_t size);
-/* To the rank that `word` names, without a serial: who calls this sends it again until the rank
+/* Sends to the rank that `word` names, without a serial: the caller sends it again until the rank
  * answers. */
 void notice_send_resize(const Door__Resize *word);
 void notice_send_loss(const Door__Loss *word);

@@ -13,13 +13,15 @@
 
 enum {
         LOOK_USEC = 1000000,
-        /* So long it runs first: the ranks read that they were heard, and what a move restored
-         * comes to rest. Also when there is something for it to do. */
+        /* A group runs so long before it is frozen: the ranks read that they were heard, and what a
+         * move restored comes to rest. It runs so long also when there is something for it to
+         * do. */
         STIR_USEC = 1500000,
         /* Tracking begins within a second, and within some on a machine that is busy. */
         TRACK_USEC = 10000000,
-        /* From one time that something has come for it to the next, longer each time: who keeps
-         * sending would have a core that the group does not ask for. */
+        /* A group is woken so long after the last time that something has come for it, and longer
+         * each time: a program that keeps sending would have a core that the group does not ask
+         * for. */
         CALL_USEC = 2000000,
         CALL_MOST_USEC = 64000000,
         /* A program may have much to do before its first rmrt_resize_wait(), on cores that others
@@ -76,7 +78,7 @@ static uint64_t unread(void) {
         return flows_unread(&bytes) < 0 ? 0 : bytes;
 }
 
-/* Whoever wants the longest rest gets it. */
+/* Lets the group run so long; the longest time that was asked for counts. */
 static void rest(struct park *park, uint64_t usec) {
         uint64_t until = now_usec() + usec;
 
@@ -96,7 +98,7 @@ static void freeze(struct park *park) {
         park->frozen = true;
 }
 
-/* As if it had not been stopped. */
+/* Lets the group go on as if it had not been stopped. */
 static void thaw(struct park *park) {
         struct rm_error error = { 0 };
 
@@ -134,8 +136,8 @@ static bool has_to_tell(const struct park *park) {
         return parking_next(park->parking, &at, &word);
 }
 
-/* Until when a group that is parked may run before that is told; UINT64_MAX: it does not, or that
- * was told. */
+/* Returns until when a group that is parked may run before that is told; UINT64_MAX: it does not
+ * run, or that was told. */
 static uint64_t awake_until(struct park *park) {
         bool awake = parking_is_awake(park->parking);
 

@@ -1,6 +1,6 @@
 /* Jobs that grow and shrink: passes on what ranks and rmd say (parking.h), and lets a group stand
- * still all ranks of which are parked. What else stops and starts the payload does not see that: to
- * it a parked group runs. */
+ * still all ranks of which are parked. Other code that stops and starts the payload does not see
+ * that: to it a parked group runs. */
 #ifndef RM_DAEMON_CAPSULE_INIT_RANKS_PARK_H
 #define RM_DAEMON_CAPSULE_INIT_RANKS_PARK_H
 
@@ -13,34 +13,34 @@
 struct core;
 struct park;
 
-/* Never fails; lives as long as the process. */
+/* Creates the parking of the group. Never fails; the result lives as long as the process. */
 struct park *park_create(struct core *core);
 
-/* From rmd. */
+/* Takes an order of rmd. */
 void park_order(struct park *park, const Capsule__ResizeOrder *order);
-/* From a rank, or what claims to be one. */
+/* Takes a word from a rank, or from a program that claims to be one. */
 void park_hear(struct park *park, const Door__Resize *word);
 /* Tells rmd all that is known. */
 void park_greet(const struct park *park);
 
-/* It stands still since it is parked: who else thaws it does not. NULL ok. */
+/* Does the payload stand still since the group is parked? Nobody else thaws it then. NULL ok. */
 bool park_holds(const struct park *park);
-/* It has something to do: a parked one runs for a while. */
+/* There is something for the group to do: a parked one runs for a while. */
 void park_stir(struct park *park);
-/* A move or a checkpoint begins to track its memory, for which it must run: one that does is not
- * frozen for some seconds. */
+/* A move or a checkpoint begins to track the group's memory, for which the group must run: one that
+ * does is not frozen for some seconds. */
 void park_rest(struct park *park);
 /* The payload was stopped otherwise, and runs again. */
 void park_look(struct park *park);
-/* It is no more. */
+/* The payload is no more. */
 void park_forget(struct park *park);
 
-/* To the other end of a move: free with capsule__parking__free_unpacked(); NULL: there is
- * nothing. */
+/* Returns the carry for the other end of a move: free with capsule__parking__free_unpacked(); NULL:
+ * there is nothing. */
 Capsule__Parking *park_carry(const struct park *park);
 void park_set_carry(struct park *park, const Capsule__Parking *carry);
 
-/* When park_timeout() is to be called; UINT64_MAX: never. */
+/* Returns when park_timeout() is to be called; UINT64_MAX: never. */
 uint64_t park_deadline(const struct park *park);
 void park_timeout(struct park *park);
 

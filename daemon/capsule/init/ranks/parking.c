@@ -82,7 +82,7 @@ static bool answer(const Door__Resize *word, Door__Resize__Word with, uint64_t e
         return true;
 }
 
-/* What rank 0 is told of the change under way, if there is one. */
+/* Says what rank 0 is told of the change under way, if there is one. */
 static bool answer_change(const struct parking *parking, const Door__Resize *word, Door__Resize *ret) {
         const Capsule__ResizeOrder *order = &parking->order;
 
@@ -92,7 +92,8 @@ static bool answer_change(const struct parking *parking, const Door__Resize *wor
                       ret);
 }
 
-/* What rmd does not want any more was taken back: as many are wanted as there are. */
+/* A change that rmd does not want any more was taken back: as many ranks are wanted as there
+ * are. */
 static bool hear_begin(struct parking *parking, const Door__Resize *word, Door__Resize *ret) {
         const Capsule__ResizeOrder *order = &parking->order;
 
@@ -116,7 +117,7 @@ static bool hear_made(struct parking *parking, const Door__Resize *word, Door__R
         return answer(word, DOOR__RESIZE__WORD__HEARD, word->epoch, 0, ret);
 }
 
-/* Of rank 0, which speaks for the active ones. */
+/* Takes a word of rank 0, which speaks for the active ones. */
 static bool hear_first(struct parking *parking, const Door__Resize *word, Door__Resize *ret) {
         switch (word->word) {
         case DOOR__RESIZE__WORD__ASK:

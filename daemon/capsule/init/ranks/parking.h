@@ -1,5 +1,5 @@
-/* What the ranks of a group have said of growing and shrinking (door.proto), and what rmd wants of
- * them: from that follows what they are to be told, and whether the group can stand still. Pure.
+/* The words of a group's ranks about growing and shrinking (door.proto), and what rmd wants of the
+ * ranks: from that follows what they are to be told, and whether the group can stand still. Pure.
  * What ranks say is the user's: any numbers. */
 #ifndef RM_DAEMON_CAPSULE_INIT_RANKS_PARKING_H
 #define RM_DAEMON_CAPSULE_INIT_RANKS_PARKING_H
@@ -20,22 +20,22 @@ void parking_order(struct parking *parking, const Capsule__ResizeOrder *order);
  * has no effect. */
 bool parking_hear(struct parking *parking, const Door__Resize *word, Door__Resize *ret);
 
-/* All ranks of the group are parked, and none is to be told anything: it may stand still. */
+/* May the group stand still: are all its ranks parked, and is none to be told anything? */
 bool parking_is_quiet(const struct parking *parking);
-/* rmd has the group parked, and not all of its ranks have said that they are: it runs, perhaps
- * since its program knows nothing of this. */
+/* Does the group run although rmd has it parked, since not all of its ranks have said that they are
+ * parked? Its program may know nothing of this. */
 bool parking_is_awake(const struct parking *parking);
-/* That has lasted, or has not; true: that is new. */
+/* The group has been awake for long, or has not; true: that is new. */
 bool parking_set_awake(struct parking *parking, bool awake);
-/* The next that is to be told to a rank, and again until it answers; `at`: 0 at first. False: that
- * was all. */
+/* Finds the next word that is to be told to a rank, and again until it answers; `at`: 0 at first.
+ * False: that was all. */
 bool parking_next(const struct parking *parking, size_t *at, Door__Resize *ret);
 
-/* What rank 0 has said, and parking_set_awake(); the parking's. */
+/* Returns what rank 0 has said, with what parking_set_awake() has noted; the parking's. */
 const Capsule__ResizeSaid *parking_said(const struct parking *parking);
 
-/* To the other end of a move: free with capsule__parking__free_unpacked(); NULL: there is
- * nothing. */
+/* Returns the carry for the other end of a move: free with capsule__parking__free_unpacked(); NULL:
+ * there is nothing. */
 Capsule__Parking *parking_carry(const struct parking *parking);
 void parking_set_carry(struct parking *parking, const Capsule__Parking *carry);
 

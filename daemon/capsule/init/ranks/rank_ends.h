@@ -1,4 +1,4 @@
-/* How the ranks of a group have ended, as its MPI daemon has written it down
+/* The ends of the ranks of a group, as its MPI daemon has written them down
  * (daemon/capsule/rank_end.h). */
 #ifndef RM_DAEMON_CAPSULE_INIT_RANKS_RANK_ENDS_H
 #define RM_DAEMON_CAPSULE_INIT_RANKS_RANK_ENDS_H

@@ -1,5 +1,5 @@
-/* A message of a rank at the door: decoded once, and then of one kind, which says who takes it.
- * Pure. The bytes are the user's: any. */
+/* A message of a rank at the program socket: decoded once, and then of one kind, which says who
+ * takes it. Pure. The bytes are the user's: any. */
 #ifndef RM_DAEMON_CAPSULE_INIT_RANKS_RANK_MESSAGE_H
 #define RM_DAEMON_CAPSULE_INIT_RANKS_RANK_MESSAGE_H
 

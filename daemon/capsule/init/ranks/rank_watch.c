@@ -130,7 +130,7 @@ static void match_order(struct rank_watch *watch) {
 
 /* ---- what follows ---- */
 
-/* Of its own: nothing stops it, or has killed it. */
+/* Does the payload run freely: does nothing stop it, and has nothing killed it? */
 static bool runs(const struct core *core) {
         return core->ops->runs_freely(core) && !core->ops->is_killed(core);
 }

@@ -13,12 +13,13 @@
 struct core;
 struct rank_watch;
 
-/* Never fails; lives as long as the process. */
+/* Creates the watch of the group's ranks. Never fails; the result lives as long as the process. */
 struct rank_watch *rank_watch_create(struct core *core);
 
-/* From rmd. */
+/* Takes an order of rmd. */
 void rank_watch_order(struct rank_watch *watch, const Capsule__RankOrder *order);
-/* From process `pid` (0: not known), as the kernel says: a rank, or what claims to be one. */
+/* Takes a word from process `pid` (0: not known), as the kernel says: a rank, or a program that
+ * claims to be one. */
 void rank_watch_hear(struct rank_watch *watch, pid_t pid, const Door__Loss *word);
 /* Tells rmd all that is known. */
 void rank_watch_greet(const struct rank_watch *watch);
@@ -29,7 +30,7 @@ void rank_watch_look(struct rank_watch *watch);
 Capsule__RankWatch *rank_watch_carry(const struct rank_watch *watch);
 void rank_watch_set_carry(struct rank_watch *watch, const Capsule__RankWatch *carry);
 
-/* When rank_watch_timeout() is to be called; UINT64_MAX: never. */
+/* Returns when rank_watch_timeout() is to be called; UINT64_MAX: never. */
 uint64_t rank_watch_deadline(const struct rank_watch *watch);
 void rank_watch_timeout(struct rank_watch *watch);
 

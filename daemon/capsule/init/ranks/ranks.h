@@ -1,5 +1,5 @@
-/* What each rank in a capsule has said at the door, and whom of them to tell what. Pure. The
- * messages are the user's: any bytes. */
+/* The ranks in a capsule: what each has said at the program socket, and which of them to tell what.
+ * Pure. The messages are the user's: any bytes. */
 #ifndef RM_DAEMON_CAPSULE_INIT_RANKS_RANKS_H
 #define RM_DAEMON_CAPSULE_INIT_RANKS_RANKS_H
 
@@ -10,7 +10,7 @@
 #include "proto/capsule.pb-c.h"
 #include "proto/door.pb-c.h"
 
-/* No node runs more of them in one capsule. */
+/* The ranks of one capsule are at most so many: no node runs more in one. */
 enum { RANKS_MAX = 4096 };
 
 struct ranks;
@@ -22,18 +22,19 @@ void ranks_destroy(struct ranks *ranks); /* NULL ok */
  * what is not asked (any more); -EUSERS: of one rank too many. */
 int ranks_take(struct ranks *ranks, const Door__Request *request);
 
-/* Since it was asked last, something was said that matters for what rmd does next: who wants to be
- * told what, or whether the program keeps its own state. */
+/* Was something said, since this was asked last, that matters for what rmd does next: who wants to
+ * be told what, or whether the program keeps its own state? */
 bool ranks_take_news(struct ranks *ranks);
 
-/* It does nothing for now: how far it was says nothing of the others, and it comes to no place. */
+/* The rank does nothing for now: how far it was says nothing of the others, and it comes to no
+ * place. */
 void ranks_rest(struct ranks *ranks, uint32_t number);
 
-/* What the capsule has done: what the rank has that is furthest behind; and how many listen.
- * `ranks` and `listening` 0, and `own_state_said` false: nothing is known. */
+/* Sums up what the capsule has done: what the rank has that is furthest behind; and how many
+ * listen. `ranks` and `listening` 0, and `own_state_said` false: nothing is known. */
 void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret);
 
-/* A Notice for one rank. False: it cannot be had. */
+/* Sends a Notice to one rank. False: the rank cannot be told. */
 typedef bool (*ranks_send_fn)(void *ctx, uint32_t rank, const void *data, size_t size);
 struct ranks_news {
         Door__Event event;
@@ -46,8 +47,8 @@ size_t ranks_awaited(const struct ranks *ranks);
 /* Answers that come from now on are none. */
 void ranks_stop_waiting(struct ranks *ranks);
 
-/* Who listens goes with the capsule; the rest is said again. Frees what is in it:
- * ranks_carry_finish(). */
+/* Puts into the carry who listens; the rest is said again. ranks_carry_finish() frees what is in
+ * it. */
 void ranks_carry(const struct ranks *ranks, Capsule__Carry *carry);
 void ranks_carry_finish(Capsule__Carry *carry);
 void ranks_set_carry(struct ranks *ranks, const Capsule__Carry *carry);
