@@ -57,8 +57,8 @@ struct taking {
         size_t bytes; /* that it has at least, packed */
 };
 
-/* What items have at least, packed, beside the name of a file: counted as they come, for a program
- * may have any number, with long names. */
+/* Items have at least so many bytes, packed, beside the name of a file: they are counted as they
+ * come, for a program may have any number, with long names. */
 enum { FILE_BYTES = 6, DESCRIPTOR_BYTES = 4, MAPPING_BYTES = 8, THREAD_BYTES = 4 };
 
 static int grow(struct taking *taking, size_t bytes) {
@@ -117,7 +117,7 @@ bool inventory_is_carried(const char *path) {
         return false;
 }
 
-/* For one more item than the `n` that are in use. */
+/* Makes room for one more item than the `n` that are in use. */
 static void *make_room(void *list, size_t n, size_t item_bytes) {
         return n % 32 != 0 ? list : xrealloc(list, (n + 32) * item_bytes);
 }

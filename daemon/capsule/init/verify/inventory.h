@@ -1,6 +1,6 @@
-/* What the tasks of a frozen group have open. Taken at the source, carried beside the image,
- * compared at the destination before anything runs there: a restore puts back what its images say,
- * and these come from memory and names that the job's owner controls. */
+/* An inventory is what the tasks of a frozen group have open. It is taken at the source, carried
+ * beside the image, and compared at the destination before anything runs there: a restore puts back
+ * what its images say, and these come from memory and names that the job's owner controls. */
 #ifndef RM_DAEMON_CAPSULE_INIT_VERIFY_INVENTORY_H
 #define RM_DAEMON_CAPSULE_INIT_VERIFY_INVENTORY_H
 
@@ -24,9 +24,9 @@ static inline bool inventory_maps_for_writing(const Capsule__InventoryMapping *m
         return (m->protection & INVENTORY_SHARED) && (m->protection & PROT_WRITE);
 }
 
-/* Of all tasks in the control group that `cgroup_fd` names, which must be frozen. Every thread must
- * be the owner of `spec`, with no capability that he does not have at login: -EPERM names the one
- * that is not. -EFBIG: it would not fit beside the image. Free with
+/* Takes the inventory of all tasks in the control group that `cgroup_fd` names, which must be
+ * frozen. Every thread must be the owner of `spec`, with no capability that he does not have at
+ * login: -EPERM names the one that is not. -EFBIG: it would not fit beside the image. Free with
  * capsule__inventory__free_unpacked(). */
 int inventory_take(int cgroup_fd, const Capsule__Spec *spec, Capsule__Inventory **ret, struct rm_error *error);
 
@@ -49,13 +49,13 @@ bool inventory_is_carried(const char *path);
 /* Tells for each of its files whether a task has it open for writing, or mapped so; malloc'ed. */
 bool *inventory_find_written(const Capsule__Inventory *inventory);
 
-/* Which file it was, for file_identity_same(). */
+/* Tells which file it was, for file_identity_same(). */
 void inventory_identity(const Capsule__InventoryFile *file, struct file_identity *ret);
 
 /* The other way round; `identity` lends its handle. */
 void inventory_set_identity(Capsule__InventoryFile *file, struct file_identity *identity);
 
-/* As InventoryFile.mtime_nsec. */
+/* Returns the time as in InventoryFile.mtime_nsec. */
 int64_t inventory_mtime_nsec(const struct stat *st);
 
 #endif

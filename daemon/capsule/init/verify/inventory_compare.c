@@ -220,7 +220,7 @@ static int reach(const Capsule__InventoryFile *file, int access) {
 
 #define REACH_USEC UINT64_C(30000000)
 
-/* What a child finds out. */
+/* The findings of a child. */
 struct verdict {
         int error;
         uint32_t file;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where such file systems are mounted. */
+/* The points where such file systems are mounted. */
 struct kernel_mounts {
         char **points;
         size_t n;

@@ -113,7 +113,8 @@ static bool begins(const char *text, const char *with) {
         return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* What CRIU does not know it refuses, so that those it knows are listed, not the others. */
+/* The table has the names that CRIU knows, and those with a kind of their own; CRIU refuses all
+ * others. */
 static enum obstacle_kind of_anon_inode(const char *name) {
         static const struct {
                 const char *name;

@@ -1,4 +1,5 @@
-/* What keeps a group from being moved, as a kind, a process and a detail, and in words. Pure. */
+/* A blocker ("obstacle" in this code) keeps a group from being moved. Here it is a kind, a process
+ * and a detail, and in words. Pure. */
 #ifndef RM_DAEMON_CAPSULE_INIT_VERIFY_OBSTACLE_H
 #define RM_DAEMON_CAPSULE_INIT_VERIFY_OBSTACLE_H
 
@@ -9,7 +10,7 @@
 
 enum obstacle_kind {
         OBSTACLE_NONE,
-        /* Of a process, seen by what it has open or mapped. */
+        /* The next kinds are of a process, seen by what it has open or mapped. */
         OBSTACLE_IO_URING,
         OBSTACLE_USERFAULTFD,
         OBSTACLE_PERF_EVENT,
@@ -19,7 +20,7 @@ enum obstacle_kind {
         OBSTACLE_ANON_FILE, /* detail: its name */
         OBSTACLE_DEVICE,    /* detail: its path */
         OBSTACLE_EVENTFD_SEMAPHORE,
-        /* Of a file that is not the capsule's own; detail: its path. */
+        /* The next kinds are of a file that is not the capsule's own; detail: its path. */
         OBSTACLE_POSIX_LOCK,
         OBSTACLE_FLOCK,
         OBSTACLE_OFD_LOCK,
@@ -38,7 +39,7 @@ enum obstacle_kind {
         OBSTACLE_PACKET_PIPE, /* detail: its name */
         OBSTACLE_PIDFD, /* of what is not restored with it; detail: the process */
         OBSTACLE_UNREADABLE, /* an open file that its owner could not read: an image may have its contents; detail: its path */
-        /* Of a socket. */
+        /* The next kinds are of a socket. */
         OBSTACLE_PROTOCOL, /* detail: which */
         OBSTACLE_UNACCEPTED, /* a connection waits for accept(2); detail: where */
         OBSTACLE_OUTSIDE, /* a Unix connection with a process that stays */
@@ -47,7 +48,7 @@ enum obstacle_kind {
         /* A Unix datagram socket whose peer has no name, and is connected elsewhere. */
         OBSTACLE_ONE_WAY,
         OBSTACLE_CORKED, /* a UDP datagram that is held back */
-        /* Of a process itself. */
+        /* The next kinds are of a process itself. */
         OBSTACLE_TRACED,
         OBSTACLE_NAMESPACE, /* detail: which */
         OBSTACLE_OTHER_USER, /* it runs, or ran, a setuid or setgid program */
@@ -65,7 +66,7 @@ enum obstacle_kind {
         OBSTACLE_ROOM, /* below a limit of its own, for CRIU's parasite; detail: of what */
         OBSTACLE_STUCK, /* it waits in the kernel where nothing stops it, as for a file server; not seen of what is frozen */
         OBSTACLE_REPLACED, /* an installed file that it runs or has mapped is no longer there; detail: its path */
-        /* Of the capsule. */
+        /* The next kinds are of the capsule. */
         OBSTACLE_SHM,
         OBSTACLE_SYSV_SIZE,
         OBSTACLE_MQUEUE, /* detail: its name */
@@ -85,20 +86,22 @@ struct obstacle {
         uint64_t mark;
 };
 
-/* Most are gone within moments (locks): worth another try. */
+/* Is the blocker of a kind that mostly is gone within moments (locks), so that another try is worth
+ * it? */
 bool obstacle_is_transient(enum obstacle_kind kind);
 /* Can obstacle_is_still() tell one of this kind from another one? */
 bool obstacle_is_marked(enum obstacle_kind kind);
-/* Whether what was found later is what was found before: of a marked kind, the same one and not
- * another of its kind. */
+/* Is the blocker that was found later the one that was found before: of a marked kind, the same one
+ * and not another of its kind? */
 bool obstacle_is_still(const struct obstacle *earlier, const struct obstacle *later);
 
 /* One line of printable ASCII without "cannot be moved", whatever names and details hold. `text`
  * gets OBSTACLE_TEXT_BYTES, which are enough for every detail. */
 void obstacle_text(const struct obstacle *obstacle, char *text);
 
-/* What a descriptor or mapping that reads as `link` in /proc is: OBSTACLE_NONE when CRIU carries
- * it, or when more must be looked at: an eventfd, a device. `link` ends with its NUL. */
+/* Returns the kind of a descriptor or mapping that reads as `link` in /proc: OBSTACLE_NONE when
+ * CRIU carries it, or when more must be looked at: an eventfd, a device. `link` ends with its
+ * NUL. */
 enum obstacle_kind obstacle_of_link(const char *link);
 
 /* Is what a program or mapping reads as in /proc an installed file that has no name any more? Its

@@ -111,7 +111,8 @@ static void limit(struct look *look, size_t n, size_t most, const char *what) {
         look_note(look, OBSTACLE_TOO_MANY, detail);
 }
 
-/* All processes are counted before the first one is looked at, which takes a moment for each. */
+/* The processes are all counted before the first one is looked at, which takes a moment for
+ * each. */
 static void look_at_numbers(struct look *look, const pid_t *pids, size_t n) {
         for (size_t i = 0; i < n && !look_done(look); i++) {
                 char name[16];
@@ -361,8 +362,9 @@ static bool is_changed_again(int master, bool readable) {
         return slave >= 0 && ioctl(slave, FIONREAD, &unread) == 0 && unread > 0;
 }
 
-/* What the last process has written to a terminal before it closed it, as a rank that ends does;
- * and what a terminal would change. */
+/* Looks for output that the last process has written to a terminal before it closed it, as a rank
+ * that ends does, and for unread data that the terminal would change when CRIU writes it there
+ * again. */
 static void look_at_master(struct look *look, const char *number) {
         cleanup_close int pidfd = look->scope->frozen ? (int) syscall(SYS_pidfd_open, look->pid, 0) : -1;
         cleanup_close int fd = pidfd < 0 ? -1 : (int) syscall(SYS_pidfd_getfd, pidfd, atoi(number), 0);

@@ -15,7 +15,7 @@
 struct core;
 struct rm_error;
 
-/* Whose processes they are, and where to look. */
+/* The processes to look at, and where to look. */
 struct obstacles_scope {
         int proc;               /* /proc of the capsule */
         const Capsule__Spec *spec;
@@ -30,29 +30,31 @@ struct obstacles_scope {
         uint64_t cpu_usec; /* of a processor; what takes longer is an obstacle */
 };
 
-/* The first obstacle that stays, or else the first that will pass, of these processes; kind
- * OBSTACLE_NONE without any. What ends meanwhile has none. `ret_needs` (NULL ok) is complete only
- * if there is no obstacle that stays; free it with dump_needs_finish(). Pure but for /proc. */
+/* Finds the first blocker that stays, or else the first that will pass, of these processes; kind
+ * OBSTACLE_NONE without any. A process that ends meanwhile has none. `ret_needs` (NULL ok) is
+ * complete only if there is no blocker that stays; free it with dump_needs_finish(). Pure but for
+ * /proc. */
 void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pids, size_t n, struct obstacle *ret,
                             struct dump_needs *ret_needs);
 
 enum {
         OBSTACLES_BUDGET = 20000, /* some 60 ms, for a program that has that many */
         OBSTACLES_CPU_USEC = 1000000,
-        /* As many descriptors as proc_count.h lets a group have take a fifth of it. But one of them
-         * may show any number of locks. */
+        /* The look at a frozen group may take so long: as many descriptors as proc_count.h lets a
+         * group have take a fifth of it. But one of them may show any number of locks. */
         OBSTACLES_FROZEN_CPU_USEC = 5000000,
 };
 
-/* The same for the payload as it runs, within the budget above, and of the capsule as a whole. */
+/* Finds blockers of the payload as it runs, within the budget above, and of the capsule as a
+ * whole. */
 void obstacles_look(const struct core *core, struct obstacle *ret);
 
-/* While the payload is frozen: 0 when it may be dumped, with what that needs, else with the text
- * -EOPNOTSUPP, or -EAGAIN when that may soon be otherwise. */
+/* Looks at the payload while it is frozen: 0 when it may be dumped, with what that needs, else with
+ * the text -EOPNOTSUPP, or -EAGAIN when that may soon be otherwise. */
 int obstacles_refuse(const struct core *core, struct dump_needs *ret_needs, struct rm_error *error);
-/* The same for one that runs, of what will not pass; what it says may change. -EBUSY: of what could
- * not be frozen for some seconds, in the same wait that was found `earlier_usec` ago. 0 or
- * -EOPNOTSUPP otherwise. */
+/* Warns of blockers that will not pass, while the payload runs; what it says may change. -EBUSY: a
+ * process could not be frozen for some seconds, in the same wait that was found `earlier_usec` ago.
+ * 0 or -EOPNOTSUPP otherwise. */
 int obstacles_warn(const struct core *core, const struct obstacle *earlier, uint64_t earlier_usec, struct rm_error *error);
 
 #endif

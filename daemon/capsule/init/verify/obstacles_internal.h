@@ -1,4 +1,4 @@
-/* The files that look for obstacles share this: one look, and the parts of /proc that it reads. */
+/* The files that look for blockers share this: one look, and the parts of /proc that it reads. */
 #ifndef RM_DAEMON_CAPSULE_INIT_VERIFY_OBSTACLES_INTERNAL_H
 #define RM_DAEMON_CAPSULE_INIT_VERIFY_OBSTACLES_INTERNAL_H
 
@@ -53,12 +53,12 @@ struct look {
         pid_t without_undo; /* a child, to compare others with; 0: not needed so far */
 };
 
-/* `detail`: NULL ok. What stays is kept before what will pass, and what was found earlier before
- * what is found later. */
+/* Notes a blocker. `detail`: NULL ok. A blocker that stays is kept before one that will pass, and
+ * one that was found earlier before one that is found later. */
 void look_note(struct look *look, enum obstacle_kind kind, const char *detail);
-/* Likewise; `mark` tells the obstacle from another one of its kind. */
+/* As look_note(); `mark` tells the blocker from another one of its kind. */
 void look_note_marked(struct look *look, enum obstacle_kind kind, const char *detail, uint64_t mark);
-/* True when an obstacle is found that stays, or enough was looked at. */
+/* True when a blocker is found that stays, or enough was looked at. */
 bool look_done(struct look *look);
 /* Returns the bytes that were read of a file below /proc, the text ended by NUL; 0 if it cannot be
  * read. */

@@ -81,8 +81,8 @@ static void look_at_status(struct look *look, const char *status) {
         look_at_wait(look, status);
 }
 
-/* Other threads run on after pthread_exit(3) in the first one. All threads of a process that ends
- * are like that for a moment. */
+/* Finds a process whose first thread has ended by pthread_exit(3) while others run on. All threads
+ * of a process that ends are like that for a moment. */
 static void look_at_threads(struct look *look) {
         DIR *dir = look_open_dir(look, "task");
         bool first_ended = false, others = false;
@@ -130,8 +130,8 @@ static void look_at_dumpable(struct look *look) {
 
 /* ---- namespaces ---- */
 
-/* Not the time namespace, which the payload has for itself, and CRIU carries. A user namespace
- * first: who has one may have the others. */
+/* The time namespace is not looked at: the payload has it for itself, and CRIU carries it. A user
+ * namespace is looked at first: a process that has one may have the others. */
 static void look_at_namespaces(struct look *look) {
         static const char *const names[] = { "user", "mnt", "pid", "net", "ipc", "uts" };
 

@@ -57,8 +57,9 @@ static bool look_at_protocol(struct look *look, int fds, const char *number) {
         return strncmp(name, "UNIX", 4) == 0;
 }
 
-/* Also in a queue of a socket in that queue, and of connections that nobody has accepted yet (the
- * kernel counts those of who listens). */
+/* Looks for descriptors in the queue of a socket, also of a socket in that queue, and of
+ * connections that nobody has accepted yet (the kernel counts those with the socket that
+ * listens). */
 static void look_at_queued(struct look *look, const char *number) {
         const char *text;
 
@@ -100,8 +101,8 @@ static void note(struct look *look, const struct own_socket *own, enum obstacle_
         look_note_marked(look, kind, detail, mark);
 }
 
-/* Only while the process stands still: before, that could wait for an exec(2). Returns the value of
- * an option, 0 if it has none. */
+/* Returns the value of an option, 0 if the socket has none. Used only while the process stands
+ * still: before, that could wait for an exec(2). */
 static int option_of(const struct look *look, const struct own_socket *own, int level, int name) {
         cleanup_close int pidfd = look->scope->frozen ? (int) syscall(SYS_pidfd_open, own->pid, 0) : -1;
         cleanup_close int fd = pidfd < 0 ? -1 : (int) syscall(SYS_pidfd_getfd, pidfd, own->fd, 0);
@@ -171,7 +172,8 @@ static void look_at_unix(const struct diag_list *list, const struct sock_diag *s
         }
         if (socket->unread > 0)
                 look_at_unread(list->look, socket, own);
-        /* Where the processes run, one may have made it since it was looked at. */
+        /* The other end may have been made by one of the processes, where these run, since they
+         * were looked at. */
         if (socket->type != SOCK_DGRAM && socket->peer > 0 && !find(list->look, socket->peer))
                 note(list->look, own, OBSTACLE_OUTSIDE, NULL, own->inode);
         if (is_one_way(list, socket))
@@ -246,7 +248,8 @@ static bool matters(const struct sock_diag *socket) {
         }
 }
 
-/* There may be millions that nobody has a descriptor of, as connections that were given up. */
+/* Keeps the sockets that matter: there may be millions that nobody has a descriptor of, as
+ * connections that were given up. */
 static bool keep(const struct sock_diag *socket, void *arg) {
         struct diag_list *list = arg;
         struct sock_diag *item;

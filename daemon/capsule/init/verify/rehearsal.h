@@ -8,11 +8,11 @@
 struct image_sockets;
 struct rm_error;
 
-/* Before CRIU restores an image that has these `sockets`, and `inventory` was taken of.
- * ROLLBACK_OTHER_FILE and the like: files would not be as a restart needs them, as rollback_files()
- * would say. -EOPNOTSUPP: CRIU would take something away from the processes that run: data of a
- * named pipe, or the name of a Unix socket, on a file system that is not the capsule's own. Each
- * with a text that names the file. */
+/* Checks, before CRIU restores it, an image that has these `sockets`, and that `inventory` was
+ * taken of. ROLLBACK_OTHER_FILE and the like: files would not be as a restart needs them, as
+ * rollback_files() would say. -EOPNOTSUPP: CRIU would take something away from the processes that
+ * run: data of a named pipe, or the name of a Unix socket, on a file system that is not the
+ * capsule's own. Each with a text that names the file. */
 int rehearsal_check(const Capsule__Inventory *inventory, const Capsule__Spec *spec, const struct image_sockets *sockets,
                     int copies_fd, struct rm_error *error);
 

@@ -24,14 +24,14 @@ enum {
         COPY_USEC = 600000000, /* for all of it */
 };
 
-/* How a file was open. */
+/* The use of a file: how it was open. */
 struct use {
         bool written;
         bool in_place; /* not only at its end, as far as one can see */
         bool anywhere; /* nothing keeps it from that */
 };
 
-/* What a child finds out; `doubts` files follow, each a number: that may differ from what they
+/* The findings of a child; the numbers of `doubts` files follow, which may differ from what they
  * were, or may not be read. */
 struct verdict {
         int error;
@@ -85,7 +85,8 @@ struct task {
         bool other_files; /* are taken as well */
 };
 
-/* As where a program that writes logs anew has moved the one that the job had open. */
+/* Is this another file than the job's: has, for example, a program that writes logs anew moved the
+ * one that the job had open? */
 static bool is_other(const struct task *task, const Capsule__InventoryFile *file, int dir_fd, const char *path,
                      const struct stat *st) {
         struct file_identity was, now;
@@ -121,7 +122,8 @@ static int cut_back(const struct task *task, const Capsule__InventoryFile *file,
         return (uint64_t) st.st_size > file->size_bytes && ftruncate(fd, (off_t) file->size_bytes) < 0 ? -errno : 0;
 }
 
-/* What was saved of a pipe would be read by whoever reads from the one that has its name. */
+/* A pipe must still be the job's: data that was saved of it would be read by whoever reads from the
+ * one that has its name. */
 static int check_pipe(const struct task *task, const Capsule__InventoryFile *file) {
         struct stat st;
 
@@ -130,9 +132,9 @@ static int check_pipe(const struct task *task, const Capsule__InventoryFile *fil
         return !S_ISFIFO(st.st_mode) || is_other(task, file, AT_FDCWD, file->name, &st) ? ROLLBACK_OTHER_FILE : 0;
 }
 
-/* What the owner does not write, such as programs and libraries, is the same on all nodes. What is
- * his may have been written to by others of his programs, and is another file if another one has
- * come in its place; a copy that keeps the time, as on disks of nodes, is none. */
+/* Files that the owner does not write, such as programs and libraries, are the same on all nodes. A
+ * file of his may have been written to by others of his programs, and is another file if another
+ * one has come in its place; a copy that keeps the time, as on disks of nodes, is none. */
 static int check_unwritten(const struct task *task, const Capsule__InventoryFile *file) {
         bool own = file->uid == task->spec->uid;
         struct stat st;
@@ -246,7 +248,8 @@ static int copy_back(int from, int to) {
         }
 }
 
-/* As where a file that was gone has been made anew from its copy before. */
+/* Have both files the same contents, as where a file that was gone has been made anew from its copy
+ * before? */
 static bool is_same(int from, int to) {
         cleanup_free uint8_t *then = xcalloc(2, BLOCK_BYTES);
         uint8_t *now = then + BLOCK_BYTES;
@@ -349,7 +352,7 @@ static void roll_all_back(const struct task *task, const struct use *uses, struc
         }
 }
 
-/* Nothing is changed where something stands in the way. */
+/* Rolls the files back, as their owner. Nothing is changed where something stands in the way. */
 static void roll_back_as_owner(int error, int report_fd, const void *arg) {
         struct task task = *(const struct task *) arg;
         const Capsule__Inventory *inventory = task.inventory;

@@ -17,8 +17,8 @@ struct shared_memory {
  * `passes` is false is preferred. `proc` is /proc of the caller's PID namespace. A process that
  * ends meanwhile has no memory. */
 bool shared_memory_find(int proc, const pid_t *pids, size_t n, struct shared_memory *ret);
-/* The same for two processes that share their working directory, root and umask (CLONE_FS).
- * `passes` is false. */
+/* Finds two processes that share their working directory, root and umask (CLONE_FS). `passes` is
+ * false. */
 bool shared_directories_find(int proc, const pid_t *pids, size_t n, struct shared_memory *ret);
 
 #endif

@@ -380,7 +380,7 @@ int sysv_make(const Capsule__Sysv *sysv, struct rm_error *error) {
                 return 0;
         if (!in_bounds(sysv))
                 return error_set(error, -EBADMSG, "the System V objects exceed the limits of a move");
-        /* In a child: PID 1 would have another identity in between. */
+        /* The objects are made in a child: PID 1 would have another identity in between. */
         pid = fork();
         if (pid == 0)
                 _exit(-make_all(sysv) & 0xff);

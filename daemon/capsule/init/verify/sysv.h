@@ -15,10 +15,10 @@ struct rm_error;
 enum { SYSV_OBJECTS_MAX = 256, SYSV_SEMAPHORES_MAX = 4096, SYSV_MESSAGES_MAX = 1024, SYSV_TEXT_MAX_BYTES = 32768 };
 
 bool sysv_semaphores_exist(void);
-/* What of the namespace keeps it from being moved; kind OBSTACLE_NONE: nothing. */
+/* Finds what of the namespace keeps it from being moved; kind OBSTACLE_NONE: nothing. */
 void sysv_find_obstacle(struct obstacle *ret);
 
-/* All objects, malloc'ed; NULL when there are none, or more than is carried (then
+/* Reads all objects, malloc'ed; NULL when there are none, or more than is carried (then
  * sysv_find_obstacle() says so). They must not change meanwhile, so: frozen. */
 Capsule__Sysv *sysv_read(void);
 /* Makes them in a namespace that has none. NULL ok. -EBADMSG: beyond the bounds. Waits for a

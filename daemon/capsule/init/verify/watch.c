@@ -68,7 +68,7 @@ static void tell(struct watch *watch, const char *text, uint64_t processes) {
         watch_greet(watch);
 }
 
-/* PID 1 tells of an obstacle that passes when it has seen it twice in a row, so it looks again
+/* PID 1 tells of a blocker that passes when it has seen it twice in a row, so it looks again
  * soon. */
 static bool is_to_be_confirmed(const struct watch *watch, const struct obstacle *found, const char *text) {
         return found->kind != OBSTACLE_NONE && text[0] == '\0' && watch->last.kind != found->kind;

@@ -14,7 +14,7 @@ struct watch *watch_create(struct core *core);
 /* Time (now_usec) at which watch_timeout() wants to be called; UINT64_MAX: not. */
 uint64_t watch_deadline(const struct watch *watch);
 void watch_timeout(struct watch *watch);
-/* Of a new connection: it learns what is known. */
+/* Tells a new connection what is known. */
 void watch_greet(const struct watch *watch);
 /* The payload runs, here, from now on. */
 void watch_restart(struct watch *watch);

@@ -1,4 +1,4 @@
-/* Which files the payload has written and closed again, as a program does that adds to a file in
+/* The files that the payload has written and closed again, as a program does that adds to a file in
  * each of its steps. These files are no part of an image, but a restart takes back what was added
  * to them since the checkpoint (rollback.h). */
 #ifndef RM_DAEMON_CAPSULE_INIT_VERIFY_WRITTEN_H
