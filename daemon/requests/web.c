@@ -8,12 +8,12 @@
 #include "daemon/config/listen.h"
 #include "daemon/requests/requests.h"
 
-/* Where the page is. */
+/* Lists the addresses and sockets of the page. */
 static size_t list_places(const struct rmd *rmd, Rm__Web *web) {
         struct listen_at at[LISTENS_MAX];
         size_t n = 0;
 
-        /* It was parsed when rmd was started. */
+        /* The setting was parsed when rmd was started. */
         if (listens_parse(rmd->config->web_listen, at, &n, NULL) < 0)
                 return 0;
         web->sockets = xcalloc(LISTENS_MAX, sizeof(char *));

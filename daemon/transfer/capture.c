@@ -483,8 +483,8 @@ static void on_open_done(struct capsule *capsule, int error, const char *text, v
         }
 }
 
-/* A capsule that is to run on, also after whoever has captured it has gone: the call is the resident's. False: it was not even asked to, and
- * PID 1 is not there any more. */
+/* A capsule that is to run on, also after whoever has captured it has gone: the call is the
+ * resident's. False: it was not even asked to, and PID 1 is not there any more. */
 static bool open_frozen(const struct resident *resident) {
         struct call *call = resident_call(resident);
 

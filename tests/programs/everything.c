@@ -1,8 +1,10 @@
-/* Each rank has one of every kind of state of a process that a move carries, and describes all of it again and again, a line for each:
- * what a getter of the kernel says, by itself or below /proc. A line that is not as at first is said, and makes the program end with 9.
- * Beside that the ranks send messages around, whose contents are verified.
+/* Each rank has one of every kind of state of a process that a move carries, and describes all of
+ * it again and again, a line for each: what a getter of the kernel says, by itself or below /proc.
+ * A line that is not as at first is said, and makes the program end with 9. Beside that the ranks
+ * send messages around, whose contents are verified.
  *
- * usage: everything --stop-file=F     D of its files of the shared file system is the working directory */
+ * usage: everything --stop-file=F     D of its files of the shared file system is the working
+ *                                     directory */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/aio_abi.h>
@@ -45,7 +47,8 @@
 
 enum { TEXT_BYTES = 1 << 18, RING_BYTES = 4096, FILES_MAX = 128 };
 
-/* Flags of an open() that say how it was found, and not how it is used: CRIU opens it in another way. */
+/* Flags of an open() that say how it was found, and not how it is used: CRIU opens it in another
+ * way. */
 #define AS_OPENED ((unsigned) (O_DIRECTORY | O_TMPFILE))
 
 static int rank, size;
@@ -353,7 +356,8 @@ static void describe_socket(const char *name, int fd) {
         if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) < 0)
                 return;
         for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-                /* The kernel gives what is meant for other families, too, and it is nothing of theirs. */
+                /* The kernel gives what is meant for other families, too, and it is nothing of
+                 * theirs. */
                 if ((options[i].level == IPPROTO_IPV6 && domain != AF_INET6) ||
                     /* CRIU leaves it on where a listening socket has the same port. */
                     (options[i].option == SO_REUSEPORT && strncmp(name, "connection", 10) == 0) ||
@@ -440,7 +444,8 @@ static void make_memory(void) {
         need((int) syscall(SYS_io_setup, 5, &aio), "io_setup");
 }
 
-/* The flags of /proc/self/smaps of the areas; those of huge pages are what the kernel does about them, and no state of the program. */
+/* The flags of /proc/self/smaps of the areas; those of huge pages are what the kernel does about
+ * them, and no state of the program. */
 static void describe_memory(void) {
         char line[512];
         FILE *f = fopen("/proc/self/smaps", "re");
@@ -506,7 +511,8 @@ static void make_process(void) {
         need(sigaltstack(&stack, NULL), "sigaltstack");
         need(sigaction(SIGRTMIN + 3, &action, NULL), "sigaction");
         (void) signal(SIGUSR2, SIG_IGN);
-        /* For this thread only: others, that libraries made before main(), would take them. */
+        /* The signals are for this thread only: others, that libraries made before main(), would
+         * take them. */
         need(-pthread_sigqueue(pthread_self(), SIGRTMIN + 8, value), "pthread_sigqueue");
         need(-pthread_sigqueue(pthread_self(), SIGRTMIN + 8, value), "pthread_sigqueue");
         need((int) syscall(SYS_tgkill, getpid(), getpid(), SIGRTMIN + 6), "tgkill");
@@ -593,7 +599,8 @@ static void describe_threads(void) {
         }
 }
 
-/* ---- children: each describes itself into shared memory when it is asked, or is described from outside ---- */
+/* ---- children: each describes itself into shared memory when it is asked, or is described from
+ * outside ---- */
 
 struct child {
         pid_t pid;
@@ -682,7 +689,7 @@ static void become_attributes(void) {
         need(prctl(PR_SET_NAME, "attributes"), "PR_SET_NAME");
 }
 
-/* Its foreground group is a child of its own. */
+/* The terminal's foreground group is a child of this process. */
 static void become_terminal(void) {
         struct termios settings;
         pid_t pid;

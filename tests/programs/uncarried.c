@@ -27,6 +27,8 @@
  *   of sockets      mptcp, alg, vsock
  *                   unaccepted, unaccepted6  a TCP connection that nobody accepts, by a socket of
  *                                            IPv4 and of IPv6
+ *                   unsent     a TCP connection that it has closed, and whose other end reads
+ *                              nothing
  *                   asked      a Unix connection that nobody accepts, with a request in it
  *                   given-up   a Unix connection that nobody accepts, whose other end is closed
  *                   outside    connected with the Unix socket D/outside

@@ -1,5 +1,5 @@
-/* The work of a capsule's PID 1 for jobs that grow and shrink (daemon/capsule/init/ranks/park.c), over
- * its own parking.c: passes on messages, and freezes a group all ranks of which are parked. */
+/* The work of a capsule's PID 1 for jobs that grow and shrink (daemon/capsule/init/ranks/park.c),
+ * over its own parking.c: passes on messages, and freezes a group all ranks of which are parked. */
 #ifndef RM_TESTS_SIM_PARK_H
 #define RM_TESTS_SIM_PARK_H
 

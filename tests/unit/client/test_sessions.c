@@ -74,7 +74,8 @@ static void test_what_is_no_secret(void **state) {
         sessions_destroy(s);
 }
 
-/* Who asks for many loses his own oldest ones; all users together have a bound, and root is outside of it. */
+/* A user who asks for many loses his own oldest ones; all users together have a bound, and root is
+ * outside of it. */
 static void test_bounds(void **state) {
         struct sessions *s = sessions_create();
         secret first, second, token, value;
@@ -90,7 +91,7 @@ static void test_bounds(void **state) {
         assert_int_equal(sessions_offer(s, BOB, 0, token), -EUSERS);
         assert_int_equal(sessions_offer(s, 0, 0, token), 0);
         assert_int_equal(sessions_begin(s, token, 0, value), 0);
-        /* Those that have ended make room. */
+        /* Tokens and sessions that have ended make room. */
         assert_int_equal(sessions_offer(s, BOB, SESSIONS_TOKEN_USEC, token), 0);
         sessions_destroy(s);
 }

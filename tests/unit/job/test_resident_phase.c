@@ -61,8 +61,8 @@ static void test_every_pair(void **state) {
         }
 }
 
-/* A capsule that does not answer any more has come to some end, and does not come back: it is only
- * made anew by another name. */
+/* A capsule that does not answer any more has ended, and does not come back: it is only made again
+ * under another name. */
 static void test_nothing_answers_again(void **state) {
         for (unsigned p = RESIDENT_MAKING + 1; p < RESIDENT_PHASES; p++)
                 for (unsigned e = 0; e < RESIDENT_EVENTS; e++) {
@@ -79,7 +79,7 @@ static void test_nothing_answers_again(void **state) {
                 }
 }
 
-/* Code that waits for a capsule hears exactly once that it answers, and of its loss, whatever
+/* A module that waits for a capsule hears exactly once that it answers, and of its loss, whatever
  * happens between. */
 static void test_answers_and_losses_are_told(void **state) {
         for (unsigned p = 0; p < RESIDENT_PHASES; p++)
@@ -103,7 +103,7 @@ static void test_phases_are_what_their_names_say(void **state) {
                 enum resident_phase phase = (enum resident_phase) p;
 
                 assert_true(resident_phase_name(phase)[0]);
-                /* A phase in which PID 1 answers is one that has a capsule. */
+                /* A phase without a capsule does not answer. */
                 assert_true(resident_phase_has_capsule(phase) || !resident_phase_answers(phase));
                 for (unsigned q = 0; q < p; q++)
                         assert_string_not_equal(resident_phase_name(phase), resident_phase_name((enum resident_phase) q));
@@ -126,8 +126,7 @@ static struct resident *make(enum resident_event answer) {
         return resident;
 }
 
-/* A group gets one command at a time, also when a lease comes while the command that was sent
- * before is under way. */
+/* A lease may come while the command that was sent before is under way. */
 static void test_one_command_at_a_time(void **state) {
         struct resident *group = make(RESIDENT_EV_ANSWERED);
 

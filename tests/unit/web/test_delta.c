@@ -1,5 +1,5 @@
-/* Tests of what a viewer is sent of lists that are made anew all the time: items that are new, and
- * items that are gone. */
+/* A viewer is sent the changes of lists that are made again all the time: new entries, and those
+ * that are gone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static void test_passes(void **state) {
         assert_false(look(delta, "n2", 2));
         assert_false(look(delta, "n3", 0));
         expect_gone(delta, "n1 ");
-        /* An item that comes back is new, also as it was. */
+        /* An entry that comes back is new, also as it was. */
         assert_true(look(delta, "n1", 1));
         expect_gone(delta, "n2 n3 ");
         expect_gone(delta, "n1 ");

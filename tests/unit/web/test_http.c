@@ -380,7 +380,7 @@ static bool all_closed(struct fixture *f, unsigned closed) {
         return f->closed == closed;
 }
 
-/* A stream lasts longer than any other answer, and ends when its client leaves or the server says
+/* The stream lasts longer than any other answer, and ends when its client leaves or the server says
  * so. */
 static void test_stream(void **state) {
         struct fixture f;
@@ -413,8 +413,8 @@ static void test_stream(void **state) {
         end(&f);
 }
 
-/* A user who has all of his streams leaves those of others alone, and all users have no more than
- * there are. */
+/* A user who has all of his streams leaves those of others alone, and all have no more than there
+ * are. */
 static void test_streams_of_a_user(void **state) {
         struct fixture f;
         int fds[8];
@@ -442,7 +442,7 @@ static void test_streams_of_a_user(void **state) {
         end(&f);
 }
 
-/* A bound holds for what waits for a client that does not read: the client loses its stream. */
+/* The data that waits for a client that does not read is bounded: it loses its stream. */
 static void test_slow_reader(void **state) {
         char text[1000];
         struct fixture f;
@@ -487,7 +487,7 @@ static void test_half_streams(void **state) {
         (void) event_base_loop(f.base, EVLOOP_NONBLOCK);
         (void) close(fd);
         assert_true(all_closed(&f, 3));
-        /* A client says more than its request. */
+        /* A client sends more than its request. */
         fd = open_stream(&f, ALICE);
         assert_true(hears(&f, fd, "\r\n\r\n"));
         say(fd, GET_STREAM);

@@ -13,8 +13,7 @@
 #include "common/util.h"
 #include "daemon/web/page.h"
 
-/* The digests that "printf 'alert(1)' | openssl dgst -sha256 -binary | base64" prints, and the same
- * for an empty text. */
+/* The hashes are as "printf 'alert(1)' | openssl dgst -sha256 -binary | base64" prints them. */
 #define SCRIPT "bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI="
 #define EMPTY "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
 

@@ -112,7 +112,7 @@ static enum rank_message_kind kind_of(const Door__Request *sent) {
         return kind;
 }
 
-/* Each message is of one kind, also one whose numbers no rank can have: it goes to nobody else. */
+/* A message whose numbers no rank can have has its kind, too: it goes to no other part. */
 static void test_kinds(void **state) {
         Door__Report report = DOOR__REPORT__INIT;
         Door__Listen listen = DOOR__LISTEN__INIT;

@@ -418,7 +418,7 @@ static void accepted(void) {
         must(accept(ends[0], NULL, NULL) >= 0);
 }
 
-/* Makes a connection of which one end has sent more than the other one takes. */
+/* Fills a connection: one end has sent more than the other one takes. */
 static int fill_connection(void) {
         static char data[1 << 20];
         int fd;
