@@ -17,7 +17,8 @@
  * slowed down. Capsules that are still here after so long have nowhere to go. */
 #define LEAVE_USEC 30000000
 
-/* The part of each copy that this file keeps. A copy may be bound, confined, both or neither: a host may lack cpusets. */
+/* The part of each copy that this file keeps. A copy may be bound, confined, both or neither: a
+ * host may lack cpusets. */
 struct cores {
         uint32_t *chosen; /* for it when it was bound last */
         size_t n_chosen;

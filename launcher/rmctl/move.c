@@ -8,7 +8,8 @@
 #include "launcher/rmctl/pages.h"
 
 #define AWAY_USEC (60U * 1000000U)
-/* Columns of the phases of moves, and of what went after them, have this or more: they are shown with --wide. */
+/* Columns of the phases of moves, and of what went after them, have this or more: they are shown
+ * with --wide. */
 #define DETAILS 4
 
 int move_list(struct call *call, uint64_t job, uint64_t since, Rm__LocalReply **ret_reply) {

@@ -91,7 +91,7 @@ static bool take_handle(const struct fanotify_event_info_fid *info, struct writt
         return true;
 }
 
-/* Nobody knows whether somebody else has written after events were lost. */
+/* Events were lost: whether other programs have written to these files is not known any more. */
 static void forget_reports(struct written *written) {
         for (struct written_file *file = written->files; file; file = file->hh.next)
                 file->told = false;
