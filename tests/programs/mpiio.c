@@ -32,8 +32,8 @@ static void check(MPI_File file, long iteration, int of) {
         must(MPI_File_read_at(file, offset(iteration, of), block, LONGS, MPI_LONG, MPI_STATUS_IGNORE), "read");
         for (int i = 0; i < LONGS; i++)
                 if (block[i] != value(iteration, of, i)) {
-                        (void) fprintf(stderr, "mpiio: rank %d: block of rank %d in iteration %ld has %ld at %d, not %ld\n", rank, of,
-                                       iteration, block[i], i, value(iteration, of, i));
+                        (void) fprintf(stderr, "mpiio: rank %d: block of rank %d in iteration %ld has %ld at %d, not %ld\n", rank,
+                                       of, iteration, block[i], i, value(iteration, of, i));
                         MPI_Abort(MPI_COMM_WORLD, 9);
                 }
 }
@@ -60,7 +60,8 @@ int main(int argc, char **argv) {
                 if (iteration % 2)
                         must(MPI_File_write_at(file, offset(iteration, rank), block, LONGS, MPI_LONG, MPI_STATUS_IGNORE), "write");
                 else
-                        must(MPI_File_write_at_all(file, offset(iteration, rank), block, LONGS, MPI_LONG, MPI_STATUS_IGNORE), "write all");
+                        must(MPI_File_write_at_all(file, offset(iteration, rank), block, LONGS, MPI_LONG, MPI_STATUS_IGNORE),
+                             "write all");
                 must(MPI_File_sync(file), "sync");
                 MPI_Barrier(MPI_COMM_WORLD);
                 check(file, (long) (random_next(&random) % (uint64_t) (iteration + 1)), (rank + 1) % size);
