@@ -2,10 +2,12 @@
  * destination. Pure.
  *
  * Both begin with NEW -> PREPARE.
- * Source:      PREPARE -> PRECOPY -> FREEZE -> CUT -> TRANSFER -> RESTORE -> RELEASE -> END
- * (RESTORE: the other side is at it) Destination: PREPARE -> TRANSFER -> RESTORE -> COMMIT -> OPEN
- * -> FILL -> END                    (FILL: the group runs, some of its memory follows) A
- * destination that takes over a copy which runs already, after a restart of rmd, begins in FILL.
+ *   source       PREPARE -> PRECOPY -> FREEZE -> CUT -> TRANSFER -> RESTORE -> RELEASE -> END
+ *   destination  PREPARE -> TRANSFER -> RESTORE -> COMMIT -> OPEN -> FILL -> END
+ *
+ * While the source is in RESTORE, the destination restores. While the destination is in FILL, the
+ * group runs there, and some of its memory follows; a destination that takes over a copy which runs
+ * already, after a restart of rmd, begins in FILL.
  * Before the commit every failure leads through UNDO: the abort is proposed, and what the log says
  * first holds. */
 #ifndef RM_MOVE_MACHINE_H
