@@ -359,6 +359,25 @@ memory_watched() {
     read -r before after peak samples < <(awk 'NR == 1 { before = $2 } $1 > peak { peak = $1 } { after = $2 } END { print before, after, peak, NR }' "$work/memory-$1")
 }
 
+# --- hpcc ---
+
+# hpl NAME GROUP-SIZE: Debian's hpcc, unmodified, with 8 ranks, as job NAME. Its ranks poll while they wait; in a quick run they sleep instead, so that all other tests get on.
+# What else hpcc does than HPL grows with the square of the problem and would take minutes then: so a small one, cut into small pieces.
+hpl() {
+    local name=$1 how=() input=()
+    thorough || how=(-x "LD_PRELOAD=$programs/polite.so")
+    thorough || input=(-e 's/^1500 /500 /' -e 's/^80 /8 /')
+    as alice n1 mkdir -p "/home/alice/$name"
+    bed_do exec n1 --user alice -- sh -c "cat >/home/alice/$name/hpccinf.txt" < <(sed "${input[@]}" -e '' "$tests_dir/data/hpcc/hpccinf.txt")
+    start "$name" n1 --group-size "$2" -n 8 --wdir "/home/alice/$name" "${how[@]}" hpcc
+}
+
+# hpl_residues NAME: the lines that HPL computes from its solution: a single other bit shows.
+hpl_residues() {
+    as alice n1 grep -E 'Ax-b|PASSED|FAILED|^(Success|HPL_(N|NB|RnormI|Anorm1|AnormI|Xnorm1|XnormI|BnormI))=' "$1/hpccoutf.txt" |
+        grep -vE '^(WALL|CPU)' | sort
+}
+
 # whole FILE out|err RANKS [WIDTH]: what `flood` wrote has arrived, each record once, whole and in order.
 whole() {
     local said status=0

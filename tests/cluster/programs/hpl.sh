@@ -5,35 +5,13 @@
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 RANDOM=${RM_TEST_SEED:-7}
 wanted=$(thorough 20 6)
-# Its ranks poll while they wait; in a quick run they sleep instead, so that all other tests get on. What else hpcc does than HPL
-# grows with the square of the problem and would take minutes then: so a small one, cut into small pieces.
-how=() input=()
-thorough || how=(-x "LD_PRELOAD=$programs/polite.so")
-thorough || input=(-e 's/^1500 /500 /' -e 's/^80 /8 /')
-
-# The lines that HPL computes from its solution: a single other bit shows.
-residues() {
-    as alice n1 grep -E 'Ax-b|PASSED|FAILED|^(Success|HPL_(N|NB|RnormI|Anorm1|AnormI|Xnorm1|XnormI|BnormI))=' "$1/hpccoutf.txt" |
-        grep -vE '^(WALL|CPU)' | sort
-}
-
-prepare() {
-    as alice n1 mkdir -p "$1"
-    bed_do exec n1 --user alice -- sh -c "cat >$1/hpccinf.txt" < <(sed "${input[@]}" -e '' "$tests_dir/data/hpcc/hpccinf.txt")
-}
-
-hpl() {
-    local name=$1
-    prepare "/home/alice/$name"
-    start "$name" n1 --group-size 2 -n 8 --wdir "/home/alice/$name" "${how[@]}" hpcc
-}
 
 cluster 4 --cores 2
-hpl still
+hpl still 2
 finish still 200
 same "hpcc's exit code" "$rc" 0
 see "undisturbed: $(as alice n1 grep -E '^(Success|HPL_time|MPIRandomAccess_time)=' still/hpccoutf.txt | tr '\n' ' ')"
-residues still >"$work/still"
+hpl_residues still >"$work/still"
 
 # Those count that were asked for, and those that follow because a node has become too full.
 arrived() {
@@ -43,7 +21,7 @@ arrived() {
 # moved NAME: runs it and moves it about; the result is that of the job that was left alone.
 moved() {
     local name=$1 group
-    hpl "$name"
+    hpl "$name" 2
     must "hpcc does not run" q state "$name" RUNNING 20 >/dev/null
     while ((sum + $(arrived "$name") < wanted)) && [[ $(q job "$name" state) =~ RUNNING|MIGRATING|FOLDED ]]; do
         group=$((RANDOM % 5 - 1))
@@ -54,7 +32,7 @@ moved() {
     same "hpcc's exit code" "$rc" 0
     sum=$((sum + $(arrived "$name")))
     see "$(arrived "$name") moves: $(as alice n1 grep -E '^(Success|HPL_time|MPIRandomAccess_time)=' "$name/hpccoutf.txt" | tr '\n' ' ')"
-    residues "$name" >"$work/$name"
+    hpl_residues "$name" >"$work/$name"
     same "Success" "$(grep ^Success "$work/$name")" Success=1
     grep -q FAILED "$work/$name" && fail "HPL says FAILED: $(grep FAILED "$work/$name")"
     must "residues differ: $(diff "$work/still" "$work/$name" | tr '\n' '|')" cmp -s "$work/still" "$work/$name"

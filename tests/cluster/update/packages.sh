@@ -13,7 +13,7 @@ version=$(sed -n '1s/^rmd (\(.*\)) .*/\1/p' "$repo_dir/packaging/debian/changelo
 next=${version%.*}.$((${version##*.} + 1))
 new=$("$repo_dir/tools/package" --version "$next" --path) || fail "no packages of version $next"
 
-cluster 3 --cores 4 --no-rmd --set cluster.lease=20s
+cluster 3 --cores 6 --no-rmd --set cluster.lease=20s
 mkdir "$beds/$bed/home/rmd/old" "$beds/$bed/home/rmd/new" "$beds/$bed/home/rmd/broken"
 for package in rmd rmd-client librmrt0 librmrt-dev; do
     cp "$old/${package}_${version}"_*.deb "$beds/$bed/home/rmd/old/"
@@ -70,6 +70,13 @@ undisturbed() {
     done
 }
 
+hpl still 2
+finish still 200
+hpl_residues still >"$work/still"
+
+# The others find no room on the nodes of hpcc, so that each node has something.
+hpl hpl 2
+must "hpcc does not run" q state hpl RUNNING 20 >/dev/null
 start live n2 --group-size 2 -n 4 "$programs/memory" --mb=1 --stop-file="$(stop_file live)" --gap-msec=2000
 start flood n3 --on-node-loss restart --group-size 1 -n 2 "$programs/flood" --stop-file="$(stop_file flood)" --pause-usec=20000
 start saved n1 --checkpoint 5s --group-size 1 -n 3 "$programs/ordered" --stop-file="$(stop_file saved)" --pause-usec=20000
@@ -78,6 +85,7 @@ running saved
 must "flood does not run" until_true 30 test -s "$work/flood.out"
 must "saved is not saved" until_true 60 eval '(($(events checkpoint-done) > 0))'
 declare -A capsules
+for node in $(nodes); do [[ $(capsules_on "$node") ]] || fail "$node has no capsule"; done
 for node in $(nodes); do capsules[$node]=$(capsules_on "$node"); done
 
 # --- updates and a reinstallation: the leader last ---
@@ -88,11 +96,17 @@ for step in "n2 new $next" "n3 new $next" "n1 new $next" "n3 new $next" "n2 old 
     must "$node is not back with $wanted" back "$node" "$began"
     same "the version on $node" "$(version_on "$node")" "$wanted"
     must "not all are there" until_true 20 all_joined
+    same "hpcc, which is to run through all updates" "$(q job hpl state)" RUNNING
     same "capsules on $node after $wanted" "$(capsules_on "$node")" "${capsules[$node]}"
     undisturbed "after $wanted on $node"
     see "$node: $wanted installed and back after $(msec_since "$began") ms; capsules taken over: $(wc -w <<<"${capsules[$node]}");" \
         "moves: $(q moves | wc -l); live stood still for $(frozen_usec "$(job live)") us"
 done
+finish hpl 250
+same "hpcc's exit code" "$rc" 0
+hpl_residues hpl >"$work/hpl"
+must "hpcc's residues differ: $(diff "$work/still" "$work/hpl" | tr '\n' '|')" cmp -s "$work/still" "$work/hpl"
+see "hpcc ran through all updates: $(grep -c . "$work/still") verdict lines are identical"
 # A checkpoint that was under way when rmd ended may be given up; the next one is not.
 # shellcheck disable=SC2034 # until_true evaluates it
 done_before=$(events checkpoint-done)
@@ -165,7 +179,7 @@ same "files of rmd on n3" "$(on n3 sh -c 'find /etc /run /usr /var -xdev \( -nam
     ! -path "/var/log/*" ! -path "/usr/share/doc/librmrt*" -print' | sort | paste -sd ' ')" "/etc/rmd /etc/rmd/cluster.key /etc/rmd/rmd.conf"
 
 # All cores of both nodes that are left.
-start victim n1 --on-node-loss abort --group-size 2 -n 8 "$programs/spin" --stop-file="$(stop_file victim)"
+start victim n1 --on-node-loss abort --group-size 2 -n 12 "$programs/spin" --stop-file="$(stop_file victim)"
 running victim
 for node in n2 n1; do
     [[ $(capsules_on "$node") ]] || fail "victim has nothing on $node"
