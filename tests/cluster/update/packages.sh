@@ -178,8 +178,8 @@ must "rmd is not purged: $said" package n3 --purge rmd rmd-client
 same "files of rmd on n3" "$(on n3 sh -c 'find /etc /run /usr /var -xdev \( -name rmd -o -name "rmd.*" -o -path "*/rmd/*" \) \
     ! -path "/var/log/*" ! -path "/usr/share/doc/librmrt*" -print' | sort | paste -sd ' ')" "/etc/rmd /etc/rmd/cluster.key /etc/rmd/rmd.conf"
 
-# All cores of both nodes that are left.
-start victim n1 --on-node-loss abort --group-size 2 -n 12 "$programs/spin" --stop-file="$(stop_file victim)"
+# More than one of the nodes that are left has room for.
+start victim n1 --on-node-loss abort --group-size 2 -n 8 "$programs/spin" --stop-file="$(stop_file victim)"
 running victim
 for node in n2 n1; do
     [[ $(capsules_on "$node") ]] || fail "victim has nothing on $node"
