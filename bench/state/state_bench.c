@@ -149,6 +149,7 @@ static void end_job(struct bench *bench, uint64_t job) {
                 gone.job = job;
                 gone.capsule = i;
                 gone.node = job_capsule(ends, i)->node;
+                gone.incarnation = job_capsule(ends, i)->incarnation;
                 command.body_case = RM__COMMAND__BODY_CAPSULE_GONE;
                 command.capsule_gone = &gone;
                 apply(bench, &command);
