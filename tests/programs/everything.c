@@ -714,19 +714,24 @@ static void become_terminal(void) {
         need(tcsetpgrp(slave, pid), "tcsetpgrp");
 }
 
-/* A process that is looked at, or stands still with all others, has another state for a moment. */
-static void wait_for_state(pid_t pid, char state) {
+/* Returns the state, which is another one for a moment after a restore, and while the process is
+ * looked at or stands still with all others. */
+static char wait_for_state(pid_t pid, char state) {
         const int64_t end = now_usec() + 5000000;
-        char path[64], line[512];
+        char path[64], line[512], is = '?';
 
         (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
-        for (bool is = false; !is && now_usec() < end; pause_usec(is ? 0 : 1000)) {
+        while (is != state && now_usec() < end) {
                 FILE *f = fopen(path, "re");
 
-                is = f && fgets(line, sizeof(line), f) && strrchr(line, ')')[2] == state;
+                if (f && fgets(line, sizeof(line), f))
+                        is = strrchr(line, ')')[2];
                 if (f)
                         (void) fclose(f);
+                if (is != state)
+                        pause_usec(1000);
         }
+        return is;
 }
 
 static int shares_main(void *arg) {
@@ -766,10 +771,10 @@ static void make_children(void) {
         stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         shares_files = need(clone(shares_main, stack + 65536, CLONE_FILES | SIGCHLD, NULL), "clone");
         have("pidfd of a child", (int) syscall(SYS_pidfd_open, stopped, 0));
-        wait_for_state(zombie, 'Z');
-        wait_for_state(stopped, 'T');
-        wait_for_state(strict, 'S');
-        wait_for_state(shares_files, 'S');
+        (void) wait_for_state(zombie, 'Z');
+        (void) wait_for_state(stopped, 'T');
+        (void) wait_for_state(strict, 'S');
+        (void) wait_for_state(shares_files, 'S');
         out = fopen("/dev/null", "we");
         ask(&terminal);
         (void) fclose(out);
@@ -785,12 +790,11 @@ static void describe_children(void) {
         LINE("zombie: %d", waitid(P_PID, (id_t) zombie, &info, WEXITED | WNOWAIT | WNOHANG));
         LINE(" %d %d %d\n", (int) info.si_pid == zombie, info.si_code, info.si_status);
         describe_stat("zombie", zombie, " 3 4 5 6 ");
-        wait_for_state(stopped, 'T');
-        wait_for_state(strict, 'S');
-        wait_for_state(shares_files, 'S');
-        describe_stat("stopped", stopped, " 3 4 5 6 ");
-        describe_stat("seccomp", strict, " 3 4 5 6 ");
-        describe_stat("shares descriptors", shares_files, " 3 4 ");
+        LINE("stopped: %c, seccomp: %c, shares descriptors: %c\n", wait_for_state(stopped, 'T'), wait_for_state(strict, 'S'),
+             wait_for_state(shares_files, 'S'));
+        describe_stat("stopped", stopped, " 4 5 6 ");
+        describe_stat("seccomp", strict, " 4 5 6 ");
+        describe_stat("shares descriptors", shares_files, " 4 ");
         LINE("descriptors are shared: %ld\n", syscall(SYS_kcmp, getpid(), shares_files, KCMP_FILES, 0, 0));
         LINE("a child has the same open file: %ld\n",
              syscall(SYS_kcmp, getpid(), attributes.pid, KCMP_FILE, fd_of("file for appending, O_SYNC"),
