@@ -28,9 +28,13 @@ attempt=1
 for ((i = 0; i < $(thorough 50 2); i++)); do
     attempt=$((attempt + 1))
     if ((i % 2)); then
-        rmctl checkpoint-job "$number" --timeout 60 >"$work/said" 2>&1 || fail "not saved: $(<"$work/said")"
         victim=$(q place live | awk '$2 != "n1" { print $2; exit }')
-        [[ $victim ]] || { victim=n2 && migrate live 0 n2 --wait --timeout 60 >"$work/said" 2>&1 && rmctl checkpoint-job "$number" --timeout 60 >"$work/said" 2>&1; } || fail "not on $victim: $(<"$work/said")"
+        if [[ ! $victim ]]; then
+            victim=n2
+            migrate live 0 n2 --wait --timeout 60 >"$work/said" 2>&1 || fail "not on n2: $(<"$work/said")"
+            must "a move does not end" until_true 30 eval '! q moves live | grep -Eq " (RUNNING|COMMITTED) "'
+        fi
+        rmctl checkpoint-job "$number" --timeout 60 >"$work/said" 2>&1 || fail "not saved: $(<"$work/said")"
         bed_do power-off "$victim"
     else
         victim=
