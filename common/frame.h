@@ -10,7 +10,7 @@
 
 #define FRAME_HEADER_BYTES 8U
 
-/* One magic a protocol, so that a stray client is refused at its first bytes. */
+/* Each protocol has a magic of its own, so that a stray client is refused at its first bytes. */
 #define FRAME_MAGIC_LOCAL 0x524d4c31U   /* "RML1" rmctl, rm-mpirun, RTLib with rmd */
 #define FRAME_MAGIC_PEER 0x524d5031U    /* "RMP1" rmd with rmd */
 #define FRAME_MAGIC_CAPSULE 0x524d4331U /* "RMC1" rmd with a capsule's init */

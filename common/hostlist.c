@@ -119,7 +119,7 @@ static int add_range(struct expansion *out, const char **at, const char *prefix,
         return 0;
 }
 
-/* One element, "name" or "prefix[ranges]suffix". */
+/* Adds the hosts of an element, "name" or "prefix[ranges]suffix". */
 static int add_element(struct expansion *out, const char *element) {
         const char *open = strchr(element, '[');
         const char *close = strchr(element, ']');

@@ -79,6 +79,6 @@ void log_write(int level, const char *fmt, ...) {
         used += text_escape(text, line + used, sizeof(line) - used - 1);
         line[used++] = '\n';
         keep_small();
-        /* One write, so that lines of several processes do not mix. */
+        /* The line is one write, so that lines of several processes do not mix. */
         (void) !write(STDERR_FILENO, line, used);
 }

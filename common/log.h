@@ -20,8 +20,8 @@ void log_setup(const char *name, int max_level);
 /* When standard error is a regular file of more than this, it is emptied before the next line: for
  * a file that others may make grow, on a file system that others need. 0: never. */
 void log_limit_file(uint64_t bytes);
-/* One line. Control characters in it come out as \n, \xHH (common/text.h), so that no text from
- * outside can pass for a line of its own. */
+/* Writes one line to the log. Control characters in it come out as \n, \xHH (common/text.h), so
+ * that no text from outside can pass for a line of its own. */
 void log_write(int level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Returns whether lines of this level are written. */

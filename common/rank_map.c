@@ -32,7 +32,7 @@ static bool take_number(const char **at, uint64_t *ret) {
         return errno == 0;
 }
 
-/* One number, or two with '-' between them. */
+/* Takes one number, or two with '-' between them. */
 static int take_range(struct rank_map *map, const char *text, const char **at, struct rm_error *err) {
         uint64_t first, last;
 

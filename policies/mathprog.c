@@ -152,7 +152,7 @@ static void write_single(const struct data *data, const char *name, int64_t valu
                 (void) fprintf(data->out, "param %s := %lld;\n", name, (long long) value);
 }
 
-/* One number for each node, or each job. */
+/* Write a number for each node, or each job. */
 static void write_nodes(const struct data *data, const char *name, int64_t (*value)(const struct rm_node *node)) {
         if (!begin(data, name))
                 return;

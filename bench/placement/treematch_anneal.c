@@ -76,7 +76,7 @@ static double bytes_of_all(const struct annealing *a, double *ret_mean) {
         return cut / 2;
 }
 
-/* One swap by lot. Returns how many bytes more there are between nodes. */
+/* Tries a swap by lot. Returns how many bytes more there are between nodes. */
 static double try_swap(struct annealing *a, const uint32_t *home, double heat) {
         uint32_t *mover = &a->movers[roll(a, a->n_movers)], r = *mover, s;
         uint32_t first = a->first_stayer[home[r]], n_stayers = a->first_stayer[home[r] + 1] - first;

@@ -75,7 +75,7 @@ static uint64_t cost_at(const struct rm_traffic *traffic, const uint32_t *core, 
         return cost;
 }
 
-/* One rank to a core. */
+/* Leaves one rank on a core. */
 static uint32_t repair(const struct bench_cluster *cluster, const struct rm_traffic *traffic, uint32_t ranks, const uint32_t *all,
                        uint32_t *core) {
         cleanup_free uint8_t *taken = xcalloc((size_t) cluster->n_nodes * NODE_CORES, 1);

@@ -76,7 +76,7 @@ static void plain_file(const char *directory, const double *cells) {
         tell("plain file", runs);
 }
 
-/* One cell in so many is another then; 0: none. */
+/* Saves an array of which one cell in so many has changed since the last time; 0: none. */
 static void saves(const char *what, double *cells, uint64_t every) {
         double runs[RUNS];
 

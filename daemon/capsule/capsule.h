@@ -421,9 +421,10 @@ int capsule_resize_order(struct capsule *capsule, const Capsule__ResizeOrder *or
  * they go on without others, so one of the group that has not is waited for. */
 int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, const uint32_t *lost, size_t n_lost, bool speaks);
 
-/* One made with `fenced` may run until then (now_boot_usec()), UINT64_MAX: until told otherwise.
- * When that is over PID 1 stops it and cuts it off by itself, and undoes that when it gets a later
- * time. Meanwhile run, thaw and open fail with -ETIME. A time does not become an earlier one. */
+/* A capsule that was made with `fenced` may run until then (now_boot_usec()); UINT64_MAX: until it
+ * is told otherwise. When that is over PID 1 stops it and cuts it off by itself, and undoes that
+ * when it gets a later time. Meanwhile run, thaw and open fail with -ETIME. A time does not become
+ * an earlier one. */
 int capsule_renew_lease(struct capsule *capsule, uint64_t end_boot_usec);
 
 /* Ends the rm-agent `id` with exit status `status` (0..255). */

@@ -33,7 +33,7 @@ struct controllers {
 void controllers_find(struct controllers *ret, const char *cgroup_parent);
 void controllers_finish(struct controllers *controllers);
 
-/* One capsule's directories by controller, malloc'ed; NULL: none. */
+/* Names the directories of a capsule by controller, malloc'ed; NULL: none. */
 void controllers_name(const struct controllers *controllers, const char *id, const char *cgroup_dir,
                       char *ret_dirs[CONTROLLER_COUNT]);
 /* Makes the capsule's groups (`cgroup_dir` is made already), with both leaves. A controller that

@@ -17,7 +17,7 @@ static void prepend(char *text, size_t size, const char *line) {
 
         if (had + separator + length >= size)
                 return;
-        /* One broken stream gives the same line for each file. */
+        /* A broken stream gives the same line for each file. */
         if (strncmp(text, line, length) == 0 && (text[length] == ';' || text[length] == '\0'))
                 return;
         memmove(text + length + separator, text, had + 1);

@@ -10,7 +10,7 @@
 
 enum { SPOOL_SEGMENT_BYTES = 4 * 1024 * 1024 }; /* what has been read goes by whole segments */
 
-/* One writer (the capsule's PID 1). Readers need only the directory. */
+/* A spool has one writer (the capsule's PID 1). Readers need only the directory. */
 struct spool {
         int dir_fd;       /* not owned */
         char name[16];

@@ -27,7 +27,7 @@
 #define CHECKPOINT_TOKEN_BYTES 32U
 #define DRILL_INCARNATION (UINT64_C(1) << 63) /* and the drill's number: no copy that the state names has such a one */
 
-/* One capsule of this node, from its first checkpoint on: its rm-mover keeps track of what it
+/* A capsule of this node, from its first checkpoint on: its rm-mover keeps track of what it
  * writes until it leaves. */
 struct save {
         struct checkpoints *c;

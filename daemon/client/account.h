@@ -46,7 +46,7 @@ enum account_way {
 
 TAILQ_HEAD(client_list, client);
 
-/* One user's. */
+/* An account is of one user. */
 struct account {
         struct accounts *accounts;
         uid_t uid;

@@ -7,8 +7,8 @@
 #include "daemon/client/client.h"
 #include "daemon/context.h"
 
-/* One answer to a carried request; `reply` NULL: the other node is lost, nothing more will come and
- * the channel is gone. The callback may close the channel. */
+/* Called with each answer to a carried request; `reply` NULL: the other node is lost, nothing more
+ * will come and the channel is gone. The callback may close the channel. */
 typedef void (*forward_reply_fn)(void *userdata, uint32_t channel, Rm__LocalReply *reply);
 /* A request that was carried here: to be answered to `client`. */
 typedef void (*forward_request_fn)(struct rmd *rmd, struct client *client, const Rm__LocalRequest *request);

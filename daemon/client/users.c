@@ -39,7 +39,7 @@ struct entry {
         TAILQ_ENTRY(entry) place;
 };
 
-/* One look-up: to the thread and back. */
+/* A look-up: to the thread and back. */
 struct question {
         uid_t uid;
         gid_t gid;

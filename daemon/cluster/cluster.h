@@ -41,9 +41,9 @@ struct cluster_config {
 /* NULL members are skipped. Callbacks come from the loop, except that cluster_destroy() answers
  * open proposals. None may call cluster_destroy(). */
 struct cluster_ops {
-        /* One command was applied (refused ones too: result->error.code < 0). Same commands, same
-         * order, on every node. Not called for what was applied before this daemon started, nor for
-         * what came by on_installed. */
+        /* A command was applied (refused ones too: result->error.code < 0). Every node gets the
+         * same commands in the same order. This is not called for what was applied before this
+         * daemon started, nor for what came by on_installed. */
         void (*on_applied)(void *userdata, const Rm__Command *command, const struct state_result *result);
         /* Look at all of the state again: it was replaced as a whole (own log replayed, or the
          * leader's snapshot), or has become certain (cluster_synced() turned true). Pointers into

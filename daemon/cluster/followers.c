@@ -200,7 +200,7 @@ static int send_followed(struct followers *fs, const char *node) {
 
 /* ---- as fast as it goes ---- */
 
-/* One message, or the beginning of an install. 0: done; -EALREADY: there is nothing to send;
+/* Sends a message, or the beginning of an install. 0: done; -EALREADY: there is nothing to send;
  * -EAGAIN: later; others: it cannot be sent. */
 static int send_one(struct followers *fs, struct follower *follower) {
         if (follower->image)

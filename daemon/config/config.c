@@ -476,8 +476,8 @@ static int check_section(const char *text, struct rm_error *err) {
         return error_set(err, -EINVAL, "there is no section %.*s; see rmd.conf(5)", (int) (end - text + 1), text);
 }
 
-/* One line for inih, which by itself would take an indented line for more of the one before, and
- * cut off what is too long. */
+/* Reads a line for inih, which by itself would take an indented line for more of the one before,
+ * and cut off what is too long. */
 static char *read_line(char *buf, int room, void *user) {
         struct reader *reader = user;
         cleanup_free char *line = NULL;

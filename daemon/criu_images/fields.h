@@ -27,7 +27,7 @@ struct criu_cursor {
         uint8_t *end;
 };
 
-/* One field of a protobuf message: its number, and either a varint or bytes. */
+/* A field of a protobuf message: its number, and either a varint or bytes. */
 struct criu_field {
         uint64_t number;
         uint8_t *key; /* where it begins */

@@ -37,7 +37,7 @@ static void put(char **field, char *text) {
         *field = text;
 }
 
-/* One line of printable ASCII, as programs and error texts may be told to others. */
+/* Returns a line of printable ASCII, as programs and error texts may be told to others. */
 static char *one_line(const char *text) {
         char *line = xcalloc(1, LINE_BYTES);
         size_t n = strcspn(text, "\n");

@@ -12,7 +12,7 @@
 
 enum { NOBODY = 65534 };
 
-/* One run of one plugin. This struct is the first member of what a kind keeps, so that a pointer to
+/* A run of a plugin. This struct is the first member of what a kind keeps, so that a pointer to
  * either is a pointer to the other. */
 struct host {
         const char *plugin, *directory;

@@ -54,8 +54,8 @@ size_t image_encode(struct image_coder *c, enum image_codec codec, const void *i
         return n > 0 ? (size_t) n : 0;
 }
 
-/* One frame that announces exactly that size: its decoder needs no memory for a window then,
- * whatever the frame asks for. */
+/* The input must be one frame that announces exactly that size: its decoder needs no memory for a
+ * window then, whatever the frame asks for. */
 static int zstd_decode(struct image_coder *c, const void *in, size_t size_bytes, void *out, size_t out_bytes) {
         if (ZSTD_getFrameContentSize(in, size_bytes) != out_bytes || ZSTD_findFrameCompressedSize(in, size_bytes) != size_bytes)
                 return -EBADMSG;

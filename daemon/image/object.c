@@ -22,7 +22,7 @@ bool image_object_replaces(const struct image_object *object) {
         return object->kind == RM__IMAGE_KIND__IMAGE_KIND_AHEAD || object->ahead > 0;
 }
 
-/* One name in a directory, as the kernel would take it. */
+/* Is it a name in a directory, as the kernel would take it. */
 static bool component_valid(const char *name, size_t size_bytes) {
         if (size_bytes == 0 || size_bytes > IMAGE_NAME_MAX_BYTES)
                 return false;
@@ -52,7 +52,7 @@ static bool path_valid(const char *path) {
         }
 }
 
-/* One spelling for each: it is a name to find others by. */
+/* A number has only one spelling: it is a name to find others by. */
 static bool number_valid(const char *text, int64_t most) {
         int64_t number;
 

@@ -38,7 +38,7 @@ int image_reader_create(const struct image_source *source, const struct image_ta
                         struct image_reader **ret_reader, struct rm_error *err);
 void image_reader_destroy(struct image_reader *r); /* NULL ok; drops what is open */
 
-/* One chunk. 1: it was not the last; 0: the end mark was read and all of the stream is whole;
+/* Reads a chunk. 1: it was not the last; 0: the end mark was read and all of the stream is whole;
  * -EBADMSG: not our format, or damaged; -EPIPE: the stream ended without end mark; or an error of
  * source or target. After an error, and after 0, only destroy. */
 int image_reader_step(struct image_reader *r, struct rm_error *err);

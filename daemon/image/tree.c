@@ -246,7 +246,7 @@ static bool excluded(const struct walk *k) {
         return false;
 }
 
-/* One entry with its name appended to the path. */
+/* Visits an entry, with its name appended to the path. */
 static int entry_visit(struct walk *k, int dir_fd, const char *name, struct rm_error *err) {
         size_t before_bytes = k->path_bytes;
         size_t prefix_bytes = k->depth > 1 ? before_bytes + 1 : 0;

@@ -32,7 +32,7 @@ struct image_tree_figures {
 int image_tree_write(struct image_writer *w, const char *role, int fd, const struct image_tree_options *options,
                      struct image_tree_figures *figures, struct rm_error *err);
 
-/* One regular file, from `offset` on, as a spool object. The receiver keeps what it has below
+/* Writes a regular file, from `offset` on, as a spool object. The receiver keeps what it has below
  * `offset`. */
 int image_spool_write(struct image_writer *w, const char *role, int fd, uint64_t offset, const struct image_tree_options *options,
                       struct image_tree_figures *figures, struct rm_error *err);

@@ -13,8 +13,8 @@
  * with threads of their own. */
 #define PIDS_BASE 1024U
 #define PIDS_PER_RANK 1024U
-/* One part in so many of the memory, with a bound in bytes, is left for the kernel, rmd, CRIU's
- * images and logins. */
+/* The node keeps one part in so many of its memory, with a bound in bytes, for the kernel, rmd,
+ * CRIU's images and logins. */
 #define RESERVE_PART 16U
 #define RESERVE_MAX_BYTES (UINT64_C(4) << 30)
 

@@ -21,7 +21,7 @@
 
 static const char *const stream_names[] = { "stdin", "stdout", "stderr" };
 
-/* One front end that reads one job's output. */
+/* A front end that reads one job's output. */
 struct reader {
         struct client *client;
         uint32_t request_id;

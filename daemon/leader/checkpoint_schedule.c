@@ -204,8 +204,8 @@ static Rm__CheckpointCause cause_now(const struct rmd *rmd, const Rm__Job *job, 
         if (job_wants_restart(job->spec) && at_deadline(state, job, now) && has_rested(job, now))
                 return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRAIN;
         *ret_stop = false;
-        /* One job after the other, so that the network is not full at once; but no job waits for
-         * longer than an interval. */
+        /* Jobs are saved one after the other, so that the network is not full at once; but no job
+         * waits for longer than an interval. */
         if (now < next || (others && now < next + interval))
                 return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_NONE;
         return RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_INTERVAL;

@@ -8,7 +8,7 @@
 /* The same for a destination, longer than for the capsule: when that is over, it first goes
  * elsewhere, if it can. */
 #define DESTINATION_FIRST_USEC 2000000U
-/* One failure may be chance, and going elsewhere may mean to share cores. */
+/* A single failure may be chance, and going elsewhere may mean to share cores. */
 #define DESTINATION_FAILURES 2U
 /* A capsule whose move was refused for a reason of its own, and that has not changed since, is
  * tried less and less often. */

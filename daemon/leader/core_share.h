@@ -15,7 +15,7 @@ struct core_share;
 struct core_share *core_share_create(void);
 void core_share_destroy(struct core_share *share); /* NULL ok */
 
-/* One report. What does not fit the state (a group that is none) is dropped. */
+/* Takes a report. What does not fit the state (a group that is none) is dropped. */
 void core_share_add(struct core_share *share, const struct state_index *index, const Rm__CoreShare *report);
 /* Forget jobs that are not folded any more. */
 void core_share_forget(struct core_share *share, const struct state_index *index);

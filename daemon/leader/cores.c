@@ -8,7 +8,7 @@
 #include "daemon/sched/move_cost.h"
 #include "daemon/state/commands.h"
 
-/* One round's answer, and what follows from it. */
+/* The answer of one round, and what follows from it. */
 struct answer {
         const Rm__State *state;
         const struct state_index *index;

@@ -1,4 +1,4 @@
-/* One call of the fence plugin for one node: a run of rm-plugin-host. Nothing here blocks. */
+/* A call of the fence plugin for one node: a run of rm-plugin-host. Nothing here blocks. */
 #ifndef RM_LEADER_FENCE_HOST_H
 #define RM_LEADER_FENCE_HOST_H
 

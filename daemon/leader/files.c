@@ -30,7 +30,7 @@ struct user {
         struct user *next;
 };
 
-/* One file that is watched. */
+/* A file that is watched. */
 struct file {
         struct leader_files *files;
         uint64_t job; /* 0 = the cluster's */

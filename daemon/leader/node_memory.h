@@ -29,7 +29,7 @@ struct node_memory;
 struct node_memory *node_memory_create(void);
 void node_memory_destroy(struct node_memory *memory); /* NULL ok */
 
-/* One report. What does not fit the state (a group that is not on that node) is dropped. */
+/* Takes a report. What does not fit the state (a group that is not on that node) is dropped. */
 void node_memory_add(struct node_memory *memory, const Rm__State *state, const char *name, const Rm__NodeMemory *report);
 /* Has that node reported? */
 bool node_memory_knows(const struct node_memory *memory, const char *name);

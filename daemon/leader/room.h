@@ -16,7 +16,7 @@ struct room {
         uint32_t capsules_free; /* UINT32_MAX, unless the caller knows better */
 };
 
-/* One for each node; malloc'ed. */
+/* Returns a malloc'ed array, with the room of each node. */
 struct room *room_create_all(const struct rm_snapshot *snapshot);
 /* A group with so many ranks, which takes so much. */
 void room_take(struct room *room, uint32_t ranks, int64_t memory);

@@ -25,7 +25,7 @@ struct traffic;
 struct traffic *traffic_create(void);
 void traffic_destroy(struct traffic *traffic); /* NULL ok */
 
-/* One report. What does not fit the state (a job that has ended, a group that is none) is
+/* Takes a report. What does not fit the state (a job that has ended, a group that is none) is
  * dropped. */
 void traffic_add(struct traffic *traffic, const Rm__State *state, const Rm__Traffic *report);
 /* Forget jobs that do not run. */

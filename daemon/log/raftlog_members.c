@@ -13,7 +13,8 @@
 
 /* A leader says so often within an election timeout that it leads. */
 #define HEARTBEATS 5U
-/* One voter needs neither heartbeats nor elections; this is how often raft wakes up for nothing. */
+/* A single voter needs neither heartbeats nor elections; this is how often raft wakes up for
+ * nothing. */
 #define ALONE_USEC UINT64_C(2000000)
 #define NOTE_USEC UINT64_C(500000)
 

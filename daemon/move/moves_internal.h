@@ -16,7 +16,7 @@
 #include "daemon/transfer/gate.h"
 #include "daemon/transfer/mover.h"
 
-/* One move, as seen from this end of it. */
+/* A move, as seen from this end of it. */
 struct move {
         struct moves *moves;
         uint64_t id;
@@ -99,7 +99,8 @@ void move_event(struct move *move, enum move_event event);
 void move_fail(struct move *move, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 struct resident *move_resident(struct move *move);
 void move_deadline(struct move *move, uint64_t usec);
-/* One proposal at a time; made again by the retry while the state does not show it. */
+/* A move has one proposal under way at a time, which is made again by the retry while the state
+ * does not show it. */
 void move_propose(struct move *move, const Rm__Command *command);
 void move_propose_abort(struct move *move);
 int move_send(struct move *move, Rm__PeerMessage *message);

@@ -19,7 +19,7 @@
 /* How long CRIU may take to hang up after it is said to be done. */
 #define HANGUP_MSEC 2000
 
-/* One image file being written by CRIU. */
+/* An image file that is being written by CRIU. */
 struct pipe {
         int fd;
         uint32_t slot;
@@ -119,7 +119,7 @@ static void criu_accept(struct capture *c) {
         c->criu_came = true;
 }
 
-/* One pipe comes with one byte. */
+/* Receives a pipe, which comes with one byte. */
 static int pipe_receive(int sock, int *ret_fd) {
         char byte;
         struct iovec iov = { .iov_base = &byte, .iov_len = 1 };

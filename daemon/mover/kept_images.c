@@ -55,7 +55,7 @@ void kept_images_add(struct kept_images *k, size_t number, const void *data, siz
         struct criu_image *image = &k->list[number - 1];
         size_t most = open_files_needs(image->name);
 
-        /* One byte more tells that it is too long. */
+        /* A byte more tells that it is too long. */
         most += most == OPEN_FILES_IMAGE_BYTES;
         if (size_bytes > most - image->size)
                 size_bytes = most - image->size;

@@ -165,7 +165,7 @@ static int tls_result(struct link *l, int r, struct rm_error *err) {
         }
 }
 
-/* One write of the layer below: bytes taken (> 0), or 0 and what to wait for in *ret_wait, or
+/* Lets the layer below write once: bytes taken (> 0), or 0 and what to wait for in *ret_wait, or
  * negative errno. */
 static ssize_t write_some(struct link *l, const void *data, size_t size_bytes, int *ret_wait, struct rm_error *err) {
         size_t done = 0;

@@ -59,7 +59,7 @@ int link_write(struct link *l, const void *data, size_t size_bytes, struct rm_er
  * inside. */
 int link_read(struct link *l, void *ret_data, size_t size_bytes, struct rm_error *err);
 
-/* One message, as a frame. Caller frees. */
+/* Sends a message as a frame. */
 int link_send(struct link *l, const Rm__MoverPeerMessage *m, struct rm_error *err);
 int link_receive(struct link *l, Rm__MoverPeerMessage **ret_message, struct rm_error *err);
 

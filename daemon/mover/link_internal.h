@@ -35,7 +35,8 @@ void link_socket_setup(int fd, unsigned timeout_msec);
 int link_make(struct control *c, const struct link_config *config, struct link **ret_link, struct rm_error *err);
 /* A TLS session over `fd`; NULL: no memory. */
 SSL *link_session_create(struct tls *tls, bool server, int fd);
-/* One step of the TLS handshake. 1: complete; 0: poll for *ret_wait first; or negative errno. */
+/* Makes a step of the TLS handshake. 1: complete; 0: poll for *ret_wait first; or negative
+ * errno. */
 int link_handshake_some(struct link *l, int *ret_wait, struct rm_error *err);
 /* Bytes read; 0: poll for *ret_wait first; -ENODATA: end of the stream. */
 ssize_t link_read_some(struct link *l, void *data, size_t size_bytes, int *ret_wait, struct rm_error *err);

@@ -24,8 +24,8 @@ static int usage(void) {
         return 2;
 }
 
-/* One descriptor for each directory on the way down, for each image that CRIU writes at once, and
- * four for each of IMAGE_PAGES_MAX processes whose memory is tracked. */
+/* rm-mover needs a descriptor for each directory on the way down, for each image that CRIU writes
+ * at once, and four for each of IMAGE_PAGES_MAX processes whose memory is tracked. */
 static void limits_raise(void) {
         struct rlimit limit = { .rlim_cur = DESCRIPTORS_MAX, .rlim_max = DESCRIPTORS_MAX };
 

@@ -110,7 +110,7 @@ static int read_bytes(int fd, size_t max_bytes, char **ret_data, size_t *ret_siz
                 if (n < 0)
                         return -errno;
                 used += (size_t) n;
-                /* One byte too many is enough for the caller to refuse it. */
+                /* A byte too many is enough for the caller to refuse it. */
                 if (n == 0 || used > max_bytes)
                         break;
                 if (used == room) {
@@ -314,8 +314,8 @@ static struct job *take_done(struct shared *shared) {
         return job;
 }
 
-/* One answer is taken at a time, since a callback may cancel other questions, or destroy the
- * reader. */
+/* The reader takes one answer at a time, since a callback may cancel other questions, or destroy
+ * the reader. */
 static void on_done(evutil_socket_t fd, short what, void *userdata) {
         struct file_reader *reader = userdata;
         struct job *job = take_done(reader->shared);

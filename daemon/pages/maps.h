@@ -26,7 +26,7 @@ struct maps {
         size_t n;
 };
 
-/* One line of /proc/PID/maps. 0, or -EBADMSG. */
+/* Parses a line of /proc/PID/maps. 0, or -EBADMSG. */
 int map_parse(const char *line, struct map *ret);
 
 /* Reads the present mappings of the process whose directory in /proc this is. Free with

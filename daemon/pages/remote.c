@@ -208,7 +208,7 @@ static int start_helper(int pidfd, int proc_fd, uint64_t limit_usec, pid_t *ret_
         return 0;
 }
 
-/* One helper's tries. What it stopped too late for its limit goes on when it ends. */
+/* Lets one helper try. A process that it stopped too late for its limit goes on when it ends. */
 static int take_by_helper(int pidfd, int proc_fd, uint64_t limit_usec, int *ret_fd, struct answer *ret_answer,
                           struct rm_error *err) {
         cleanup_close int from_helper = -1;

@@ -210,8 +210,8 @@ static void wake(const struct task *task, uint64_t start, uint64_t end) {
         (void) ioctl(task->uffd, UFFDIO_WAKE, &range);
 }
 
-/* One try. Returns how many bytes the process has now, or an error: -EAGAIN: an event is to be read
- * first. */
+/* Tries once. Returns how many bytes the process has now, or an error: -EAGAIN: an event is to be
+ * read first. */
 static int64_t copy(struct serve *serve, struct task *task, uint64_t start, uint64_t size_bytes) {
         struct uffdio_copy c = { .dst = start, .src = (uint64_t) (uintptr_t) serve->data, .len = size_bytes };
 

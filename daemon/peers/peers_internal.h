@@ -30,7 +30,7 @@ enum link_stage {
         LINK_UP,
 };
 
-/* One connection, from its first moment on. */
+/* A connection, from its first moment on. */
 struct link {
         struct peers *peers;
         struct conn *conn;

@@ -5,7 +5,7 @@
 #include "daemon/requests/requests.h"
 
 #define RING_SIZE 2000U
-/* One reply. */
+/* A reply has at most so many events, and about so many bytes of them. */
 #define BATCH 200U
 #define BATCH_BYTES (64U << 10)
 /* A client that has not read so much gets the rest when it has. */
@@ -48,7 +48,7 @@ static bool visible(const struct client *client, const Rm__Event *event) {
         return job && client_may(client, job->spec->uid);
 }
 
-/* One reply of those from client->follow_position on; moves that forward. */
+/* Sends a reply with events from client->follow_position on; moves that forward. */
 static void send_batch(struct client *client, const struct event_ring *ring, uint64_t end) {
         Rm__Event *batch[BATCH];
         Rm__EventList list = RM__EVENT_LIST__INIT;

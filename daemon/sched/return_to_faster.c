@@ -94,7 +94,7 @@ static const struct steps_place *faster_place(const struct room *room, const str
         return best;
 }
 
-/* One group is frozen after the other, and the job with each. 0: that was never measured, or
+/* The groups are frozen one after the other, and the job with each. 0: that was never measured, or
  * nothing would move. */
 static double moving_usec(const struct rm_job *job, const struct round_job_state *state, const int32_t *to) {
         double sum = 0;

@@ -1,5 +1,5 @@
 /*
- * One round of scheduling, from what is to what is to be done. Pure: no I/O, no clock, the same
+ * A round of scheduling, from what is to what is to be done. Pure: no I/O, no clock, the same
  * answer to the same question.
  *
  *      round_create()          the real snapshot, and what is moving  -> capacities as running jobs

@@ -11,7 +11,7 @@
 
 #include "common/util.h"
 
-/* One node, also one that capsules name and that is not in the cluster. */
+/* A node, also one that capsules name and that is not in the cluster. */
 struct node_entry {
         const char *name; /* of its own */
         int32_t position; /* in the state's list; -1: not in it */

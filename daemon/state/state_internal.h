@@ -4,7 +4,7 @@
 
 #include "daemon/state/state_index.h"
 
-/* One command being applied. */
+/* A command that is being applied. */
 struct apply {
         Rm__State *state;
         struct state_index *index;

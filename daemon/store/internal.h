@@ -1,4 +1,4 @@
-/* One open store: what the parts of this folder share.
+/* An open store: what the parts of this folder share.
  *
  * Several processes may have it open. A process that saves or loads holds a shared lock of the
  * directory, and so should one that copies files into it; packs and what is unfinished are removed

@@ -215,7 +215,7 @@ static int pages_run_emit(struct emission *e, const struct checkpoint_object *ob
         return r == 0 ? run_write(e, &run, IMAGE_OBJECT_MAX_BYTES) : r;
 }
 
-/* One piece of the list from the page at `*at` on. */
+/* Emits a piece of the list from the page at `*at` on. */
 static int present_piece_emit(struct emission *e, const struct checkpoint_object *object, uint32_t slot, uint64_t *at,
                               uint64_t *list_bytes) {
         uint8_t *to = image_writer_buffer(e->w, IMAGE_PAYLOAD_MAX_BYTES, e->err);

@@ -430,7 +430,7 @@ static int object_take(struct input *in, const Rm__StoreObject *m) {
         return checkpoint_add(in->c, in->object, in->err);
 }
 
-/* One past the last block that an object can have. */
+/* Returns the number behind the last block that an object can have. */
 static uint64_t places_of(const struct checkpoint_object *object) {
         if (object->o.kind == RM__IMAGE_KIND__IMAGE_KIND_PAGES)
                 return IMAGE_OBJECT_MAX_BYTES / IMAGE_BLOCK_BYTES;

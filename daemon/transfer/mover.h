@@ -1,4 +1,4 @@
-/* One rm-mover process, seen from rmd: the pump of a move's data (see proto/mover.proto). */
+/* An rm-mover process, seen from rmd: the pump of a move's data (see proto/mover.proto). */
 #ifndef RM_TRANSFER_MOVER_H
 #define RM_TRANSFER_MOVER_H
 

@@ -7,7 +7,7 @@
 #include "daemon/state/feature_level.h"
 #include "daemon/view/staying.h"
 
-/* One a call of add_warning() in add_warnings(). */
+/* Each call of add_warning() in add_warnings() may add a warning. */
 #define WARNINGS_MAX 13U
 
 /* ---- numbers ---- */

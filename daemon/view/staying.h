@@ -11,8 +11,8 @@ void view_staying_fill(const struct view_source *source, const struct view_reade
 /* Frees what was noted in one node. */
 void view_staying_finish(Rm__NodeView *view);
 
-/* One line for people: of groups that were not moved, or that keep a node from becoming empty.
- * malloc'ed; NULL: there are none. */
+/* Returns a line for people about groups that were not moved, or that keep a node from becoming
+ * empty. malloc'ed; NULL: there are none. */
 char *view_staying_warning(const struct view_source *source, const struct view_reader *reader);
 
 #endif

@@ -12,7 +12,8 @@
 
 /* A page of a list is full with so much, and has one entry more than that at most. */
 #define VIEW_PAGE_BYTES (64U << 10)
-/* One job in a list, and in an answer about this job alone. A JobSpec has at most 1 MiB. */
+/* A job takes so much at most in a list, and in an answer about this job alone. A JobSpec has at
+ * most 1 MiB. */
 #define VIEW_LISTED_BYTES (32U << 10)
 #define VIEW_WHOLE_BYTES (2U << 20)
 

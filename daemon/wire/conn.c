@@ -306,8 +306,8 @@ static int frame_there(struct conn *conn, struct evbuffer *input, uint32_t *ret_
         return 1;
 }
 
-/* One frame, if it is complete. 1 = one was handled, 0 = more bytes are needed or the conn is done
- * for. */
+/* Handles a frame, if it is complete. 1 = one was handled, 0 = more bytes are needed or the conn is
+ * done for. */
 static int receive_frame(struct conn *conn, struct evbuffer *input) {
         static uint8_t nothing;
         ProtobufCMessage *message;

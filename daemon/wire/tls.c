@@ -15,8 +15,8 @@
 
 #include "common/util.h"
 
-/* One cipher suite only: its hash (SHA-256) has to match on both sides for the binder of an
- * external key to verify. */
+/* There is only one cipher suite: its hash (SHA-256) has to match on both sides for the binder of
+ * an external key to verify. */
 #define TLS_SUITE "TLS_AES_128_GCM_SHA256"
 static const unsigned char tls_suite_bytes[] = { 0x13, 0x01 };
 

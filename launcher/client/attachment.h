@@ -1,4 +1,4 @@
-/* One job watched by its front end: offsets, attempts, input, signals, waiting. No clock, and no
+/* A job watched by its front end: offsets, attempts, input, signals, waiting. No clock, and no
  * input or output of its own but a temporary file, so that every turn of events can be played in a
  * test. */
 #ifndef RM_LAUNCHER_CLIENT_ATTACHMENT_H

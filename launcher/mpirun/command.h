@@ -28,7 +28,7 @@ struct command {
  * parse. */
 typedef int (*command_option_fn)(void *context, size_t option, const char *value, struct rm_error *err);
 
-/* One RM option as the parser needs to know it: "group-size". */
+/* An RM option as the parser needs to know it: "group-size". */
 struct command_option {
         const char *name;
         bool has_value;

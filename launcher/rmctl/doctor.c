@@ -13,7 +13,7 @@
 /* A node gives up collecting after 12 s, and says so. */
 #define ANSWER_USEC UINT64_C(20000000)
 
-/* One node, from the question to the answer. */
+/* A node, from the question to the answer. */
 struct patient {
         uint32_t id; /* of the request that waits; 0: none */
         uint64_t sent_usec, sent_real_usec;
@@ -124,7 +124,7 @@ static size_t count_asked(const struct examination *x) {
         return n;
 }
 
-/* One answer, or the end of a node's time. */
+/* Receives an answer, or the end of a node's time. */
 static int receive_one(struct examination *x) {
         struct call *call = x->call;
         uint64_t now = now_usec(), due = expire(x, now);

@@ -57,7 +57,7 @@ static void take_event(struct follower *f, const Rm__Event *event) {
         } else if (f->array) {
                 (void) json_array_append_new(f->array, json_from_message(&event->base));
         } else {
-                /* One line each, so that a reader need not wait for the end. */
+                /* Each event is a line, so that a reader need not wait for the end. */
                 json_t *object = json_from_message(&event->base);
 
                 (void) json_object_set_new(object, "version", json_integer(1));
@@ -72,7 +72,7 @@ static void print_header(const struct follower *f) {
                 (void) printf("%-12s  %6s  %-18s  %s\n", "TIME", "INDEX", "EVENT", "WHAT");
 }
 
-/* One connection's worth of events. */
+/* Prints the events of one connection. */
 static int follow_once(struct follower *f, bool *ret_heard) {
         struct call *call = f->call;
         Rm__FollowEvents follow = RM__FOLLOW_EVENTS__INIT;

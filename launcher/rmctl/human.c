@@ -59,7 +59,7 @@ char *human_bytes(uint64_t bytes) {
         return xasprintf(value < 99.95 ? "%.1f %s" : "%.0f %s", value, units[unit]);
 }
 
-/* One character of `text`: its bytes and columns. A byte that is none counts as one, a control
+/* The next character of `text`: its bytes and columns. A byte that is none counts as one, a control
  * character. */
 static size_t next_character(const char *text, mbstate_t *state, int *ret_width, wchar_t *ret_wide) {
         wchar_t wide = 0;

@@ -212,7 +212,7 @@ static void append(char **list, const char *word) {
         *list = before ? xasprintf("%s %s", before, word) : xstrdup(word);
 }
 
-/* One thing that nodes are compared by, and what most of them have. */
+/* A thing that nodes are compared by, and what most of them have. */
 struct shared {
         char *name, *usual;
 };

@@ -40,7 +40,7 @@ struct verb {
         int (*run)(struct call *call);
 };
 
-/* One use of a verb. */
+/* A use of a verb. */
 struct call {
         const struct verb *verb;
         char **args;
@@ -92,7 +92,7 @@ void call_print_json(const char *name, json_t *value);
 void call_print_list(const char *name, ProtobufCMessage *const *messages, size_t n);
 /* Prints and destroys. */
 void call_print_table(struct call *call, struct table *table);
-/* One "key: value" line, in step with its like. `text` NULL or "": "-". */
+/* Prints a "key: value" line, in step with its like. `text` NULL or "": "-". */
 void call_print_key(const char *key, const char *text);
 /* Takes over a malloc'ed text. */
 void call_take_key(const char *key, char *text);

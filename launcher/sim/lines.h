@@ -12,7 +12,7 @@ enum {
         LINES_FIELD_BYTES = 80,
 };
 
-/* One line under the eye. */
+/* A text, of which one line is looked at. */
 struct lines {
         const char *name; /* of the file, for errors */
         const char *at, *end;

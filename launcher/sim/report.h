@@ -38,7 +38,7 @@ struct report report_make(const char *policy, const struct world *world);
 
 void report_print(FILE *out, const struct report *reports, size_t n);
 json_t *report_to_json(const struct report *report); /* the caller's */
-/* One line for each job of the world. */
+/* Print a head, and a line for each job of the world. */
 void report_csv_head(FILE *out);
 void report_csv(FILE *out, const char *label, const struct world *world);
 

@@ -8,7 +8,7 @@
 #include "common/error.h"
 #include "launcher/sim/world.h"
 
-/* One way to decide. `run` looks at the world as it is now and starts, moves and kills jobs; called
+/* A way to decide. `run` looks at the world as it is now and starts, moves and kills jobs; called
  * again after every change. */
 struct sim_scheduler {
         void *self;

@@ -1,4 +1,4 @@
-/* One simulation from the first submission to the last end. */
+/* A simulation from the first submission to the last end. */
 #ifndef RM_SIM_SIMULATE_H
 #define RM_SIM_SIMULATE_H
 

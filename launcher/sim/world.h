@@ -122,7 +122,7 @@ void world_advance(struct world *world, int64_t usec);
 void world_start(struct world *world, uint32_t job, uint32_t group_size, const int32_t *group_node);
 /* A running job loses all it has done and waits again, in its old place. */
 void world_kill(struct world *world, uint32_t job);
-/* One group that does not move begins to. */
+/* A group that does not move begins to. */
 void world_move(struct world *world, uint32_t job, uint32_t group, int32_t to);
 
 /* A running job of which no group moves is to have that many ranks. `group_node`: entries for the

@@ -1,4 +1,4 @@
-/* One call of the policy: the snapshot, its places, and the plan as it grows. */
+/* A call of the policy: the snapshot, its places, and the plan as it grows. */
 #ifndef RM_PLACEMENT_MAP_CONTEXT_H
 #define RM_PLACEMENT_MAP_CONTEXT_H
 

@@ -1,4 +1,4 @@
-/* One factor of a dual, laid out for the passes of dynamic programming over it. */
+/* A factor of a dual, laid out for the passes of dynamic programming over it. */
 #ifndef RM_POLICIES_DISTRIB_DP_ROW_H
 #define RM_POLICIES_DISTRIB_DP_ROW_H
 

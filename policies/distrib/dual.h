@@ -89,7 +89,7 @@ void dual_set_target(struct dual *dual, int64_t target);
 /* Say that it is over. */
 void dual_fail(struct dual *dual);
 
-/* One pass over all factors that have changed. True: something has. */
+/* Makes a pass over all factors that have changed. True: something has. */
 bool dual_sweep(struct dual *dual, struct dual_work *work);
 
 /* Keep values v of the cell with low <= x + y * n_x <= high only. */

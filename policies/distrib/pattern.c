@@ -348,7 +348,8 @@ struct pattern_root pattern_root(const struct pattern *pattern) {
                                        .high = pattern->root ? NULL : pattern->root_high };
 }
 
-/* One node of the tree. 1: that was the last one; 0: there is more; -EAGAIN: no way on; -ENOMEM. */
+/* Enters a node of the tree. 1: that was the last one; 0: there is more; -EAGAIN: no way on;
+ * -ENOMEM. */
 static int enter(struct pattern *pattern) {
         int64_t target = target_of(pattern), bound;
         enum program_end end = program_solve(pattern->program, target, pattern->root, &pattern->clock, &bound);

@@ -131,7 +131,7 @@ static struct fm_score project(struct bisection *b) {
         return score;
 }
 
-/* One run from the bottom. */
+/* Runs once from the bottom. */
 static struct fm_score run(struct bisection *b, const struct graph *graph, uint8_t *side) {
         struct pool_mark mark = pool_mark(b->pool);
         struct fm_score score;

@@ -132,7 +132,7 @@ static void end_pass(struct fm *fm, uint32_t kept, bool again) {
                 buckets_set(fm->open[fm->side[fm->moved[i]]], fm->moved[i], fm->gain[fm->moved[i]]);
 }
 
-/* One pass; whether it gained anything. */
+/* Makes a pass, and returns whether it gained anything. */
 static bool pass(struct fm *fm, struct fm_score *score, bool last) {
         bool better = false;
         uint32_t kept = 0;

@@ -38,7 +38,7 @@ void adaptive_finish(struct adaptive *a);
 /* The same table once more. */
 void adaptive_copy(const struct adaptive *a, struct adaptive *ret);
 
-/* One checkpoint is these two: which blocks have changed since the last one, and, when those were
+/* A checkpoint is these two: which blocks have changed since the last one, and, when those were
  * written, blocks for the next one. */
 void adaptive_look(struct adaptive *a, const uint8_t *memory, adaptive_hash hash);
 void adaptive_adapt(struct adaptive *a, const uint8_t *memory, adaptive_hash hash);

@@ -9,8 +9,8 @@
 #define THREADS_MAX 64
 #define COMMS_MAX 4096 /* that are looked at; a program with more is waited for in vain */
 
-/* One for each thread that has made a collective call; with more, those of the others are not
- * interrupted but by MPI itself. */
+/* Each thread that has made a collective call has an entry; with more threads, those without one
+ * are not interrupted but by MPI itself. */
 static struct {
         _Atomic(MPI_Comm) comms[THREADS_MAX];
         atomic_int used;

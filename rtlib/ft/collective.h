@@ -1,4 +1,4 @@
-/* One collective operation of the program. */
+/* A collective operation of the program. */
 #ifndef RM_RTLIB_FT_COLLECTIVE_H
 #define RM_RTLIB_FT_COLLECTIVE_H
 

@@ -1,4 +1,4 @@
-/* One communicator that is being made. */
+/* A communicator that is being made. */
 #ifndef RM_RTLIB_FT_CREATE_H
 #define RM_RTLIB_FT_CREATE_H
 
@@ -37,7 +37,7 @@ struct making {
         struct comm *comm; /* what we have of it; NULL: this rank is alone in it, or not in it */
 };
 
-/* One try, by all that live. What the one before made is forgotten. */
+/* The ranks that live try once. What the one before made is forgotten. */
 int making_run(struct making *m, struct comm *c);
 
 /* After one that has failed, before the next. */

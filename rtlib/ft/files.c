@@ -127,7 +127,8 @@ static int open_first(struct file *f, void *arg) {
         return rc;
 }
 
-/* One makes it if it is to be made, as it may be that only one can; the others find it then. */
+/* A single rank makes the file if it is to be made, as it may be that only one can; the others find
+ * it then. */
 static int open_together(struct file *f, MPI_Info info) {
         struct opening o = { .info = info };
         int said[2], rc = by_one(f, "MPI_File_open", open_first, &o);

@@ -123,8 +123,8 @@ static void exchanges(int count) {
         free(types);
 }
 
-/* One begins one and then does another that blocks, on the other communicator; its neighbour waits
- * for the first before it begins the other. */
+/* A rank begins one operation and then does another that blocks, on the other communicator; its
+ * neighbour waits for the first before it begins the other. */
 static void cross(void) {
         long mine = bit(rank), first = 0, second = 0;
         MPI_Request request;

@@ -169,7 +169,7 @@ static void append_step(long round) {
 
         if (write(append.fd, line, (size_t) n) != n)
                 wrong("append", "write");
-        /* One line stays in the program's own buffer over a few rounds. */
+        /* A line stays in the program's own buffer over a few rounds. */
         if (round % 5 == 4) {
                 (void) fprintf(append.buffered, "%d %ld\n", rank, append.lines++);
                 if (fflush(append.buffered) != 0)

@@ -47,7 +47,7 @@ void disk_set_full(struct disk *disk, bool full);
 void disk_set_broken(struct disk *disk, bool broken);
 /* Another, empty one in its place. The process must be dead. */
 void disk_replace(struct disk *disk);
-/* One bit of one record is another from now on. false: there are no records. */
+/* A bit of a record is another from now on. false: there are no records. */
 bool disk_damage(struct disk *disk);
 
 #endif

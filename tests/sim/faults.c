@@ -233,8 +233,8 @@ static void on_restart(void *userdata) {
         timeline_at(f->world.timeline, now_usec + draw(f, RESTARTS_MAX_USEC), on_restart, free, fault);
 }
 
-/* One process after the other ends and is back at once, as when each begins with what ended the one
- * before: votes that were given just before are asked for again just after. */
+/* The processes end one after the other and are back at once, as when each begins with what ended
+ * the one before: votes that were given just before are asked for again just after. */
 static void begin_restarts(struct fault *fault) {
         struct fault *copy = xcalloc(1, sizeof(*copy));
 

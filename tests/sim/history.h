@@ -1,4 +1,4 @@
-/* One history: the nodes of a cluster, what they propose, and faults, from the first event to the
+/* A history: the nodes of a cluster, what they propose, and faults, from the first event to the
  * end or the first violation. */
 #ifndef RM_TESTS_SIM_HISTORY_H
 #define RM_TESTS_SIM_HISTORY_H

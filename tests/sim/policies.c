@@ -9,7 +9,7 @@
 #include "tests/sim/host.h"
 
 #define ANSWER_MAX_USEC 60000U
-/* One answer in so many is none. */
+/* The policy gives no answer once in so many times. */
 #define ANSWERS_A_FAILURE 20U
 
 extern const struct rm_policy_plugin rm_plugin; /* policies/greedy.c */

@@ -11,7 +11,7 @@ struct bytes {
         size_t n;
 };
 
-/* One line for people. */
+/* Writes a line for people. */
 void message_describe(const struct raft_message *message, char *buf, size_t buf_bytes);
 
 void entry_pack(const struct raft_entry *entry, struct bytes *ret);

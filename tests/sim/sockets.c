@@ -36,7 +36,7 @@ struct early {
         uint8_t data[];
 };
 
-/* One end. */
+/* An end of a connection. */
 struct conn {
         struct sockets *sockets;
         unsigned peer;

@@ -33,7 +33,7 @@ uint64_t timeline_between(struct timeline *t, uint64_t min, uint64_t max);
 bool timeline_chance(struct timeline *t, unsigned per_mille);
 
 bool timeline_traced(const struct timeline *t);
-/* One line: time, `who`, what. */
+/* Writes a line: time, `who`, what. */
 void timeline_trace(struct timeline *t, const char *who, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

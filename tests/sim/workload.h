@@ -4,8 +4,8 @@
 
 #include "tests/sim/checks.h"
 
-/* One command, drawn by what `state` says, on the node `self`; the caller frees it. It is a new
- * operation of `checks`. */
+/* Returns a command, drawn by what `state` says, on the node `self`; the caller frees it. It is a
+ * new operation of `checks`. */
 Rm__Command *workload_command(struct timeline *t, struct checks *checks, const Rm__State *state, const char *self,
                               uint32_t *ret_operation);
 

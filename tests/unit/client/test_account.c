@@ -347,7 +347,7 @@ static uint64_t work_for(struct world *w, uint64_t usec, uint64_t work_usec, uid
         return spent_usec;
 }
 
-/* One user asks by the socket, and from 50 other nodes at once. */
+/* A user asks by the socket, and from 50 other nodes at once. */
 static void test_user_who_floods_takes_a_share_of_the_processor(void **state) {
         struct client *client, *hers;
         uint64_t spent_usec;

@@ -90,7 +90,7 @@ static void test_known_after_a_while(void **state) {
         assert_false(user->admin);
         assert_true(user->n_groups >= 1);
         assert_int_equal(user->groups[0], 1000);
-        /* One whom it does not know is a number, and that is an answer. */
+        /* A user whom it does not know is a number, and that is an answer. */
         assert_int_equal(users_find(users, 20000, 7, &user), -EAGAIN);
         wait_told(&told);
         assert_int_equal(users_find(users, 20000, 7, &user), 0);

@@ -43,7 +43,7 @@ static void test_rate_allows_a_burst_and_then_a_trickle(void **state) {
         assert_true(rate_is_full(&rate, now + 11 * SECOND));
 }
 
-/* One request may cost more than what is left: then its user waits longer. */
+/* A request may cost more than what is left: then its user waits longer. */
 static void test_rate_is_owed(void **state) {
         static const struct rate_limit limit = { .usec_each = 6, .burst = 2500 };
         struct rate rate = { 0 };

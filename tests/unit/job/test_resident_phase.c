@@ -12,9 +12,9 @@
 #include "common/util.h"
 #include "daemon/job/resident.h"
 
-/* One letter for each phase, in the order of enum resident_phase; '.' = refused. */
+/* The letters of the phases, in the order of enum resident_phase; '.' = refused. */
 static const char letters[RESIDENT_PHASES + 1] = "NMRLUEXAG";
-/* One letter for each action, in the order of enum resident_action; '.' = refused. */
+/* The letters of the actions, in the order of enum resident_action; '.' = refused. */
 static const char actions[RESIDENT_ACTIONS + 1] = ".-rsexl";
 
 /* A row for each phase, a column for each event:

@@ -25,7 +25,7 @@ static int see(void *context, size_t option, const char *value, struct rm_error 
         return 0;
 }
 
-/* One case: words separated by a blank, what goes to mpirun, the ranks, the RM options; or a part
+/* A case: words separated by a blank, what goes to mpirun, the ranks, the RM options; or a part
  * of the error. */
 struct example {
         const char *words;

@@ -201,7 +201,7 @@ static Rm__Job *add_large_job(Rm__State *state) {
         return job;
 }
 
-/* One report of a group that tells of others in any order, some twice. */
+/* Gives a report of a group that tells of others in any order, some twice. */
 static void report_many(struct scene *s, int32_t from, uint64_t *random, double *rates) {
         Rm__Traffic report = RM__TRAFFIC__INIT;
         Rm__TrafficTo to[PARTNERS], *list[PARTNERS];

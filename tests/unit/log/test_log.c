@@ -364,7 +364,7 @@ static void test_unapplied_is_not_acknowledged(void **state) {
         world_finish(&w);
 }
 
-/* One bit of a note that was written last, in the only segment that has it. */
+/* Changes a bit of a note that was written last, in the only segment that has it. */
 static void flip_bit(const char *dir) {
         cleanup_free char *log_dir = xasprintf("%s/log", dir);
         static const char text[] = "one of several entries";

@@ -443,7 +443,7 @@ static void test_terms_alone(void **state) {
         assert_true(raftlog_term(v->list[0].log) > term);
 }
 
-/* One voter has more in its log, the other one is in a later term, as after an election that came
+/* A voter has more in its log, the other one is in a later term, as after an election that came
  * to nothing, and the third is down. */
 static void test_longer_log_in_earlier_term(void **state) {
         struct servers *v = *state;

@@ -68,7 +68,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-/* One image with `text` in it, then the hang-up. */
+/* CRIU writes an image with `text` in it, then the hang-up. */
 static void criu_dumps(const struct scene *s, const char *text) {
         int sock = fake_criu_connect(s->dir);
         int image = fake_criu_open(sock, "core-1.img");

@@ -673,8 +673,8 @@ static void wait_in_vfork(int link) {
         _exit(1);
 }
 
-/* One says that the group goes the other way; to try the others as well would take as long for
- * each. */
+/* A single process that cannot be tracked shows that the group goes untracked; to try the others
+ * as well would take as long for each. */
 static void test_many_do_not_stop(void **state) {
         struct bed *b = *state;
         struct child children[STUCK];

@@ -34,7 +34,7 @@ enum {
         INNER_MAX = 1 << 22, /* pids are lower */
 };
 
-/* One mover, in a thread; the test has the other end of its link. */
+/* A mover, in a thread; the test has the other end of its link. */
 struct scene {
         char dir[64];
         struct control control;

@@ -129,7 +129,7 @@ static void test_split(void **state) {
 static void test_budget(void **state) {
         for (int i = 0; i < 4; i++)
                 assert_int_equal(checkpoint(0), 0);
-        /* One block of all. */
+        /* All memory is dirty: its blocks are halved each time. */
         for (size_t n = 2; n <= BLOCKS; n *= 2) {
                 for (size_t at = 0; at < BYTES; at += 32)
                         memory[at]++;

@@ -101,7 +101,7 @@ static void test_increments(void **state) {
 
         assert_int_equal(setenv("RMRT_KEEP", "20", 1), 0);
         save_steps(p, 1, 9);
-        /* One full, seven with what changed, one full again. */
+        /* The first is full, seven have what changed, and the last is full again. */
         for (uint64_t number = 2; number <= 8; number++)
                 assert_true(bytes_of(number, "rank-1") * 2 < bytes_of(1, "rank-1"));
         assert_int_equal(bytes_of(9, "rank-1"), bytes_of(1, "rank-1"));

@@ -1,4 +1,4 @@
-/* One round at a time: what is done, what is left alone, and what people are told. */
+/* Each round by itself: what is done, what is left alone, and what people are told. */
 #include <string.h>
 
 #include "common/util.h"
@@ -366,8 +366,8 @@ static void policies_of_jobs(void **state) {
         round_destroy(round);
 }
 
-/* One round with the plan given: a node for each group of the jobs, one after another. Returns how
- * many actions it gives. */
+/* Runs a round with the plan given: a node for each group of the jobs, one after another. Returns
+ * how many actions it gives. */
 static size_t actions_of_plan(const char *text, const int32_t *group_node) {
         cleanup_snapshot struct snapshot *snapshot = test_snapshot(text);
         cleanup_plan struct rm_plan *plan = NULL;

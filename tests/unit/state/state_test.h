@@ -88,7 +88,7 @@ int submit_critical(struct world *w, uint32_t ranks, uint32_t spare, const char 
 int ranks_told(struct world *w, uint64_t job, int32_t group, const char *node, const uint32_t *lost, size_t n_lost, bool finished);
 int job_available(struct world *w, uint64_t job, const char *node, uint32_t cores, const char *error);
 int job_wait(struct world *w, uint64_t job, const char *reason, bool lost_round);
-/* One group. */
+/* Reports the cores of a single group. */
 int job_cores(struct world *w, uint64_t job, int32_t group, const char *node, const uint32_t *cores, size_t n);
 int spares(struct world *w, uint64_t job, const char *const *nodes, size_t n);
 int place(struct world *w, uint64_t job, const char *head, const char *const *nodes, const uint32_t *ranks, size_t n);

@@ -73,7 +73,7 @@ static void test_parked_groups_fill_no_node(void **state) {
         assert_int_equal(place_many(w, 4, 1, 4), 0);
 }
 
-/* One after the other. */
+/* Moves that are under way count for their destination. */
 static void test_moves_fill_no_node(void **state) {
         struct world *w = *state;
         uint64_t jobs[2] = { running_job(w), running_job(w) };

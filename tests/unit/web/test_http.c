@@ -286,7 +286,7 @@ static void test_slow_clients(void **state) {
         end(&f);
 }
 
-/* One user's connections leave those of others alone; root has its own. */
+/* The connections of a user leave those of others alone; root has its own. */
 static void test_connections_of_a_user(void **state) {
         struct fixture f;
         int fds[32];
@@ -324,7 +324,7 @@ static void test_requests_of_a_user(void **state) {
         end(&f);
 }
 
-/* One request a connection: what comes behind it is not another one. */
+/* A connection has one request: what comes behind it is not another one. */
 static void test_one_request(void **state) {
         struct fixture f;
 

@@ -218,7 +218,7 @@ static void test_trust_timeout_and_gate(void **state) {
         gate.patience_usec = 10000000;
         assert_true(conn_gate_full(&gate, now_usec()));
         assert_false(conn_gate_full(&gate, now_usec() + gate.patience_usec));
-        /* One too many: the oldest goes, not the one who comes. */
+        /* This one is too many: the oldest goes, not the one who comes. */
         assert_int_equal(conn_create(base, fds[2][0], &config, &ops, &ends[2], &ends[2].conn), 0);
         assert_int_equal(gate.waiting, 2);
         assert_int_equal(ends[0].closed, 1);

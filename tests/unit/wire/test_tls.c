@@ -180,7 +180,7 @@ static void test_fingerprints(void **state) {
         tls_destroy(mover);
 }
 
-/* One purpose's key is not another's, and one that nothing was derived from is neither. */
+/* The key of a purpose is not another's, and one that nothing was derived from is neither. */
 static void other_way(SSL *client_ssl, const char *expected) {
         struct event_base *base = event_base_new();
         struct end client = { 0 }, server = { 0 };
@@ -434,7 +434,7 @@ static void test_key_file(void **state) {
         assert_int_equal(tls_key_read("/tmp", key, &err), -EINVAL);
 }
 
-/* One for each cluster and key, and no secret of a connection. */
+/* The key of checkpoints differs by cluster and by secret, and is not the secret itself. */
 static void test_checkpoint_key(void **state) {
         char path[] = "/tmp/rmd-test-key.XXXXXX";
         int fd = mkstemp(path);

@@ -20,7 +20,8 @@ void source_remove(int epoll_fd, struct source *source) {
         (void) epoll_ctl(epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
 }
 
-/* One event at a time, so that no handler meets a source that another one has freed. */
+/* The loop takes one event at a time, so that no handler meets a source that another one has
+ * freed. */
 int loop_once(int epoll_fd, int timeout_msec) {
         struct epoll_event event;
         int n = epoll_wait(epoll_fd, &event, 1, timeout_msec);

@@ -6,7 +6,7 @@
 #include "common/util.h"
 #include "daemon/capsule/init/ranks/ranks.h"
 
-/* One rank of the group. */
+/* A rank of the group. */
 struct rank {
         pid_t pid;      /* 0: none has said that it is this rank */
         bool gone;      /* that process has ended */

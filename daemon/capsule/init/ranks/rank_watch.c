@@ -22,7 +22,7 @@ enum {
         SEEK_USEC = 1000000,
 };
 
-/* One rank of the order. */
+/* A rank of the order. */
 struct watched {
         struct source source; /* fd of its process; -1: it is not watched */
         struct rank_watch *watch;

@@ -95,8 +95,8 @@ bool obstacle_is_marked(enum obstacle_kind kind);
  * and not another of its kind? */
 bool obstacle_is_still(const struct obstacle *earlier, const struct obstacle *later);
 
-/* One line of printable ASCII without "cannot be moved", whatever names and details hold. `text`
- * gets OBSTACLE_TEXT_BYTES, which are enough for every detail. */
+/* Writes what it is as a line of printable ASCII without "cannot be moved", whatever names and
+ * details hold. `text` gets OBSTACLE_TEXT_BYTES, which are enough for every detail. */
 void obstacle_text(const struct obstacle *obstacle, char *text);
 
 /* Returns the kind of a descriptor or mapping that reads as `link` in /proc: OBSTACLE_NONE when

@@ -316,7 +316,7 @@ static void replace(struct scene *s, char c, size_t bytes) {
         fill(s, c, bytes);
 }
 
-/* One log is another than it was, and with it the other one stays too. */
+/* A log is another than it was, and with it the other one stays too. */
 static void test_all_or_nothing(void **state) {
         struct scene *s = *state;
         cleanup_free char *second = xasprintf("%s/second", s->dir);
