@@ -18,8 +18,8 @@ struct rate {
 
 /* How long until one thing may be taken: 0: now. */
 uint64_t rate_wait_usec(const struct rate *rate, const struct rate_limit *limit, uint64_t now_usec);
-/* More than there is may be taken: it is owed, and nothing may be taken until that has come
- * back. */
+/* Takes so much, also more than there is: that is owed, and nothing may be taken until that has
+ * come back. */
 void rate_take(struct rate *rate, const struct rate_limit *limit, uint64_t now_usec, uint64_t amount);
 /* True: the rate has all of its burst left, as if nothing had ever been taken. */
 bool rate_is_full(const struct rate *rate, uint64_t now_usec);

@@ -15,8 +15,8 @@
 #define NODES 1000U
 #define JOBS 1000U
 #define GROUPS 99U /* a job: with its head 100 capsules */
-/* Each has its addresses, and there are STATE_CAPSULES_MAX; the others have ended, and are still
- * known. */
+/* Each running job has its addresses, and there are STATE_CAPSULES_MAX; the others have ended, and
+ * are still known. */
 #define JOBS_RUNNING 640U
 #define MOVES STATE_MOVES_KEPT
 #define MOVES_OPEN 8U

@@ -7,7 +7,7 @@
 
 #define SNAPSHOT_ENTRIES 1024U
 #define ELECTION_MSEC 300U
-/* So much, a follower of an earlier leader may have missed, or one that was away, without being
+/* A follower of an earlier leader, or one that was away, may have missed so much without being
  * sent the whole state. */
 #define FEED_ENTRIES 2048U
 #define FEED_BYTES ((size_t) 4 << 20)

@@ -28,7 +28,7 @@ struct config_switch {
         size_t line;           /* where it stands */
 };
 
-/* All zero: none. Owned by the code that made it. */
+/* Zeroed, it has no switches. The code that made it owns it. */
 struct switches {
         struct config_switch *list;
         size_t n;

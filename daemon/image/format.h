@@ -89,8 +89,8 @@
 /* The pages of processes, in the directory of CRIU's images at the destination: a file for each
  * process, named by its pid, whose offsets are addresses. */
 #define IMAGE_PAGES_DIRECTORY "pages"
-/* There too, of processes some pages of which come later: a file named by its pid, as
- * pageset_save() writes it. */
+/* This directory is there, too, if pages of some processes come later: a file of each, named by its
+ * pid, as pageset_save() writes it. */
 #define IMAGE_LATER_DIRECTORY "later"
 
 enum image_run_kind {

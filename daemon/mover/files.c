@@ -271,8 +271,8 @@ static int contents_compare(struct files *f, int fd, uint64_t size_bytes, struct
                         r = f->hooks->poll(f->hooks->ctx, "files", err);
                 if (r < 0)
                         return r;
-                /* Less than was asked for: it was cut off meanwhile, and the next round, or the
-                 * freeze, sees its size. */
+                /* A file that gives less than was asked for was cut off meanwhile, and the next
+                 * round, or the freeze, sees its size. */
                 offset += (size_t) n == want ? (uint64_t) n : size_bytes;
         }
         return 0;

@@ -36,8 +36,8 @@ unsigned rounds_next_share(unsigned share_usec, uint64_t sent_bytes, uint64_t be
  * vain to send anything ahead? A small memory is sent in the freeze sooner than a page over the
  * network is waited for. */
 bool rounds_futile(uint64_t all_bytes, uint64_t written_bytes);
-/* If not, can that still come out, in so many further steps that are as the last one, which has
- * added `bytes`? */
+/* While that is not known, can it still come out, in `left` further steps as the last one, which
+ * has added `bytes`? */
 bool rounds_maybe_futile(uint64_t all_bytes, uint64_t written_bytes, uint64_t bytes, unsigned left);
 /* How many steps there are. */
 unsigned rounds_futile_steps(uint64_t all_bytes);

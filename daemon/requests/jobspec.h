@@ -40,9 +40,9 @@ struct jobspec_rules {
  * wait for cores then. `spec` must own its memory. */
 void jobspec_normalize(Rm__JobSpec *spec);
 
-/* Each field. Those that rmd fills in itself (user, groups, node of submission) are not looked at:
- * the caller sets them, whatever they say. Whether the policy exists is not known here. -EINVAL or
- * -E2BIG, and `err` names the option or field, what is wrong and what is allowed. */
+/* Checks each field. Those that rmd fills in itself (user, groups, node of submission) are not
+ * looked at: the caller sets them, whatever they say. Whether the policy exists is not known here.
+ * -EINVAL or -E2BIG, and `err` names the option or field, what is wrong and what is allowed. */
 int jobspec_check(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err);
 
 /* Does it come to too many groups, each of which is a capsule, with groups of that size (at least

@@ -296,7 +296,7 @@ static bool identify(struct viewer *viewer) {
         return viewer->known;
 }
 
-/* First of all. */
+/* Tells the viewer first of all whose page it is, and where. */
 static void send_hello(struct viewer *viewer) {
         const struct config *config = viewer->client->rmd->config;
         Rm__HelloReply hello = RM__HELLO_REPLY__INIT;

@@ -37,9 +37,10 @@ struct conn_ops {
         void (*on_message)(struct conn *conn, ProtobufCMessage *message, void *userdata);
         /* The queued messages have left, down to `drained_bytes`: more may be sent. */
         void (*on_drained)(struct conn *conn, void *userdata);
-        /* Last callback: the other end closed (code 0), or the connection failed (negative errno;
-         * -EPROTO wrong magic, -EMSGSIZE, -EBADMSG, -ETIMEDOUT, -EACCES TLS refused: wrong key).
-         * Not called after conn_close() or conn_destroy(). The conn is freed when this returns. */
+        /* The last callback: the other end closed (code 0), or the connection failed (negative
+         * errno; -EPROTO wrong magic, -EMSGSIZE, -EBADMSG, -ETIMEDOUT, -EACCES TLS refused: wrong
+         * key). Not called after conn_close() or conn_destroy(). The conn is freed when this
+         * returns. */
         void (*on_close)(struct conn *conn, int code, const char *reason, void *userdata);
 };
 

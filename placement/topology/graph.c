@@ -187,8 +187,8 @@ static uint64_t list_next(const struct thinning *t, uint64_t degree, uint64_t at
         return n;
 }
 
-/* Some that are heavier than all others, at least as many as are kept: what is lighter than a few
- * of a sample need not be looked at twice. */
+/* Lists some edges that are heavier than all others, at least as many as are kept: what is lighter
+ * than a few of a sample need not be looked at twice. */
 static uint64_t list_heavy(const struct thinning *t, const int64_t *weight, uint64_t degree) {
         uint64_t n_sample = 0, nth = 1 + (uint64_t) t->most * PLENTY / SAMPLED, n = 0;
         int64_t least;

@@ -283,8 +283,8 @@ static void set_center(struct bundle *bundle, const struct dual *dual) {
         bundle->sum = dual->sum;
 }
 
-/* So far from the center. What nodes are charged more, jobs are charged less, so whatever comes of
- * it bounds the same plans. */
+/* Moves the dual so far from the center. What nodes are charged more, jobs are charged less, so
+ * whatever comes of it bounds the same plans. */
 static void go(const struct bundle *bundle, struct dual *dual, double length) {
         for (size_t i = 0; i < n_cells(bundle); i++)
                 for (size_t k = dual->cells[i].first; k < dual->cells[i].first + dual->cells[i].n; k++) {

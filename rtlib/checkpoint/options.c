@@ -8,8 +8,8 @@
 #include "rtlib/checkpoint/manifest.h"
 
 #define DIRECTORY_DEFAULT "rmrt-checkpoints"
-/* Then a restart reads at most eight files of each rank, and what is kept is at most twice eight
- * increments. */
+/* With these a restart reads at most eight files of each rank, and what is kept is at most twice
+ * eight increments. */
 #define FULL_EVERY_DEFAULT 8
 #define KEEP_DEFAULT 2
 #define ZSTD_LEVEL_MAX 19

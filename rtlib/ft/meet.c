@@ -18,8 +18,8 @@ static struct {
 } meeting;
 
 static void say(uint32_t to, int tag, struct word word) {
-        /* So small that it goes without the other's help. One that is dead is known to be before
-         * long. */
+        /* The word is so small that it goes without the other's help. A rank that is dead is known
+         * to be before long. */
         (void) mpi.Send(&word, sizeof(word), mpi.byte, (int) to, tag, ft.meeting);
 }
 

@@ -105,9 +105,9 @@ static unsigned overwrite(const struct victim *v, off_t at, enum what what) {
         }
 }
 
-/* Again and again, until the region is gone: the parasite writes what it finds out, and CRIU reads
- * it a moment later. Where that was found once it is each time, so from then on only that place is
- * looked at, which takes no longer than CRIU. */
+/* Tampers with the region again and again, until it is gone: the parasite writes what it finds out,
+ * and CRIU reads it a moment later. Where that was found once it is each time, so from then on only
+ * that place is looked at, which takes no longer than CRIU. */
 static unsigned long long tamper_region(const struct victim *v, unsigned long start, unsigned long end, enum what what) {
         static uint32_t words[REGION_MAX / 4];
         static unsigned long known; /* offset of the credentials; 0: not yet */

@@ -285,7 +285,7 @@ static void on_heal(void *userdata) {
         free(userdata);
 }
 
-/* Two that hear only each other, one of them perhaps stopped for that time: a leader that does not
+/* Two hosts hear only each other, one of them perhaps stopped for that time: a leader that does not
  * know yet that there is another, and a node that believes it. */
 static void begin_aside(struct fault *fault) {
         struct faults *f = fault->faults;

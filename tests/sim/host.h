@@ -77,8 +77,8 @@ struct host *host_current(void);
 
 /* Which life of the process this is. */
 uint64_t host_life(const struct host *host);
-/* Now, or when it is continued; dropped if that life has ended. 0: for any life, and dropped if the
- * process is dead. */
+/* Calls `fn` now, or when the host is continued, and `drop` if that life has ended. `life` 0: for
+ * any life, and dropped if the process is dead. */
 void host_deliver(struct host *host, uint64_t life, event_fn fn, event_fn drop, void *userdata);
 void host_packet(struct host *host, unsigned from, const void *data, size_t size_bytes);
 

@@ -4,7 +4,7 @@
 
 #include "daemon/capsule/init/core.h"
 
-/* Each is for the `core` in a `struct init` that is complete. */
+/* Each operation is for the `core` in a `struct init` that is complete. */
 extern const struct core_ops core_ops;
 
 #endif

@@ -332,8 +332,8 @@ static void what_the_old_attachment_sent_does_not_count(void **state) {
         tell_output_as(s, old, 1, 1, 0, "abcdef", 6);
         add_checkpoint(&told, 3, 4, 0);
         tell_as(s, &told, old, 1);
-        /* Two attempts later: the one between may have written anything from the first checkpoint
-         * that we knew on. */
+        /* The job is two attempts later: the one between may have written anything from the first
+         * checkpoint that we knew on. */
         told.attempt = 3;
         told.restored_from = 4;
         add_checkpoint(&told, 4, 6, 0);

@@ -74,8 +74,8 @@ static void test_merge(void **state) {
         assert_int_equal(a.n, 1);
 }
 
-/* None is larger than the cap, so what was left alone for long is not all written when a byte of it
- * changes; and a table for fewer has as many as that takes. */
+/* No block is larger than the cap, so what was left alone for long is not all written when a byte
+ * of it changes; and a table for fewer has as many as that takes. */
 static void test_cap(void **state) {
         adaptive_finish(&a);
         assert_int_equal(begin_capped(4 * BYTES / BLOCKS), 0);

@@ -401,8 +401,8 @@ static void stop(struct fill *fill) {
         fill->tell_usec = UINT64_MAX;
 }
 
-/* First what is held here: the last to close a store frees its memory, and the filler may take its
- * time for that. */
+/* Drops first what is held here: the last to close a store frees its memory, and the filler may
+ * take its time for that. */
 void fill_end(struct fill *fill) {
         stop_hearing(fill);
         while (fill->n_held > 0)
