@@ -134,22 +134,19 @@ static void look(struct job *job, const struct state_index *index, const Rm__Job
                 job->settled_usec = now_usec + PROGRESS_SETTLE_USEC;
 }
 
-/* A mean at first, so that a first few steps that come at once do not count for more than their
- * time, and then exponential smoothing. `have_usec` long it was `have`; for `usec` more it is
- * `seen`. */
-static double mean(double have, uint64_t have_usec, double seen, uint64_t usec) {
-        double weight = fmax(1 - exp(-(double) usec / PROGRESS_MEMORY_USEC), (double) usec / (double) (have_usec + usec));
-
-        return have + weight * (seen - have);
+/* Adds to a rate, which was seen for so long, what was seen for `usec` more. The rate is a mean at
+ * first, so that a first few steps that come at once do not count for more than their time, and
+ * then smoothed exponentially. */
+static void rate_add(double *rate, uint64_t *rate_usec, double seen, uint64_t usec) {
+        *rate_usec += usec;
+        *rate += fmax(1 - exp(-(double) usec / PROGRESS_MEMORY_USEC), (double) usec / (double) *rate_usec) * (seen - *rate);
 }
 
 static void measure(struct job *job, double seen, uint64_t usec) {
         struct job_place *m = job_places_here(&job->places);
 
-        if (!m || job->since_usec < job->settled_usec)
-                return;
-        m->rate = mean(m->rate, m->usec, seen, usec);
-        m->usec += usec;
+        if (m && job->since_usec >= job->settled_usec)
+                rate_add(&m->rate, &m->usec, seen, usec);
 }
 
 /* Steps that are undone (a program that begins again, a checkpoint) say nothing of the rate. */
@@ -162,8 +159,7 @@ static void follow(struct job *job) {
                 uint64_t usec = said_usec - job->since_usec;
                 double seen = (double) (done - job->done) * 1e6 / (double) usec;
 
-                job->rate = mean(job->rate, job->rate_usec, seen, usec);
-                job->rate_usec += usec;
+                rate_add(&job->rate, &job->rate_usec, seen, usec);
                 measure(job, seen, usec);
         }
         job->done = done;

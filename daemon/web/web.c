@@ -118,11 +118,14 @@ static char *make_cluster(const struct rmd *rmd, enum metrics_format format) {
         return metrics_cluster_text(rmd->metrics, cluster_index(rmd->cluster), &cluster, format);
 }
 
+static void answer_text(struct http_answer *ret, unsigned status, const char *text) {
+        ret->status = status;
+        ret->text = text;
+}
+
 /* ---- metrics ---- */
 
-static const struct figures {
-        char *(*make)(const struct rmd *rmd, enum metrics_format format);
-} figures[] = { { make_node }, { make_cluster } };
+static char *(*const figures[])(const struct rmd *rmd, enum metrics_format format) = { make_node, make_cluster };
 
 static void answer_figures(struct web *web, size_t which, const struct http_request *request, struct http_answer *ret) {
         enum metrics_format format = metrics_format_for(request->accept);
@@ -131,7 +134,7 @@ static void answer_figures(struct web *web, size_t which, const struct http_requ
 
         if (!fresh->text || now - fresh->made_usec >= FRESH_USEC) {
                 free(fresh->text);
-                fresh->text = figures[which].make(web->rmd, format);
+                fresh->text = figures[which](web->rmd, format);
                 fresh->made_usec = now;
         }
         ret->status = 200;
@@ -145,41 +148,23 @@ static void answer_node(struct web *web, const struct http_request *request, str
 
 /* No other node has the figures of all. */
 static void answer_cluster(struct web *web, const struct http_request *request, struct http_answer *ret) {
-        if (cluster_is_leader(web->rmd->cluster)) {
+        if (cluster_is_leader(web->rmd->cluster))
                 answer_figures(web, 1, request, ret);
-                return;
-        }
-        ret->status = 503;
-        ret->text = "this node does not lead the cluster; only the leader has these metrics\n";
+        else
+                answer_text(ret, 503, "this node does not lead the cluster; only the leader has these metrics\n");
 }
 
 /* ---- the page ---- */
 
-static void refuse(struct http_answer *ret, unsigned status, const char *text) {
-        ret->status = status;
-        ret->text = text;
-}
-
-/* Refuses a request that does not name the loopback. An answer that is not for everybody is not for
- * a page from elsewhere, whichever way a browser gets here: ssh makes a port of the Unix socket. */
-static bool refuse_host(const struct http_request *request, struct http_answer *ret) {
-        if (!request->host_is_loopback)
-                refuse(ret, 421,
-                       "the Host header does not name the loopback of this machine: a proxy has to set it to localhost\n");
-        return !request->host_is_loopback;
-}
-
 static void answer_page(struct web *web, const struct http_request *request, struct http_answer *ret) {
-        if (refuse_host(request, ret))
-                return;
-        ret->status = 200;
         if (!web->page.text) {
-                ret->text =
-                        "rmd serves /metrics and, on the leader, /metrics/cluster: see rmd-web(7). The page is not installed.\n";
+                answer_text(
+                        ret, 200,
+                        "rmd serves /metrics and, on the leader, /metrics/cluster: see rmd-web(7). The page is not installed.\n");
                 return;
         }
+        answer_text(ret, 200, web->page.text);
         ret->type = "text/html; charset=utf-8";
-        ret->text = web->page.text;
         ret->policy = web->page.policy;
 }
 
@@ -200,20 +185,18 @@ static void answer_stream(struct web *web, const struct http_request *request, s
         struct viewer_wish wish = { 0 };
         int64_t index = 0;
 
-        if (refuse_host(request, ret))
-                return;
         if (!find_viewer(web, request, &wish)) {
-                refuse(ret, 401, "this needs a session: 'rmctl web' on this node prints a link that begins one\n");
+                answer_text(ret, 401, "this needs a session: 'rmctl web' on this node prints a link that begins one\n");
                 return;
         }
         if (since && parse_i64(since, 0, INT64_MAX, &index) < 0) {
-                refuse(ret, 400, "since is not the index of an event\n");
+                answer_text(ret, 400, "since is not the index of an event\n");
                 return;
         }
         wish.since = (uint64_t) index;
         ret->stream = viewers_add(web->viewers, web->http, &wish);
         if (!ret->stream) {
-                refuse(ret, 503, "you, or all users of this node, look at as many pages as rmd serves\n");
+                answer_text(ret, 503, "you, or all users of this node, look at as many pages as rmd serves\n");
                 return;
         }
         ret->status = 200;
@@ -225,14 +208,12 @@ static void answer_session(struct web *web, const struct http_request *request, 
         const char *token = http_request_header(request, TOKEN_HEADER);
         char value[SESSIONS_SECRET_BYTES] = "";
 
-        if (refuse_host(request, ret))
-                return;
         if (!token || sessions_begin(web->rmd->sessions, token, now_usec(), value) < 0) {
-                refuse(ret, 401, "the link was used before, or is too old: 'rmctl web' on this node prints another one\n");
+                answer_text(ret, 401, "the link was used before, or is too old: 'rmctl web' on this node prints another one\n");
                 return;
         }
         (void) snprintf(web->session, sizeof(web->session), "%s\n", value);
-        refuse(ret, 200, web->session);
+        answer_text(ret, 200, web->session);
 }
 
 /* ---- the routes ---- */
@@ -240,20 +221,31 @@ static void answer_session(struct web *web, const struct http_request *request, 
 static const struct route {
         const char *path;
         void (*answer)(struct web *web, const struct http_request *request, struct http_answer *ret);
+        bool personal; /* the answer is not for everybody */
 } routes[] = {
-        { "/", answer_page },        { "/stream", answer_stream },           { "/session", answer_session },
-        { "/metrics", answer_node }, { "/metrics/cluster", answer_cluster },
+        { "/", answer_page, true },
+        { "/stream", answer_stream, true },
+        { "/session", answer_session, true },
+        { "/metrics", answer_node, false },
+        { "/metrics/cluster", answer_cluster, false },
 };
 
+/* A personal answer is not for a page from elsewhere, whichever way a browser gets here: ssh makes
+ * a port of the Unix socket. So the Host header must name the loopback there as well. */
 static void on_request(void *context, const struct http_request *request, struct http_answer *ret) {
-        struct web *web = context;
+        const struct route *route = NULL;
 
         for (size_t i = 0; i < ARRAY_SIZE(routes); i++)
-                if (strcmp(routes[i].path, request->path) == 0) {
-                        routes[i].answer(web, request, ret);
-                        return;
-                }
-        refuse(ret, 404, "rmd serves its page at /, and /metrics and, on the leader, /metrics/cluster: see rmd-web(7)\n");
+                if (strcmp(routes[i].path, request->path) == 0)
+                        route = &routes[i];
+        if (!route)
+                answer_text(ret, 404,
+                            "rmd serves its page at /, and /metrics and, on the leader, /metrics/cluster: see rmd-web(7)\n");
+        else if (route->personal && !request->host_is_loopback)
+                answer_text(ret, 421,
+                            "the Host header does not name the loopback of this machine: a proxy has to set it to localhost\n");
+        else
+                route->answer(context, request, ret);
 }
 
 /* ---- who connects ---- */

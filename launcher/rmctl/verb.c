@@ -192,11 +192,12 @@ bool call_pause(uint64_t deadline_usec) {
 }
 
 void call_progress(const char *text) {
-        cleanup_free char *clean = human_clean(text);
-        cleanup_free char *cut = human_cut(clean, PROGRESS_COLUMNS);
+        cleanup_free char *clean = NULL, *cut = NULL;
 
         if (isatty(STDERR_FILENO) != 1)
                 return;
+        clean = human_clean(text);
+        cut = human_cut(clean, PROGRESS_COLUMNS);
         (void) fprintf(stderr, "\r\033[K%s", cut);
         (void) fflush(stderr);
 }

@@ -552,8 +552,9 @@ static void look_at_mappings(struct look *look) {
 static pid_t child_without_undo(struct look *look) {
         if (look->without_undo <= 0)
                 look->without_undo = fork();
-        while (look->without_undo == 0)
-                (void) pause();
+        if (look->without_undo == 0)
+                for (;;)
+                        (void) pause();
         return look->without_undo > 0 ? look->without_undo : getpid();
 }
 
