@@ -238,15 +238,24 @@ in_time() {
     (($1 <= $2 * slowness / 100))
 }
 
-# answered ASKED BOUND: of what inside/probe has asked nothing was refused, and nine of ten were answered in time. A tenth may be what else the machine does: who waits behind others
-# does so each time.
+# asks_root NODE SECONDS: root's rmctl status again and again, in the background, and beside it a program that asks nobody: what the machine itself holds up. Both at real-time priority,
+# as rmd itself: whether users leave root's shell a processor is not the question here.
+asks_root() {
+    on "$1" chrt -f 2 "$programs/probe" "$2" rmctl status >"$work/asked" &
+    asking=($!)
+    on "$1" chrt -f 2 "$programs/probe" "$2" true >"$work/asked-nobody" &
+    asking+=($!)
+}
+
+# answered BOUND: once "${asking[@]}" have ended: root was refused nothing, and each answer came within so many milliseconds, beside what the machine has held up meanwhile.
 answered() {
-    local asked
-    asked=$(wc -l <"$1")
-    see "root asked $asked times, was refused $(grep -vc ' 0$' "$1") times; the ten slowest, in ms: $(sort -rn "$1" | head -n 10 | cut -d ' ' -f 1 | paste -sd ' ')"
-    ((asked > 0)) || fail "root's rmctl was never answered"
-    ! grep -qv ' 0$' "$1" || fail "root's rmctl status was refused"
-    in_time "$(sort -n "$1" | sed -n "$((asked - asked / 10))s/ .*//p")" "$2" || fail "root's rmctl status took longer than $2 ms, as its line of slowest answers says"
+    local slowest machine
+    slowest=$(sort -n "$work/asked" | sed -n '$s/ .*//p') machine=$(sort -n "$work/asked-nobody" | sed -n '$s/ .*//p')
+    see "root asked $(wc -l <"$work/asked") times, was refused $(grep -vc ' 0$' "$work/asked") times; the ten slowest, in ms: $(sort -rn "$work/asked" | head -n 10 | cut -d ' ' -f 1 | paste -sd ' ');" \
+        "the slowest that asked nobody: $machine"
+    [[ $slowest ]] || fail "root's rmctl was never answered"
+    ! grep -qv ' 0$' "$work/asked" || fail "root's rmctl status was refused"
+    in_time $((slowest - machine)) "$1" || fail "root's rmctl status took $slowest ms, and what asks nobody $machine ms"
 }
 
 msec_since() {

@@ -54,8 +54,7 @@ as bob n3 "$programs/badclient" strangers 10.77.0.1 "$seconds" >"$work/strangers
 attacks+=($!)
 on n1 "$programs/hostile" /run/rmd/rmd.sock "$seconds" 20000 50 >"$work/hostile" 2>&1 &
 attacks+=($!)
-on n1 chrt -f 2 "$programs/probe" "$seconds" rmctl status >"$work/asked" &
-probe=$!
+asks_root n1 "$seconds"
 
 began=$EPOCHREALTIME moves=0
 while (($(msec_since "$began") < seconds * 1000 || moves < 2)); do
@@ -64,14 +63,14 @@ while (($(msec_since "$began") < seconds * 1000 || moves < 2)); do
     must "move $moves to $to is not over" q arrived live 1 "$to" 60 >/dev/null
     moves=$((moves + 1))
 done
-wait "$probe"
+wait "${asking[@]}"
 wait "${attacks[@]}"
 touch "$work/enough"
 wait "$saver"
 see "$moves moves; alice was answered $(tail -n 1 "$work/use") times, $(tail -n 1 "$work/churn") jobs of hers came and went, bob asked for $(wc -l <"$work/saved") checkpoints"
 (($(tail -n 1 "$work/use") > 100 && $(tail -n 1 "$work/churn") > 10)) || fail "she was closed: $(tail -n 1 "$work/use"), $(tail -n 1 "$work/churn")"
 same "moves of live that were done" "$(q moves live | grep -c ' DONE ')" "$moves"
-answered "$work/asked" 1000
+answered 1000
 for n in $(nodes); do
     grown=$(($(memory_of "$n" VmHWM) - before[${n#n}]))
     said=$(($(bed_do logs "$n" | wc -l) - lines[${n#n}]))

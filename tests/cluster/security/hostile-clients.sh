@@ -17,22 +17,20 @@ on n1 sh -c 'read -r pid </run/testbed-rmd.pid && echo 5 >/proc/$pid/clear_refs'
 before=$(memory_of n1 VmRSS)
 on n1 "$programs/hostile" /run/rmd/rmd.sock "$seconds" 20000 200 &
 hostile=$!
-# At real-time priority, as rmd itself: whether users leave root's shell a processor is not the question here.
-on n1 chrt -f 2 "$programs/probe" "$seconds" rmctl status >"$work/asked" &
-probe=$!
+asks_root n1 "$seconds"
 sleep 5
 began=$EPOCHREALTIME
 user=bob
 start new n1 --group-size 1 -n 2 "$programs/surroundings" HOME
 until_true "$seconds" gone "${front_pid[new]}" && took=$(msec_since "$began")
 user=alice
-wait "$probe"
+wait "${asking[@]}"
 wait "$hostile"
 finish new 20
 peak=$(memory_of n1 VmHWM)
 see "rmd's memory: $before kB before, at most $peak kB"
 see "another user's new job: exit code $rc, after ${took:-more than $seconds s} ms"
-answered "$work/asked" 1000
+answered 1000
 ((peak - before <= bound_kb)) || fail "rmd's memory grew by $((peak - before)) kB, over $bound_kb kB"
 same "the new job's exit code" "$rc" 0
 [[ ${took:-} ]] || fail "another user's new job did not come and go within $seconds s"
@@ -51,16 +49,15 @@ ask alice "$leader" 8 >"$work/here" &
 here=$!
 ask alice "$other" 8 >"$work/there" &
 there=$!
-on "$leader" chrt -f 2 "$programs/probe" 2 rmctl status >"$work/asked" &
-probe=$!
+asks_root "$leader" 2
 bobs=$(ask bob "$other" 1)
-wait "$probe"
+wait "${asking[@]}"
 wait "$here" && wait "$there" || fail "a client of alice's was closed"
 both=$(($(<"$work/here") + $(<"$work/there")))
 again=$(ask alice "$leader" 8)
 ((alone >= again)) || alone=$again
 see "alice was answered $alone times by the leader, and from two nodes at once $both times ($(<"$work/there") of these from the other); bob, with one connection there, $bobs times"
-answered "$work/asked" 1000
+answered 1000
 ((both * 5 <= alone * 6)) || fail "from two nodes alice got $both answers of the leader, $alone from one"
 ((bobs * 16 >= both)) || fail "bob was answered $bobs times by one connection, alice $both times by 16"
 index=$(q index)

@@ -26,8 +26,7 @@ as bob n1 "$programs/http" hostile 7701 "$seconds" 100 >"$work/tcp" &
 hostile+=($!)
 in_node n1 -- setpriv --reuid 65533 --regid 65533 --clear-groups "$programs/http" hostile /run/rmd/web.sock "$seconds" 50 watch "deaf watch" </dev/null >"$work/watch" &
 hostile+=($!)
-on n1 chrt -f 2 "$programs/probe" "$seconds" rmctl status >"$work/asked" &
-probe=$!
+asks_root n1 "$seconds"
 # The one who scrapes is another user, as Prometheus is; on both ways.
 scrapes=0
 began=$EPOCHREALTIME
@@ -45,13 +44,13 @@ while (($(msec_since "$began") < (seconds - 2) * 1000)); do
     sleep 0.3 # a user may ask ten times a second
 done
 must "no connection is seen while clients are there" eval '(($(connections) > 0))'
-wait "$probe" "${hostile[@]}"
+wait "${asking[@]}" "${hostile[@]}"
 peak=$(memory_of n1 VmHWM)
 see "hostile clients: $(<"$work/unix") (Unix), $(<"$work/tcp") (TCP), $(<"$work/watch") (watching) connections and answers"
 (($(cut -d ' ' -f 2 "$work/watch") >= 2)) || fail "nobody watched the page"
 see "$scrapes scrapes of another user, the slowest $slowest ms with the start of its client"
 see "rmd's memory: $before kB before, at most $peak kB"
-answered "$work/asked" 1000
+answered 1000
 in_time "$slowest" 2000 || fail "a scrape took $slowest ms"
 ((peak - before <= bound_kb)) || fail "rmd's memory grew by $((peak - before)) kB, over $bound_kb kB"
 must "connections are left" until_true 15 none_left
