@@ -14,12 +14,8 @@ __attribute__((visibility("default"))) int answer_fstat(int fd, struct stat *ret
 __attribute__((visibility("default"))) int answer_fstatat(int dir_fd, const char *path, struct stat *ret,
                                                           int flags) __asm__("fstatat64");
 
-/* The finalizer of MurmurHash3, which is a permutation: numbers of one device stay different. */
-static uint32_t mix(uint32_t x) {
-        x = (x ^ (x >> 16)) * UINT32_C(0x85ebca6b);
-        x = (x ^ (x >> 13)) * UINT32_C(0xc2b2ae35);
-        return x ^ (x >> 16);
-}
+/* Knuth's multiplicative hash spreads devices, which are small numbers in a row, over 32 bits. */
+#define SPREAD UINT32_C(2654435761)
 
 /* Is this a pipe without a name? These are all of one file system, and have their numbers among
  * themselves. */
@@ -39,7 +35,7 @@ static bool is_nameless_pipe(const struct stat *st) {
 
 static int numbered(int result, struct stat *st) {
         if (result == 0 && S_ISFIFO(st->st_mode) && !is_nameless_pipe(st))
-                st->st_ino ^= mix((uint32_t) st->st_dev);
+                st->st_ino ^= (uint32_t) st->st_dev * SPREAD; /* numbers of one device stay different */
         return result;
 }
 

@@ -27,7 +27,7 @@ static const struct {
         [OBSTACLE_LEASE] = { "holds a lease of %s", true },
         [OBSTACLE_CLOSED_UNSENT] = { "a connection was closed whose last data is not at its other end yet (TCP port %s)", true,
                                      true },
-        [OBSTACLE_TYPED_AHEAD] = { "has unread data in a terminal that edits, echoes or packs it", true },
+        [OBSTACLE_COOKED_TERMINAL] = { "has unread data in a terminal that edits, echoes or packs it", true },
         [OBSTACLE_UNREAD_TERMINAL] = { "has unread terminal output of a process that has ended", true },
         [OBSTACLE_UNDER_WAY] = { "has descriptors under way in a socket (SCM_RIGHTS)", true },
         [OBSTACLE_KERNEL_FILE] = { "uses %s, of which the kernel tells CRIU more than its owner", true },

@@ -27,7 +27,7 @@ enum obstacle_kind {
         OBSTACLE_LEASE,
         OBSTACLE_UNREAD_TERMINAL, /* CRIU does not carry what is in it */
         OBSTACLE_CLOSED_UNSENT, /* a closed TCP connection with data on the way; detail: its port */
-        OBSTACLE_TYPED_AHEAD, /* unread data in a terminal that changes it: CRIU writes it there a second time */
+        OBSTACLE_COOKED_TERMINAL, /* unread data in a terminal that changes it: CRIU writes it there a second time */
         OBSTACLE_UNDER_WAY, /* descriptors in a socket's queue, which nobody has looked at */
         OBSTACLE_KERNEL_FILE, /* see kernel_file.h; detail: its path */
         /* A file below /proc of a thread, which does not exist yet when CRIU opens files, or of

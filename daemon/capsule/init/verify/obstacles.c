@@ -376,7 +376,7 @@ static void look_at_master(struct look *look, const char *number) {
                 if (state.revents & POLLIN)
                         look_note(look, OBSTACLE_UNREAD_TERMINAL, NULL);
         } else if (is_changed_again(fd, state.revents & POLLIN)) {
-                look_note(look, OBSTACLE_TYPED_AHEAD, NULL);
+                look_note(look, OBSTACLE_COOKED_TERMINAL, NULL);
         }
 }
 
