@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -676,6 +677,51 @@ static void test_remap(void **state) {
         (void) remove_tree(folder);
 }
 
+/* A file may be only mapped: shared or not, and its process may have mapped others before it. As
+ * sem_open() does, it was made by a name that another one has replaced. */
+static void expect_mapped_remap(const char *folder, int flags, int protection) {
+        cleanup_free char *proc = make_folder();
+        cleanup_free char *self = xasprintf("%s/%d", proc, (int) getpid());
+        cleanup_free char *target = xasprintf("/proc/%d", (int) getpid());
+        int fd = make_file(folder, "made");
+        void *at;
+
+        assert_int_equal(symlink(target, self), 0);
+        assert_int_equal(ftruncate(fd, 4096), 0);
+        at = mmap(NULL, 4096, protection, flags, fd, 0);
+        assert_ptr_not_equal(at, MAP_FAILED);
+        (void) close(fd);
+        rename_in(folder, "made", "link_remap.9", true);
+        rename_in(folder, "made", "name", false);
+        link_remap_hide(proc);
+        assert_true(there(folder, "link_remap.9.kept") && !there(folder, "link_remap.9"));
+        link_remap_show(proc);
+        assert_true(there(folder, "link_remap.9"));
+        link_remap_remove(proc);
+        assert_true(!there(folder, "link_remap.9") && there(folder, "name"));
+        assert_int_equal(munmap(at, 4096), 0);
+        (void) unlink(self);
+        (void) remove_tree(proc);
+        (void) remove_tree(folder);
+}
+
+static void test_mapped_remap(void **state) {
+        static const char *const places[] = { "/dev/shm/rmd-test.XXXXXX", "/var/tmp/rmd-test.XXXXXX" };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+                char folder[64];
+
+                (void) snprintf(folder, sizeof(folder), "%s", places[i]);
+                assert_non_null(mkdtemp(folder));
+                expect_mapped_remap(folder, MAP_SHARED, PROT_READ | PROT_WRITE);
+                assert_int_equal(mkdir(folder, 0700), 0);
+                expect_mapped_remap(folder, MAP_PRIVATE, PROT_READ);
+                assert_int_equal(mkdir(folder, 0700), 0);
+                expect_mapped_remap(folder, MAP_SHARED, PROT_NONE);
+        }
+}
+
 /* ---- cores ---- */
 
 static void *sleeper(void *arg) {
@@ -824,6 +870,7 @@ int main(void) {
                 cmocka_unit_test(test_pid_gap),
                 cmocka_unit_test(test_fill_limit),
                 cmocka_unit_test(test_remap),
+                cmocka_unit_test(test_mapped_remap),
                 cmocka_unit_test(test_hosts),
                 cmocka_unit_test(test_flows),
                 cmocka_unit_test(test_mend_timerfds),
