@@ -13,6 +13,9 @@
 #define PROBE_EVERY_CHUNKS 50.0
 #define PROBE_LEAST_USEC 20000.0
 #define PROBE_MOST_USEC 10000000.0
+/* A rate that was measured for a short time, such as while TCP starts slowly, is not believed in for
+ * longer than this many times that time. */
+#define BELIEF_PER_EVIDENCE 10.0
 /* Samples: after so many bytes, and so that they take one per cent of the time at most. */
 #define SAMPLE_EVERY_BYTES (1U << 20)
 #define SAMPLE_PAUSE 100U
@@ -47,18 +50,22 @@ void choice_init(struct choice *c, uint32_t codecs) {
         c->codec[IMAGE_CODEC_NONE] = (struct choice_codec) { .known = true, .ratio = 1 };
 }
 
-static void link_add(struct choice *c, const struct choice_work *work, uint64_t now_usec) {
-        double pause_usec;
+/* How long the rate of the link is believed in once the link is idle. */
+static double belief_usec(const struct choice_rate *link) {
+        double usec = link->amount > 0 ? PROBE_EVERY_CHUNKS * CHUNK_BYTES / rate_of(link, 1) : PROBE_MOST_USEC;
 
+        if (usec < PROBE_LEAST_USEC)
+                usec = PROBE_LEAST_USEC;
+        if (usec > PROBE_MOST_USEC)
+                usec = PROBE_MOST_USEC;
+        return usec < BELIEF_PER_EVIDENCE * link->over ? usec : BELIEF_PER_EVIDENCE * link->over;
+}
+
+static void link_add(struct choice *c, const struct choice_work *work, uint64_t now_usec) {
         if (work->busy_usec > 0) {
                 c->link_idle = false;
                 rate_add(&c->link, (double) work->busy_bytes, (double) work->busy_usec, KEEP_LINK_USEC);
-                pause_usec = c->link.amount > 0 ? PROBE_EVERY_CHUNKS * CHUNK_BYTES / rate_of(&c->link, 1) : PROBE_MOST_USEC;
-                if (pause_usec < PROBE_LEAST_USEC)
-                        pause_usec = PROBE_LEAST_USEC;
-                if (pause_usec > PROBE_MOST_USEC)
-                        pause_usec = PROBE_MOST_USEC;
-                c->link_until_usec = now_usec + (uint64_t) pause_usec;
+                c->link_until_usec = now_usec + (uint64_t) belief_usec(&c->link);
         } else if (work->idle_bytes >= IDLE_LEAST_BYTES && now_usec >= c->link_until_usec) {
                 c->link_idle = true;
                 c->link = (struct choice_rate) { 0 };

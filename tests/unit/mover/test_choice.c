@@ -215,6 +215,21 @@ static void the_choice_follows_the_link(void **state) {
         assert_true(count_of(&s, &text, IMAGE_CODEC_NONE, 50) > 40);
 }
 
+/* TCP starts slowly: a rate of the first milliseconds is not believed in for long. */
+static void a_slow_start_is_forgotten(void **state) {
+        static const double mbit_per_sec[] = { 1000, 2500, 4000 };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(mbit_per_sec); i++) {
+                struct sender s = sender_make(mbit_per_sec[i], ALL);
+
+                send_chunks(&s, &text, -1, 2);
+                s.link = 10000 * MBIT;
+                send_chunks(&s, &text, -1, 20);
+                assert_true(count_of(&s, &text, IMAGE_CODEC_NONE, 50) > 40);
+        }
+}
+
 /* At 1 Gbit/s zstd is best for text, unless ranks have most of the core. */
 static void the_choice_follows_the_cores(void **state) {
         struct sender alone = sender_make(700, ALL), crowded = sender_make(700, ALL);
@@ -240,7 +255,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(is_near_the_best_fixed_one),  cmocka_unit_test(slow_links_get_zstd_and_fast_ones_nothing),
                 cmocka_unit_test(only_what_the_peer_knows),    cmocka_unit_test(the_choice_follows_the_data),
-                cmocka_unit_test(the_choice_follows_the_link), cmocka_unit_test(the_choice_follows_the_cores),
+                cmocka_unit_test(the_choice_follows_the_link),
+                cmocka_unit_test(a_slow_start_is_forgotten), cmocka_unit_test(the_choice_follows_the_cores),
                 cmocka_unit_test(a_limit_counts_as_the_link),
         };
 
