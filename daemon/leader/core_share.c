@@ -8,6 +8,7 @@
 #include <uthash.h>
 
 #include "common/util.h"
+#include "daemon/leader/smoothing.h"
 
 struct group {
         struct group_key {
@@ -15,6 +16,7 @@ struct group {
                 int64_t capsule;
         } key;
         double ran, waited; /* in cores, of the last while */
+        uint64_t seen_usec;
         UT_hash_handle hh;
 };
 
@@ -56,12 +58,11 @@ static bool is_folded(const struct state_index *index, uint64_t id) {
         return job && state_job_fold(index, job, &ranks);
 }
 
-/* Exponential smoothing by the time that the report is about; the first one is taken as it is. */
 void core_share_add(struct core_share *share, const struct state_index *index, const Rm__CoreShare *report) {
         const Rm__Job *job = state_job(state_index_state(index), report->job);
         const Rm__Capsule *capsule = job ? job_capsule(job, report->capsule) : NULL;
-        double weight = 1 - exp(-(double) report->usec / CORE_SHARE_MEMORY_USEC);
         struct group *group;
+        double weight;
 
         if (!capsule || capsule->index == STATE_HEAD || report->usec == 0 || !is_folded(index, job->id))
                 return;
@@ -70,8 +71,8 @@ void core_share_add(struct core_share *share, const struct state_index *index, c
                 group = xcalloc(1, sizeof(*group));
                 group->key = (struct group_key) { job->id, capsule->index };
                 HASH_ADD(hh, share->groups, key, sizeof(group->key), group);
-                weight = 1;
         }
+        weight = smoothing_weight(&group->seen_usec, report->usec, CORE_SHARE_MEMORY_USEC);
         group->ran += weight * ((double) report->ran_usec / (double) report->usec - group->ran);
         group->waited += weight * ((double) report->waited_usec / (double) report->usec - group->waited);
 }

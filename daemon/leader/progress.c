@@ -9,6 +9,7 @@
 #include <uthash.h>
 
 #include "common/util.h"
+#include "daemon/leader/smoothing.h"
 
 /* How often it is looked at on how many cores a job is. */
 #define LOOK_USEC 1000000u
@@ -134,12 +135,9 @@ static void look(struct job *job, const struct state_index *index, const Rm__Job
                 job->settled_usec = now_usec + PROGRESS_SETTLE_USEC;
 }
 
-/* Adds to a rate, which was seen for so long, what was seen for `usec` more. The rate is a mean at
- * first, so that a first few steps that come at once do not count for more than their time, and
- * then smoothed exponentially. */
+/* Adds to a rate, which was seen for so long, what was seen for `usec` more. */
 static void rate_add(double *rate, uint64_t *rate_usec, double seen, uint64_t usec) {
-        *rate_usec += usec;
-        *rate += fmax(1 - exp(-(double) usec / PROGRESS_MEMORY_USEC), (double) usec / (double) *rate_usec) * (seen - *rate);
+        *rate += smoothing_weight(rate_usec, usec, PROGRESS_MEMORY_USEC) * (seen - *rate);
 }
 
 static void measure(struct job *job, double seen, uint64_t usec) {

@@ -8,6 +8,7 @@
 #include <uthash.h>
 
 #include "common/util.h"
+#include "daemon/leader/smoothing.h"
 
 /* More than any network carries; keeps sums in range. */
 #define MOST_BYTES 1e15
@@ -20,7 +21,7 @@ struct way {
 
 /* The traffic that one group sends. */
 struct sender {
-        bool known;
+        uint64_t seen_usec; /* 0: nothing is known */
         size_t n_ways;
         struct way *ways;
 };
@@ -96,7 +97,6 @@ static struct way *way_to(struct sender *sender, size_t *places, int32_t to) {
         return &sender->ways[places[to] - 1];
 }
 
-/* Exponential smoothing by the time that the report is about; the first one is taken as it is. */
 void traffic_add(struct traffic *traffic, const Rm__State *state, const Rm__Traffic *report) {
         const Rm__Job *of = state_job(state, report->job);
         cleanup_free size_t *places = NULL;
@@ -110,8 +110,7 @@ void traffic_add(struct traffic *traffic, const Rm__State *state, const Rm__Traf
         if (report->capsule < 0 || (uint32_t) report->capsule >= job->n_senders)
                 return;
         sender = &job->senders[report->capsule];
-        weight = sender->known ? 1 - exp(-(double) report->usec / TRAFFIC_MEMORY_USEC) : 1;
-        sender->known = true;
+        weight = smoothing_weight(&sender->seen_usec, report->usec, TRAFFIC_MEMORY_USEC);
         places = xcalloc(job->n_senders, sizeof(*places));
         for (size_t i = 0; i < sender->n_ways; i++) {
                 sender->ways[i].rate *= 1 - weight;
@@ -169,7 +168,7 @@ static double shift_of(const struct job_traffic *job, struct sums sums) {
 /* Until all groups were heard of it is not known how they talk. */
 static bool all_known(const struct job_traffic *job) {
         for (uint32_t i = 0; i < job->n_senders; i++)
-                if (!job->senders[i].known)
+                if (job->senders[i].seen_usec == 0)
                         return false;
         return true;
 }

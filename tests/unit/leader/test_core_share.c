@@ -66,6 +66,16 @@ static void test_slowdown(void **state) {
         ABOUT(slowdown(s), 2.0); /* the slowest group counts */
 }
 
+/* A first short report counts for its time. */
+static void test_first_report(void **state) {
+        struct scene *s = *state;
+
+        tells(s, 0, 1, 0.5, 1.5);
+        ABOUT(slowdown(s), 4.0);
+        tells(s, 0, 3, 4.5, 1.5); /* 5 of 8 seconds of two ranks */
+        ABOUT(slowdown(s), 1.6);
+}
+
 static void test_sleepers(void **state) {
         struct scene *s = *state;
 
@@ -78,7 +88,7 @@ static void test_sleepers(void **state) {
 static void test_smoothing(void **state) {
         struct scene *s = *state;
 
-        tells(s, 0, 2, 2, 2);
+        tells(s, 0, 20, 20, 20);
         tells(s, 0, 2, 4, 0);
         assert_true(slowdown(s) > 1.5 && slowdown(s) < 2);
         for (unsigned i = 0; i < 50; i++)
@@ -110,6 +120,7 @@ static void test_what_does_not_fit(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_slowdown, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_first_report, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_sleepers, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_smoothing, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_what_does_not_fit, set_up, tear_down),

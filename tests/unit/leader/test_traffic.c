@@ -101,10 +101,22 @@ static void old_traffic_fades(void **state) {
         struct scene *s = *state;
 
         for (int32_t g = 0; g < 3; g++)
-                sends(s, g, 1, g == 0 ? 9000 : 0, SECOND);
+                sends(s, g, 1, g == 0 ? 9000 * (TRAFFIC_MEMORY_USEC / SECOND) : 0, TRAFFIC_MEMORY_USEC);
         for (int i = 0; i < 3; i++)
                 sends(s, 0, 1, 0, TRAFFIC_MEMORY_USEC / 3);
         assert_in_range((uint64_t) between(s, 0, 1), 3000, 3600);
+}
+
+/* What a program sends as it begins counts for its time, also when it is in the first report. */
+static void a_first_burst_counts_for_its_time(void **state) {
+        struct scene *s = *state;
+
+        for (int32_t g = 0; g < 3; g++)
+                sends(s, g, 1, g == 0 ? 90000 : 0, SECOND);
+        sends(s, 0, 1, 0, 4 * SECOND);
+        assert_in_range((uint64_t) between(s, 0, 1), 17900, 18100);
+        sends(s, 0, 1, 0, 4 * SECOND);
+        assert_in_range((uint64_t) between(s, 0, 1), 9900, 10100);
 }
 
 /* The amount may change, it is the ways that count. */
@@ -201,18 +213,17 @@ static Rm__Job *add_large_job(Rm__State *state) {
         return job;
 }
 
-/* Gives a report of a group that tells of others in any order, some twice. */
-static void report_many(struct scene *s, int32_t from, uint64_t *random, double *rates) {
+/* Gives the report of a group in a round (0 ...), which tells of others in any order, some twice. */
+static void report_many(struct scene *s, int round, int32_t from, uint64_t *random, double *rates) {
         Rm__Traffic report = RM__TRAFFIC__INIT;
         Rm__TrafficTo to[PARTNERS], *list[PARTNERS];
-        double weight = rates[from] < 0 ? 1 : 1 - exp(-(double) SECOND / TRAFFIC_MEMORY_USEC);
+        double weight = fmax(1 - exp(-(double) SECOND / TRAFFIC_MEMORY_USEC), 1.0 / (round + 1));
 
         report.job = 99;
         report.capsule = from;
         report.usec = SECOND;
         report.n_to = PARTNERS;
         report.to = list;
-        rates[from] = 0;
         for (int32_t i = 0; i < MANY; i++)
                 rates[i] *= 1 - weight;
         for (uint32_t k = 0; k < PARTNERS; k++) {
@@ -251,13 +262,11 @@ static void many_groups(void **state) {
         uint64_t random = 7;
 
         (void) add_large_job(s->world.state);
-        for (int32_t i = 0; i < MANY; i++) {
+        for (int32_t i = 0; i < MANY; i++)
                 rates[i] = xcalloc(MANY, sizeof(**rates));
-                rates[i][i] = -1; /* not heard of yet */
-        }
         for (int round = 0; round < ROUNDS; round++)
                 for (int32_t i = 0; i < MANY; i++)
-                        report_many(s, i, &random, rates[i]);
+                        report_many(s, round, i, &random, rates[i]);
         snapshot_add_node(snapshot, "n1", 8);
         snapshot_add_job(snapshot, "99", MANY, 1);
         traffic_fill(s->traffic, 99, SECOND, snapshot, 0);
@@ -309,6 +318,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(known_when_all_have_told, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(old_traffic_fades, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(a_first_burst_counts_for_its_time, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(shift, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(hostile_reports, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(ended_jobs_are_forgotten, set_up, tear_down),

@@ -253,11 +253,10 @@ static void a_limit_counts_as_the_link(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(is_near_the_best_fixed_one),  cmocka_unit_test(slow_links_get_zstd_and_fast_ones_nothing),
-                cmocka_unit_test(only_what_the_peer_knows),    cmocka_unit_test(the_choice_follows_the_data),
-                cmocka_unit_test(the_choice_follows_the_link),
-                cmocka_unit_test(a_slow_start_is_forgotten), cmocka_unit_test(the_choice_follows_the_cores),
-                cmocka_unit_test(a_limit_counts_as_the_link),
+                cmocka_unit_test(is_near_the_best_fixed_one),   cmocka_unit_test(slow_links_get_zstd_and_fast_ones_nothing),
+                cmocka_unit_test(only_what_the_peer_knows),     cmocka_unit_test(the_choice_follows_the_data),
+                cmocka_unit_test(the_choice_follows_the_link),  cmocka_unit_test(a_slow_start_is_forgotten),
+                cmocka_unit_test(the_choice_follows_the_cores), cmocka_unit_test(a_limit_counts_as_the_link),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
