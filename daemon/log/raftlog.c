@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/log/log_format.h"
+#include "daemon/log/raft_memory.h"
 #include "daemon/log/raftlog_internal.h"
 #include "daemon/state/state.h"
 
@@ -275,6 +276,7 @@ static int raft_open(struct raftlog *log, struct event_base *base, const struct 
 
         if (mkdir(log->log_dir, 0700) < 0 && errno != EEXIST)
                 return error_sys(err, -errno, "cannot make %s", log->log_dir);
+        raft_memory_use();
         raftlog_transport_init(&log->transport);
         r = raft_uv_init(&log->io, uvloop_get(log->loop), log->log_dir, &log->transport);
         if (r != 0)

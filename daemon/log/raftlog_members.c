@@ -70,12 +70,14 @@ static void correct_snapshot(const struct raftlog *log, struct raft_message *mes
 }
 
 /* libraft 0.22.1 does not set the last index when it refuses what a leader of an earlier term
- * sends. That one sees the term, and no more. */
-static void correct_refusal(struct raft_message *message) {
+ * sends. That one may lead the later term when the answer comes: it gets the index as it is when
+ * another entry is in the way. */
+static void correct_refusal(struct raftlog *log, struct raft_message *message) {
         struct raft_append_entries_result *result = &message->append_entries_result;
+        uint64_t last = raft_last_index(&log->raft);
 
-        if (message->type == RAFT_APPEND_ENTRIES_RESULT && result->rejected > 0 && result->last_log_index >= result->rejected)
-                result->last_log_index = result->rejected - 1;
+        if (message->type == RAFT_APPEND_ENTRIES_RESULT && result->rejected > 0)
+                result->last_log_index = last < result->rejected ? last : result->rejected - 1;
 }
 
 /* libraft 0.22.1 refuses a pre-vote of an earlier term with the term that it was asked for, so that
@@ -139,7 +141,7 @@ static int send_message(struct raft_io *io, struct raft_io_send *req, const stru
         size_t size_bytes = 0;
 
         correct_snapshot(log, message);
-        correct_refusal(message);
+        correct_refusal(log, message);
         correct_pre_vote(log, message);
         note_told(log, message);
         if (!log->closing && log->ops.send && receiver && raft_message_pack(message, &data, &size_bytes) == 0) {

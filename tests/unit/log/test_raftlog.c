@@ -26,6 +26,7 @@ struct servers {
         char dir[64];
         struct server list[VOTERS];
         bool cut; /* nothing arrives */
+        uint64_t rejected, rejected_last; /* what the last refusal of entries was sent with */
 };
 
 static int on_apply(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret) {
@@ -80,6 +81,18 @@ static void deliver(evutil_socket_t fd, short what, void *userdata) {
         free(letter);
 }
 
+static void note_refusal(struct servers *v, const Rm__RaftPart *part) {
+        struct raft_message message;
+
+        if (part->data.len != part->total_bytes || raft_message_unpack(part->data.data, part->data.len, &message) < 0)
+                return;
+        if (message.type == RAFT_APPEND_ENTRIES_RESULT && message.append_entries_result.rejected > 0) {
+                v->rejected = message.append_entries_result.rejected;
+                v->rejected_last = message.append_entries_result.last_log_index;
+        }
+        raft_message_drop(&message);
+}
+
 static int on_send(void *userdata, const char *node, const Rm__PeerMessage *message) {
         static const struct timeval soon = { 0, 100 };
         struct server *voter = userdata;
@@ -89,6 +102,7 @@ static int on_send(void *userdata, const char *node, const Rm__PeerMessage *mess
         (void) snprintf(letter->to, sizeof(letter->to), "%s", node);
         (void) snprintf(letter->from, sizeof(letter->from), "%s", voter->address);
         letter->message = (Rm__PeerMessage *) message_copy(&message->base);
+        note_refusal(voter->all, message->raft_part);
         return event_base_once(voter->all->base, -1, EV_TIMEOUT, deliver, letter, &soon);
 }
 
@@ -443,6 +457,65 @@ static void test_terms_alone(void **state) {
         assert_true(raftlog_term(v->list[0].log) > term);
 }
 
+/* `to` gets the message as of `from`. */
+static void hand(struct server *to, struct server *from, uint64_t from_id, const struct raft_message *message) {
+        Rm__RaftPart part = RM__RAFT_PART__INIT;
+        cleanup_free uint8_t *data = NULL;
+        size_t size_bytes;
+
+        assert_int_equal(raft_message_pack(message, &data, &size_bytes), 0);
+        part.log = raftlog_id(to->log);
+        part.from = from_id;
+        part.to = raftlog_voter_id(to->log);
+        part.total_bytes = part.data.len = size_bytes;
+        part.data.data = data;
+        raftlog_receive(to->log, from->address, &part);
+}
+
+/* A voter refuses what a leader of an earlier term sends, and says how far its own log goes, but
+ * not beyond what it refuses. */
+static void test_earlier_leader_refused(void **state) {
+        const uint64_t behind[] = { 2, 1000, UINT64_C(1) << 40, UINT64_C(1) << 62 };
+        struct servers *v = *state;
+        struct server *first = &v->list[0], *second = &v->list[1];
+        struct raft_message append = { .type = RAFT_APPEND_ENTRIES };
+        uint64_t last;
+
+        add_voter(v, first->log, second);
+        EXPECT(v, raftlog_applied(second->log) == raftlog_applied(first->log), 1000);
+        last = raftlog_applied(second->log);
+        assert_true(last > behind[0] && last < behind[1]);
+        append.append_entries.term = 1;
+        append.append_entries.prev_log_term = 1;
+        for (size_t i = 0; i < ARRAY_SIZE(behind); i++) {
+                append.append_entries.prev_log_index = behind[i];
+                v->rejected = 0;
+                hand(second, first, raftlog_voter_id(first->log), &append);
+                EXPECT(v, v->rejected > 0, 1000);
+                assert_int_equal(v->rejected, behind[i]);
+                assert_int_equal(v->rejected_last, last < behind[i] ? last : behind[i] - 1);
+        }
+}
+
+/* Memory that libraft gets is zero, and has nothing of what was there before. */
+static void test_memory_is_zero(void **state) {
+        const size_t sizes[] = { 8, 24, 200, 1000, 40960 };
+
+        for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+                static const uint8_t zeros[40960];
+                void *used = raft_malloc(sizes[i]), *other;
+
+                memset(used, 0xa5, sizes[i]);
+                raft_free(used);
+                used = raft_malloc(sizes[i]);
+                other = raft_calloc(sizes[i] / 8, 8);
+                assert_memory_equal(used, zeros, sizes[i]);
+                assert_memory_equal(other, zeros, sizes[i]);
+                raft_free(used);
+                raft_free(other);
+        }
+}
+
 /* A voter has more in its log, the other one is in a later term, as after an election that came
  * to nothing, and the third is down. */
 static void test_longer_log_in_earlier_term(void **state) {
@@ -450,10 +523,7 @@ static void test_longer_log_in_earlier_term(void **state) {
         struct server *first = &v->list[0], *second = &v->list[1];
         struct raft_message vote = { .type = RAFT_REQUEST_VOTE };
         uint64_t third = raftlog_voter_id(v->list[2].log);
-        Rm__RaftPart part = RM__RAFT_PART__INIT;
-        cleanup_free uint8_t *data = NULL;
         struct done done = { 0 };
-        size_t size_bytes;
 
         EXPECT(v, leader_of(v) == first, 3000);
         close_log(&v->list[2]);
@@ -464,13 +534,7 @@ static void test_longer_log_in_earlier_term(void **state) {
         vote.request_vote.term = raftlog_term(first->log) + 10;
         vote.request_vote.candidate_id = third;
         vote.request_vote.disrupt_leader = true;
-        assert_int_equal(raft_message_pack(&vote, &data, &size_bytes), 0);
-        part.log = raftlog_id(second->log);
-        part.from = third;
-        part.to = raftlog_voter_id(second->log);
-        part.total_bytes = part.data.len = size_bytes;
-        part.data.data = data;
-        raftlog_receive(second->log, v->list[2].address, &part);
+        hand(second, &v->list[2], third, &vote);
         EXPECT(v, raftlog_term(second->log) == vote.request_vote.term, 1000);
         v->cut = false;
         EXPECT(v, leader_of(v), 5000);
@@ -489,6 +553,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_change_refused, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_promotion_lost, set_up_two, tear_down),
                 cmocka_unit_test_setup_teardown(test_terms_alone, set_up_two, tear_down),
+                cmocka_unit_test_setup_teardown(test_earlier_leader_refused, set_up_two, tear_down),
+                cmocka_unit_test_setup_teardown(test_memory_is_zero, set_up_two, tear_down),
         };
 
         (void) signal(SIGPIPE, SIG_IGN);
