@@ -195,6 +195,7 @@ void disk_write(struct disk *disk, unsigned file, uint64_t number, const void *d
         blob->refs = 1; /* the change's */
         blob->size_bytes = size_bytes;
         memcpy(blob->data, data, size_bytes);
+        timeline_note(host_timeline(disk->host), data, size_bytes);
         change_file(&disk->files[file], number, number, blob);
 }
 

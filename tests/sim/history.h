@@ -11,6 +11,8 @@ struct history_config {
         int n_faults;      /* negative: drawn */
         unsigned seconds; /* virtual, with faults; as long as it takes to make progress, without, follows */
         FILE *trace; /* NULL: none */
+        struct trail *record;       /* NULL: not recorded */
+        const struct trail *follow; /* a violation if this history goes another way; NULL ok */
 };
 
 struct history_result {

@@ -18,6 +18,7 @@ struct options {
         bool seed_set;
         unsigned histories; /* 0: by time */
         unsigned real_seconds;
+        unsigned again; /* each history of so many is run twice; 0: none */
 };
 
 struct totals {
@@ -44,13 +45,14 @@ static void on_crash(int signal) {
 static void usage(FILE *out) {
         (void) fputs(
                 "usage: simulate-cluster [--seed S] [--histories K | --real-seconds R] [--nodes N] [--seconds T] [--faults F]\n"
-                "                        [--trace]\n"
+                "                        [--again N] [--trace]\n"
                 "  --seed S          of the first history, the next ones follow (default: a new one)\n"
                 "  --histories K     so many (default 1)\n"
                 "  --real-seconds R  or as many as can be run in this time\n"
                 "  --nodes N         voters: 1, 3 or 5 (default: drawn)\n"
                 "  --seconds T       virtual time with faults (default 60)\n"
                 "  --faults F        in that time (default: drawn)\n"
+                "  --again N         run one history of N a second time, which must go the same way\n"
                 "  --trace           tell what happens\n",
                 out);
 }
@@ -72,6 +74,7 @@ static const struct option names[] = { { "seed", required_argument, NULL, 's' },
                                        { "nodes", required_argument, NULL, 'n' },
                                        { "seconds", required_argument, NULL, 't' },
                                        { "faults", required_argument, NULL, 'f' },
+                                       { "again", required_argument, NULL, 'a' },
                                        { "trace", no_argument, NULL, 'T' },
                                        { "help", no_argument, NULL, 'h' },
                                        { 0 } };
@@ -101,6 +104,9 @@ static void parse_options(int argc, char **argv, struct options *ret) {
                 case 'f':
                         ret->history.n_faults = (int) number("faults", optarg, 0, 10000);
                         break;
+                case 'a':
+                        ret->again = number("again", optarg, 1, 1000000000);
+                        break;
                 case 'T':
                         ret->history.trace = stdout;
                         (void) setvbuf(stdout, NULL, _IOLBF, 0); /* all of it also when the program crashes */
@@ -112,11 +118,12 @@ static void parse_options(int argc, char **argv, struct options *ret) {
 }
 
 static void set_replay(const char *program, const struct history_config *config) {
+        const char *how = config->follow ? " --again 1" : " --trace"; /* a trace of one of two shows nothing */
         cleanup_free char *faults = config->n_faults >= 0 ? xasprintf(" --faults %d", config->n_faults) : xstrdup("");
         cleanup_free char *nodes = config->n_voters ? xasprintf(" --nodes %u", config->n_voters) : xstrdup("");
 
-        (void) snprintf(replay, sizeof(replay), "%s --seed %" PRIu64 "%s --seconds %u%s --trace", program, config->seed, nodes,
-                        config->seconds, faults);
+        (void) snprintf(replay, sizeof(replay), "%s --seed %" PRIu64 "%s --seconds %u%s%s", program, config->seed, nodes,
+                        config->seconds, faults, how);
 }
 
 /* false: it violates something, which has been told. */
@@ -162,6 +169,19 @@ static bool run(const char *program, const struct history_config *config, struct
         return false;
 }
 
+/* The second time all is at other addresses of the memory, on which nothing may depend. */
+static bool run_twice(const char *program, const struct history_config *config, struct totals *totals) {
+        struct history_config first = *config, second = *config;
+        struct trail trail = { 0 };
+        bool good;
+
+        first.record = &trail;
+        second.follow = &trail;
+        good = run(program, &first, totals) && run(program, &second, totals);
+        trail_finish(&trail);
+        return good;
+}
+
 static void report(const struct totals *totals, uint64_t real_usec) {
         double seconds = (double) (real_usec ? real_usec : 1) / 1e6;
 
@@ -195,9 +215,11 @@ static void tell_progress(const struct totals *totals, uint64_t *told_usec) {
 }
 
 int main(int argc, char **argv) {
+        static const int crashes[] = { SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL };
         struct options options;
         struct totals totals = { 0 };
         uint64_t begin_usec = now_usec(), told_usec = begin_usec;
+        unsigned n_seeds = 0;
         uint32_t seed;
         bool good = true;
 
@@ -209,14 +231,16 @@ int main(int argc, char **argv) {
                         return 1;
                 options.history.seed = seed;
         }
-        (void) signal(SIGABRT, on_crash);
-        (void) signal(SIGSEGV, on_crash);
+        for (size_t i = 0; i < ARRAY_SIZE(crashes); i++)
+                (void) signal(crashes[i], on_crash);
         printf("first seed %" PRIu64 "\n", options.history.seed);
         (void) fflush(stdout);
         while (good && (options.real_seconds ? now_usec() - begin_usec < options.real_seconds * UINT64_C(1000000)
-                                             : totals.histories < options.histories)) {
-                good = run(argv[0], &options.history, &totals);
+                                             : n_seeds < options.histories)) {
+                good = (options.again && options.history.seed % options.again == 0 ? run_twice : run)(argv[0], &options.history,
+                                                                                                      &totals);
                 options.history.seed++;
+                n_seeds++;
                 if (good)
                         tell_progress(&totals, &told_usec);
         }

@@ -238,6 +238,7 @@ int conn_send(struct conn *conn, const ProtobufCMessage *message) {
                 return -ENOTCONN;
         conn->sent++;
         (void) protobuf_c_message_pack(message, data);
+        timeline_note(host_timeline(conn->sockets->host), data, size_bytes);
         trace_message(conn->sockets->host, conn->peer, message);
         send_packet(conn->sockets, conn->peer, &head, data, size_bytes);
         return 0;

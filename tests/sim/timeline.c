@@ -4,8 +4,13 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "common/util.h"
 #include "launcher/sim/heap.h"
+
+#define TRAIL_STEP 4096U
 
 struct event {
         event_fn fn, drop;
@@ -17,11 +22,15 @@ struct timeline {
         uint64_t now_usec;
         uint64_t random;
         uint64_t count;
+        uint64_t digest; /* of all times, random numbers and messages so far */
         uint64_t asked; /* the order of events of one time */
         struct heap heap;
         struct event *events;
         uint32_t n_events, first_free;
         FILE *trace;
+        struct trail *trail;
+        const struct trail *followed;
+        uint64_t parted_usec;
 };
 
 /* splitmix64: seeds that are near each other give histories that are not. */
@@ -37,6 +46,7 @@ struct timeline *timeline_create(uint64_t seed, FILE *trace) {
 
         t->random = mix(seed) | 1;
         t->trace = trace;
+        t->parted_usec = UINT64_MAX;
         return t;
 }
 
@@ -60,6 +70,46 @@ uint64_t timeline_now_usec(const struct timeline *t) {
 
 uint64_t timeline_count(const struct timeline *t) {
         return t->count;
+}
+
+void timeline_record(struct timeline *t, struct trail *trail) {
+        t->trail = trail;
+}
+
+void timeline_follow(struct timeline *t, const struct trail *trail) {
+        t->followed = trail;
+}
+
+uint64_t timeline_parted_usec(const struct timeline *t) {
+        return t->parted_usec;
+}
+
+void trail_finish(struct trail *trail) {
+        free(trail->digests);
+        *trail = (struct trail) { 0 };
+}
+
+static void trail_add(struct trail *trail, uint64_t digest) {
+        if (trail->n % TRAIL_STEP == 0)
+                trail->digests = xrealloc(trail->digests, (trail->n + TRAIL_STEP) * sizeof(*trail->digests));
+        trail->digests[trail->n++] = digest;
+}
+
+/* An event has happened, which is number `count`. */
+static void look_at_trails(struct timeline *t) {
+        if (t->trail)
+                trail_add(t->trail, t->digest);
+        if (t->followed && t->parted_usec == UINT64_MAX &&
+            (t->count > t->followed->n || t->followed->digests[t->count - 1] != t->digest))
+                t->parted_usec = t->now_usec;
+}
+
+static void note_number(struct timeline *t, uint64_t number) {
+        t->digest = mix(t->digest ^ number);
+}
+
+void timeline_note(struct timeline *t, const void *data, size_t size_bytes) {
+        note_number(t, XXH3_64bits(data, size_bytes));
 }
 
 static uint32_t take_slot(struct timeline *t) {
@@ -96,7 +146,9 @@ bool timeline_step(struct timeline *t) {
         t->first_free = entry.b + 1;
         t->now_usec = (uint64_t) entry.time_usec;
         t->count++;
+        note_number(t, t->now_usec);
         event.fn(event.userdata);
+        look_at_trails(t);
         return true;
 }
 
@@ -105,6 +157,7 @@ uint64_t timeline_random(struct timeline *t, uint64_t n) {
         t->random ^= t->random >> 12;
         t->random ^= t->random << 25;
         t->random ^= t->random >> 27;
+        note_number(t, n);
         return (t->random * UINT64_C(2685821657736338717) >> 16) % n;
 }
 

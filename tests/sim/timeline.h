@@ -20,6 +20,22 @@ uint64_t timeline_now_usec(const struct timeline *t);
 /* How many events have happened. */
 uint64_t timeline_count(const struct timeline *t);
 
+/* The way that a history has gone: after each event, a digest of the times of all events, of the
+ * random numbers that were asked for, and of what was noted. Zero-initialised. */
+struct trail {
+        uint64_t *digests;
+        size_t n;
+};
+void trail_finish(struct trail *trail);
+/* Adds this history to an empty trail. Before the first event. */
+void timeline_record(struct timeline *t, struct trail *trail);
+/* Compares this history with one of the same seed. Before the first event. */
+void timeline_follow(struct timeline *t, const struct trail *trail);
+/* When this history went another way than the one that it follows; UINT64_MAX: not yet. */
+uint64_t timeline_parted_usec(const struct timeline *t);
+/* Takes what nodes say to each other, or write, into the digest. */
+void timeline_note(struct timeline *t, const void *data, size_t size_bytes);
+
 /* Have `fn` called at that time; events of one time happen in the order in which they were asked
  * for. `drop` is called instead when the timeline ends before; NULL ok. */
 void timeline_at(struct timeline *t, uint64_t when_usec, event_fn fn, event_fn drop, void *userdata);
