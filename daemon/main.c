@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
+#include "common/version.h"
 #include "daemon/checkpoint/checkpoints.h"
 #include "daemon/client/forwarding.h"
 #include "daemon/client/sessions.h"

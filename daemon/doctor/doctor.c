@@ -6,6 +6,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "common/version.h"
 #include "daemon/config/config.h"
 #include "daemon/job/limits.h"
 #include "daemon/job/pages_test.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "common/version.h"
 #include "daemon/client/forwarding.h"
 #include "daemon/config/config.h"
 #include "daemon/requests/own_job.h"

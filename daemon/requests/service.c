@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/util.h"
+#include "common/version.h"
 #include "daemon/client/account.h"
 #include "daemon/client/request_head.h"
 #include "daemon/client/users.h"

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "common/util.h"
+#include "common/version.h"
 #include "daemon/config/config.h"
 #include "daemon/job/bodies.h"
 #include "daemon/job/limits.h"

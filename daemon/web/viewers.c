@@ -11,6 +11,7 @@
 #include "common/text.h"
 #include "common/timer.h"
 #include "common/util.h"
+#include "common/version.h"
 #include "daemon/client/client.h"
 #include "daemon/client/users.h"
 #include "daemon/cluster/cluster.h"

@@ -11,6 +11,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "common/version.h"
 #include "daemon/client/sessions.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/config/config.h"

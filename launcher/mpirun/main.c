@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "common/version.h"
 #include "launcher/client/client.h"
 #include "launcher/client/frontend.h"
 #include "launcher/mpirun/capture.h"

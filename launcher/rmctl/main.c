@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "common/version.h"
 #include "launcher/rmctl/verb.h"
 
 /* COLUMNS is exported by users who mean it; a shell keeps its own to itself. */
