@@ -49,6 +49,9 @@ struct leader {
         bool settling;
         uint64_t begin_usec; /* when this node began to lead, monotonic */
         uint64_t round_usec; /* when the last round began, likewise */
+        uint64_t round_log_usec; /* the same, by the clock of the log */
+        uint64_t next_job; /* that waits, and by when it starts; 0: not known */
+        uint64_t next_usec;
         bool skipped; /* after failures a move has to wait, or a node is avoided: the tick comes back to it */
         bool again; /* something changed while a round was under way */
         bool short_of_memory; /* the last round left something where it is for want of memory */
@@ -71,12 +74,25 @@ static void settle_later(struct leader *leader, uint64_t usec) {
         timer_arm(leader->settle, usec);
 }
 
+static void keep_start(struct leader *leader, const struct rm_snapshot *snapshot, const struct round_result *result) {
+        leader->next_job = 0;
+        for (uint32_t j = 0; j < result->n_jobs; j++) {
+                const Rm__Job *job = result->jobs[j].start_usec > 0 ? enact_job(leader->rmd, snapshot, j) : NULL;
+
+                if (!job)
+                        continue;
+                leader->next_job = job->id;
+                leader->next_usec = leader->round_log_usec + result->jobs[j].start_usec;
+        }
+}
+
 static void on_round(void *context, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
         struct leader *leader = context;
 
         if (snapshot->n_jobs > 0) /* else no policy was asked */
                 metrics_policy(leader->rmd->metrics, now_usec() - leader->round_usec, warnings && *warnings);
         leader->short_of_memory = result->short_of_memory;
+        keep_start(leader, snapshot, result);
         leader->skipped |= enact_round(leader->rmd, snapshot, result, warnings ? warnings : "");
         leader->skipped |= resizes_decide(leader->rmd, leader->progress, snapshot, result);
         if (leader->again) {
@@ -167,6 +183,7 @@ static void run_round(struct leader *leader) {
         if (topology_tell(leader->rmd, leader->switches))
                 return; /* and back once it is known */
         leader->round_usec = now_usec();
+        leader->round_log_usec = cluster_log_usec(leader->rmd->cluster);
         make_input(leader->rmd, &input);
         tell_left_out(leader, &input);
         leader->skipped |= input.avoids;
@@ -395,6 +412,10 @@ double leader_slowdown(const struct rmd *rmd, const Rm__Job *job) {
 
 bool leader_progress(const struct rmd *rmd, const Rm__Job *job, Rm__Progress *ret) {
         return rmd->leader && progress_get(rmd->leader->progress, job->id, now_usec(), ret);
+}
+
+uint64_t leader_expected_start(const struct rmd *rmd, const Rm__Job *job) {
+        return rmd->leader && rmd->leader->next_job == job->id ? rmd->leader->next_usec : 0;
 }
 
 int leader_snapshot(struct rmd *rmd, struct leader_snapshot *ret, struct rm_error *err) {

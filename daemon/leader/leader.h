@@ -38,6 +38,9 @@ struct snapshot *leader_nodes(const struct rmd *rmd);
 double leader_slowdown(const struct rmd *rmd, const Rm__Job *job);
 /* progress_get(); false too where this node does not lead. */
 bool leader_progress(const struct rmd *rmd, const Rm__Job *job, Rm__Progress *ret);
+/* When the pending job starts at the latest, by the clock of the log and as the last round saw it.
+ * 0: not known, and where this node does not lead. */
+uint64_t leader_expected_start(const struct rmd *rmd, const Rm__Job *job);
 
 /* The snapshot that a policy would see now. Any node can make it, but only the leader's has traffic
  * and free memory. */

@@ -13,11 +13,15 @@ static bool progress(const void *context, const Rm__Job *job, Rm__Progress *ret)
         return leader_progress(context, job, ret);
 }
 
+static uint64_t start(const void *context, const Rm__Job *job) {
+        return leader_expected_start(context, job);
+}
+
 void request_use(struct client *client, const Rm__LocalRequest *request) {
         const Rm__GetUse *in = request->get_use;
         const struct rmd *rmd = client->rmd;
         struct snapshot *nodes = leader_nodes(rmd);
-        struct view_figures figures = { .slowdown = slowdown, .progress = progress, .context = rmd };
+        struct view_figures figures = { .slowdown = slowdown, .progress = progress, .start = start, .context = rmd };
         struct view_source source = request_view_source(rmd);
         struct view_reader reader = request_view_reader(client);
         Rm__Use use = RM__USE__INIT;

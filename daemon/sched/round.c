@@ -27,6 +27,8 @@ struct round {
         bool chose_cores; /* some policy did */
         uint32_t *held; /* each node: its cores, where they are kept free for a job */
         uint32_t n_regular; /* passes without those of jobs that overtake */
+        int32_t next; /* the job that waits and is served next; -1: none, or it is not certain when it can start */
+        uint64_t next_usec; /* when that is, from now */
         struct snapshot *asked;  /* of the pass in hand */
         uint32_t *asked_job;     /* its jobs: their index in the round */
 };
@@ -91,16 +93,18 @@ static void add_passes(struct round *round, const bool *wanted) {
                 }
 }
 
-/* Makes one more pass, when all jobs are decided, for those that may overtake. */
-static void add_overtaking(struct round *round) {
+/* The job that is served next has a reservation once all jobs are decided: it tells when that job
+ * can start for certain, and those that may overtake it get one more pass. Where any job may
+ * overtake, nothing is certain. */
+static void reserve_next(struct round *round) {
         const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
         cleanup_free uint64_t *left_usec = NULL;
         cleanup_free bool *may = NULL;
         struct backfill_reservation reservation;
         int32_t head;
 
-        if (round->given->params.backfill != ROUND_BACKFILL_LIMITS || round->fold->unsettled ||
-            round->n_decided != round->n_regular || round->n_passes > round->n_regular)
+        if (round->given->params.backfill == 1 || round->fold->unsettled || round->n_decided != round->n_regular ||
+            round->n_passes > round->n_regular)
                 return;
         head = backfill_head(view, round->plan);
         if (head < 0)
@@ -110,13 +114,18 @@ static void add_overtaking(struct round *round) {
         for (uint32_t j = 0; j < view->n_jobs; j++)
                 left_usec[j] = round->jobs[j].left_usec;
         reservation = backfill_reserve(view, round->plan, left_usec, (uint32_t) head);
-        if (backfill_candidates(view, round->plan, (uint32_t) head, &reservation, may) > 0)
+        if (reservation.usec > 0 && reservation.usec != BACKFILL_NEVER) {
+                round->next = head;
+                round->next_usec = reservation.usec;
+        }
+        if (round->given->params.backfill == ROUND_BACKFILL_LIMITS &&
+            backfill_candidates(view, round->plan, (uint32_t) head, &reservation, may) > 0)
                 add_passes(round, may);
 }
 
 static void decided(struct round *round, uint32_t pass) {
         round->n_decided = pass + 1;
-        add_overtaking(round);
+        reserve_next(round);
 }
 
 static void *keep(struct round *round, const void *data, size_t size_bytes) {
@@ -169,6 +178,7 @@ int round_create_checked(const struct rm_snapshot *snapshot, const struct round_
         int r;
 
         round->given = snapshot;
+        round->next = -1;
         round->held = xcalloc(snapshot->n_nodes + 1u, sizeof(*round->held));
         r = describe(snapshot, jobs, described, round->held, err);
         if (r < 0)
@@ -406,6 +416,8 @@ void round_finish(struct round *round, struct round_result **ret_result) {
         return_to_faster(round->fold, round->jobs, round->held, round->plan);
         diff_actions(&diff, result);
         diff_outcomes(&diff, result);
+        if (round->next >= 0 && result->jobs[round->next].waits)
+                result->jobs[round->next].start_usec = round->next_usec;
         take_cores(round, result);
         *ret_result = result;
 }

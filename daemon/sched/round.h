@@ -92,6 +92,7 @@ struct round_job_result {
         bool lost; /* it waits because others were served or it does not fit: its age rises */
         bool folded; /* after the actions it has more ranks than usable cores on some node */
         uint32_t kept; /* groups that its policy wanted to have on other nodes, which was not worth the moves */
+        uint64_t start_usec; /* it waits, is served next, and starts by then at the latest, from now; 0: not known */
         char policy[64]; /* that placed it; empty: none did */
         int32_t *group_node; /* where its groups are to be */
         int32_t *rank_core; /* the cores there that its ranks get, RM_NO_CORE: any. NULL: its policy did not choose cores */

@@ -31,6 +31,19 @@ static void add_progress(const struct view_figures *figures, const Rm__Job *job,
                 free(progress);
 }
 
+static void add_start(const struct view_figures *figures, const Rm__Job *job, Rm__Use *use) {
+        uint64_t usec = figures->start(figures->context, job);
+        Rm__ExpectedStart *start;
+
+        if (usec == 0)
+                return;
+        start = xcalloc(1, sizeof(*start));
+        rm__expected_start__init(start);
+        start->job = job->id;
+        start->expected_start_usec = usec;
+        use->starts[use->n_starts++] = start;
+}
+
 void view_use(const struct view_source *source, const struct view_reader *reader, const struct view_figures *figures, uint64_t job,
               bool all_progress, Rm__Use *ret) {
         const Rm__State *state = state_index_state(source->index);
@@ -40,11 +53,16 @@ void view_use(const struct view_source *source, const struct view_reader *reader
         if (one && view_may(reader, one->spec->uid))
                 ret->slowdown = figures->slowdown(figures->context, one);
         ret->progress = xcalloc(state->n_jobs + 1, sizeof(*ret->progress));
+        ret->starts = xcalloc(state->n_jobs + 1, sizeof(*ret->starts));
         for (size_t i = 0; i < state->n_jobs && (job > 0 || all_progress); i++) {
                 const Rm__Job *each = state->jobs[i];
 
-                if (each->state == RM__JOB_STATE__JOB_RUNNING && (job == 0 || each->id == job) && view_may(reader, each->spec->uid))
+                if ((job != 0 && each->id != job) || !view_may(reader, each->spec->uid))
+                        continue;
+                if (each->state == RM__JOB_STATE__JOB_RUNNING)
                         add_progress(figures, each, ret);
+                else if (each->state == RM__JOB_STATE__JOB_PENDING)
+                        add_start(figures, each, ret);
         }
 }
 
@@ -55,4 +73,7 @@ void view_use_finish(Rm__Use *use) {
         for (size_t i = 0; i < use->n_progress; i++)
                 free(use->progress[i]);
         free(use->progress);
+        for (size_t i = 0; i < use->n_starts; i++)
+                free(use->starts[i]);
+        free(use->starts);
 }

@@ -1,5 +1,5 @@
 /* Figures that only the leader has, since they are in no log: memory that is free, what folded jobs
- * get of their cores, and how far programs are. Pure. */
+ * get of their cores, how far programs are, and when pending jobs start. Pure. */
 #ifndef RM_VIEW_USE_H
 #define RM_VIEW_USE_H
 
@@ -14,12 +14,14 @@ struct view_figures {
         double (*slowdown)(const void *context, const Rm__Job *job);
         /* How far the job's program is. False: it does not say; `ret` is not touched. */
         bool (*progress)(const void *context, const Rm__Job *job, Rm__Progress *ret);
+        /* When the pending job starts at the latest; 0: not known. */
+        uint64_t (*start)(const void *context, const Rm__Job *job);
         const void *context;
 };
 
-/* `job`: the slowdown and progress of this one, as far as `reader` may see it; 0: none.
- * `all_progress`: the progress of all running jobs that he may see. Fills `ret`, which is
- * initialized; nodes' names are those of the figures. Free with view_use_finish(). */
+/* `job`: the slowdown, progress and expected start of this one, as far as `reader` may see it; 0:
+ * none. `all_progress`: progress and expected starts of all jobs that he may see. Fills `ret`,
+ * which is initialized; nodes' names are those of the figures. Free with view_use_finish(). */
 void view_use(const struct view_source *source, const struct view_reader *reader, const struct view_figures *figures, uint64_t job,
               bool all_progress, Rm__Use *ret);
 void view_use_finish(Rm__Use *use);

@@ -102,14 +102,41 @@ static char *ranks_text(const Rm__JobView *v) {
         return spec->active_ranks ? xasprintf("%u/%u", v->active_ranks, spec->ranks) : xasprintf("%u", spec->ranks);
 }
 
+/* "in 7m40s", or "due" when that has passed; NULL: not known. */
+static char *in_text(uint64_t usec) {
+        uint64_t now = now_real_usec();
+        cleanup_free char *in = usec > now ? human_elapsed(usec - now) : NULL;
+
+        if (usec == 0)
+                return NULL;
+        return in ? xasprintf("in %s", in) : xstrdup("due");
+}
+
+/* "in 7m40s at the latest (2026-11-29T12:00:00Z)"; NULL: not known. */
+static char *start_text(uint64_t usec) {
+        cleanup_free char *in = in_text(usec), *iso = text_iso_time(usec);
+
+        return in ? xasprintf("%s at the latest (%.19sZ)", in, iso) : NULL;
+}
+
+static bool any_starts(const Rm__JobList *jobs) {
+        for (size_t i = 0; i < jobs->n_jobs; i++)
+                if (jobs->jobs[i]->expected_start_usec > 0)
+                        return true;
+        return false;
+}
+
 static void table_jobs(struct call *call, const Rm__JobList *jobs) {
         static const struct column columns[] = {
-                { "JOB", true, false, 0 },        { "NAME", false, true, 0 },   { "USER", false, true, 2 },
-                { "STATE", false, false, 0 },     { "RANKS", true, false, 0 },  { "MOVES", true, false, 4 },
-                { "SUBMITTED", false, false, 3 }, { "RUN", true, false, 0 },    { "PROGRESS", true, false, 3 },
-                { "NODES", false, true, 0 },      { "REASON", false, true, 0 },
+                { "JOB", true, false, 0 },        { "NAME", false, true, 0 },
+                { "USER", false, true, 2 },       { "STATE", false, false, 0 },
+                { "RANKS", true, false, 0 },      { "MOVES", true, false, 4 },
+                { "SUBMITTED", false, false, 3 }, { "RUN", true, false, 0 },
+                { "PROGRESS", true, false, 3 },   { "NODES", false, true, 0 },
+                { "REASON", false, true, 0 },     { "STARTS", false, false, 1 }, /* the last: left out where it is known of none */
         };
-        struct table *t = table_create(columns, ARRAY_SIZE(columns));
+        bool starts = any_starts(jobs);
+        struct table *t = table_create(columns, ARRAY_SIZE(columns) - !starts);
         uint64_t now = now_real_usec();
 
         for (size_t i = 0; i < jobs->n_jobs; i++) {
@@ -129,6 +156,8 @@ static void table_jobs(struct call *call, const Rm__JobList *jobs) {
                 table_take(t, percent(v->progress));
                 table_take(t, short_nodes(v->nodes));
                 table_cell(t, j->reason);
+                if (starts)
+                        table_take(t, in_text(v->expected_start_usec));
         }
         call_print_table(call, t);
 }
@@ -394,12 +423,11 @@ static const Rm__Checkpoint *last_done(const Rm__Job *job) {
 /* When the next one is due; NULL: not known. */
 static char *next_text(const Rm__JobView *v) {
         uint64_t from = v->job->checkpoint_try_usec ? v->job->checkpoint_try_usec : v->job->start_usec;
-        uint64_t due = from + v->checkpoint_interval_usec, now = now_real_usec();
-        cleanup_free char *in = due > now ? human_elapsed(due - now) : NULL;
+        uint64_t due = from + v->checkpoint_interval_usec;
 
         if (v->job->spec->checkpoint_usec == 0 || v->checkpoint_interval_usec == 0 || from == 0 || v->job->end_usec)
                 return NULL;
-        return in ? xasprintf("in %s", in) : xstrdup("due");
+        return in_text(due);
 }
 
 /* "7.3, 5m ago: it can be restored"; NULL: none has ended. */
@@ -499,6 +527,7 @@ static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList
                 call_take_key("Slowdown", xasprintf("%.2f times as long, as measured", v->slowdown));
         call_print_key("Reason", j->reason);
         call_take_key("Submitted", when(j->submit_usec));
+        call_take_key("Starts", start_text(v->expected_start_usec));
         call_take_key("Started", when(j->start_usec));
         call_take_key("Ended", when(j->end_usec));
         call_take_key("Run time", run_time(j));

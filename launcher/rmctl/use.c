@@ -44,25 +44,29 @@ void use_fill_nodes(struct call *call, const Rm__NodeList *nodes) {
                 rm__local_reply__free_unpacked(reply, NULL);
 }
 
-static bool is_running(const Rm__JobView *view) {
-        return view->job && view->job->state == RM__JOB_STATE__JOB_RUNNING;
+/* The leader knows more of jobs that run, and of those that wait. */
+static bool is_there(const Rm__JobView *view) {
+        return view->job && (view->job->state == RM__JOB_STATE__JOB_RUNNING || view->job->state == RM__JOB_STATE__JOB_PENDING);
 }
 
-/* Copies the progress from the answer into the view. */
-static void take_progress(Rm__JobView *view, Rm__Use *use) {
+/* Copies what the answer tells of the job into the view. */
+static void take_job(Rm__JobView *view, Rm__Use *use) {
         for (size_t i = 0; i < use->n_progress && !view->progress; i++)
                 if (use->progress[i] && use->progress[i]->job == view->job->id)
                         view->progress = take_ptr(use->progress[i]);
+        for (size_t i = 0; i < use->n_starts; i++)
+                if (use->starts[i]->job == view->job->id)
+                        view->expected_start_usec = use->starts[i]->expected_start_usec;
 }
 
 void use_fill_job(struct call *call, Rm__JobView *view) {
-        Rm__LocalReply *reply = is_running(view) ? fetch(call, view->job->id, true) : NULL;
+        Rm__LocalReply *reply = is_there(view) ? fetch(call, view->job->id, true) : NULL;
 
         if (!reply)
                 return;
         if (*view->folded_node)
                 view->slowdown = reply->use->slowdown;
-        take_progress(view, reply->use);
+        take_job(view, reply->use);
         rm__local_reply__free_unpacked(reply, NULL);
 }
 
@@ -71,11 +75,11 @@ void use_fill_jobs(struct call *call, const Rm__JobList *jobs) {
         bool any = false;
 
         for (size_t i = 0; i < jobs->n_jobs && !any; i++)
-                any = is_running(jobs->jobs[i]) && !jobs->jobs[i]->foreign;
+                any = is_there(jobs->jobs[i]) && !jobs->jobs[i]->foreign;
         reply = any ? fetch(call, 0, true) : NULL;
         for (size_t i = 0; reply && i < jobs->n_jobs; i++)
-                if (is_running(jobs->jobs[i]))
-                        take_progress(jobs->jobs[i], reply->use);
+                if (is_there(jobs->jobs[i]))
+                        take_job(jobs->jobs[i], reply->use);
         if (reply)
                 rm__local_reply__free_unpacked(reply, NULL);
 }

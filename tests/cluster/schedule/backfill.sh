@@ -32,10 +32,20 @@ waits big "the short one has ended"
 waits endless "the short one has ended"
 waits long "the short one has ended"
 see "the big one: $(q job big reason)"
+# Nobody but its owner and administrators knows when it starts, and of no other job is that known.
+id=$(q job big id)
+end=$(($(began first) + limit_s))
+expected=$(date -d "$(rmctl show-job "$id" --json | grep -o '"expected_start": "[^"]*"' | cut -d '"' -f 4)" +%s) || fail "no start is expected"
+((expected >= end - 1 && expected <= end + 1)) || fail "it is expected to start $((expected - end)) s after the limit of the first"
+rmctl show-job "$id" | grep '^ *Starts:\? *in .* at the latest (' >"$work/starts" || fail "show-job: no start: $(rmctl show-job "$id")"
+see "$(<"$work/starts")"
+same "jobs whose start is listed" "$(rmctl list-jobs | grep -c ' in [0-9]*m [0-9]*s *$')" 1
+rmctl list-jobs | grep -q '^ *JOB.* STARTS *$' || fail "list-jobs: no column: $(rmctl list-jobs)"
 
 release first
 finish first
 running big
+! rmctl list-jobs | grep -q 'STARTS\| in [0-9]' || fail "a start is expected, with no limit in the way: $(rmctl list-jobs)"
 seconds=$(($(began big) - $(began first)))
 see "the big one started $seconds s after the first, whose limit was $limit_s s"
 ((seconds < limit_s)) || fail "it should have started within $limit_s s"

@@ -120,6 +120,12 @@ static void starts(struct fixture *f, const char *expected) {
 
 /* The first of the jobs, which runs, has 100 s left; these, of those that wait, start by time
  * limits. */
+/* The start of this job is expected then, and of no other. */
+static void expects(const struct fixture *f, uint32_t job, uint64_t usec) {
+        for (uint32_t j = 0; j < f->result->n_jobs; j++)
+                assert_int_equal(f->result->jobs[j].start_usec, j == job ? usec : 0);
+}
+
 static void overtake(const char *text, const char *expected) {
         const struct round_job jobs[6] = { { NOT_MOVING, .left_usec = 100 * SECOND },
                                            { NOT_MOVING },
@@ -168,16 +174,43 @@ static void overtakes_by_limits(void **state) {
         run(&f, text, jobs, ROUND_BACKFILL_LIMITS);
         starts(&f, "c");
         assert_true(f.result->jobs[5].waits && f.result->jobs[1].lost);
+        expects(&f, 1, 100 * SECOND);
         finish(&f);
         run(&f, text, jobs, 0);
         starts(&f, "");
+        expects(&f, 1, 100 * SECOND);
         finish(&f);
-        run(&f, text, jobs, 1);
+        run(&f, text, jobs, 1); /* those that overtake may hold the cores for ever */
         starts(&f, "c");
+        expects(&f, 1, 0);
         finish(&f);
         jobs[0].left_usec = 0; /* nobody knows when b can start */
         run(&f, text, jobs, ROUND_BACKFILL_LIMITS);
         starts(&f, "");
+        expects(&f, 1, 0);
+        finish(&f);
+}
+
+/* A start is not expected of a job that starts, of one that could not run on the whole cluster, and
+ * where one without a limit is in the way. */
+static void expects_starts_only_of_the_next(void **state) {
+        const struct round_job jobs[3] = { { NOT_MOVING, .left_usec = 100 * SECOND }, { NOT_MOVING }, { NOT_MOVING } };
+        struct fixture f;
+
+        (void) state;
+        run(&f, SNAPSHOT(RUNS("a", "n1", 4) "," WAITS("b", 4, 50)), jobs, ROUND_BACKFILL_LIMITS);
+        starts(&f, "b");
+        expects(&f, 1, 0);
+        finish(&f);
+        run(&f, SNAPSHOT(RUNS("a", "n1", 4) "," WAITS("b", 9, 50) "," WAITS("c", 8, 50)), jobs, ROUND_BACKFILL_LIMITS);
+        starts(&f, "");
+        expects(&f, 2, 100 * SECOND);
+        finish(&f);
+        run(&f, SNAPSHOT(RUNS("a", "n1", 4) "," RUNS("x", "n2", 4) "," WAITS("c", 8, 50)), jobs, ROUND_BACKFILL_LIMITS);
+        expects(&f, 2, 0);
+        finish(&f);
+        run(&f, SNAPSHOT(RUNS("a", "n1", 4) "," RUNS("x", "n2", 4) "," WAITS("c", 4, 50)), jobs, ROUND_BACKFILL_LIMITS);
+        expects(&f, 2, 100 * SECOND);
         finish(&f);
 }
 
@@ -305,6 +338,7 @@ int main(void) {
                 cmocka_unit_test(reserves_memory),
                 cmocka_unit_test(overtakes_who_waits_for_memory),
                 cmocka_unit_test(overtakes_by_limits),
+                cmocka_unit_test(expects_starts_only_of_the_next),
                 cmocka_unit_test(overtakes_with_what_is_not_needed),
                 cmocka_unit_test(overtakes_nobody_who_needs_a_whole_node),
                 cmocka_unit_test(counts_places_for_groups),

@@ -218,6 +218,48 @@ static bool first_only(const void *context, const Rm__Job *job, Rm__Progress *re
         return job->id == *(const uint64_t *) context;
 }
 
+static uint64_t any_start(const void *context, const Rm__Job *job) {
+        return 5000000 * job->id;
+}
+
+static uint64_t no_start(const void *context, const Rm__Job *job) {
+        return 0;
+}
+
+/* Starts are told of jobs that wait, to their owner, and only where they are known. */
+static void test_expected_starts(void **state) {
+        struct world *w = *state;
+        uint64_t runs = job_with_move(w), waits = (uint64_t) submit(w, 1);
+        uint32_t uid = state_job(w->state, runs)->spec->uid;
+        const struct view_reader owner = { .uid = uid }, other = { .uid = uid + 1 };
+        const struct rm_snapshot snapshot = { 0 };
+        const struct {
+                const struct view_reader *reader;
+                uint64_t (*start)(const void *context, const Rm__Job *job);
+                uint64_t job;
+                bool all;
+                size_t starts;
+        } rows[] = {
+                { &owner, any_start, 0, true, 1 },      { &owner, any_start, waits, false, 1 }, { &owner, any_start, 0, false, 0 },
+                { &owner, any_start, runs, false, 0 },  { &owner, no_start, 0, true, 0 },       { &other, any_start, 0, true, 0 },
+                { &other, any_start, waits, false, 0 },
+        };
+        struct view_source source = source_of(w, "n1");
+
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+                struct view_figures figures = { &snapshot, half, first_only, rows[i].start, &runs };
+                Rm__Use use = RM__USE__INIT;
+
+                view_use(&source, rows[i].reader, &figures, rows[i].job, rows[i].all, &use);
+                assert_int_equal(use.n_starts, rows[i].starts);
+                if (rows[i].starts > 0) {
+                        assert_int_equal(use.starts[0]->job, waits);
+                        assert_int_equal(use.starts[0]->expected_start_usec, 5000000 * waits);
+                }
+                view_use_finish(&use);
+        }
+}
+
 static void test_use(void **state) {
         struct world *w = *state;
         uint64_t first = job_with_move(w), second = job_with_move(w);
@@ -227,7 +269,7 @@ static void test_use(void **state) {
                                    { .name = "n2", .state = RM_NODE_DOWN },
                                    { .name = "n3", .memory_free = RM_NO_MEMORY_LIMIT } };
         const struct rm_snapshot snapshot = { .nodes = nodes, .n_nodes = 3 };
-        struct view_figures figures = { &snapshot, half, first_only, &first };
+        struct view_figures figures = { &snapshot, half, first_only, no_start, &first };
         struct view_source source = source_of(w, "n1");
         Rm__Use use = RM__USE__INIT;
 
@@ -268,6 +310,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_numbers, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_warnings, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_use, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_expected_starts, set_up, world_tear_down),
                 cmocka_unit_test(test_whose),
         };
 
