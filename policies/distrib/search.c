@@ -7,7 +7,6 @@
 
 #include "policies/distrib/anneal.h"
 #include "policies/distrib/ascent.h"
-#include "policies/distrib/bundle.h"
 #include "policies/distrib/choice.h"
 #include "policies/distrib/dual.h"
 #include "policies/distrib/flow.h"
@@ -17,8 +16,7 @@
 enum {
         ROOT_SWEEPS = 12,
         ROOT_ROUNDS = 8,
-        ROOT_STEPS = 60,   /* in a round, of ascent; or up the model, in the first, and in others half as many */
-        LOOK_STEPS = 6,    /* of ascent, to see where choices differ */
+        ROOT_STEPS = 60,   /* of ascent, in a round */
         NODE_SWEEPS = 12,
         TRIALS = 1,        /* cells on which both branches are tried: more look better at once than they are later */
         AMOUNT_TRIALS = 3,  /* and amounts in cells */
@@ -31,6 +29,7 @@ enum {
         ANNEAL_PART = 8,  /* and one part in so many of the time left is for one run */
         THOROUGH_MOVES = 1000,
         THOROUGH_RUNS = 6,
+        MANY_CELLS = 1000,   /* from here on a proof is unlikely, so that a good plan comes first */
         FEW_JOBS = 5,
         PATTERNS_LEAST = 24, /* branches on patterns, at once, where they promise much */
         PATTERNS_SHARE = 4,  /* branches for one of the other way */
@@ -40,7 +39,6 @@ enum {
         STAGE_ROUNDS = 2,   /* at the root, when stages follow; */
         STAGE_PART = 16,    /* of the gap, that the first of them looks at; */
         STAGE_QUICK = 8,    /* nodes of one after which twice as much is looked at, else less */
-        STAGE_STEPS = 20,   /* up the model, at a node */
         STAGE_MOVES = 100,  /* of annealing at a time in them, and THOROUGH_MOVES before one that is not quick */
         STAGE_PATTERNS = 4000, /* nodes until patterns are tried; */
         STAGE_FACTOR = 160,    /* PATTERNS_FACTOR there: nodes are quick */
@@ -65,7 +63,6 @@ struct search {
         struct dual_work *work;
         struct anneal *anneal;
         struct ascent *ascent;
-        struct bundle *bundle; /* NULL: the problem is too large */
         struct flow *flow; /* NULL: of no use here */
         uint32_t *values, *trial_values;
         struct search_result *result;
@@ -152,15 +149,11 @@ static void tighten(struct search *search, struct dual *dual, int sweeps) {
 }
 
 static int raise_bound(struct search *search, struct dual *dual, uint32_t steps) {
-        if (!search->bundle)
-                return ascent_run(search->ascent, dual, search->work, search->deadline, ROOT_STEPS);
-        bundle_run(search->bundle, dual, search->work, search->deadline, steps);
-        tighten(search, dual, ROOT_SWEEPS);
-        return dual_is_over(dual) ? 0 : ascent_run(search->ascent, dual, search->work, search->deadline, LOOK_STEPS);
+        return ascent_run(search->ascent, dual, search->work, search->deadline, steps);
 }
 
-/* Tightens the root: the bound by steps up the model and the plan by annealing in turn, until
- * neither gets better. */
+/* Tightens the root: the bound by ascent and the plan by annealing in turn, until neither gets
+ * better. */
 static int tighten_root(struct search *search, struct dual *dual) {
         int idle = 0, r = 0, rounds = search->staged ? STAGE_ROUNDS : ROOT_ROUNDS;
 
@@ -168,7 +161,7 @@ static int tighten_root(struct search *search, struct dual *dual) {
         for (int i = 0; i < rounds && (idle < 2 || i < rounds / 2) && r == 0 && !dual_is_over(dual) && !out_of_time(search); i++) {
                 int64_t slack = dual_gap(dual);
 
-                r = raise_bound(search, dual, i == 0 ? ROOT_STEPS : ROOT_STEPS / 2);
+                r = raise_bound(search, dual, ROOT_STEPS);
                 if (dual_is_over(dual) || r < 0)
                         break;
                 anneal(search);
@@ -188,8 +181,7 @@ static int tighten_node(struct search *search, struct dual *dual) {
         }
         tighten(search, dual, NODE_SWEEPS);
         if (!dual_is_over(dual) && !search->timed_out)
-                r = search->staged && search->bundle ? raise_bound(search, dual, STAGE_STEPS)
-                                                     : ascent_run(search->ascent, dual, search->work, search->deadline, NODE_STEPS);
+                r = raise_bound(search, dual, NODE_STEPS);
         if (r == 0 && !dual_is_over(dual))
                 tighten(search, dual, 2);
         return r;
@@ -482,7 +474,7 @@ static int begin_stage(struct search *search, int64_t limit) {
         dual_set_target(&level->dual, target_of(search));
         tighten(search, &level->dual, ROOT_SWEEPS);
         if (!dual_is_over(&level->dual))
-                r = raise_bound(search, &level->dual, ROOT_STEPS / 2);
+                r = raise_bound(search, &level->dual, ROOT_STEPS);
         return r < 0 ? r : choose_at(search, level);
 }
 
@@ -576,7 +568,6 @@ static void search_finish(struct search *search) {
         dual_work_destroy(search->work);
         anneal_destroy(search->anneal);
         ascent_destroy(search->ascent);
-        bundle_destroy(search->bundle);
         flow_destroy(search->flow);
         pattern_destroy(search->pattern);
         free(search->trial_values);
@@ -584,24 +575,25 @@ static void search_finish(struct search *search) {
 
 int search_run(const struct problem *problem, const struct deadline *deadline, uint32_t *values, struct search_result *result) {
         struct search search = { .problem = problem, .deadline = deadline, .values = values, .result = result };
-        bool no_flow, no_bundle;
+        bool no_flow;
         int r = 0;
 
         search.work = dual_work_create(problem);
         search.anneal = anneal_create(problem, values);
         search.ascent = ascent_create(problem);
         search.flow = flow_create(problem, &no_flow);
-        search.bundle = bundle_create(problem, &no_bundle);
         search.staged = !is_for_patterns(problem);
         search.limit = INT64_MAX;
         search.patterns_promise = is_for_patterns(problem);
         search.patterns_at = problem_is_running(problem) ? STAGE_PATTERNS : 0;
         search.trial_values = calloc((size_t) problem->n_jobs * problem->n_nodes + 1, sizeof(*search.trial_values));
-        if (!search.work || !search.anneal || !search.ascent || (!search.flow && !no_flow) || (!search.bundle && !no_bundle) ||
-            !search.trial_values)
+        if (!search.work || !search.anneal || !search.ascent || (!search.flow && !no_flow) || !search.trial_values)
                 r = -ENOMEM;
         if (r == 0) {
-                anneal(&search);
+                if (problem->n_jobs * problem->n_nodes >= MANY_CELLS)
+                        anneal_thoroughly(&search);
+                else
+                        anneal(&search);
                 r = make_root(&search);
         }
         if (r == 0)
