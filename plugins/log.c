@@ -1,21 +1,11 @@
 /* A fence that fences nothing: it logs what it was asked for, and calls that a success. An example,
  * and for tests; with it, jobs start again as if there were no fence. */
-#include <stdio.h>
-
+#include "host_log.h"
 #include "rm/fence.h"
 
-static int log_create(const struct rm_plugin_host *host, void **ret_self) {
-        *ret_self = (void *) host;
-        return 0;
-}
-
 static int log_fence(void *self, const struct rm_fence_request *request) {
-        const struct rm_plugin_host *host = self;
-        char text[512];
-
-        (void) snprintf(text, sizeof(text), "node %s (%s) of cluster %s would be fenced now, try %u", request->node,
-                        request->address, request->cluster, request->try_number);
-        host->log(host->context, RM_PLUGIN_WARNING, text);
+        host_log(self, RM_PLUGIN_WARNING, "node %s (%s) of cluster %s would be fenced now, try %u", request->node, request->address,
+                 request->cluster, request->try_number);
         return 0;
 }
 
@@ -28,7 +18,7 @@ const struct rm_fence_plugin rm_plugin = {
                 .kind = RM_FENCE_KIND,
                 .kind_abi = RM_FENCE_ABI,
                 .description = "only logs that a node would be fenced",
-                .create = log_create,
+                .create = host_keep,
         },
         .fence = log_fence,
 };

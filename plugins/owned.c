@@ -2,26 +2,13 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TEXT_BYTES = 800 };
-
-static void fail(const struct rm_plugin_host *host, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static void fail(const struct rm_plugin_host *host, const char *fmt, ...) {
-        char text[TEXT_BYTES];
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(text, sizeof(text), fmt, ap);
-        va_end(ap);
-        host->log(host->context, RM_PLUGIN_ERROR, text);
-}
+#include "host_log.h"
 
 /* Or a file of this user's, who can do no more by it than this process can. */
 static bool is_roots(const struct stat *st) {
@@ -40,8 +27,8 @@ static int check_directories(const struct rm_plugin_host *host, const char *path
                 if (stat(*above ? above : "/", &st) == 0 &&
                     (is_roots(&st) || ((st.st_uid == 0 || st.st_uid == geteuid()) && (st.st_mode & S_ISVTX))))
                         continue;
-                fail(host, "%s: '%s' is not a directory of root's that nobody else can write", path, *above ? above : "/");
-                return -EPERM;
+                return host_fail(host, -EPERM, "%s: '%s' is not a directory of root's that nobody else can write", path,
+                                 *above ? above : "/");
         }
         return 0;
 }
@@ -49,19 +36,11 @@ static int check_directories(const struct rm_plugin_host *host, const char *path
 int owned_check(const struct rm_plugin_host *host, const char *key, const char *path) {
         struct stat st;
 
-        if (path[0] != '/') {
-                fail(host, "%s '%s' is not an absolute path", key, path);
-                return -EINVAL;
-        }
-        if (stat(path, &st) < 0) {
-                int code = errno;
-
-                fail(host, "%s: %s", path, strerror(code));
-                return -code;
-        }
-        if (!S_ISREG(st.st_mode) || !is_roots(&st)) {
-                fail(host, "%s: not a file of root's that nobody else can write", path);
-                return -EPERM;
-        }
+        if (path[0] != '/')
+                return host_fail(host, -EINVAL, "%s '%s' is not an absolute path", key, path);
+        if (stat(path, &st) < 0)
+                return host_fail(host, -errno, "%s: %s", path, strerror(errno));
+        if (!S_ISREG(st.st_mode) || !is_roots(&st))
+                return host_fail(host, -EPERM, "%s: not a file of root's that nobody else can write", path);
         return check_directories(host, path);
 }

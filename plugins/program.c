@@ -8,7 +8,6 @@
  * told as the reason of a failure.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host_log.h"
 #include "owned.h"
 #include "rm/fence.h"
 #include "run.h"
@@ -33,24 +33,6 @@ struct run {
         char last[LINE_BYTES]; /* that was not empty */
         unsigned lines;
 };
-
-static int program_create(const struct rm_plugin_host *host, void **ret_self) {
-        *ret_self = (void *) host;
-        return 0;
-}
-
-static void tell(const struct rm_plugin_host *host, enum rm_plugin_level level, const char *fmt, ...)
-        __attribute__((format(printf, 3, 4)));
-
-static void tell(const struct rm_plugin_host *host, enum rm_plugin_level level, const char *fmt, ...) {
-        char text[2 * LINE_BYTES];
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(text, sizeof(text), fmt, ap);
-        va_end(ap);
-        host->log(host->context, level, text);
-}
 
 static void set_environment(const struct rm_fence_request *request) {
         char number[16];
@@ -75,7 +57,7 @@ static void end_line(struct run *run) {
         if (run->used > 0)
                 (void) snprintf(run->last, sizeof(run->last), "%s", run->line);
         if (run->used > 0 && run->lines++ < LINES_MAX)
-                tell(run->host, RM_PLUGIN_INFO, "%s", run->line);
+                host_log(run->host, RM_PLUGIN_INFO, "%s", run->line);
         run->used = 0;
 }
 
@@ -100,7 +82,7 @@ static int judge(const struct run *run, const char *program, int status) {
                 (void) snprintf(how, sizeof(how), "killed by signal %d", WTERMSIG(status));
         else
                 (void) snprintf(how, sizeof(how), "exit status %d", WEXITSTATUS(status));
-        tell(run->host, RM_PLUGIN_ERROR, "%s: %s%s%s", program, how, run->last[0] ? ": " : "", run->last);
+        host_log(run->host, RM_PLUGIN_ERROR, "%s: %s%s%s", program, how, run->last[0] ? ": " : "", run->last);
         return -EIO;
 }
 
@@ -127,7 +109,7 @@ const struct rm_fence_plugin rm_plugin = {
                 .kind = RM_FENCE_KIND,
                 .kind_abi = RM_FENCE_ABI,
                 .description = "runs [fence] program with the node's name",
-                .create = program_create,
+                .create = host_keep,
         },
         .fence = program_fence,
 };

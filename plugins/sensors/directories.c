@@ -1,28 +1,34 @@
 #include "directories.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../host_log.h"
+
 enum { PATH_BYTES = 512 };
 
-int directories_visit(const struct rm_sensor_request *request, const char *path, const char *prefix,
-                      int (*visit)(const struct rm_sensor_request *request, const char *directory, const char *name)) {
+int directories_read(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const char *path,
+                     const char *prefix,
+                     int (*visit)(const struct rm_sensor_request *request, const char *directory, const char *name),
+                     const char *nothing) {
         char above[PATH_BYTES], directory[PATH_BYTES];
         int told = 0, r = 0;
         DIR *dir;
 
         (void) snprintf(above, sizeof(above), "%s%s", request->root, path);
         dir = opendir(above);
-        if (!dir)
-                return 0;
-        for (const struct dirent *entry = readdir(dir); entry && r >= 0; entry = readdir(dir)) {
+        for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry && r >= 0; entry = readdir(dir)) {
                 if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
                     snprintf(directory, sizeof(directory), "%s/%s", above, entry->d_name) >= (int) sizeof(directory))
                         continue;
                 r = visit(request, directory, entry->d_name);
                 told += r > 0 ? r : 0;
         }
-        (void) closedir(dir);
-        return r < 0 ? r : told;
+        if (dir)
+                (void) closedir(dir);
+        if (r >= 0 && told == 0)
+                return host_fail(host, -ENODEV, "%s", nothing);
+        return r < 0 ? r : 0;
 }

@@ -5,11 +5,13 @@
 
 #include "rm/sensor.h"
 
-/* Calls `visit` for each directory in `path` below the request's root whose name begins with
- * `prefix`; `name` is that name. It returns how many things (readings, or devices) it has told of,
- * or a negative errno, which ends it. Returns the sum, 0 also where `path` is not, or that
- * errno. */
-int directories_visit(const struct rm_sensor_request *request, const char *path, const char *prefix,
-                      int (*visit)(const struct rm_sensor_request *request, const char *directory, const char *name));
+/* The read() of such a sensor. Calls `visit` for each directory in `path` below the request's root
+ * whose name begins with `prefix`; `name` is that name. `visit` returns how many things (readings,
+ * or devices) it has told of, or a negative errno, which ends it. Returns 0, that errno, or -ENODEV
+ * after `nothing` has gone to the host's log, since there was nothing to tell of. */
+int directories_read(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const char *path,
+                     const char *prefix,
+                     int (*visit)(const struct rm_sensor_request *request, const char *directory, const char *name),
+                     const char *nothing);
 
 #endif

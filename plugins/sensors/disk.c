@@ -7,22 +7,9 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include "rm/sensor.h"
+#include "descriptor.h"
 
 enum { PATH_BYTES = 1024 };
-
-static int disk_create(const struct rm_plugin_host *host, void **ret_self) {
-        *ret_self = (void *) host;
-        return 0;
-}
-
-static int fail(const struct rm_plugin_host *host, int code, const char *path) {
-        char text[PATH_BYTES + 64];
-
-        (void) snprintf(text, sizeof(text), "%s: %s", path, strerror(-code));
-        host->log(host->context, RM_PLUGIN_ERROR, text);
-        return code;
-}
 
 static int tell(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const char *path) {
         char full[PATH_BYTES];
@@ -37,9 +24,9 @@ static int tell(const struct rm_plugin_host *host, const struct rm_sensor_reques
         double used, usable;
 
         if (path[0] != '/' || snprintf(full, sizeof(full), "%s%s", request->root, path) >= (int) sizeof(full))
-                return fail(host, -EINVAL, path);
+                return host_fail(host, -EINVAL, "%s: %s", path, strerror(EINVAL));
         if (statvfs(full, &st) < 0)
-                return fail(host, -errno, path);
+                return host_fail(host, -errno, "%s: %s", path, strerror(errno));
         /* Blocks that are kept for root are neither used nor usable, as for df(1). */
         used = (double) st.f_blocks - (double) st.f_bfree;
         usable = used + (double) st.f_bavail;
@@ -65,16 +52,4 @@ static int disk_read(void *self, const struct rm_sensor_request *request) {
         return r;
 }
 
-RM_PLUGIN_EXPORT extern const struct rm_sensor_plugin rm_plugin;
-const struct rm_sensor_plugin rm_plugin = {
-        .plugin = {
-                .abi = RM_PLUGIN_ABI,
-                .size = sizeof(struct rm_sensor_plugin),
-                .name = "disk",
-                .kind = RM_SENSOR_KIND,
-                .kind_abi = RM_SENSOR_ABI,
-                .description = "how full file systems are",
-                .create = disk_create,
-        },
-        .read = disk_read,
-};
+SENSOR_PLUGIN("disk", "how full file systems are", disk_read);

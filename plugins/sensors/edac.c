@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "descriptor.h"
 #include "directories.h"
 
 enum { PATH_BYTES = 512 };
@@ -14,11 +15,6 @@ enum { PATH_BYTES = 512 };
  * months. */
 #define LOW_AN_HOUR 10.0
 #define HIGH_AN_HOUR 1000.0
-
-static int edac_create(const struct rm_plugin_host *host, void **ret_self) {
-        *ret_self = (void *) host;
-        return 0;
-}
 
 static double count(const char *directory, const char *name) {
         char path[PATH_BYTES];
@@ -67,25 +63,8 @@ static int tell(const struct rm_sensor_request *request, const char *directory, 
 }
 
 static int edac_read(void *self, const struct rm_sensor_request *request) {
-        const struct rm_plugin_host *host = self;
-        int told = directories_visit(request, "/sys/devices/system/edac/mc", "mc", tell);
-
-        if (told != 0)
-                return told < 0 ? told : 0;
-        host->log(host->context, RM_PLUGIN_ERROR, "no memory controller in /sys/devices/system/edac/mc that counts errors");
-        return -ENODEV;
+        return directories_read(self, request, "/sys/devices/system/edac/mc", "mc", tell,
+                                "no memory controller in /sys/devices/system/edac/mc that counts errors");
 }
 
-RM_PLUGIN_EXPORT extern const struct rm_sensor_plugin rm_plugin;
-const struct rm_sensor_plugin rm_plugin = {
-        .plugin = {
-                .abi = RM_PLUGIN_ABI,
-                .size = sizeof(struct rm_sensor_plugin),
-                .name = "edac",
-                .kind = RM_SENSOR_KIND,
-                .kind_abi = RM_SENSOR_ABI,
-                .description = "errors of the memory",
-                .create = edac_create,
-        },
-        .read = edac_read,
-};
+SENSOR_PLUGIN("edac", "errors of the memory", edac_read);

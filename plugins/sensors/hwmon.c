@@ -9,16 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "descriptor.h"
 #include "directories.h"
 
 #define DIRECTORY "hwmon" /* with a number behind it, for each chip */
 
 enum { PATH_BYTES = 512, LINE_BYTES = 64 };
-
-static int hwmon_create(const struct rm_plugin_host *host, void **ret_self) {
-        *ret_self = (void *) host;
-        return 0;
-}
 
 /* The first line of DIRECTORY/NAME. */
 static bool read_line(const char *directory, const char *name, char *ret_line) {
@@ -121,25 +117,7 @@ static int read_chip(const struct rm_sensor_request *request, const char *direct
 }
 
 static int hwmon_read(void *self, const struct rm_sensor_request *request) {
-        const struct rm_plugin_host *host = self;
-        int told = directories_visit(request, "/sys/class/hwmon", DIRECTORY, read_chip);
-
-        if (told != 0)
-                return told < 0 ? told : 0;
-        host->log(host->context, RM_PLUGIN_ERROR, "no temperatures in /sys/class/hwmon");
-        return -ENODEV;
+        return directories_read(self, request, "/sys/class/hwmon", DIRECTORY, read_chip, "no temperatures in /sys/class/hwmon");
 }
 
-RM_PLUGIN_EXPORT extern const struct rm_sensor_plugin rm_plugin;
-const struct rm_sensor_plugin rm_plugin = {
-        .plugin = {
-                .abi = RM_PLUGIN_ABI,
-                .size = sizeof(struct rm_sensor_plugin),
-                .name = "hwmon",
-                .kind = RM_SENSOR_KIND,
-                .kind_abi = RM_SENSOR_ABI,
-                .description = "temperatures of the hardware",
-                .create = hwmon_create,
-        },
-        .read = hwmon_read,
-};
+SENSOR_PLUGIN("hwmon", "temperatures of the hardware", hwmon_read);

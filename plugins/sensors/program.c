@@ -14,7 +14,7 @@
 
 #include "../owned.h"
 #include "../run.h"
-#include "rm/sensor.h"
+#include "descriptor.h"
 
 enum {
         ARGUMENTS_MAX = 32,
@@ -29,30 +29,17 @@ struct run {
         size_t total_bytes;
 };
 
-static int program_create(const struct rm_plugin_host *host, void **ret_self) {
-        *ret_self = (void *) host;
-        return 0;
-}
-
-static int fail(const struct rm_plugin_host *host, int code, const char *what, const char *why) {
-        char text[512];
-
-        (void) snprintf(text, sizeof(text), "%.240s: %.240s", what, why);
-        host->log(host->context, RM_PLUGIN_ERROR, text);
-        return code;
-}
-
 static int split(const struct rm_plugin_host *host, char *text, char **ret_argv) {
         char *saved = NULL;
         size_t n = 0;
 
         for (char *word = strtok_r(text, " \t", &saved); word; word = strtok_r(NULL, " \t", &saved)) {
                 if (n + 1 >= ARGUMENTS_MAX)
-                        return fail(host, -E2BIG, "[sensors] program_args", "too many arguments");
+                        return host_fail(host, -E2BIG, "[sensors] program_args: too many arguments");
                 ret_argv[n++] = word;
         }
         ret_argv[n] = NULL;
-        return n > 0 ? 0 : fail(host, -EINVAL, "[sensors] program_args", "names no program");
+        return n > 0 ? 0 : host_fail(host, -EINVAL, "[sensors] program_args: names no program");
 }
 
 static void exec_program(void *context) {
@@ -84,17 +71,15 @@ static int tell_status(const struct rm_plugin_host *host, const struct rm_sensor
                        int status) {
         const char *program = run->argv[0];
         static const enum rm_sensor_status statuses[] = { RM_SENSOR_OK, RM_SENSOR_WARN, RM_SENSOR_CRITICAL };
-        char how[64 + RM_SENSOR_TEXT_BYTES];
 
         if (run->total_bytes > OUTPUT_MOST_BYTES)
-                return fail(host, -EFBIG, program, "killed: it wrote more than 64 KiB");
+                return host_fail(host, -EFBIG, "%.240s: killed: it wrote more than 64 KiB", program);
         if (WIFEXITED(status) && WEXITSTATUS(status) < (int) (sizeof(statuses) / sizeof(statuses[0])))
                 return request->status(request->context, statuses[WEXITSTATUS(status)], run->line);
         if (WIFSIGNALED(status))
-                (void) snprintf(how, sizeof(how), "killed by signal %d", WTERMSIG(status));
-        else
-                (void) snprintf(how, sizeof(how), "exit status %d%s%s", WEXITSTATUS(status), run->line[0] ? ": " : "", run->line);
-        return fail(host, -EIO, program, how);
+                return host_fail(host, -EIO, "%.240s: killed by signal %d", program, WTERMSIG(status));
+        return host_fail(host, -EIO, "%.240s: exit status %d%s%s", program, WEXITSTATUS(status), run->line[0] ? ": " : "",
+                         run->line);
 }
 
 static int program_read(void *self, const struct rm_sensor_request *request) {
@@ -108,9 +93,9 @@ static int program_read(void *self, const struct rm_sensor_request *request) {
         if (r == 0)
                 r = owned_check(host, "[sensors] program_args", run.argv[0]);
         if (r == 0 && access(run.argv[0], X_OK) < 0)
-                r = fail(host, -errno, run.argv[0], strerror(errno));
+                r = host_fail(host, -errno, "%.240s: %s", run.argv[0], strerror(errno));
         if (r == 0 && (r = run_program(&ops, &run, &status)) < 0)
-                r = fail(host, r, run.argv[0], "no process can be started");
+                r = host_fail(host, r, "%.240s: no process can be started", run.argv[0]);
         if (r == 0) {
                 end_line(&run);
                 r = tell_status(host, request, &run, status);
@@ -119,16 +104,4 @@ static int program_read(void *self, const struct rm_sensor_request *request) {
         return r;
 }
 
-RM_PLUGIN_EXPORT extern const struct rm_sensor_plugin rm_plugin;
-const struct rm_sensor_plugin rm_plugin = {
-        .plugin = {
-                .abi = RM_PLUGIN_ABI,
-                .size = sizeof(struct rm_sensor_plugin),
-                .name = "program",
-                .kind = RM_SENSOR_KIND,
-                .kind_abi = RM_SENSOR_ABI,
-                .description = "a program of the administrator's",
-                .create = program_create,
-        },
-        .read = program_read,
-};
+SENSOR_PLUGIN("program", "a program of the administrator's", program_read);

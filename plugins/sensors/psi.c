@@ -7,24 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rm/sensor.h"
+#include "descriptor.h"
 
-enum { PATH_BYTES = 512, NAME_BYTES = 16 };
+enum { PATH_BYTES = 512, NAME_MOST = 15 };
 
 static const char *const names[] = { "memory", "io", "cpu" };
-
-static int psi_create(const struct rm_plugin_host *host, void **ret_self) {
-        *ret_self = (void *) host;
-        return 0;
-}
-
-static int fail(const struct rm_plugin_host *host, int code, const char *what, const char *name) {
-        char text[128];
-
-        (void) snprintf(text, sizeof(text), "%s%s", what, name);
-        host->log(host->context, RM_PLUGIN_ERROR, text);
-        return code;
-}
 
 static int tell(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const char *name) {
         struct rm_sensor_reading reading = { .size = sizeof(reading),
@@ -41,23 +28,21 @@ static int tell(const struct rm_plugin_host *host, const struct rm_sensor_reques
         (void) snprintf(path, sizeof(path), "%s/proc/pressure/%s", request->root, name);
         f = fopen(path, "re");
         if (!f)
-                return fail(host, -errno, "this kernel does not tell it: /proc/pressure/", name);
+                return host_fail(host, -errno, "this kernel does not tell it: /proc/pressure/%s", name);
         /* "some avg10=0.00 avg60=0.01 avg300=0.00 total=8134368" */
         n = fscanf(f, "some avg10=%*f avg60=%lf", &reading.value);
         (void) fclose(f);
         if (n != 1)
-                return fail(host, -EBADMSG, "not as expected: /proc/pressure/", name);
+                return host_fail(host, -EBADMSG, "not as expected: /proc/pressure/%s", name);
         return request->reading(request->context, &reading);
 }
 
 static int tell_named(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const char *word, size_t length) {
-        char unknown[NAME_BYTES];
-
         for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
                 if (strlen(names[i]) == length && memcmp(names[i], word, length) == 0)
                         return tell(host, request, names[i]);
-        (void) snprintf(unknown, sizeof(unknown), "%.*s", (int) length, word);
-        return fail(host, -EINVAL, "psi_args names memory, io or cpu, not ", unknown);
+        return host_fail(host, -EINVAL, "psi_args names memory, io or cpu, not %.*s",
+                         (int) (length < NAME_MOST ? length : NAME_MOST), word);
 }
 
 static int psi_read(void *self, const struct rm_sensor_request *request) {
@@ -75,16 +60,4 @@ static int psi_read(void *self, const struct rm_sensor_request *request) {
         return r;
 }
 
-RM_PLUGIN_EXPORT extern const struct rm_sensor_plugin rm_plugin;
-const struct rm_sensor_plugin rm_plugin = {
-        .plugin = {
-                .abi = RM_PLUGIN_ABI,
-                .size = sizeof(struct rm_sensor_plugin),
-                .name = "psi",
-                .kind = RM_SENSOR_KIND,
-                .kind_abi = RM_SENSOR_ABI,
-                .description = "pressure on memory, disks and processors",
-                .create = psi_create,
-        },
-        .read = psi_read,
-};
+SENSOR_PLUGIN("psi", "pressure on memory, disks and processors", psi_read);

@@ -20,7 +20,7 @@
 
 #include "../owned.h"
 #include "../run.h"
-#include "rm/sensor.h"
+#include "descriptor.h"
 #include "smart_report.h"
 
 #define PROGRAM "/usr/sbin/smartctl"
@@ -48,20 +48,11 @@ struct run {
         bool too_much;
 };
 
-static int smart_create(const struct rm_plugin_host *host, void **ret_self) {
-        *ret_self = (void *) host;
-        return 0;
-}
+/* ---- smartctl ---- */
 
 static int fail(const struct smart *smart, int code, const char *what, const char *why) {
-        char text[512];
-
-        (void) snprintf(text, sizeof(text), "%.200s: %.280s", what, why);
-        smart->host->log(smart->host->context, RM_PLUGIN_ERROR, text);
-        return code;
+        return host_fail(smart->host, code, "%.200s: %.280s", what, why);
 }
-
-/* ---- smartctl ---- */
 
 static void exec_smartctl(void *context) {
         const struct run *run = context;
@@ -219,16 +210,4 @@ static int smart_read(void *self, const struct rm_sensor_request *request) {
         return r;
 }
 
-RM_PLUGIN_EXPORT extern const struct rm_sensor_plugin rm_plugin;
-const struct rm_sensor_plugin rm_plugin = {
-        .plugin = {
-                .abi = RM_PLUGIN_ABI,
-                .size = sizeof(struct rm_sensor_plugin),
-                .name = "smart",
-                .kind = RM_SENSOR_KIND,
-                .kind_abi = RM_SENSOR_ABI,
-                .description = "what disks tell of themselves",
-                .create = smart_create,
-        },
-        .read = smart_read,
-};
+SENSOR_PLUGIN("smart", "what disks tell of themselves", smart_read);
