@@ -12,6 +12,7 @@
 
 #include "common/util.h"
 #include "daemon/config/listen.h"
+#include "daemon/config/value.h"
 
 enum kind {
         KIND_STRING,
@@ -36,7 +37,7 @@ enum kind {
         KIND_CALLBACK_WAIT,
         KIND_PLACE_WAIT,
         KIND_PENALTIES,
-        KIND_SENSORS
+        KIND_SENSORS,
 };
 
 /* Less starts no MPI program. */
@@ -152,33 +153,15 @@ static void *field(struct config *config, const struct key *key) {
         return (char *) config + key->offset;
 }
 
-static int set_bool(bool *out, const char *value) {
-        static const char *const yes[] = { "yes", "true", "on", "1" };
-        static const char *const no[] = { "no", "false", "off", "0" };
+static int set_number(const char *text, uint64_t min, uint64_t max, uint32_t *ret) {
+        const struct value_kind range = { .min = min, .max = max };
 
-        for (size_t i = 0; i < ARRAY_SIZE(yes); i++) {
-                if (strcasecmp(value, yes[i]) == 0) {
-                        *out = true;
-                        return 0;
-                }
-                if (strcasecmp(value, no[i]) == 0) {
-                        *out = false;
-                        return 0;
-                }
-        }
-        return -EINVAL;
+        return value_set_u32(ret, text, &range);
 }
 
-static int set_number(const char *value, int64_t min, int64_t max, uint32_t *out) {
-        int64_t v;
-        int r = parse_i64(value, min, max, &v);
-
-        if (r == 0)
-                *out = (uint32_t) v;
-        return r;
-}
-
-static int set_network(struct config *config, const char *value) {
+/* `out`: the configuration, two fields of which are set. */
+static int set_network(void *out, const char *value, const struct value_kind *kind) {
+        struct config *config = out;
         cleanup_free char *copy = xstrdup(value);
         char *slash = strchr(copy, '/');
         struct in_addr address;
@@ -196,7 +179,9 @@ static int set_network(struct config *config, const char *value) {
         return 0;
 }
 
-static int set_ports(struct config *config, const char *value) {
+/* `out` is as above. */
+static int set_ports(void *out, const char *value, const struct value_kind *kind) {
+        struct config *config = out;
         cleanup_free char *copy = xstrdup(value);
         char *dash = strchr(copy, '-');
         uint32_t first = 0;
@@ -216,54 +201,6 @@ static int set_ports(struct config *config, const char *value) {
         return 0;
 }
 
-static int set_level(int *out, const char *value) {
-        static const struct {
-                const char *word;
-                int level;
-        } levels[] = { { "error", LOG_ERR }, { "warning", LOG_WARNING }, { "info", LOG_INFO }, { "debug", LOG_DEBUG } };
-
-        for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
-                if (strcmp(value, levels[i].word) == 0) {
-                        *out = levels[i].level;
-                        return 0;
-                }
-        return -EINVAL;
-}
-
-/* The index of the word. */
-static int set_word(uint32_t *out, const char *value, const char *const *words, uint32_t n_words) {
-        for (uint32_t i = 0; i < n_words; i++)
-                if (strcmp(value, words[i]) == 0) {
-                        *out = i;
-                        return 0;
-                }
-        return -EINVAL;
-}
-
-static int set_backfill(uint32_t *out, const char *value) {
-        static const char *const words[] = {
-                [CONFIG_BACKFILL_NO] = "no", [CONFIG_BACKFILL_LIMITS] = "limits", [CONFIG_BACKFILL_ANY] = "any"
-        };
-
-        return set_word(out, value, words, ARRAY_SIZE(words));
-}
-
-static int set_codec(uint32_t *out, const char *value) {
-        static const char *const words[] = {
-                [CONFIG_CODEC_AUTO] = "auto", [CONFIG_CODEC_NONE] = "none", [CONFIG_CODEC_LZ4] = "lz4", [CONFIG_CODEC_ZSTD] = "zstd"
-        };
-
-        return set_word(out, value, words, ARRAY_SIZE(words));
-}
-
-static int set_last(uint32_t *out, const char *value) {
-        static const char *const words[] = {
-                [CONFIG_LAST_SLOW] = "slow", [CONFIG_LAST_FREEZE] = "freeze", [CONFIG_LAST_POSTCOPY] = "postcopy"
-        };
-
-        return set_word(out, value, words, ARRAY_SIZE(words));
-}
-
 static bool all_absolute(const char *paths) {
         for (paths += strspn(paths, " \t"); *paths; paths += strspn(paths, " \t")) {
                 if (*paths != '/')
@@ -273,24 +210,11 @@ static bool all_absolute(const char *paths) {
         return true;
 }
 
-static int set_duration_within(uint64_t *out, const char *value, uint64_t min_usec, uint64_t max_usec) {
-        uint64_t usec;
-        int r = parse_duration_usec(value, &usec);
-
-        if (r == 0 && (usec < min_usec || usec > max_usec))
-                r = -ERANGE;
-        if (r == 0)
-                *out = usec;
-        return r;
-}
-
-static int parse_count(const char *text, uint64_t *ret) {
-        int64_t v;
-        int r = parse_i64(text, 1, INT32_MAX, &v);
-
-        if (r == 0)
-                *ret = (uint64_t) v;
-        return r;
+static int set_auto_u32(void *out, const char *value, const struct value_kind *kind) {
+        if (strcmp(value, "auto") != 0)
+                return value_set_u32(out, value, kind);
+        *(uint32_t *) out = 0;
+        return 0;
 }
 
 /* 0: auto, UINT64_MAX: none. */
@@ -300,133 +224,76 @@ static int set_most(uint64_t *out, const char *value, uint64_t least, int (*pars
 
         if (strcmp(value, "none") == 0)
                 v = UINT64_MAX;
-        else if (strcmp(value, "auto") != 0)
-                r = parse(value, &v);
-        if (r == 0 && v != 0 && v < least)
-                r = -ERANGE;
-        if (r == 0 && v == 0 && strcmp(value, "auto") != 0)
+        else if (strcmp(value, "auto") != 0 && (r = parse(value, &v)) == 0 && v < least)
                 r = -ERANGE;
         if (r == 0)
                 *out = v;
         return r;
 }
 
-static int set_key(struct config *config, const struct key *key, const char *value) {
-        void *out = field(config, key);
-        uint32_t number = 0;
-        int r;
-
-        switch (key->kind) {
-        case KIND_NAME:
-                if (!name_valid(value))
-                        return -EINVAL;
-                __attribute__((fallthrough));
-        case KIND_PATHS:
-                if (key->kind == KIND_PATHS && !all_absolute(value))
-                        return -EINVAL;
-                __attribute__((fallthrough));
-        case KIND_STRING:
-                free(*(char **) out);
-                *(char **) out = xstrdup(value);
-                return 0;
-        case KIND_BOOL:
-                return set_bool(out, value);
-        case KIND_U16:
-                r = set_number(value, 1, 65535, &number);
-                if (r == 0)
-                        *(uint16_t *) out = (uint16_t) number;
-                return r;
-        case KIND_AUTO_U32:
-                if (strcmp(value, "auto") == 0) {
-                        *(uint32_t *) out = 0;
-                        return 0;
-                }
-                __attribute__((fallthrough));
-        case KIND_U32:
-                return set_number(value, 1, 1000000, out);
-        case KIND_COUNT:
-                return set_number(value, 0, 1000000, out);
-        case KIND_MOST_BYTES:
-                return set_most(out, value, MEMORY_MAX_LEAST, parse_bytes);
-        case KIND_MOST_COUNT:
-                return set_most(out, value, PIDS_MAX_LEAST, parse_count);
-        case KIND_BACKFILL:
-                return set_backfill(out, value);
-        case KIND_CODEC:
-                return set_codec(out, value);
-        case KIND_LAST:
-                return set_last(out, value);
-        case KIND_MOVE_TIMEOUT:
-                return set_duration_within(out, value, CONFIG_MOVE_TIMEOUT_MIN_USEC, CONFIG_MOVE_TIMEOUT_MAX_USEC);
-        case KIND_CALLBACK_WAIT:
-                return set_duration_within(out, value, 0, CONFIG_CALLBACK_WAIT_MAX_USEC);
-        case KIND_PLACE_WAIT:
-                return set_duration_within(out, value, 0, CONFIG_PLACE_WAIT_MAX_USEC);
-        case KIND_DURATION:
-                return parse_duration_usec(value, out);
-        case KIND_BYTES:
-                return parse_bytes(value, out);
-        case KIND_NETWORK:
-                return set_network(config, value);
-        case KIND_PORTS:
-                return set_ports(config, value);
-        case KIND_LEVEL:
-                return set_level(out, value);
-        case KIND_PENALTIES:
-                return penalties_add(out, value, NULL);
-        case KIND_SENSORS:
-                return sensor_configs_load(out, value);
-        }
-        return -EINVAL;
+static int set_most_bytes(void *out, const char *value, const struct value_kind *kind) {
+        return set_most(out, value, MEMORY_MAX_LEAST, parse_bytes);
 }
 
-static const char *expects(const struct key *key) {
-        switch (key->kind) {
-        case KIND_NAME:
-                return "a name of letters, digits, '.', '_' and '-'";
-        case KIND_BOOL:
-                return "yes or no";
-        case KIND_U16:
-                return "a number from 1 to 65535";
-        case KIND_U32:
-                return "a number from 1 to 1000000";
-        case KIND_AUTO_U32:
-                return "a number from 1 to 1000000, or auto";
-        case KIND_COUNT:
-                return "a number from 0 to 1000000";
-        case KIND_MOST_BYTES:
-                return "auto, none, or a number of bytes such as 500M or 4G, at least 64M";
-        case KIND_MOST_COUNT:
-                return "auto, none, or a number of at least 64";
-        case KIND_BACKFILL:
-                return "no, limits or any";
-        case KIND_CODEC:
-                return "auto, none, lz4 or zstd";
-        case KIND_LAST:
-                return "slow, freeze or postcopy";
-        case KIND_MOVE_TIMEOUT:
-                return "a time from 1s to 2m: connections to a group that stands still for longer would break";
-        case KIND_CALLBACK_WAIT:
-                return "a time from 0s to 10s";
-        case KIND_PLACE_WAIT:
-                return "a time from 0s to 1m";
-        case KIND_DURATION:
-                return "a time such as 500ms, 5s, 2m, 1h or 1d";
-        case KIND_BYTES:
-                return "a number of bytes such as 500K, 50M or 1G";
-        case KIND_NETWORK:
-                return "a network such as 10.201.0.0/16 (prefix 8 to 16, host bits 0)";
-        case KIND_PORTS:
-                return "any, or a range such as 7800-7899";
-        case KIND_LEVEL:
-                return "error, warning, info or debug";
-        case KIND_PENALTIES:
-                return "nodes with numbers from 0 to 1000000, such as n7:3 n[10-12]:5";
-        case KIND_SENSORS:
-                return "up to 15 names of letters and digits";
-        default:
-                return "text";
-        }
+static int parse_count(const char *text, uint64_t *ret) {
+        return parse_i64(text, 1, INT32_MAX, (int64_t *) ret);
+}
+
+static int set_most_count(void *out, const char *value, const struct value_kind *kind) {
+        return set_most(out, value, PIDS_MAX_LEAST, parse_count);
+}
+
+static int set_penalties(void *out, const char *value, const struct value_kind *kind) {
+        return penalties_add(out, value, NULL);
+}
+
+static int set_sensors(void *out, const char *value, const struct value_kind *kind) {
+        return sensor_configs_load(out, value);
+}
+
+static const char *const levels[] = { [LOG_ERR] = "error", [LOG_WARNING] = "warning", [LOG_INFO] = "info", [LOG_DEBUG] = "debug" };
+static const char
+        *const backfills[] = { [CONFIG_BACKFILL_NO] = "no", [CONFIG_BACKFILL_LIMITS] = "limits", [CONFIG_BACKFILL_ANY] = "any" };
+static const char *const codecs[] = { [CONFIG_CODEC_AUTO] = "auto",
+                                      [CONFIG_CODEC_NONE] = "none",
+                                      [CONFIG_CODEC_LZ4] = "lz4",
+                                      [CONFIG_CODEC_ZSTD] = "zstd" };
+static const char
+        *const lasts[] = { [CONFIG_LAST_SLOW] = "slow", [CONFIG_LAST_FREEZE] = "freeze", [CONFIG_LAST_POSTCOPY] = "postcopy" };
+
+static const struct value_kind kinds[] = {
+        [KIND_STRING] = { value_set_text, "text" },
+        [KIND_PATHS] = { value_set_text, "text", .valid = all_absolute },
+        [KIND_NAME] = { value_set_text, "a name of letters, digits, '.', '_' and '-'", .valid = name_valid },
+        [KIND_BOOL] = { value_set_bool, "yes or no" },
+        [KIND_U16] = { value_set_u16, "a number from 1 to 65535", 1, 65535 },
+        [KIND_U32] = { value_set_u32, "a number from 1 to 1000000", 1, 1000000 },
+        [KIND_DURATION] = { value_set_duration, "a time such as 500ms, 5s, 2m, 1h or 1d" },
+        [KIND_BYTES] = { value_set_bytes, "a number of bytes such as 500K, 50M or 1G" },
+        [KIND_NETWORK] = { set_network, "a network such as 10.201.0.0/16 (prefix 8 to 16, host bits 0)" },
+        [KIND_PORTS] = { set_ports, "any, or a range such as 7800-7899" },
+        [KIND_LEVEL] = { value_set_word, "error, warning, info or debug", VALUE_WORDS(levels) },
+        [KIND_AUTO_U32] = { set_auto_u32, "a number from 1 to 1000000, or auto", 1, 1000000 },
+        [KIND_COUNT] = { value_set_u32, "a number from 0 to 1000000", 0, 1000000 },
+        [KIND_MOST_BYTES] = { set_most_bytes, "auto, none, or a number of bytes such as 500M or 4G, at least 64M" },
+        [KIND_MOST_COUNT] = { set_most_count, "auto, none, or a number of at least 64" },
+        [KIND_BACKFILL] = { value_set_word, "no, limits or any", VALUE_WORDS(backfills) },
+        [KIND_CODEC] = { value_set_word, "auto, none, lz4 or zstd", VALUE_WORDS(codecs) },
+        [KIND_LAST] = { value_set_word, "slow, freeze or postcopy", VALUE_WORDS(lasts) },
+        [KIND_MOVE_TIMEOUT] = { value_set_duration,
+                                "a time from 1s to 2m: connections to a group that stands still for longer would break",
+                                CONFIG_MOVE_TIMEOUT_MIN_USEC, CONFIG_MOVE_TIMEOUT_MAX_USEC },
+        [KIND_CALLBACK_WAIT] = { value_set_duration, "a time from 0s to 10s", 0, CONFIG_CALLBACK_WAIT_MAX_USEC },
+        [KIND_PLACE_WAIT] = { value_set_duration, "a time from 0s to 1m", 0, CONFIG_PLACE_WAIT_MAX_USEC },
+        [KIND_PENALTIES] = { set_penalties, "nodes with numbers from 0 to 1000000, such as n7:3 n[10-12]:5" },
+        [KIND_SENSORS] = { set_sensors, "up to 15 names of letters and digits" },
+};
+
+static int set_key(struct config *config, const struct key *key, const char *value) {
+        const struct value_kind *kind = &kinds[key->kind];
+        bool two_fields = key->kind == KIND_NETWORK || key->kind == KIND_PORTS;
+
+        return kind->set(two_fields ? config : field(config, key), value, kind);
 }
 
 static int refuse(struct reader *reader, const char *section, const char *name, const char *value, const char *expected) {
@@ -448,7 +315,7 @@ static int read_key(void *user, const char *section, const char *name, const cha
                         continue;
                 if (set_key(reader->config, &keys[i], value) == 0)
                         return 1;
-                return refuse(reader, section, name, value, expects(&keys[i]));
+                return refuse(reader, section, name, value, kinds[keys[i].kind].expected);
         }
         r = strcmp(section, "sensors") == 0 ? sensor_configs_set(&reader->config->sensors, name, value, &expected) : -ENOENT;
         if (r != -ENOENT)
@@ -623,7 +490,7 @@ int config_load_switches(const struct config *config, struct switches *ret_switc
 
 void config_finish(struct config *config) {
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-                if (keys[i].kind == KIND_STRING || keys[i].kind == KIND_PATHS || keys[i].kind == KIND_NAME) {
+                if (kinds[keys[i].kind].set == value_set_text) {
                         free(*(char **) field(config, &keys[i]));
                         *(char **) field(config, &keys[i]) = NULL;
                 }

@@ -2,10 +2,12 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/config/value.h"
 
 static bool sensor_name_valid(const char *name, size_t length) {
         if (length < 1 || length > 31)
@@ -48,116 +50,44 @@ int sensor_configs_load(struct sensor_configs *configs, const char *names) {
 
 /* ---- values ---- */
 
-static int set_time(uint64_t *out, const char *value, uint64_t least, uint64_t most) {
-        uint64_t usec;
-        int r = parse_duration_usec(value, &usec);
-
-        if (r < 0 || usec < least || usec > most)
-                return -EINVAL;
-        *out = usec;
-        return 0;
-}
-
-static int set_interval(struct sensor_config *config, const char *value) {
-        return set_time(&config->interval_usec, value, SENSOR_INTERVAL_LEAST_USEC, SENSOR_INTERVAL_MOST_USEC);
-}
-
-static int set_timeout(struct sensor_config *config, const char *value) {
-        return set_time(&config->timeout_usec, value, SENSOR_TIMEOUT_LEAST_USEC, SENSOR_TIMEOUT_MOST_USEC);
-}
-
-static int set_hold(struct sensor_config *config, const char *value) {
-        return set_time(&config->hold_usec, value, SENSOR_INTERVAL_LEAST_USEC, SENSOR_INTERVAL_MOST_USEC);
-}
-
-static int set_readings(struct sensor_config *config, const char *value) {
-        int64_t n;
-        int r = parse_i64(value, 1, 1000, &n);
-
-        if (r == 0)
-                config->readings = (uint32_t) n;
-        return r;
-}
-
-static int set_real(double *out, const char *value) {
-        char *end;
-        double number = strtod(value, &end);
-
-        if (end == value || *end || isspace((unsigned char) value[0]) || !isfinite(number))
-                return -EINVAL;
-        *out = number;
-        return 0;
-}
-
-static int set_low(struct sensor_config *config, const char *value) {
-        return set_real(&config->low, value);
-}
-
-static int set_high(struct sensor_config *config, const char *value) {
-        return set_real(&config->high, value);
-}
-
-static int set_margin(struct sensor_config *config, const char *value) {
+/* A margin is a number from 0 on. */
+static int set_margin(void *field, const char *text, const struct value_kind *kind) {
         double margin;
-        int r = set_real(&margin, value);
+        int r = value_set_real(&margin, text, kind);
 
         if (r < 0 || margin < 0)
                 return -EINVAL;
-        config->margin = margin;
+        *(double *) field = margin;
         return 0;
 }
 
-static int set_status(enum rm_sensor_status *out, const char *value) {
-        static const char *const words[] = {
-                [RM_SENSOR_WARN] = "warn", [RM_SENSOR_FAILING] = "failing", [RM_SENSOR_CRITICAL] = "critical"
-        };
-
-        for (int i = RM_SENSOR_WARN; i <= RM_SENSOR_CRITICAL; i++)
-                if (strcmp(value, words[i]) == 0) {
-                        *out = (enum rm_sensor_status) i;
-                        return 0;
-                }
-        return -EINVAL;
+static bool user_valid(const char *name) {
+        return name_valid(name) || name[0] == '_';
 }
 
-static int set_at_low(struct sensor_config *config, const char *value) {
-        return set_status(&config->at_low, value);
-}
+static const char
+        *const statuses[] = { [RM_SENSOR_WARN] = "warn", [RM_SENSOR_FAILING] = "failing", [RM_SENSOR_CRITICAL] = "critical" };
 
-static int set_at_high(struct sensor_config *config, const char *value) {
-        return set_status(&config->at_high, value);
-}
-
-static int set_args(struct sensor_config *config, const char *value) {
-        free(config->args);
-        config->args = xstrdup(value);
-        return 0;
-}
-
-static int set_user(struct sensor_config *config, const char *value) {
-        if (!name_valid(value) && value[0] != '_')
-                return -EINVAL;
-        free(config->user);
-        config->user = xstrdup(value);
-        return 0;
-}
+#define INTERVAL { value_set_duration, "a time from 1s to 1d", SENSOR_INTERVAL_LEAST_USEC, SENSOR_INTERVAL_MOST_USEC }
+#define TIMEOUT { value_set_duration, "a time from 100ms to 1h", SENSOR_TIMEOUT_LEAST_USEC, SENSOR_TIMEOUT_MOST_USEC }
+#define STATUS { value_set_word, "warn, failing or critical", VALUE_WORDS(statuses) }
 
 static const struct {
         const char *key; /* behind the sensor's name and a '_' */
-        int (*set)(struct sensor_config *config, const char *value);
-        const char *expected;
+        size_t offset;
+        struct value_kind kind;
 } keys[] = {
-        { "interval", set_interval, "a time from 1s to 1d" },
-        { "timeout", set_timeout, "a time from 100ms to 1h" },
-        { "hold", set_hold, "a time from 1s to 1d" },
-        { "readings", set_readings, "a number from 1 to 1000" },
-        { "low", set_low, "a number" },
-        { "high", set_high, "a number" },
-        { "margin", set_margin, "a number from 0 on" },
-        { "at_low", set_at_low, "warn, failing or critical" },
-        { "at_high", set_at_high, "warn, failing or critical" },
-        { "args", set_args, "text" },
-        { "user", set_user, "the name of a user" },
+        { "interval", offsetof(struct sensor_config, interval_usec), INTERVAL },
+        { "timeout", offsetof(struct sensor_config, timeout_usec), TIMEOUT },
+        { "hold", offsetof(struct sensor_config, hold_usec), INTERVAL },
+        { "readings", offsetof(struct sensor_config, readings), { value_set_u32, "a number from 1 to 1000", 1, 1000 } },
+        { "low", offsetof(struct sensor_config, low), { value_set_real, "a number" } },
+        { "high", offsetof(struct sensor_config, high), { value_set_real, "a number" } },
+        { "margin", offsetof(struct sensor_config, margin), { set_margin, "a number from 0 on" } },
+        { "at_low", offsetof(struct sensor_config, at_low), STATUS },
+        { "at_high", offsetof(struct sensor_config, at_high), STATUS },
+        { "args", offsetof(struct sensor_config, args), { value_set_text, "text" } },
+        { "user", offsetof(struct sensor_config, user), { value_set_text, "the name of a user", .valid = user_valid } },
 };
 
 int sensor_configs_set(struct sensor_configs *configs, const char *key, const char *value, const char **ret_expected) {
@@ -167,8 +97,10 @@ int sensor_configs_set(struct sensor_configs *configs, const char *key, const ch
                 return -ENOENT;
         for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
                 if (strcmp(keys[i].key, end + 1) == 0) {
-                        *ret_expected = keys[i].expected;
-                        return keys[i].set(find(configs, key, (size_t) (end - key)), value) < 0 ? -EINVAL : 0;
+                        struct sensor_config *config = find(configs, key, (size_t) (end - key));
+
+                        *ret_expected = keys[i].kind.expected;
+                        return keys[i].kind.set((char *) config + keys[i].offset, value, &keys[i].kind) < 0 ? -EINVAL : 0;
                 }
         return -ENOENT;
 }
