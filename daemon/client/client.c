@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/message_body.h"
 #include "common/text.h"
 #include "common/util.h"
 #include "daemon/client/account.h"
@@ -103,9 +104,15 @@ void client_reply(struct client *client, uint32_t request_id, Rm__LocalReply *re
                          (unsigned) client->uid, strerror(-r));
 }
 
+void client_answer(struct client *client, uint32_t request_id, const ProtobufCMessage *body) {
+        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+
+        message_set_body(&reply.base, body);
+        client_reply(client, request_id, &reply);
+}
+
 void client_error(struct client *client, uint32_t request_id, int code, const char *fmt, ...) {
         Rm__Error error = RM__ERROR__INIT;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         char text[RM_ERROR_TEXT_BYTES];
         va_list ap;
 
@@ -114,20 +121,15 @@ void client_error(struct client *client, uint32_t request_id, int code, const ch
         va_end(ap);
         error.code = code < 0 ? -code : code;
         error.text = text;
-        reply.body_case = RM__LOCAL_REPLY__BODY_ERROR;
-        reply.error = &error;
-        client_reply(client, request_id, &reply);
+        client_answer(client, request_id, &error.base);
 }
 
 void client_ok(struct client *client, uint32_t request_id, uint64_t id, const char *text) {
         Rm__Ok ok = RM__OK__INIT;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
         ok.id = id;
         ok.text = (char *) (text ? text : "");
-        reply.body_case = RM__LOCAL_REPLY__BODY_OK;
-        reply.ok = &ok;
-        client_reply(client, request_id, &reply);
+        client_answer(client, request_id, &ok.base);
 }
 
 bool client_is_local(const struct client *client) {

@@ -84,6 +84,8 @@ void client_leave(struct client *client);
 /* Send one answer; sets its id. Lost without a word when the client has gone. One that does not fit
  * into a frame becomes an error that says so; a client that reads none of its answers is closed. */
 void client_reply(struct client *client, uint32_t request_id, Rm__LocalReply *reply);
+/* The same for one with this body. */
+void client_answer(struct client *client, uint32_t request_id, const ProtobufCMessage *body);
 void client_error(struct client *client, uint32_t request_id, int code, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void client_ok(struct client *client, uint32_t request_id, uint64_t id, const char *text);
 /* True while it is there and asked here: its requests were not carried from another node. */

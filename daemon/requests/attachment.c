@@ -268,7 +268,6 @@ static void tell(struct attachment *attachment, const Rm__Job *job, bool final) 
         struct view_source source = request_view_source(attachment->client->rmd);
         struct view_reader reader = request_view_reader(attachment->client);
         Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         bool lacks = needs_leader(attachment, job);
         cleanup_free char *checkpoints = checkpoint_words(job);
         size_t lost_ranks = job->rank_losses ? job->rank_losses->n_lost : 0;
@@ -285,9 +284,7 @@ static void tell(struct attachment *attachment, const Rm__Job *job, bool final) 
         drop_checkpoint_parts(update.job->job);
         update.final = final;
         update.needs_leader = lacks;
-        reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
-        reply.job_update = &update;
-        client_reply(attachment->client, attachment->request_id, &reply);
+        client_answer(attachment->client, attachment->request_id, &update.base);
         rm__job_view__free_unpacked(update.job, NULL);
 }
 

@@ -22,17 +22,16 @@ void request_hide_key(const struct rmd *rmd, Rm__NodeFacts *facts) {
 static void on_facts(void *userdata, const Rm__NodeFacts *facts) {
         struct asked *asked = userdata;
         struct client *client = asked->client;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
         if (facts) {
-                reply.body_case = RM__LOCAL_REPLY__BODY_NODE_FACTS;
-                reply.node_facts = (Rm__NodeFacts *) message_copy(&facts->base);
+                Rm__NodeFacts *copy = (Rm__NodeFacts *) message_copy(&facts->base);
+
                 if (client->conn)
-                        request_hide_key(client->rmd, reply.node_facts);
-                reply.node_facts->received_usec = asked->received_usec;
-                reply.node_facts->sent_usec = now_real_usec();
-                client_reply(client, asked->request_id, &reply);
-                rm__node_facts__free_unpacked(reply.node_facts, NULL);
+                        request_hide_key(client->rmd, copy);
+                copy->received_usec = asked->received_usec;
+                copy->sent_usec = now_real_usec();
+                client_answer(client, asked->request_id, &copy->base);
+                rm__node_facts__free_unpacked(copy, NULL);
         } else {
                 client_error(client, asked->request_id, -ESHUTDOWN, "doctor: rmd on %s ends", client->rmd->config->node_name);
         }

@@ -52,7 +52,6 @@ static bool visible(const struct client *client, const Rm__Event *event) {
 static void send_batch(struct client *client, const struct event_ring *ring, uint64_t end) {
         Rm__Event *batch[BATCH];
         Rm__EventList list = RM__EVENT_LIST__INIT;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         size_t bytes = 0;
 
         list.events = batch;
@@ -65,10 +64,8 @@ static void send_batch(struct client *client, const struct event_ring *ring, uin
                 batch[list.n_events++] = event;
         }
         list.end = client->follow_position == client->follow_end;
-        reply.body_case = RM__LOCAL_REPLY__BODY_EVENTS;
-        reply.events = &list;
         if (list.n_events > 0 || list.end)
-                client_reply(client, client->follow_id, &reply);
+                client_answer(client, client->follow_id, &list.base);
         client->follows = !list.end;
 }
 

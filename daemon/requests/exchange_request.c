@@ -19,13 +19,10 @@ struct exchange_request *exchange_begin(struct client *client, uint32_t request_
 
 void exchange_opened(void *userdata, const char *socket) {
         const struct exchange_request *asked = userdata;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__Exchange body = RM__EXCHANGE__INIT;
 
         body.socket = (char *) socket;
-        reply.body_case = RM__LOCAL_REPLY__BODY_EXCHANGE;
-        reply.exchange = &body;
-        client_reply(asked->client, asked->request_id, &reply);
+        client_answer(asked->client, asked->request_id, &body.base);
 }
 
 void exchange_ended(struct exchange_request *asked, const char *verb, int error, const char *text) {

@@ -20,16 +20,13 @@ static void on_export_end(void *userdata, int error, const char *text) {
 
 /* Answers that not all parts are here yet. */
 static void reply_gathering(struct client *client, const Rm__LocalRequest *request, size_t parts, size_t here) {
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__Exchange body = RM__EXCHANGE__INIT;
         uint64_t since_usec = request->export_checkpoint->since_usec;
 
         body.parts = (uint32_t) parts;
         body.parts_here = (uint32_t) here;
         body.since_usec = since_usec ? since_usec : cluster_log_usec(client->rmd->cluster);
-        reply.body_case = RM__LOCAL_REPLY__BODY_EXCHANGE;
-        reply.exchange = &body;
-        client_reply(client, request->id, &reply);
+        client_answer(client, request->id, &body.base);
 }
 
 void request_export_checkpoint(struct client *client, const Rm__LocalRequest *request) {

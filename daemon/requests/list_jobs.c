@@ -43,16 +43,13 @@ void request_list_jobs(struct client *client, const Rm__LocalRequest *request) {
                 .max_bytes_each = list->n_jobs > 0 ? VIEW_WHOLE_BYTES : VIEW_LISTED_BYTES,
         };
         Rm__JobList jobs = RM__JOB_LIST__INIT;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
         if (refuse_named(client, request->id, list))
                 return;
         view_jobs(&source, &reader, &which, page_bytes(list->paged), &jobs);
-        reply.body_case = RM__LOCAL_REPLY__BODY_JOBS;
-        reply.jobs = &jobs;
         if (jobs.more && !list->paged)
                 page_refuse(client, request->id, "list-jobs");
         else
-                client_reply(client, request->id, &reply);
+                client_answer(client, request->id, &jobs.base);
         view_jobs_finish(&jobs);
 }

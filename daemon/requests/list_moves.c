@@ -9,14 +9,11 @@ void request_list_moves(struct client *client, const Rm__LocalRequest *request) 
         struct view_reader reader = request_view_reader(client);
         struct view_moves which = { list->job, list->since };
         Rm__MoveList moves = RM__MOVE_LIST__INIT;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
         view_moves(&source, &reader, &which, page_bytes(list->paged), &moves);
-        reply.body_case = RM__LOCAL_REPLY__BODY_MOVES;
-        reply.moves = &moves;
         if (moves.more && !list->paged)
                 page_refuse(client, request->id, "list-moves");
         else
-                client_reply(client, request->id, &reply);
+                client_answer(client, request->id, &moves.base);
         view_moves_finish(&moves);
 }

@@ -12,16 +12,13 @@ void request_list_nodes(struct client *client, const Rm__LocalRequest *request) 
         struct view_reader reader = request_view_reader(client);
         struct view_nodes which = { list->names, list->n_names, list->after };
         Rm__NodeList nodes = RM__NODE_LIST__INIT;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
         if (named_nodes_refuse_unknown(client, request->id, "list-nodes", list->names, list->n_names))
                 return;
         view_nodes(&source, &reader, &which, page_bytes(list->paged), &nodes);
-        reply.body_case = RM__LOCAL_REPLY__BODY_NODES;
-        reply.nodes = &nodes;
         if (nodes.more && !list->paged)
                 page_refuse(client, request->id, "list-nodes");
         else
-                client_reply(client, request->id, &reply);
+                client_answer(client, request->id, &nodes.base);
         view_nodes_finish(&nodes);
 }

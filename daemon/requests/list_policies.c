@@ -21,7 +21,6 @@ static void on_listed(void *context, json_t *list, const struct rm_error *err) {
         size_t n = list ? json_array_size(list) : 0;
         Rm__PolicyView *views = xcalloc(n, sizeof(*views));
         Rm__PolicyList policies = RM__POLICY_LIST__INIT;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
         policies.policies = xcalloc(n, sizeof(Rm__PolicyView *));
         for (size_t i = 0; i < n; i++) {
@@ -37,10 +36,8 @@ static void on_listed(void *context, json_t *list, const struct rm_error *err) {
                 views[i].is_default = name && strcmp(name, asked->client->rmd->config->policy) == 0;
                 policies.policies[policies.n_policies++] = &views[i];
         }
-        reply.body_case = RM__LOCAL_REPLY__BODY_POLICIES;
-        reply.policies = &policies;
         if (list)
-                client_reply(asked->client, asked->request_id, &reply);
+                client_answer(asked->client, asked->request_id, &policies.base);
         else
                 client_error(asked->client, asked->request_id, err->code, "list-policies: %s", error_text(err));
         free(policies.policies);

@@ -111,7 +111,6 @@ static bool take_in(struct client *client) {
 
 static void hello(struct client *client, const Rm__LocalRequest *request) {
         Rm__HelloReply hello = RM__HELLO_REPLY__INIT;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         const struct user *user = NULL;
 
         if (request->hello->version != PROTOCOL_VERSION) {
@@ -129,9 +128,7 @@ static void hello(struct client *client, const Rm__LocalRequest *request) {
         hello.rmd_version = (char *) RM_VERSION;
         hello.uid = client->uid;
         hello.admin = client->admin;
-        reply.body_case = RM__LOCAL_REPLY__BODY_HELLO;
-        reply.hello = &hello;
-        client_reply(client, request->id, &reply);
+        client_answer(client, request->id, &hello.base);
 }
 
 static bool take_limits(struct client *client, const Rm__LocalRequest *request) {

@@ -69,12 +69,10 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         struct view_own own = own_figures(rmd, sensors, n_sensors, missing);
         struct view_source source = request_view_source(rmd);
         struct view_reader reader = request_view_reader(client);
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
+        Rm__Status *status = view_status(&source, &reader, &own);
 
-        reply.body_case = RM__LOCAL_REPLY__BODY_STATUS;
-        reply.status = view_status(&source, &reader, &own);
-        client_reply(client, request->id, &reply);
-        rm__status__free_unpacked(reply.status, NULL);
+        client_answer(client, request->id, &status->base);
+        rm__status__free_unpacked(status, NULL);
         for (size_t i = 0; i < n_sensors; i++)
                 free(sensors[i]);
 }

@@ -10,13 +10,10 @@
 
 static void reply_text(struct client *client, uint32_t request_id, char *text, bool more) {
         Rm__Text body = RM__TEXT__INIT;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
         body.text = text;
         body.more = more;
-        reply.body_case = RM__LOCAL_REPLY__BODY_TEXT;
-        reply.text = &body;
-        client_reply(client, request_id, &reply);
+        client_answer(client, request_id, &body.base);
 }
 
 void request_reply_json(struct client *client, uint32_t request_id, const json_t *json, bool paged) {

@@ -25,7 +25,6 @@ void request_use(struct client *client, const Rm__LocalRequest *request) {
         struct view_source source = request_view_source(rmd);
         struct view_reader reader = request_view_reader(client);
         Rm__Use use = RM__USE__INIT;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
         if (!nodes) {
                 client_error(client, request->id, -EHOSTUNREACH, "use: this node leads no longer");
@@ -33,9 +32,7 @@ void request_use(struct client *client, const Rm__LocalRequest *request) {
         }
         figures.nodes = snapshot_view(nodes);
         view_use(&source, &reader, &figures, in->job, in->progress, &use);
-        reply.body_case = RM__LOCAL_REPLY__BODY_USE;
-        reply.use = &use;
-        client_reply(client, request->id, &reply);
+        client_answer(client, request->id, &use.base);
         view_use_finish(&use);
         snapshot_destroy(nodes);
 }

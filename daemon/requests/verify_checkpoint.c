@@ -13,14 +13,11 @@ struct asked {
 
 static void on_verified(void *userdata, const Rm__VerifiedCheckpoint *found, int error, const char *text) {
         struct asked *asked = userdata;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
 
-        reply.body_case = RM__LOCAL_REPLY__BODY_VERIFIED_CHECKPOINT;
-        reply.verified_checkpoint = (Rm__VerifiedCheckpoint *) found;
         if (error < 0)
                 client_error(asked->client, asked->request_id, error, "verify-checkpoint: %s", text);
         else
-                client_reply(asked->client, asked->request_id, &reply);
+                client_answer(asked->client, asked->request_id, &found->base);
         client_release(asked->client);
         free(asked);
 }

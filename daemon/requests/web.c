@@ -41,7 +41,6 @@ void request_web(struct client *client, const Rm__LocalRequest *request) {
         const struct rmd *rmd = client->rmd;
         char token[SESSIONS_SECRET_BYTES] = "";
         Rm__Web web = RM__WEB__INIT;
-        Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         int r = 0;
 
         web.node = rmd->config->node_name;
@@ -49,15 +48,13 @@ void request_web(struct client *client, const Rm__LocalRequest *request) {
         web.token_usec = SESSIONS_TOKEN_USEC;
         if (list_places(rmd, &web) > 0 && web.n_addresses > 0)
                 r = sessions_offer(rmd->sessions, client->uid, now_usec(), token);
-        reply.body_case = RM__LOCAL_REPLY__BODY_WEB;
-        reply.web = &web;
         if (r == -EUSERS)
                 client_error(client, request->id, r,
                              "web: users have as many sessions at the page of this node as there may be: try later");
         else if (r < 0)
                 client_error(client, request->id, r, "web: the kernel gives no random numbers");
         else
-                client_reply(client, request->id, &reply);
+                client_answer(client, request->id, &web.base);
         explicit_bzero(token, sizeof(token));
         free_places(&web);
 }

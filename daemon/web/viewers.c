@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "common/message_body.h"
 #include "common/text.h"
 #include "common/timer.h"
 #include "common/util.h"
@@ -206,70 +207,57 @@ static size_t pending_bytes(const void *userdata) {
 
 /* ---- what is asked ---- */
 
-static void ask(struct viewer *viewer, const Rm__LocalRequest *request) {
-        request_dispatch(viewer->client, request, waiting_begin());
+static void ask(struct viewer *viewer, const ProtobufCMessage *body) {
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+
+        message_set_body(&request.base, body);
+        request_dispatch(viewer->client, &request, waiting_begin());
 }
 
 static void ask_nodes(struct viewer *viewer) {
         Rm__ListNodes list = RM__LIST_NODES__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
         list.paged = true;
         list.after = viewer->after_node ? viewer->after_node : (char *) "";
-        request.body_case = RM__LOCAL_REQUEST__BODY_LIST_NODES;
-        request.list_nodes = &list;
-        ask(viewer, &request);
+        ask(viewer, &list.base);
 }
 
 static void ask_jobs(struct viewer *viewer) {
         Rm__ListJobs list = RM__LIST_JOBS__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
         list.paged = true;
         list.after = viewer->after_id;
-        request.body_case = RM__LOCAL_REQUEST__BODY_LIST_JOBS;
-        request.list_jobs = &list;
-        ask(viewer, &request);
+        ask(viewer, &list.base);
 }
 
 static void ask_moves(struct viewer *viewer) {
         Rm__ListMoves list = RM__LIST_MOVES__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
         list.paged = true;
         list.since = viewer->after_id;
-        request.body_case = RM__LOCAL_REQUEST__BODY_LIST_MOVES;
-        request.list_moves = &list;
-        ask(viewer, &request);
+        ask(viewer, &list.base);
 }
 
 static void ask_status(struct viewer *viewer) {
         Rm__GetStatus get = RM__GET_STATUS__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
-        request.body_case = RM__LOCAL_REQUEST__BODY_GET_STATUS;
-        request.get_status = &get;
-        ask(viewer, &request);
+        ask(viewer, &get.base);
 }
 
 /* Asks for the figures of use. Another node may answer, and later. */
 static void ask_use(struct viewer *viewer) {
         Rm__GetUse get = RM__GET_USE__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
         if (viewer->asked_use)
                 return;
         viewer->asked_use = true;
         get.progress = true;
-        request.body_case = RM__LOCAL_REQUEST__BODY_GET_USE;
-        request.get_use = &get;
-        ask(viewer, &request);
+        ask(viewer, &get.base);
 }
 
 static void ask_events(struct viewer *viewer) {
         uint64_t index = cluster_state(viewer->viewers->rmd->cluster)->index;
         Rm__FollowEvents follow = RM__FOLLOW_EVENTS__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
         follow.since = index > ENTRIES_BACK ? index - ENTRIES_BACK : 0;
         /* A viewer that comes back goes on where it was. A larger index is of another log, or of a
@@ -277,9 +265,7 @@ static void ask_events(struct viewer *viewer) {
         if (viewer->since > follow.since && viewer->since <= index)
                 follow.since = viewer->since;
         follow.follow = true;
-        request.body_case = RM__LOCAL_REQUEST__BODY_FOLLOW_EVENTS;
-        request.follow_events = &follow;
-        ask(viewer, &request);
+        ask(viewer, &follow.base);
 }
 
 /* ---- passes ---- */

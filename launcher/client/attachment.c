@@ -66,23 +66,19 @@ void attachment_finish(struct attachment *a, int code) {
         a->code = code;
 }
 
-uint32_t attachment_put(struct attachment *a, Rm__LocalRequest *request) {
-        request->id = ++a->last_id;
-        wire_put(&a->requests, request);
-        return request->id;
+uint32_t attachment_put(struct attachment *a, const ProtobufCMessage *body) {
+        wire_put(&a->requests, ++a->last_id, body);
+        return a->last_id;
 }
 
 /* ---- connection ---- */
 
 static void put_hello(struct attachment *a) {
         Rm__Hello hello = RM__HELLO__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
         hello.version = CLIENT_PROTOCOL_VERSION;
         hello.client = (char *) a->config.program;
-        request.body_case = RM__LOCAL_REQUEST__BODY_HELLO;
-        request.hello = &hello;
-        a->hello_id = attachment_put(a, &request);
+        a->hello_id = attachment_put(a, &hello.base);
 }
 
 /* Before mpirun runs there is nothing a signal or input could be sent to. */
@@ -93,16 +89,13 @@ bool attachment_runs(const struct attachment *a) {
 
 static void put_attach(struct attachment *a) {
         Rm__AttachJob attach = RM__ATTACH_JOB__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
         attach.job = a->config.job;
         attach.stdout_offset = a->received[0];
         attach.stderr_offset = a->received[1];
         attach.input = a->config.input;
         attach.attempt = a->offsets_attempt;
-        request.body_case = RM__LOCAL_REQUEST__BODY_ATTACH_JOB;
-        request.attach_job = &attach;
-        a->attach_id = attachment_put(a, &request);
+        a->attach_id = attachment_put(a, &attach.base);
         a->attached = false;
         a->attach_at_usec = ATTACHMENT_NEVER_USEC;
         a->input_at_usec = ATTACHMENT_NEVER_USEC;
@@ -426,7 +419,6 @@ static void tell_away(struct attachment *a, uint64_t now) {
 /* Once the output is out of our hands, rmd may forget it. */
 static void release_output(struct attachment *a, uint64_t now) {
         Rm__OutputAck ack = RM__OUTPUT_ACK__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
         if (a->output[0].used > 0 || a->output[1].used > 0)
                 return;
@@ -443,9 +435,7 @@ static void release_output(struct attachment *a, uint64_t now) {
         ack.stdout_offset = a->received[0];
         ack.stderr_offset = a->received[1];
         ack.done = true;
-        request.body_case = RM__LOCAL_REQUEST__BODY_OUTPUT_ACK;
-        request.output_ack = &ack;
-        a->release_id = attachment_put(a, &request);
+        a->release_id = attachment_put(a, &ack.base);
 }
 
 void attachment_tick(struct attachment *a, uint64_t now) {

@@ -11,22 +11,18 @@
 #define LEAVE_USEC (20U * 1000000U)
 
 static void put_control(struct attachment *a, struct control *control) {
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         Rm__SignalJob signal_job = RM__SIGNAL_JOB__INIT;
         Rm__CancelJob cancel_job = RM__CANCEL_JOB__INIT;
 
         if (control->cancel) {
                 cancel_job.job = a->config.job;
                 cancel_job.signal = (uint32_t) control->signo;
-                request.body_case = RM__LOCAL_REQUEST__BODY_CANCEL_JOB;
-                request.cancel_job = &cancel_job;
+                control->id = attachment_put(a, &cancel_job.base);
         } else {
                 signal_job.job = a->config.job;
                 signal_job.signal = (uint32_t) control->signo;
-                request.body_case = RM__LOCAL_REQUEST__BODY_SIGNAL_JOB;
-                request.signal_job = &signal_job;
+                control->id = attachment_put(a, &signal_job.base);
         }
-        control->id = attachment_put(a, &request);
         control->at_usec = ATTACHMENT_NEVER_USEC;
 }
 

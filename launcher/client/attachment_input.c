@@ -19,7 +19,6 @@ void input_put(struct attachment *a) {
                 size_t sent = (size_t) (a->input_sent - a->input_base);
                 size_t n = a->input.used - sent;
                 Rm__JobInput input = RM__JOB_INPUT__INIT;
-                Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
                 if (n > 0 && a->input_sent - a->input_acked >= INPUT_WINDOW_BYTES)
                         return; /* rmd takes no more at once, which is less than what is kept */
@@ -33,9 +32,7 @@ void input_put(struct attachment *a) {
                 input.attempt = a->attempt;
                 if (n == 0 && (!input.eof || a->input_eof_sent))
                         return;
-                request.body_case = RM__LOCAL_REQUEST__BODY_JOB_INPUT;
-                request.job_input = &input;
-                (void) attachment_put(a, &request);
+                (void) attachment_put(a, &input.base);
                 a->input_sent += n;
                 a->input_eof_sent = input.eof;
         }

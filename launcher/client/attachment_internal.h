@@ -109,8 +109,8 @@ void attachment_finish(struct attachment *a, int code);
 void attachment_end(struct attachment *a);
 /* Done, although the job has not ended. */
 void attachment_leave(struct attachment *a, int code);
-/* Returns the id of the request, which is copied. */
-uint32_t attachment_put(struct attachment *a, Rm__LocalRequest *request);
+/* Returns the id of the request with this body, which is copied. */
+uint32_t attachment_put(struct attachment *a, const ProtobufCMessage *body);
 bool attachment_runs(const struct attachment *a);
 
 /* attachment_attempt.c. True: a new one goes on from a checkpoint, so that it is to be attached at

@@ -143,13 +143,14 @@ static int wait_for(struct client *client, short events, uint64_t deadline_usec,
         }
 }
 
-int client_send(struct client *client, Rm__LocalRequest *request, struct rm_error *err) {
+int client_send(struct client *client, const ProtobufCMessage *body, uint32_t *ret_id, struct rm_error *err) {
         uint64_t deadline_usec = now_usec() + REPLY_TIMEOUT_USEC;
         struct buffer out = { 0 };
         int r = 0;
 
-        request->id = ++client->last_id;
-        wire_put(&out, request);
+        wire_put(&out, ++client->last_id, body);
+        if (ret_id)
+                *ret_id = client->last_id;
         while (out.used > 0 && r == 0) {
                 ssize_t n = send(client->fd, buffer_data(&out), out.used, MSG_NOSIGNAL);
 
@@ -228,17 +229,17 @@ int client_receive(struct client *client, uint64_t timeout_usec, Rm__LocalReply 
         }
 }
 
-int client_request(struct client *client, Rm__LocalRequest *request, Rm__LocalReply__BodyCase body, Rm__LocalReply **ret_reply,
+int client_request(struct client *client, const ProtobufCMessage *body, Rm__LocalReply__BodyCase kind, Rm__LocalReply **ret_reply,
                    struct rm_error *err) {
         Rm__LocalReply *reply = NULL;
-        int r = client_send(client, request, err);
+        int r = client_send(client, body, NULL, err);
 
         if (r == 0)
                 r = client_receive(client, REPLY_TIMEOUT_USEC, &reply, err);
         if (r < 0)
                 return r;
-        if (reply->body_case != body) {
-                r = error_set(err, -EPROTO, "unexpected reply %d from rmd (expected %d)", (int) reply->body_case, (int) body);
+        if (reply->body_case != kind) {
+                r = error_set(err, -EPROTO, "unexpected reply %d from rmd (expected %d)", (int) reply->body_case, (int) kind);
                 rm__local_reply__free_unpacked(reply, NULL);
                 return r;
         }
@@ -248,7 +249,6 @@ int client_request(struct client *client, Rm__LocalRequest *request, Rm__LocalRe
 
 static int open_once(const char *name, int interrupt_fd, struct client **ret_client, struct rm_error *err) {
         Rm__Hello hello = RM__HELLO__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         struct client *client;
         int fd = -1;
         int r;
@@ -261,9 +261,7 @@ static int open_once(const char *name, int interrupt_fd, struct client **ret_cli
         client->interrupt_fd = interrupt_fd;
         hello.version = CLIENT_PROTOCOL_VERSION;
         hello.client = (char *) name;
-        request.body_case = RM__LOCAL_REQUEST__BODY_HELLO;
-        request.hello = &hello;
-        r = client_request(client, &request, RM__LOCAL_REPLY__BODY_HELLO, &client->hello, err);
+        r = client_request(client, &hello.base, RM__LOCAL_REPLY__BODY_HELLO, &client->hello, err);
         if (r < 0) {
                 client_close(client);
                 /* The daemon took the connection, and closed it for others that came later. */

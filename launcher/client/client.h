@@ -46,8 +46,8 @@ int client_open_interruptible(const char *name, int interrupt_fd, struct client 
 /* NULL ok. */
 void client_close(struct client *client);
 
-/* Send `request` (its id is set here) without waiting. */
-int client_send(struct client *client, Rm__LocalRequest *request, struct rm_error *err);
+/* Sends a request with this body without waiting. ret_id: of the request; NULL ok. */
+int client_send(struct client *client, const ProtobufCMessage *body, uint32_t *ret_id, struct rm_error *err);
 /* Wait for the next reply to the last request sent, at most `timeout_usec` (0: forever;
  * -ETIMEDOUT). Replies to earlier requests are skipped. An Error of rmd is returned as its negative
  * code with its text. The caller frees the reply with rm__local_reply__free_unpacked(). */
@@ -55,8 +55,8 @@ int client_receive(struct client *client, uint64_t timeout_usec, Rm__LocalReply 
 /* The next reply to any request, also an Error: for callers with several requests at a time.
  * `timeout_usec` as above. */
 int client_receive_any(struct client *client, uint64_t timeout_usec, Rm__LocalReply **ret_reply, struct rm_error *err);
-/* client_send() and client_receive() of one reply, which must be a `body`. */
-int client_request(struct client *client, Rm__LocalRequest *request, Rm__LocalReply__BodyCase body, Rm__LocalReply **ret_reply,
+/* client_send() and client_receive() of one reply, which must be of that kind. */
+int client_request(struct client *client, const ProtobufCMessage *body, Rm__LocalReply__BodyCase kind, Rm__LocalReply **ret_reply,
                    struct rm_error *err);
 
 /* EXIT_NO_DAEMON or EXIT_REFUSED, for a negative errno of a call above. */

@@ -3,12 +3,17 @@
 #include <errno.h>
 
 #include "common/frame.h"
+#include "common/message_body.h"
 #include "common/util.h"
 
-void wire_put(struct buffer *out, const Rm__LocalRequest *request) {
+void wire_put(struct buffer *out, uint32_t id, const ProtobufCMessage *body) {
+        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
+        cleanup_free uint8_t *frame = NULL;
         size_t size_bytes;
-        cleanup_free uint8_t *frame = frame_pack(FRAME_MAGIC_LOCAL, &request->base, &size_bytes);
 
+        request.id = id;
+        message_set_body(&request.base, body);
+        frame = frame_pack(FRAME_MAGIC_LOCAL, &request.base, &size_bytes);
         buffer_add(out, frame, size_bytes);
 }
 

@@ -6,8 +6,8 @@
 #include "launcher/client/buffer.h"
 #include "proto/local.pb-c.h"
 
-/* Put one request at the end of `out`. */
-void wire_put(struct buffer *out, const Rm__LocalRequest *request);
+/* Puts one request at the end of `out`. */
+void wire_put(struct buffer *out, uint32_t id, const ProtobufCMessage *body);
 
 /* Take one reply from the front of `in`: 1 and the reply (the caller frees it with
  * rm__local_reply__free_unpacked()), 0 when it is not whole yet, -EPROTO, -EMSGSIZE or -EBADMSG

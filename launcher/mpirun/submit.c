@@ -29,7 +29,6 @@ static int set_token(char text[static 2 * TOKEN_BYTES + 1], struct rm_error *err
 
 static int ask(const char *program, Rm__JobSpec *spec, int interrupt_fd, bool *ret_asked, uint64_t *ret_job, struct rm_error *err) {
         Rm__SubmitJob submit = RM__SUBMIT_JOB__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         Rm__LocalReply *reply = NULL;
         struct client *client = NULL;
         int r = client_open_interruptible(program, interrupt_fd, &client, err);
@@ -38,9 +37,7 @@ static int ask(const char *program, Rm__JobSpec *spec, int interrupt_fd, bool *r
                 return r;
         *ret_asked = true;
         submit.spec = spec;
-        request.body_case = RM__LOCAL_REQUEST__BODY_SUBMIT_JOB;
-        request.submit_job = &submit;
-        r = client_request(client, &request, RM__LOCAL_REPLY__BODY_OK, &reply, err);
+        r = client_request(client, &submit.base, RM__LOCAL_REPLY__BODY_OK, &reply, err);
         if (r == 0) {
                 *ret_job = reply->ok->id;
                 rm__local_reply__free_unpacked(reply, NULL);

@@ -19,14 +19,11 @@
 
 int checkpoint_fetch(struct call *call, const uint64_t *jobs, size_t n_jobs, Rm__LocalReply **ret_reply) {
         Rm__ListJobs list = RM__LIST_JOBS__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
         list.jobs = (uint64_t *) jobs;
         list.n_jobs = n_jobs;
         list.all = true;
-        request.body_case = RM__LOCAL_REQUEST__BODY_LIST_JOBS;
-        request.list_jobs = &list;
-        return call_request_pages(call, &request, RM__LOCAL_REPLY__BODY_JOBS, ret_reply);
+        return call_request_pages(call, &list.base, RM__LOCAL_REPLY__BODY_JOBS, ret_reply);
 }
 
 static const char *state_text(Rm__CheckpointState state) {
@@ -258,7 +255,6 @@ static void tell_begun(const struct call *call, uint64_t job, uint64_t number) {
 
 static int run_checkpoint(struct call *call) {
         Rm__CheckpointJob body = RM__CHECKPOINT_JOB__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         uint64_t timeout_usec = 0, number = 0;
         bool no_wait = call_flag(call, "no-wait") != NULL;
         int r = call_job(call, &body.job);
@@ -271,9 +267,7 @@ static int run_checkpoint(struct call *call) {
                 return r;
         body.stop = call_flag(call, "stop") != NULL;
         body.force = call_flag(call, "force") != NULL;
-        request.body_case = RM__LOCAL_REQUEST__BODY_CHECKPOINT_JOB;
-        request.checkpoint_job = &body;
-        r = call_request_ok(call, &request, &number);
+        r = call_request_ok(call, &body.base, &number);
         if (r < 0)
                 return r;
         if (!no_wait)
@@ -301,16 +295,13 @@ int checkpoint_read_name(struct call *call, bool any, uint64_t *ret_job, uint64_
 
 static int run_restart(struct call *call) {
         Rm__RestartJob body = RM__RESTART_JOB__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         int r = checkpoint_read_name(call, true, &body.job, &body.checkpoint);
 
         if (r < 0)
                 return r;
         body.saved_rights = call_flag(call, "saved-rights") != NULL;
         body.other_files = call_flag(call, "other-files") != NULL;
-        request.body_case = RM__LOCAL_REQUEST__BODY_RESTART_JOB;
-        request.restart_job = &body;
-        r = call_request_ok(call, &request, NULL);
+        r = call_request_ok(call, &body.base, NULL);
         if (r == 0 && call->json)
                 call_print_json("restarted", json_integer((json_int_t) body.job));
         return r;
@@ -328,7 +319,6 @@ static uint64_t raw_bytes_of(const Rm__Checkpoint *c, int32_t capsule) {
 /* Verifies the parts of the checkpoint on one node: one line for all that are good and one for each
  * that is not; returns how many are not. */
 static int verify_node(struct call *call, uint64_t job, const Rm__Checkpoint *c, const char *node, json_t *array) {
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         Rm__VerifyCheckpoint body = RM__VERIFY_CHECKPOINT__INIT;
         Rm__LocalReply *reply = NULL;
         uint64_t good_bytes = 0;
@@ -338,9 +328,7 @@ static int verify_node(struct call *call, uint64_t job, const Rm__Checkpoint *c,
         body.job = job;
         body.checkpoint = c->id;
         body.node = (char *) node;
-        request.body_case = RM__LOCAL_REQUEST__BODY_VERIFY_CHECKPOINT;
-        request.verify_checkpoint = &body;
-        r = call_request(call, &request, RM__LOCAL_REPLY__BODY_VERIFIED_CHECKPOINT, &reply);
+        r = call_request(call, &body.base, RM__LOCAL_REPLY__BODY_VERIFIED_CHECKPOINT, &reply);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < reply->verified_checkpoint->n_parts; i++) {
@@ -419,14 +407,11 @@ static int run_verify(struct call *call) {
 
 static int run_remove(struct call *call) {
         Rm__RemoveCheckpoint body = RM__REMOVE_CHECKPOINT__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         int r = checkpoint_read_name(call, false, &body.job, &body.checkpoint);
 
         if (r < 0)
                 return r;
-        request.body_case = RM__LOCAL_REQUEST__BODY_REMOVE_CHECKPOINT;
-        request.remove_checkpoint = &body;
-        r = call_request_ok(call, &request, NULL);
+        r = call_request_ok(call, &body.base, NULL);
         if (r == 0 && call->json)
                 call_print_json("removed", json_string(call->args[0]));
         return r;

@@ -46,13 +46,10 @@ static int run_cancel(struct call *call) {
         done = json_array();
         for (size_t i = 0; r == 0 && i < call->n_args; i++) {
                 Rm__CancelJob cancel = RM__CANCEL_JOB__INIT;
-                Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
                 cancel.job = jobs[i];
                 cancel.signal = signo;
-                request.body_case = RM__LOCAL_REQUEST__BODY_CANCEL_JOB;
-                request.cancel_job = &cancel;
-                r = call_request_ok(call, &request, NULL);
+                r = call_request_ok(call, &cancel.base, NULL);
                 if (r == 0)
                         (void) json_array_append_new(done, json_integer((json_int_t) jobs[i]));
         }
@@ -99,15 +96,12 @@ static int read_group(struct call *call, int32_t *ret_group) {
 
 static int migrate_request(struct call *call, uint64_t job, int32_t group, const char *to, const char *mode, uint64_t *ret_move) {
         Rm__MigrateJob migrate = RM__MIGRATE_JOB__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
         migrate.job = job;
         migrate.group = group;
         migrate.to = (char *) to;
         migrate.mode = (char *) mode;
-        request.body_case = RM__LOCAL_REQUEST__BODY_MIGRATE_JOB;
-        request.migrate_job = &migrate;
-        return call_request_ok(call, &request, ret_move);
+        return call_request_ok(call, &migrate.base, ret_move);
 }
 
 static int run_migrate(struct call *call) {

@@ -53,18 +53,12 @@ static void set_silent(struct examination *x, size_t i, char *why, const char *f
 
 static int ask(struct examination *x, size_t i) {
         Rm__GetNodeFacts get = RM__GET_NODE_FACTS__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         struct patient *patient = &x->patients[i];
-        int r;
 
         get.node = (char *) x->nodes[i].node;
-        request.body_case = RM__LOCAL_REQUEST__BODY_GET_NODE_FACTS;
-        request.get_node_facts = &get;
         patient->sent_usec = now_usec();
         patient->sent_real_usec = now_real_usec();
-        r = client_send(x->call->client, &request, &x->call->err);
-        patient->id = request.id;
-        return r;
+        return client_send(x->call->client, &get.base, &patient->id, &x->call->err);
 }
 
 /* The clocks are compared as NTP does it: half of the round-trip time is the uncertainty. */

@@ -163,7 +163,6 @@ static void report(const struct call *call, const struct hostlist *hosts, const 
 
 static int run_drain(struct call *call) {
         Rm__DrainNode drain = RM__DRAIN_NODE__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         struct hostlist hosts = { 0 };
         uint64_t timeout_usec = 0;
         bool wait = call_flag(call, "wait") != NULL;
@@ -181,9 +180,7 @@ static int run_drain(struct call *call) {
         drain.n_names = hosts.n_names;
         drain.reason = (char *) (call_flag(call, "reason") ? call_flag(call, "reason") : "");
         drain.update = call_flag(call, "update") != NULL;
-        request.body_case = RM__LOCAL_REQUEST__BODY_DRAIN_NODE;
-        request.drain_node = &drain;
-        r = call_request_ok(call, &request, NULL);
+        r = call_request_ok(call, &drain.base, NULL);
         if (r == 0 && wait)
                 r = wait_drained(call, &hosts, timeout_usec);
         else if (r == 0)
@@ -194,7 +191,7 @@ static int run_drain(struct call *call) {
         return r;
 }
 
-int node_change(struct call *call, Rm__LocalRequest *request, char ***names, size_t *n_names, const char *what, const char *key) {
+int node_change(struct call *call, ProtobufCMessage *body, char ***names, size_t *n_names, const char *what, const char *key) {
         struct hostlist hosts = { 0 };
         int r = call_hosts(call, &hosts);
 
@@ -202,7 +199,7 @@ int node_change(struct call *call, Rm__LocalRequest *request, char ***names, siz
                 return r;
         *names = hosts.names;
         *n_names = hosts.n_names;
-        r = call_request_ok(call, request, NULL);
+        r = call_request_ok(call, body, NULL);
         if (r == 0)
                 report(call, &hosts, what, key);
         hostlist_finish(&hosts);
@@ -211,11 +208,8 @@ int node_change(struct call *call, Rm__LocalRequest *request, char ***names, siz
 
 static int run_resume(struct call *call) {
         Rm__ResumeNode resume = RM__RESUME_NODE__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
-        request.body_case = RM__LOCAL_REQUEST__BODY_RESUME_NODE;
-        request.resume_node = &resume;
-        return node_change(call, &request, &resume.names, &resume.n_names, "resumed", "resumed");
+        return node_change(call, &resume.base, &resume.names, &resume.n_names, "resumed", "resumed");
 }
 
 /* Finds those of `hosts` that are still there. */
@@ -256,7 +250,6 @@ static int wait_removed(struct call *call, const struct hostlist *hosts, uint64_
 
 static int run_remove(struct call *call) {
         Rm__RemoveNode remove = RM__REMOVE_NODE__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         struct hostlist hosts = { 0 };
         uint64_t timeout_usec = REMOVE_USEC;
         int r = call_duration(call, "timeout", &timeout_usec);
@@ -267,9 +260,7 @@ static int run_remove(struct call *call) {
                 return r;
         remove.names = hosts.names;
         remove.n_names = hosts.n_names;
-        request.body_case = RM__LOCAL_REQUEST__BODY_REMOVE_NODE;
-        request.remove_node = &remove;
-        r = call_request_ok(call, &request, NULL);
+        r = call_request_ok(call, &remove.base, NULL);
         if (r == 0)
                 r = wait_removed(call, &hosts, timeout_usec);
         if (r == 0)
@@ -280,11 +271,8 @@ static int run_remove(struct call *call) {
 
 static int run_confirm(struct call *call) {
         Rm__ConfirmLost lost = RM__CONFIRM_LOST__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
-        request.body_case = RM__LOCAL_REQUEST__BODY_CONFIRM_LOST;
-        request.confirm_lost = &lost;
-        return node_change(call, &request, &lost.names, &lost.n_names, "confirmed to be lost", "confirmed");
+        return node_change(call, &lost.base, &lost.names, &lost.n_names, "confirmed to be lost", "confirmed");
 }
 
 const struct verb verb_drain_node = {

@@ -124,7 +124,6 @@ static int judge(struct call *call, const Rm__Job *job, uint64_t number) {
 static int run_drill(struct call *call) {
         struct checkpoint_awaited awaited = { .what = "drill", .judge = judge };
         Rm__DrillJob body = RM__DRILL_JOB__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         uint64_t timeout_usec = 0;
         int r = call_job(call, &body.job);
 
@@ -132,9 +131,7 @@ static int run_drill(struct call *call) {
                 r = call_duration(call, "timeout", &timeout_usec);
         if (r < 0)
                 return r;
-        request.body_case = RM__LOCAL_REQUEST__BODY_DRILL_JOB;
-        request.drill_job = &body;
-        r = call_request_ok(call, &request, &awaited.number);
+        r = call_request_ok(call, &body.base, &awaited.number);
         awaited.job = body.job;
         if (r == 0)
                 r = checkpoint_wait(call, &awaited, timeout_usec);

@@ -76,16 +76,13 @@ static void print_header(const struct follower *f) {
 static int follow_once(struct follower *f, bool *ret_heard) {
         struct call *call = f->call;
         Rm__FollowEvents follow = RM__FOLLOW_EVENTS__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         int r = call_connect(call);
 
         if (r < 0)
                 return r;
         follow.since = f->since;
         follow.follow = f->follow || f->wait_kind;
-        request.body_case = RM__LOCAL_REQUEST__BODY_FOLLOW_EVENTS;
-        request.follow_events = &follow;
-        r = client_send(call->client, &request, &call->err);
+        r = client_send(call->client, &follow.base, NULL, &call->err);
         while (r == 0 && !f->end && !f->came) {
                 Rm__LocalReply *reply = NULL;
                 uint64_t timeout_usec = follow.follow ? 0 : ANSWER_USEC;
@@ -129,13 +126,10 @@ static int follow(struct follower *f) {
 /* The latest event: a caller that follows or waits means the events from now on. */
 static int latest(struct call *call, uint64_t *ret_index) {
         Rm__GetStatus get = RM__GET_STATUS__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         Rm__LocalReply *reply = NULL;
         int r;
 
-        request.body_case = RM__LOCAL_REQUEST__BODY_GET_STATUS;
-        request.get_status = &get;
-        r = call_request(call, &request, RM__LOCAL_REPLY__BODY_STATUS, &reply);
+        r = call_request(call, &get.base, RM__LOCAL_REPLY__BODY_STATUS, &reply);
         if (r < 0)
                 return r;
         *ret_index = reply->status->log_index;

@@ -164,13 +164,10 @@ static void show_gathering(const Rm__Exchange *exchange) {
 
 /* Until this node has all parts, and the socket is there. */
 static int open_export(struct call *call, Rm__ExportCheckpoint *body, int *ret_fd) {
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
-        request.body_case = RM__LOCAL_REQUEST__BODY_EXPORT_CHECKPOINT;
-        request.export_checkpoint = body;
         for (;;) {
                 Rm__LocalReply *reply = NULL;
-                int r = call_request(call, &request, RM__LOCAL_REPLY__BODY_EXCHANGE, &reply);
+                int r = call_request(call, &body->base, RM__LOCAL_REPLY__BODY_EXCHANGE, &reply);
                 bool open = r == 0 && *reply->exchange->socket;
 
                 if (r == 0 && !open)
@@ -294,7 +291,6 @@ static int run_export(struct call *call) {
 /* ---- import ---- */
 
 static int open_import(struct call *call, int *ret_fd) {
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         Rm__ImportCheckpoint body = RM__IMPORT_CHECKPOINT__INIT;
         cleanup_free char *key_file = NULL;
         Rm__LocalReply *reply = NULL;
@@ -303,9 +299,7 @@ static int open_import(struct call *call, int *ret_fd) {
         if (r < 0)
                 return r;
         body.key_file = key_file;
-        request.body_case = RM__LOCAL_REQUEST__BODY_IMPORT_CHECKPOINT;
-        request.import_checkpoint = &body;
-        r = call_request(call, &request, RM__LOCAL_REPLY__BODY_EXCHANGE, &reply);
+        r = call_request(call, &body.base, RM__LOCAL_REPLY__BODY_EXCHANGE, &reply);
         if (r < 0)
                 return r;
         r = connect_to(call, reply->exchange->socket, ret_fd);

@@ -14,7 +14,6 @@
 
 static int fetch(struct call *call, bool all, Rm__LocalReply **ret_reply) {
         Rm__ListJobs list = RM__LIST_JOBS__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         cleanup_free uint64_t *jobs = NULL;
         int r = call_jobs(call, &jobs);
 
@@ -23,9 +22,7 @@ static int fetch(struct call *call, bool all, Rm__LocalReply **ret_reply) {
         list.jobs = jobs;
         list.n_jobs = call->n_args;
         list.all = all;
-        request.body_case = RM__LOCAL_REQUEST__BODY_LIST_JOBS;
-        request.list_jobs = &list;
-        return call_request_pages(call, &request, RM__LOCAL_REPLY__BODY_JOBS, ret_reply);
+        return call_request_pages(call, &list.base, RM__LOCAL_REPLY__BODY_JOBS, ret_reply);
 }
 
 /* How long it has run; "-" before it starts. */

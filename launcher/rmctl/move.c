@@ -14,13 +14,10 @@
 
 int move_list(struct call *call, uint64_t job, uint64_t since, Rm__LocalReply **ret_reply) {
         Rm__ListMoves list = RM__LIST_MOVES__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
         list.job = job;
         list.since = since;
-        request.body_case = RM__LOCAL_REQUEST__BODY_LIST_MOVES;
-        request.list_moves = &list;
-        return call_request_pages(call, &request, RM__LOCAL_REPLY__BODY_MOVES, ret_reply);
+        return call_request_pages(call, &list.base, RM__LOCAL_REPLY__BODY_MOVES, ret_reply);
 }
 
 static const char *state_text(Rm__MoveState state) {

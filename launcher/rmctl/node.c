@@ -12,13 +12,10 @@
 
 int node_fetch(struct call *call, const struct hostlist *hosts, Rm__LocalReply **ret_reply) {
         Rm__ListNodes list = RM__LIST_NODES__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
 
         list.names = hosts->names;
         list.n_names = hosts->n_names;
-        request.body_case = RM__LOCAL_REQUEST__BODY_LIST_NODES;
-        request.list_nodes = &list;
-        return call_request_pages(call, &request, RM__LOCAL_REPLY__BODY_NODES, ret_reply);
+        return call_request_pages(call, &list.base, RM__LOCAL_REPLY__BODY_NODES, ret_reply);
 }
 
 static bool any_switch(const Rm__NodeList *nodes) {

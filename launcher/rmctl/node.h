@@ -9,7 +9,7 @@ int node_fetch(struct call *call, const struct hostlist *hosts, Rm__LocalReply *
 
 /* Sends a request about the nodes of the command line, which are put into it at `names`, and tells
  * what has become of them: "n[1-2] resumed", or as JSON the names under `key`. */
-int node_change(struct call *call, Rm__LocalRequest *request, char ***names, size_t *n_names, const char *what, const char *key);
+int node_change(struct call *call, ProtobufCMessage *body, char ***names, size_t *n_names, const char *what, const char *key);
 /* "failing" */
 const char *node_condition_word(Rm__Condition condition);
 

@@ -36,7 +36,7 @@ static void take_over(Rm__LocalReply *all, Rm__LocalReply *page) {
 }
 
 /* False: nothing in this page tells where the next one begins. */
-static bool ask_after(Rm__LocalRequest *request, const Rm__LocalReply *page) {
+static bool ask_after(ProtobufCMessage *body, const Rm__LocalReply *page) {
         const Rm__NodeList *nodes = page->nodes;
         const Rm__JobList *jobs = page->jobs;
         const Rm__MoveList *moves = page->moves;
@@ -45,45 +45,45 @@ static bool ask_after(Rm__LocalRequest *request, const Rm__LocalReply *page) {
         case RM__LOCAL_REPLY__BODY_NODES:
                 if (nodes->n_nodes == 0 || !nodes->nodes[nodes->n_nodes - 1]->node)
                         return false;
-                request->list_nodes->after = nodes->nodes[nodes->n_nodes - 1]->node->name;
+                ((Rm__ListNodes *) body)->after = nodes->nodes[nodes->n_nodes - 1]->node->name;
                 return true;
         case RM__LOCAL_REPLY__BODY_JOBS:
                 if (jobs->n_jobs == 0 || !jobs->jobs[jobs->n_jobs - 1]->job)
                         return false;
-                request->list_jobs->after = jobs->jobs[jobs->n_jobs - 1]->job->id;
+                ((Rm__ListJobs *) body)->after = jobs->jobs[jobs->n_jobs - 1]->job->id;
                 return true;
         case RM__LOCAL_REPLY__BODY_MOVES:
                 if (moves->n_moves == 0)
                         return false;
-                request->list_moves->since = moves->moves[moves->n_moves - 1]->id;
+                ((Rm__ListMoves *) body)->since = moves->moves[moves->n_moves - 1]->id;
                 return true;
         default:
                 return false;
         }
 }
 
-static void ask_paged(Rm__LocalRequest *request) {
-        if (request->body_case == RM__LOCAL_REQUEST__BODY_LIST_NODES)
-                request->list_nodes->paged = true;
-        else if (request->body_case == RM__LOCAL_REQUEST__BODY_LIST_JOBS)
-                request->list_jobs->paged = true;
-        else if (request->body_case == RM__LOCAL_REQUEST__BODY_LIST_MOVES)
-                request->list_moves->paged = true;
+static void ask_paged(ProtobufCMessage *body, Rm__LocalReply__BodyCase kind) {
+        if (kind == RM__LOCAL_REPLY__BODY_NODES)
+                ((Rm__ListNodes *) body)->paged = true;
+        else if (kind == RM__LOCAL_REPLY__BODY_JOBS)
+                ((Rm__ListJobs *) body)->paged = true;
+        else
+                ((Rm__ListMoves *) body)->paged = true;
 }
 
-int call_request_pages(struct call *call, Rm__LocalRequest *request, Rm__LocalReply__BodyCase body, Rm__LocalReply **ret_reply) {
+int call_request_pages(struct call *call, ProtobufCMessage *body, Rm__LocalReply__BodyCase kind, Rm__LocalReply **ret_reply) {
         Rm__LocalReply *all = NULL;
         int r;
 
-        ask_paged(request);
-        r = call_request(call, request, body, &all);
+        ask_paged(body, kind);
+        r = call_request(call, body, kind, &all);
         while (r == 0 && *list_of(all).more) {
                 Rm__LocalReply *page = NULL;
 
                 *list_of(all).more = false;
-                if (!ask_after(request, all))
+                if (!ask_after(body, all))
                         break;
-                r = call_request(call, request, body, &page);
+                r = call_request(call, body, kind, &page);
                 if (r < 0)
                         break;
                 /* An empty page would come again and again. */

@@ -32,7 +32,6 @@ static int parse_condition(struct call *call, const char *word, Rm__Condition *r
 
 static int run_report(struct call *call) {
         Rm__ReportHealth report = RM__REPORT_HEALTH__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         const char *word = call->args[--call->n_args]; /* the others are nodes */
         const char *reason = call_flag(call, "reason"), *source = call_flag(call, "source");
         int r = parse_condition(call, word, &report.condition);
@@ -43,9 +42,7 @@ static int run_report(struct call *call) {
                 return r;
         report.reason = (char *) (reason ? reason : "");
         report.source = (char *) (source ? source : "");
-        request.body_case = RM__LOCAL_REQUEST__BODY_REPORT_HEALTH;
-        request.report_health = &report;
-        return node_change(call, &request, &report.names, &report.n_names, word, "reported");
+        return node_change(call, &report.base, &report.names, &report.n_names, word, "reported");
 }
 
 const struct verb verb_report_health = {

@@ -57,7 +57,6 @@ static int tell_auto(const struct call *call, uint64_t job) {
 static int run_resize(struct call *call) {
         struct checkpoint_awaited awaited = { .what = "change", .judge = judge };
         Rm__ResizeJob body = RM__RESIZE_JOB__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         uint64_t timeout_usec = 0;
         bool no_wait = call_flag(call, "no-wait") != NULL, automatic = strcmp(call->args[1], "auto") == 0;
         int64_t job = 0, ranks = 0;
@@ -74,10 +73,8 @@ static int run_resize(struct call *call) {
                 return r;
         body.job = (uint64_t) job;
         body.ranks = (uint32_t) ranks;
-        request.body_case = RM__LOCAL_REQUEST__BODY_RESIZE_JOB;
-        request.resize_job = &body;
         awaited.job = body.job;
-        r = call_request_ok(call, &request, &awaited.number);
+        r = call_request_ok(call, &body.base, &awaited.number);
         if (r < 0)
                 return r;
         if (automatic)

@@ -118,13 +118,10 @@ static json_t *status_json(const Rm__Status *s) {
 
 static int run_status(struct call *call) {
         Rm__GetStatus get = RM__GET_STATUS__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         Rm__LocalReply *reply = NULL;
         int r;
 
-        request.body_case = RM__LOCAL_REQUEST__BODY_GET_STATUS;
-        request.get_status = &get;
-        r = call_request(call, &request, RM__LOCAL_REPLY__BODY_STATUS, &reply);
+        r = call_request(call, &get.base, RM__LOCAL_REPLY__BODY_STATUS, &reply);
         if (r < 0)
                 return r;
         if (call->json) {
@@ -143,13 +140,13 @@ static int run_status(struct call *call) {
 /* ---- snapshot and plan ---- */
 
 /* A long document comes in several replies. */
-static int fetch_text(struct call *call, Rm__LocalRequest *request, char **ret_text) {
+static int fetch_text(struct call *call, const ProtobufCMessage *body, char **ret_text) {
         struct buffer text = { 0 };
         bool more = true;
         int r = call_connect(call);
 
         if (r == 0)
-                r = client_send(call->client, request, &call->err);
+                r = client_send(call->client, body, NULL, &call->err);
         while (r == 0 && more) {
                 Rm__LocalReply *reply = NULL;
 
@@ -186,14 +183,11 @@ static void print_document(const char *text) {
 
 static int run_snapshot(struct call *call) {
         Rm__GetSnapshot get = RM__GET_SNAPSHOT__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         cleanup_free char *text = NULL;
         int r;
 
-        request.body_case = RM__LOCAL_REQUEST__BODY_GET_SNAPSHOT;
         get.paged = true;
-        request.get_snapshot = &get;
-        r = fetch_text(call, &request, &text);
+        r = fetch_text(call, &get.base, &text);
         if (r == 0)
                 print_document(text);
         return r;
@@ -343,17 +337,14 @@ static void show_plan(struct call *call, const json_t *plan) {
 
 static int run_plan(struct call *call) {
         Rm__GetPlan get = RM__GET_PLAN__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         cleanup_free char *text = NULL;
         json_t *plan = NULL;
         int r;
 
         if (call_flag(call, "policy"))
                 get.policy = (char *) call_flag(call, "policy");
-        request.body_case = RM__LOCAL_REQUEST__BODY_GET_PLAN;
         get.paged = true;
-        request.get_plan = &get;
-        r = fetch_text(call, &request, &text);
+        r = fetch_text(call, &get.base, &text);
         if (r < 0)
                 return r;
         plan = call->json ? NULL : json_loads(text, 0, NULL);
@@ -388,13 +379,10 @@ static void table_policies(struct call *call, const Rm__PolicyList *policies) {
 
 static int run_policies(struct call *call) {
         Rm__ListPolicies list = RM__LIST_POLICIES__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         Rm__LocalReply *reply = NULL;
         int r;
 
-        request.body_case = RM__LOCAL_REQUEST__BODY_LIST_POLICIES;
-        request.list_policies = &list;
-        r = call_request(call, &request, RM__LOCAL_REPLY__BODY_POLICIES, &reply);
+        r = call_request(call, &list.base, RM__LOCAL_REPLY__BODY_POLICIES, &reply);
         if (r < 0)
                 return r;
         if (call->json)

@@ -10,15 +10,12 @@
 /* NULL: it is not to be had. */
 static Rm__LocalReply *fetch(struct call *call, uint64_t job, bool progress) {
         Rm__GetUse get = RM__GET_USE__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         Rm__LocalReply *reply = NULL;
         struct rm_error none = { 0 };
 
         get.job = job;
         get.progress = progress;
-        request.body_case = RM__LOCAL_REQUEST__BODY_GET_USE;
-        request.get_use = &get;
-        if (call_connect(call) < 0 || client_send(call->client, &request, &none) < 0 ||
+        if (call_connect(call) < 0 || client_send(call->client, &get.base, NULL, &none) < 0 ||
             client_receive(call->client, ANSWER_USEC, &reply, &none) < 0 || reply->body_case == RM__LOCAL_REPLY__BODY_USE)
                 return reply;
         rm__local_reply__free_unpacked(reply, NULL);

@@ -158,19 +158,19 @@ void call_disconnect(struct call *call) {
         call->client = NULL;
 }
 
-int call_request(struct call *call, Rm__LocalRequest *request, Rm__LocalReply__BodyCase body, Rm__LocalReply **ret_reply) {
+int call_request(struct call *call, const ProtobufCMessage *body, Rm__LocalReply__BodyCase kind, Rm__LocalReply **ret_reply) {
         int r = call_connect(call);
 
         if (r == 0)
-                r = client_request(call->client, request, body, ret_reply, &call->err);
+                r = client_request(call->client, body, kind, ret_reply, &call->err);
         if (r == CLIENT_NO_DAEMON)
                 call_disconnect(call);
         return r;
 }
 
-int call_request_ok(struct call *call, Rm__LocalRequest *request, uint64_t *ret_id) {
+int call_request_ok(struct call *call, const ProtobufCMessage *body, uint64_t *ret_id) {
         Rm__LocalReply *reply = NULL;
-        int r = call_request(call, request, RM__LOCAL_REPLY__BODY_OK, &reply);
+        int r = call_request(call, body, RM__LOCAL_REPLY__BODY_OK, &reply);
 
         if (r < 0)
                 return r;

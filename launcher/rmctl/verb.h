@@ -76,11 +76,12 @@ int call_hosts(struct call *call, struct hostlist *ret_hosts);
 int call_jobs(struct call *call, uint64_t **ret_jobs);
 int call_job(struct call *call, uint64_t *ret_job);
 
-/* Ask rmd; opens the connection first when there is none. */
+/* Asks rmd by the request with this body for a reply of that kind; opens the connection first when
+ * there is none. */
 int call_connect(struct call *call);
-int call_request(struct call *call, Rm__LocalRequest *request, Rm__LocalReply__BodyCase body, Rm__LocalReply **ret_reply);
+int call_request(struct call *call, const ProtobufCMessage *body, Rm__LocalReply__BodyCase kind, Rm__LocalReply **ret_reply);
 /* As call_request() for an Ok, whose text, if any, is printed. */
-int call_request_ok(struct call *call, Rm__LocalRequest *request, uint64_t *ret_id);
+int call_request_ok(struct call *call, const ProtobufCMessage *body, uint64_t *ret_id);
 /* rmd may be restarted while we wait for something; drop the connection, so that the next request
  * makes a new one. */
 void call_disconnect(struct call *call);

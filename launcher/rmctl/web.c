@@ -35,13 +35,10 @@ static void print(const Rm__Web *web) {
 
 static int run(struct call *call) {
         Rm__GetWeb get = RM__GET_WEB__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
         Rm__LocalReply *reply = NULL;
         int r;
 
-        request.body_case = RM__LOCAL_REQUEST__BODY_GET_WEB;
-        request.get_web = &get;
-        r = call_request(call, &request, RM__LOCAL_REPLY__BODY_WEB, &reply);
+        r = call_request(call, &get.base, RM__LOCAL_REPLY__BODY_WEB, &reply);
         if (r < 0)
                 return r;
         if (call->json)
