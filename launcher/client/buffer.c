@@ -47,6 +47,15 @@ void buffer_printf(struct buffer *b, const char *fmt, ...) {
         buffer_add(b, text, strlen(text));
 }
 
+char *buffer_take_text(struct buffer *b) {
+        char *text;
+
+        buffer_add(b, "", 1);
+        text = xstrdup((const char *) buffer_data(b));
+        buffer_finish(b);
+        return text;
+}
+
 void buffer_finish(struct buffer *b) {
         free(b->data);
         *b = (struct buffer) { 0 };

@@ -17,6 +17,8 @@ void buffer_add(struct buffer *b, const void *data, size_t size_bytes);
 /* `size_bytes` at most b->used. */
 void buffer_drop(struct buffer *b, size_t size_bytes);
 void buffer_printf(struct buffer *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Returns all its bytes as a text, malloc'ed; the buffer is empty and usable again. */
+char *buffer_take_text(struct buffer *b);
 /* Frees; the buffer is empty and usable again. */
 void buffer_finish(struct buffer *b);
 

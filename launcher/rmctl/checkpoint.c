@@ -11,20 +11,9 @@
 #include "launcher/rmctl/verb.h"
 #include "proto/json.h"
 
-/* rmd may be restarted while a command waits. */
-#define AWAY_USEC (60U * 1000000U)
 #define STORED_SHARED "*"
 
 /* ---- what there is ---- */
-
-int checkpoint_fetch(struct call *call, const uint64_t *jobs, size_t n_jobs, Rm__LocalReply **ret_reply) {
-        Rm__ListJobs list = RM__LIST_JOBS__INIT;
-
-        list.jobs = (uint64_t *) jobs;
-        list.n_jobs = n_jobs;
-        list.all = true;
-        return call_request_pages(call, &list.base, RM__LOCAL_REPLY__BODY_JOBS, ret_reply);
-}
 
 static const char *state_text(Rm__CheckpointState state) {
         static const char *const texts[] = { "CAPTURING", "STORING", "DONE", "DRILLING" };
@@ -138,7 +127,7 @@ static int run_list(struct call *call) {
         int r = call_jobs(call, &jobs);
 
         if (r == 0)
-                r = checkpoint_fetch(call, jobs, call->n_args, &reply);
+                r = call_fetch_jobs(call, jobs, call->n_args, true, &reply);
         if (r < 0)
                 return r;
         if (call->json)
@@ -201,9 +190,10 @@ static int judge(struct call *call, const Rm__Job *job, uint64_t number) {
                          *job->checkpoint_error ? job->checkpoint_error : "see 'rmctl events'");
 }
 
-static int look(struct call *call, const struct checkpoint_awaited *awaited) {
+static int look(struct call *call, void *arg) {
+        const struct checkpoint_awaited *awaited = arg;
         Rm__LocalReply *reply = NULL;
-        int r = checkpoint_fetch(call, &awaited->job, 1, &reply);
+        int r = call_fetch_jobs(call, &awaited->job, 1, true, &reply);
 
         if (r < 0)
                 return r;
@@ -216,27 +206,11 @@ static int look(struct call *call, const struct checkpoint_awaited *awaited) {
 }
 
 int checkpoint_wait(struct call *call, const struct checkpoint_awaited *awaited, uint64_t timeout_usec) {
-        uint64_t deadline_usec = timeout_usec ? now_usec() + timeout_usec : 0;
-        uint64_t seen_usec = now_usec();
+        int r = call_await(call, look, (void *) awaited, timeout_usec);
 
-        for (;;) {
-                int r = look(call, awaited);
-
-                if (r > 0)
-                        return r;
-                if (r == 0)
-                        seen_usec = now_usec();
-                else if (r != CLIENT_NO_DAEMON || now_usec() > seen_usec + AWAY_USEC) {
-                        call_progress("");
-                        return r;
-                }
-                if (!call_pause(deadline_usec)) {
-                        call_progress("");
-                        return error_set(&call->err, -ETIMEDOUT,
-                                         "%s %" PRIu64 ".%" PRIu64 " is not done after %" PRIu64 " s; it goes on", awaited->what,
-                                         awaited->job, awaited->number, timeout_usec / 1000000U);
-                }
-        }
+        return r != 0 ? r
+                      : error_set(&call->err, -ETIMEDOUT, "%s %" PRIu64 ".%" PRIu64 " is not done after %" PRIu64 " s; it goes on",
+                                  awaited->what, awaited->job, awaited->number, timeout_usec / 1000000U);
 }
 
 static int wait_done(struct call *call, uint64_t job, uint64_t number, uint64_t timeout_usec) {
@@ -389,7 +363,7 @@ static int run_verify(struct call *call) {
         int r = checkpoint_read_name(call, false, &id, &number);
 
         if (r == 0)
-                r = checkpoint_fetch(call, &id, 1, &reply);
+                r = call_fetch_jobs(call, &id, 1, true, &reply);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < reply->jobs->n_jobs; i++)

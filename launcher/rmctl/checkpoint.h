@@ -11,9 +11,6 @@
 /* The first argument: "7.2"; `any`: "7" is good, too, and the number 0. */
 int checkpoint_read_name(struct call *call, bool any, uint64_t *ret_job, uint64_t *ret_number);
 
-/* Jobs with their checkpoints; n_jobs 0: all. */
-int checkpoint_fetch(struct call *call, const uint64_t *jobs, size_t n_jobs, Rm__LocalReply **ret_reply);
-
 /* An operation that a job has under way. */
 struct checkpoint_awaited {
         const char *what; /* "checkpoint" */

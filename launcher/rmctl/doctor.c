@@ -169,13 +169,6 @@ static int ask_all(struct examination *x) {
 
 /* ---- nodes ---- */
 
-static bool is_named(const struct hostlist *hosts, const char *name) {
-        for (size_t i = 0; i < hosts->n_names; i++)
-                if (strcmp(hosts->names[i], name) == 0)
-                        return true;
-        return hosts->n_names == 0;
-}
-
 /* All nodes, since those that are wanted are compared with the others. */
 static int begin(struct examination *x, const struct hostlist *hosts) {
         static const struct hostlist all = { 0 };
@@ -203,7 +196,7 @@ static int begin(struct examination *x, const struct hostlist *hosts) {
                 x->nodes[i].leader = view->leader;
                 x->nodes[i].staying = view->staying;
                 x->nodes[i].n_staying = view->n_staying;
-                x->nodes[i].wanted = is_named(hosts, view->node->name);
+                x->nodes[i].wanted = hosts->n_names == 0 || names_have(hosts->names, hosts->n_names, view->node->name);
         }
         return 0;
 }

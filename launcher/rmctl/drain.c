@@ -7,29 +7,26 @@
 #include "launcher/rmctl/human.h"
 #include "launcher/rmctl/node.h"
 
-/* rmd may be restarted while a command waits, on the drained node above all. */
-#define AWAY_USEC (60U * 1000000U)
 /* Another node takes its place in the log before. */
 #define REMOVE_USEC (30U * UINT64_C(1000000))
 
-/* Nodes that are not DRAINED yet, and whether one of them never will be while we wait. */
-struct rest {
-        struct hostlist hosts;
-        struct hostlist lost;
-        unsigned ranks, capsules;
-};
-
-/* The memory of a command that waits. */
+/* The memory of a command that waits until nodes are DRAINED. */
 struct wait {
+        const struct hostlist *hosts;
         /* Nodes once known to be draining: this node may hear of the drain later than the
          * leader. */
         struct hostlist seen;
         struct hostlist told; /* what keeps groups on them */
+        struct hostlist rest; /* nodes that were not DRAINED at the last look */
+        struct hostlist lost; /* those of them that never will be while we wait */
+        unsigned ranks, capsules; /* there */
 };
 
 static void wait_finish(struct wait *wait) {
         hostlist_finish(&wait->seen);
         hostlist_finish(&wait->told);
+        hostlist_finish(&wait->rest);
+        hostlist_finish(&wait->lost);
 }
 
 /* Each of them once: the drain ends when that has changed, or the job is gone. */
@@ -49,101 +46,70 @@ static void tell_staying(struct wait *wait, const Rm__NodeView *v) {
         }
 }
 
-static void rest_finish(struct rest *rest) {
-        hostlist_finish(&rest->hosts);
-        hostlist_finish(&rest->lost);
-}
-
-static int look(struct call *call, const struct hostlist *hosts, struct wait *wait, struct rest *ret_rest) {
-        struct rest rest = { 0 };
+static int look(struct call *call, struct wait *wait) {
         Rm__LocalReply *reply = NULL;
-        int r = node_fetch(call, hosts, &reply);
+        int r = node_fetch(call, wait->hosts, &reply);
 
         if (r < 0)
                 return r;
+        hostlist_finish(&wait->rest);
+        hostlist_finish(&wait->lost);
+        wait->ranks = wait->capsules = 0;
         for (size_t i = 0; i < reply->nodes->n_nodes; i++) {
                 const Rm__NodeView *v = reply->nodes->nodes[i];
 
                 if (!v->node || strcmp(v->state, "DRAINED") == 0)
                         continue;
-                hostlist_add(&rest.hosts, v->node->name);
-                rest.ranks += v->ranks;
-                rest.capsules += v->capsules;
+                hostlist_add(&wait->rest, v->node->name);
+                wait->ranks += v->ranks;
+                wait->capsules += v->capsules;
                 if (v->node->drain)
                         hostlist_add(&wait->seen, v->node->name);
                 tell_staying(wait, v);
                 /* Down, or resumed by another user. */
                 if (strcmp(v->state, "DOWN") == 0 ||
                     (!v->node->drain && names_have(wait->seen.names, wait->seen.n_names, v->node->name)))
-                        hostlist_add(&rest.lost, v->node->name);
+                        hostlist_add(&wait->lost, v->node->name);
         }
         rm__local_reply__free_unpacked(reply, NULL);
-        *ret_rest = rest;
         return 0;
 }
 
-static int not_drained(struct call *call, const struct rest *rest, uint64_t timeout_usec) {
-        cleanup_free char *hosts = hostlist_compress(rest->hosts.names, rest->hosts.n_names);
-        cleanup_free char *lost = hostlist_compress(rest->lost.names, rest->lost.n_names);
+static int look_drained(struct call *call, void *arg) {
+        struct wait *wait = arg;
+        int r = look(call, wait);
+        cleanup_free char *rest = NULL, *lost = NULL, *text = NULL;
 
-        if (rest->lost.n_names > 0)
+        if (r < 0 || wait->rest.n_names == 0)
+                return r < 0 ? r : 1;
+        lost = hostlist_compress(wait->lost.names, wait->lost.n_names);
+        if (*lost)
                 return error_set(&call->err, -ECANCELED,
                                  "%s cannot be waited for (DOWN, or resumed meanwhile): see 'rmctl show-node %s'", lost, lost);
-        return error_set(&call->err, -ETIMEDOUT, "not drained after %llu s: %s (%u ranks left); draining goes on",
-                         (unsigned long long) (timeout_usec / 1000000U), hosts, rest->ranks);
-}
-
-static void show_rest(const struct rest *rest) {
-        cleanup_free char *hosts = hostlist_compress(rest->hosts.names, rest->hosts.n_names);
-        cleanup_free char *text = xasprintf("%s: %u ranks in %u capsules left", hosts, rest->ranks, rest->capsules);
-
+        rest = hostlist_compress(wait->rest.names, wait->rest.n_names);
+        text = xasprintf("%s: %u ranks in %u capsules left", rest, wait->ranks, wait->capsules);
         call_progress(text);
+        return 0;
 }
 
-/* Until all of `hosts` are DRAINED. */
+/* Waits until all of `hosts` are DRAINED. */
 static int wait_drained(struct call *call, const struct hostlist *hosts, uint64_t timeout_usec) {
-        uint64_t deadline_usec = timeout_usec ? now_usec() + timeout_usec : 0;
-        uint64_t seen_usec = now_usec();
-        struct wait wait = { 0 };
-        struct rest rest = { 0 };
-        int r;
+        struct wait wait = { .hosts = hosts };
+        int r = call_await(call, look_drained, &wait, timeout_usec);
+        cleanup_free char *rest = hostlist_compress(wait.rest.names, wait.rest.n_names);
 
-        for (;;) {
-                struct rest now = { 0 };
-
-                r = look(call, hosts, &wait, &now);
-                if (r == 0) {
-                        rest_finish(&rest);
-                        rest = now;
-                        seen_usec = now_usec();
-                        if (rest.hosts.n_names == 0)
-                                break;
-                        if (rest.lost.n_names > 0) {
-                                r = not_drained(call, &rest, timeout_usec);
-                                break;
-                        }
-                        show_rest(&rest);
-                } else if (r != CLIENT_NO_DAEMON || now_usec() > seen_usec + AWAY_USEC) {
-                        break;
-                }
-                if (!call_pause(deadline_usec)) {
-                        r = r < 0 ? r : not_drained(call, &rest, timeout_usec);
-                        break;
-                }
-        }
-        call_progress("");
-        rest_finish(&rest);
+        if (r == 0)
+                r = error_set(&call->err, -ETIMEDOUT, "not drained after %llu s: %s (%u ranks left); draining goes on",
+                              (unsigned long long) (timeout_usec / 1000000U), rest, wait.ranks);
         wait_finish(&wait);
-        return r;
+        return r < 0 ? r : 0;
 }
 
 /* A caller that does not wait learns at least what is known now. */
 static void tell_once(struct call *call, const struct hostlist *hosts) {
-        struct wait wait = { 0 };
-        struct rest rest = { 0 };
+        struct wait wait = { .hosts = hosts };
 
-        if (look(call, hosts, &wait, &rest) == 0)
-                rest_finish(&rest);
+        (void) look(call, &wait);
         wait_finish(&wait);
 }
 
@@ -212,40 +178,43 @@ static int run_resume(struct call *call) {
         return node_change(call, &resume.base, &resume.names, &resume.n_names, "resumed", "resumed");
 }
 
-/* Finds those of `hosts` that are still there. */
-static int look_removed(struct call *call, const struct hostlist *hosts, struct hostlist *ret_rest) {
+struct removal {
+        const struct hostlist *hosts;
+        struct hostlist rest; /* those that were still there at the last look */
+};
+
+static int look_removed(struct call *call, void *arg) {
         const struct hostlist all = { 0 };
+        struct removal *removal = arg;
         Rm__LocalReply *reply = NULL;
         int r = node_fetch(call, &all, &reply);
 
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < reply->nodes->n_nodes; i++)
-                if (reply->nodes->nodes[i]->node && names_have(hosts->names, hosts->n_names, reply->nodes->nodes[i]->node->name))
-                        hostlist_add(ret_rest, reply->nodes->nodes[i]->node->name);
+        hostlist_finish(&removal->rest);
+        for (size_t i = 0; i < reply->nodes->n_nodes; i++) {
+                const Rm__Node *node = reply->nodes->nodes[i]->node;
+
+                if (node && names_have(removal->hosts->names, removal->hosts->n_names, node->name))
+                        hostlist_add(&removal->rest, node->name);
+        }
         rm__local_reply__free_unpacked(reply, NULL);
-        return 0;
+        return removal->rest.n_names == 0;
 }
 
 static int wait_removed(struct call *call, const struct hostlist *hosts, uint64_t timeout_usec) {
-        uint64_t deadline_usec = now_usec() + timeout_usec;
+        struct removal removal = { .hosts = hosts };
+        int r = call_await(call, look_removed, &removal, timeout_usec);
+        cleanup_free char *rest = hostlist_compress(removal.rest.names, removal.rest.n_names);
 
-        for (;;) {
-                struct hostlist rest = { 0 };
-                int r = look_removed(call, hosts, &rest);
-                cleanup_free char *names = r == 0 ? hostlist_compress(rest.names, rest.n_names) : NULL;
-                bool done = r == 0 && rest.n_names == 0;
-
-                hostlist_finish(&rest);
-                if (done || (r < 0 && r != CLIENT_NO_DAEMON))
-                        return r;
-                if (!call_pause(deadline_usec))
-                        return r < 0 ? r
-                                     : error_set(&call->err, -ETIMEDOUT,
-                                                 "not removed after %llu s: %s still has capsules, or keeps the log and no other "
-                                                 "node can; it is removed as soon as that has changed",
-                                                 (unsigned long long) (timeout_usec / 1000000U), names);
-        }
+        hostlist_finish(&removal.rest);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        return error_set(
+                &call->err, -ETIMEDOUT,
+                "not removed after %llu s: %s still has capsules, or keeps the log and no other node can; it is removed as "
+                "soon as that has changed",
+                (unsigned long long) (timeout_usec / 1000000U), rest);
 }
 
 static int run_remove(struct call *call) {

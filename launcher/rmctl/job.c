@@ -13,16 +13,10 @@
 #include "launcher/rmctl/verb.h"
 
 static int fetch(struct call *call, bool all, Rm__LocalReply **ret_reply) {
-        Rm__ListJobs list = RM__LIST_JOBS__INIT;
         cleanup_free uint64_t *jobs = NULL;
         int r = call_jobs(call, &jobs);
 
-        if (r < 0)
-                return r;
-        list.jobs = jobs;
-        list.n_jobs = call->n_args;
-        list.all = all;
-        return call_request_pages(call, &list.base, RM__LOCAL_REPLY__BODY_JOBS, ret_reply);
+        return r < 0 ? r : call_fetch_jobs(call, jobs, call->n_args, all, ret_reply);
 }
 
 /* How long it has run; "-" before it starts. */
@@ -57,7 +51,6 @@ static char *percent(const Rm__Progress *p) {
 /* "4200 of 10000 steps (42 %), 12.5 a second, 7m40s left"; NULL: its program says nothing. */
 static char *progress_text(const Rm__Progress *p) {
         struct buffer b = { 0 };
-        char *text;
 
         if (!p)
                 return NULL;
@@ -75,10 +68,7 @@ static char *progress_text(const Rm__Progress *p) {
 
                 buffer_printf(&b, ", %s left", left);
         }
-        buffer_add(&b, "", 1);
-        text = xstrdup((const char *) buffer_data(&b));
-        buffer_finish(&b);
-        return text;
+        return buffer_take_text(&b);
 }
 
 /* "at least 10 a second, at most 20"; NULL: none. */
@@ -177,7 +167,6 @@ static int run_list(struct call *call) {
 /* The command line, words with spaces in quotes. */
 static char *command_line(const Rm__JobSpec *spec, bool cut) {
         struct buffer b = { 0 };
-        char *text;
 
         for (size_t i = 0; i < spec->n_argv; i++) {
                 bool plain = *spec->argv[i] && !strpbrk(spec->argv[i], " \t\n'\"$\\;&|<>*?()");
@@ -186,10 +175,7 @@ static char *command_line(const Rm__JobSpec *spec, bool cut) {
         }
         if (cut)
                 buffer_printf(&b, " ... (the rest is too long to be shown)");
-        buffer_add(&b, "", 1);
-        text = xstrdup((const char *) buffer_data(&b));
-        buffer_finish(&b);
-        return text;
+        return buffer_take_text(&b);
 }
 
 #define ON_NODE_LOSS_ABORT 0U
@@ -469,7 +455,6 @@ static void show_checkpoints(const Rm__JobView *v) {
 static char *active_text(const Rm__JobView *v) {
         const Rm__Resize *r = v->job->resize;
         struct buffer b = { 0 };
-        char *text;
 
         buffer_printf(&b, "%u of %u, at least %u", v->active_ranks, v->job->spec->ranks, v->job->spec->min_ranks);
         if (v->parked_groups > 0 && !v->job->end_usec)
@@ -478,27 +463,20 @@ static char *active_text(const Rm__JobView *v) {
                 buffer_printf(&b, "; by hand");
         if (r && r->wanted > 0 && !v->job->end_usec)
                 buffer_printf(&b, "; is to have %u: %s", r->wanted, r->begun ? "its program changes" : "waits for its program");
-        buffer_add(&b, "", 1);
-        text = xstrdup((const char *) buffer_data(&b));
-        buffer_finish(&b);
-        return text;
+        return buffer_take_text(&b);
 }
 
 /* "2 of 8: 5 3"; "none" of one that goes on without; NULL of others. */
 static char *lost_text(const Rm__Job *j) {
         const Rm__RankLosses *losses = j->rank_losses;
         struct buffer b = { 0 };
-        char *text;
 
         if (!losses || losses->n_lost == 0)
                 return j->spec->on_rank_loss == RM__RANK_LOSS__RANK_LOSS_CONTINUE ? xstrdup("none") : NULL;
         buffer_printf(&b, "%zu of %u:", losses->n_lost, j->spec->ranks);
         for (size_t i = 0; i < losses->n_lost; i++)
                 buffer_printf(&b, " %u", losses->lost[i]);
-        buffer_add(&b, "", 1);
-        text = xstrdup((const char *) buffer_data(&b));
-        buffer_finish(&b);
-        return text;
+        return buffer_take_text(&b);
 }
 
 /* "0,5-7 (2 spare)"; NULL of jobs without critical ranks. */

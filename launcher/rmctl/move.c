@@ -7,7 +7,6 @@
 #include "launcher/rmctl/human.h"
 #include "launcher/rmctl/pages.h"
 
-#define AWAY_USEC (60U * 1000000U)
 /* Columns of the phases of moves, and of what went after them, have this or more: they are shown
  * with --wide. */
 #define DETAILS 4
@@ -121,15 +120,20 @@ static void show_progress(const Rm__Move *m) {
         call_progress(text);
 }
 
-/* Look once: 1 when it is committed, 0 when it is under way. */
-static int look(struct call *call, uint64_t job, uint64_t move) {
+struct awaited {
+        uint64_t job, move;
+};
+
+/* Looks once: 1 when it is committed, 0 when it is under way. */
+static int look(struct call *call, void *arg) {
+        const struct awaited *awaited = arg;
         Rm__LocalReply *reply = NULL;
-        int r = move_list(call, job, 0, &reply);
+        int r = move_list(call, awaited->job, 0, &reply);
 
         for (size_t i = 0; r == 0 && i < reply->moves->n_moves; i++) {
                 const Rm__Move *m = reply->moves->moves[i];
 
-                if (m->id != move)
+                if (m->id != awaited->move)
                         continue;
                 if (m->state == RM__MOVE_STATE__MOVE_COMMITTED || m->state == RM__MOVE_STATE__MOVE_DONE)
                         r = 1;
@@ -143,30 +147,14 @@ static int look(struct call *call, uint64_t job, uint64_t move) {
         return r;
 }
 
-static int wait_for(struct call *call, uint64_t job, uint64_t move, uint64_t timeout_usec) {
-        uint64_t deadline_usec = timeout_usec ? now_usec() + timeout_usec : 0;
-        uint64_t seen_usec = now_usec();
-
-        for (;;) {
-                int r = look(call, job, move);
-
-                if (r > 0)
-                        return 0;
-                if (r == 0)
-                        seen_usec = now_usec();
-                else if (r != CLIENT_NO_DAEMON || now_usec() > seen_usec + AWAY_USEC)
-                        return r;
-                if (!call_pause(deadline_usec))
-                        return error_set(&call->err, -ETIMEDOUT, "not moved after %" PRIu64 " s; the move goes on",
-                                         timeout_usec / 1000000U);
-        }
-}
-
 int move_wait(struct call *call, uint64_t job, uint64_t move, uint64_t timeout_usec) {
-        int r = wait_for(call, job, move, timeout_usec);
+        struct awaited awaited = { job, move };
+        int r = call_await(call, look, &awaited, timeout_usec);
 
-        call_progress("");
-        return r;
+        if (r == 0)
+                return error_set(&call->err, -ETIMEDOUT, "not moved after %" PRIu64 " s; the move goes on",
+                                 timeout_usec / 1000000U);
+        return r < 0 ? r : 0;
 }
 
 const struct verb verb_list_moves = {

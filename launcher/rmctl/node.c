@@ -96,17 +96,25 @@ static void table_nodes(struct call *call, const Rm__NodeList *nodes) {
         call_print_table(call, t);
 }
 
-static int run_list(struct call *call) {
+/* The nodes of the command line, with what the leader knows of their use. */
+static int fetch_named(struct call *call, Rm__LocalReply **ret_reply) {
         struct hostlist hosts = { 0 };
-        Rm__LocalReply *reply = NULL;
         int r = call_hosts(call, &hosts);
 
         if (r == 0)
-                r = node_fetch(call, &hosts, &reply);
+                r = node_fetch(call, &hosts, ret_reply);
         hostlist_finish(&hosts);
+        if (r == 0)
+                use_fill_nodes(call, (*ret_reply)->nodes);
+        return r;
+}
+
+static int run_list(struct call *call) {
+        Rm__LocalReply *reply = NULL;
+        int r = fetch_named(call, &reply);
+
         if (r < 0)
                 return r;
-        use_fill_nodes(call, reply->nodes);
         if (call->json)
                 call_print_list("nodes", (ProtobufCMessage *const *) reply->nodes->nodes, reply->nodes->n_nodes);
         else
@@ -177,19 +185,11 @@ static void show_node(const struct call *call, const Rm__NodeView *v) {
 }
 
 static int run_show(struct call *call) {
-        struct hostlist hosts = { 0 };
         Rm__LocalReply *reply = NULL;
-        int r;
+        int r = call->json ? run_list(call) : fetch_named(call, &reply);
 
-        if (call->json)
-                return run_list(call);
-        r = call_hosts(call, &hosts);
-        if (r == 0)
-                r = node_fetch(call, &hosts, &reply);
-        hostlist_finish(&hosts);
-        if (r < 0)
+        if (r < 0 || call->json)
                 return r;
-        use_fill_nodes(call, reply->nodes);
         for (size_t i = 0; i < reply->nodes->n_nodes; i++) {
                 if (i > 0)
                         (void) putchar('\n');

@@ -97,3 +97,12 @@ int call_request_pages(struct call *call, ProtobufCMessage *body, Rm__LocalReply
                 *ret_reply = all;
         return r;
 }
+
+int call_fetch_jobs(struct call *call, const uint64_t *jobs, size_t n_jobs, bool all, Rm__LocalReply **ret_reply) {
+        Rm__ListJobs list = RM__LIST_JOBS__INIT;
+
+        list.jobs = (uint64_t *) jobs;
+        list.n_jobs = n_jobs;
+        list.all = all;
+        return call_request_pages(call, &list.base, RM__LOCAL_REPLY__BODY_JOBS, ret_reply);
+}

@@ -28,7 +28,6 @@ static void print_warning(const struct call *call, const Rm__Status *status, con
  * there. */
 static char *voters_text(const Rm__Status *s) {
         struct buffer text = { 0 };
-        char *clean;
 
         for (size_t i = 0; i < s->n_voters; i++)
                 buffer_printf(&text, "%s%s%s", i > 0 ? " " : "", s->voters[i]->node, s->voters[i]->up ? "" : " (DOWN)");
@@ -36,9 +35,7 @@ static char *voters_text(const Rm__Status *s) {
                 buffer_printf(&text, "; quorum %u, %u may be lost", s->quorum, s->may_lose);
         else
                 buffer_printf(&text, "; quorum %u, no leader: nothing can be changed", s->quorum);
-        clean = xasprintf("%.*s", (int) text.used, (const char *) buffer_data(&text));
-        buffer_finish(&text);
-        return clean;
+        return buffer_take_text(&text);
 }
 
 /* "2", or "1 of 2 (older rmd on n3)" until all nodes are updated. */
@@ -161,10 +158,8 @@ static int fetch_text(struct call *call, const ProtobufCMessage *body, char **re
                 }
                 rm__local_reply__free_unpacked(reply, NULL);
         }
-        if (r == 0) {
-                buffer_add(&text, "", 1);
-                *ret_text = xstrdup((const char *) buffer_data(&text));
-        }
+        if (r == 0)
+                *ret_text = buffer_take_text(&text);
         buffer_finish(&text);
         return r;
 }

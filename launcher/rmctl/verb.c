@@ -12,6 +12,8 @@
 
 #define KEY_COLUMNS 16
 #define PAUSE_USEC 100000U
+/* rmd may be restarted while a command waits, on a drained node above all. */
+#define AWAY_USEC (60U * 1000000U)
 /* A longer line would be wrapped on the narrowest usual terminal, and could not be taken away. */
 #define PROGRESS_COLUMNS 79U
 
@@ -189,6 +191,21 @@ bool call_pause(uint64_t deadline_usec) {
                 return false;
         (void) nanosleep(&pause, NULL);
         return true;
+}
+
+int call_await(struct call *call, call_look_fn *look, void *arg, uint64_t timeout_usec) {
+        uint64_t seen_usec = now_usec(), deadline_usec = timeout_usec ? seen_usec + timeout_usec : 0;
+        int r;
+
+        do {
+                r = look(call, arg);
+                if (r == 0)
+                        seen_usec = now_usec();
+                else if (r != CLIENT_NO_DAEMON || now_usec() > seen_usec + AWAY_USEC)
+                        break;
+        } while (call_pause(deadline_usec));
+        call_progress("");
+        return r;
 }
 
 void call_progress(const char *text) {
