@@ -19,67 +19,58 @@ static uint64_t hash_more(uint64_t hash, uint64_t value) {
         return hash ^ hash >> 29;
 }
 
-static int *members_of(MPI_Comm comm, int *ret_n) {
-        MPI_Group group, world;
-        int *ranks, *own, n = 0;
-
-        (void) mpi.Comm_group(comm, &group);
-        (void) mpi.Comm_group(ft.meeting, &world);
-        (void) mpi.Group_size(group, &n);
-        ranks = xcalloc((size_t) n, sizeof(*ranks));
-        own = xcalloc((size_t) n, sizeof(*own));
-        for (int i = 0; i < n; i++)
-                own[i] = i;
-        (void) mpi.Group_translate_ranks(group, n, own, world, ranks);
-        (void) mpi.Group_free(&group);
-        (void) mpi.Group_free(&world);
-        free(own);
-        *ret_n = n;
-        return ranks;
-}
-
-/* Lists the living members: their processes, and their places in the group. */
-static int living_of(MPI_Group group, int *processes, int *places) {
+int *group_processes(MPI_Group group, int *ret_n) {
         MPI_Group world;
-        int n = 0, living = 0, *own, *ranks;
+        int n = 0, *own, *processes;
 
         (void) mpi.Comm_group(ft.meeting, &world);
         (void) mpi.Group_size(group, &n);
         own = xcalloc((size_t) n + 1, sizeof(*own));
-        ranks = xcalloc((size_t) n + 1, sizeof(*ranks));
+        processes = xcalloc((size_t) n + 1, sizeof(*processes));
         for (int i = 0; i < n; i++)
                 own[i] = i;
-        (void) mpi.Group_translate_ranks(group, n, own, world, ranks);
-        for (int i = 0; i < n; i++)
-                if (!losses_has(&ft.losses, (uint32_t) ranks[i], ft.repaired)) {
-                        processes[living] = ranks[i];
-                        places[living++] = i;
-                }
+        (void) mpi.Group_translate_ranks(group, n, own, world, processes);
         (void) mpi.Group_free(&world);
         free(own);
-        free(ranks);
+        *ret_n = n;
+        return processes;
+}
+
+static int *members_of(MPI_Comm comm, int *ret_n) {
+        MPI_Group group;
+        int *processes;
+
+        (void) mpi.Comm_group(comm, &group);
+        processes = group_processes(group, ret_n);
+        (void) mpi.Group_free(&group);
+        return processes;
+}
+
+/* Leaves the living ones in the list of a group's processes; `places`: where those are in it. */
+static int keep_living(int *processes, int *places, int n) {
+        int living = 0;
+
+        for (int i = 0; i < n; i++)
+                if (!losses_has(&ft.losses, (uint32_t) processes[i], ft.repaired)) {
+                        places[living] = i;
+                        processes[living++] = processes[i];
+                }
         return living;
 }
 
-int *group_processes(MPI_Group group, int *ret_n) {
-        int n = 0, *processes, *places;
+int *group_living_processes(MPI_Group group, int *ret_n) {
+        int n, *processes = group_processes(group, &n), *places = xcalloc((size_t) n + 1, sizeof(*places));
 
-        (void) mpi.Group_size(group, &n);
-        processes = xcalloc((size_t) n + 1, sizeof(*processes));
-        places = xcalloc((size_t) n + 1, sizeof(*places));
-        *ret_n = living_of(group, processes, places);
+        *ret_n = keep_living(processes, places, n);
         free(places);
         return processes;
 }
 
 static MPI_Group without_lost(MPI_Group group) {
         MPI_Group ret;
-        int n = 0, living, *processes, *places;
+        int n, *processes = group_processes(group, &n), *places = xcalloc((size_t) n + 1, sizeof(*places));
+        int living = keep_living(processes, places, n);
 
-        (void) mpi.Group_size(group, &n);
-        processes = xcalloc((size_t) n + 1, sizeof(*processes));
-        places = xcalloc((size_t) n + 1, sizeof(*places));
-        living = living_of(group, processes, places);
         if (mpi.Group_incl(group, living, places, &ret) != MPI_SUCCESS)
                 ft_give_up("MPI makes no group of %d ranks", living);
         free(processes);

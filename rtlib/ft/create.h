@@ -43,9 +43,10 @@ int making_run(struct making *m, struct comm *c);
 /* After one that has failed, before the next. */
 void making_clear(void);
 
-/* The processes of a group, as in MPI_COMM_WORLD of Open MPI, without those that were lost;
- * malloc'ed. */
+/* The processes of a group by rank there, as in MPI_COMM_WORLD of Open MPI; malloc'ed. */
 int *group_processes(MPI_Group group, int *ret_n);
+/* The same without those that were lost. */
+int *group_living_processes(MPI_Group group, int *ret_n);
 
 /* A copy for the library itself, in the program's name `call`. NULL: this rank is alone in it. */
 int comm_copy(struct comm *c, const char *call, struct comm **ret);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "common/util.h"
 #include "rtlib/ft/collective.h"
@@ -32,27 +33,20 @@ static struct file *find(MPI_File handle) {
         if (!ft.on || ft.ended)
                 return NULL;
         (void) pthread_mutex_lock(&files.lock);
-        for (f = files.first; f && f->handle != handle; f = f->next)
-                ;
+        LL_SEARCH_SCALAR(files.first, f, handle, handle);
         (void) pthread_mutex_unlock(&files.lock);
         return f;
 }
 
 static void add(struct file *f) {
         (void) pthread_mutex_lock(&files.lock);
-        f->next = files.first;
-        files.first = f;
+        LL_PREPEND(files.first, f);
         (void) pthread_mutex_unlock(&files.lock);
 }
 
-static void take_out(const struct file *f) {
-        struct file **at = &files.first;
-
+static void take_out(struct file *f) {
         (void) pthread_mutex_lock(&files.lock);
-        while (*at && *at != f)
-                at = &(*at)->next;
-        if (*at)
-                *at = f->next;
+        LL_DELETE(files.first, f);
         (void) pthread_mutex_unlock(&files.lock);
 }
 

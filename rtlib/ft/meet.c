@@ -1,6 +1,9 @@
 #include "rtlib/ft/meet.h"
 
+#include <stdlib.h>
+
 #include "common/util.h"
+#include "rtlib/ft/create.h"
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/members.h"
 #include "rtlib/ft/spare.h"
@@ -128,30 +131,44 @@ static void give_token(int to, struct token token) {
 /* The first of them waits for all, and then lets them go. */
 bool meet_group(MPI_Group group, uint64_t name) {
         const struct token token = { name, ft.repaired };
-        MPI_Group all;
-        int n = 0, own = 0, *members, *ranks;
+        int n, own = 0, *processes = group_processes(group, &n);
         bool ok = true;
 
-        (void) mpi.Comm_group(ft.meeting, &all);
-        (void) mpi.Group_size(group, &n);
         (void) mpi.Group_rank(group, &own);
-        members = xcalloc((size_t) n + 1, sizeof(*members));
-        ranks = xcalloc((size_t) n + 1, sizeof(*ranks));
-        for (int i = 0; i < n; i++)
-                members[i] = i;
-        (void) mpi.Group_translate_ranks(group, n, members, all, ranks);
         if (own != 0) {
-                give_token(ranks[0], token);
-                ok = await_token(ranks[0], token);
+                give_token(processes[0], token);
+                ok = await_token(processes[0], token);
         }
         for (int i = 1; own == 0 && ok && i < n; i++)
-                ok = await_token(ranks[i], token);
+                ok = await_token(processes[i], token);
         for (int i = 1; own == 0 && ok && i < n; i++)
-                give_token(ranks[i], token);
-        (void) mpi.Group_free(&all);
-        free(members);
-        free(ranks);
+                give_token(processes[i], token);
+        free(processes);
         return ok;
+}
+
+int meet_gather(MPI_Comm comm, int ranks, const uint64_t *own, int n, struct gathered *ret) {
+        int rc;
+
+        *ret = (struct gathered) { NULL, xcalloc((size_t) ranks, sizeof(int)), xcalloc((size_t) ranks, sizeof(int)), 0 };
+        blocked_enter(comm);
+        rc = mpi.Allgather(&n, sizeof(n), mpi.byte, ret->counts, sizeof(n), mpi.byte, comm);
+        for (int i = 0; rc == MPI_SUCCESS && i < ranks; i++) {
+                ret->firsts[i] = ret->all;
+                ret->all += ret->counts[i];
+        }
+        if (rc == MPI_SUCCESS) {
+                ret->numbers = xcalloc((size_t) ret->all + 1, sizeof(*ret->numbers));
+                rc = mpi.Allgatherv(own, n, mpi.uint64, ret->numbers, ret->counts, ret->firsts, mpi.uint64, comm);
+        }
+        blocked_leave();
+        return rc;
+}
+
+void gathered_finish(struct gathered *g) {
+        free(g->numbers);
+        free(g->counts);
+        free(g->firsts);
 }
 
 void meet_say_waiting(uint32_t to, uint64_t serial) {

@@ -20,6 +20,18 @@ uint32_t meet(uint32_t *try_number);
  * `name`. False: a rank was lost meanwhile. */
 bool meet_group(MPI_Group group, uint64_t name);
 
+/* The numbers of all ranks of a communicator, one rank's after the other's; malloc'ed. */
+struct gathered {
+        uint64_t *numbers;
+        int *counts, *firsts; /* by rank */
+        int all;
+};
+
+/* Gives `n` numbers to all ranks of `comm`, which does the same. An error of MPI: `own` and the
+ * arrays are left as they are, since Open MPI may still use them. */
+int meet_gather(MPI_Comm comm, int ranks, const uint64_t *own, int n, struct gathered *ret);
+void gathered_finish(struct gathered *g);
+
 /* Messages of ranks that wait: watch.c. */
 void meet_say_waiting(uint32_t to, uint64_t serial);
 bool meet_hear_waiting(uint32_t from, uint64_t *ret_serial);

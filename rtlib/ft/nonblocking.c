@@ -1,6 +1,7 @@
 #include "rtlib/ft/nonblocking.h"
 
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "common/util.h"
 #include "rtlib/ft/catch_up.h"
@@ -208,11 +209,7 @@ static struct pending *pending_create(struct comm *c, const struct op *o) {
 }
 
 static void append(struct comm *c, struct pending *p) {
-        struct pending **at = &c->pending;
-
-        while (*at)
-                at = &(*at)->next;
-        *at = p;
+        LL_APPEND(c->pending, p);
         here.count++;
         deferred_hold();
 }

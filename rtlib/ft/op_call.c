@@ -9,47 +9,43 @@
 #include "rtlib/ft/data.h"
 #include "rtlib/ft/ft.h"
 
+/* Each operation with its call, the one that does not block, and their arguments before the
+ * communicator. */
+#define OPERATIONS(X)                                                                                                              \
+        X(OP_BARRIER, Barrier, Ibarrier)                                                                                           \
+        X(OP_BCAST, Bcast, Ibcast, o->recv, o->recv_count, o->recv_type, o->root)                                                  \
+        X(OP_ALLREDUCE, Allreduce, Iallreduce, o->send, REDUCED, o->op)                                                            \
+        X(OP_ALLGATHER, Allgather, Iallgather, FROM, TO)                                                                           \
+        X(OP_ALLGATHERV, Allgatherv, Iallgatherv, FROM, TO_PARTS, o->recv_type)                                                    \
+        X(OP_REDUCE, Reduce, Ireduce, o->send, REDUCED, o->op, o->root)                                                            \
+        X(OP_GATHER, Gather, Igather, FROM, TO, o->root)                                                                           \
+        X(OP_GATHERV, Gatherv, Igatherv, FROM, TO_PARTS, o->recv_type, o->root)                                                    \
+        X(OP_SCATTER, Scatter, Iscatter, FROM, TO, o->root)                                                                        \
+        X(OP_SCATTERV, Scatterv, Iscatterv, FROM_PARTS, o->send_type, TO, o->root)                                                 \
+        X(OP_ALLTOALL, Alltoall, Ialltoall, FROM, TO)                                                                              \
+        X(OP_ALLTOALLV, Alltoallv, Ialltoallv, FROM_PARTS, o->send_type, TO_PARTS, o->recv_type)                                   \
+        X(OP_ALLTOALLW, Alltoallw, Ialltoallw, FROM_PARTS, o->send_types, TO_PARTS, o->recv_types)                                 \
+        X(OP_SCAN, Scan, Iscan, o->send, REDUCED, o->op)                                                                           \
+        X(OP_EXSCAN, Exscan, Iexscan, o->send, REDUCED, o->op)                                                                     \
+        X(OP_REDUCE_SCATTER, Reduce_scatter, Ireduce_scatter, o->send, o->recv, o->recv_counts, o->recv_type, o->op)               \
+        X(OP_REDUCE_SCATTER_BLOCK, Reduce_scatter_block, Ireduce_scatter_block, o->send, REDUCED, o->op)
+
+#define FROM o->send, o->send_count, o->send_type
+#define FROM_PARTS o->send, o->send_counts, o->send_firsts
+#define TO o->recv, o->recv_count, o->recv_type
+#define TO_PARTS o->recv, o->recv_counts, o->recv_firsts
+#define REDUCED TO
+
+#define CALL(kind, blocks, begins, ...)                                                                                            \
+        case kind:                                                                                                                 \
+                return mpi.blocks(__VA_ARGS__ __VA_OPT__(, ) on);
+#define START(kind, blocks, begins, ...)                                                                                           \
+        case kind:                                                                                                                 \
+                return mpi.begins(__VA_ARGS__ __VA_OPT__(, ) on, ret);
+
 int op_call(const struct op *o, MPI_Comm on) {
         switch (o->kind) {
-        case OP_BARRIER:
-                return mpi.Barrier(on);
-        case OP_BCAST:
-                return mpi.Bcast(o->recv, o->recv_count, o->recv_type, o->root, on);
-        case OP_ALLREDUCE:
-                return mpi.Allreduce(o->send, o->recv, o->recv_count, o->recv_type, o->op, on);
-        case OP_ALLGATHER:
-                return mpi.Allgather(o->send, o->send_count, o->send_type, o->recv, o->recv_count, o->recv_type, on);
-        case OP_ALLGATHERV:
-                return mpi.Allgatherv(o->send, o->send_count, o->send_type, o->recv, o->recv_counts, o->recv_firsts, o->recv_type,
-                                      on);
-        case OP_REDUCE:
-                return mpi.Reduce(o->send, o->recv, o->recv_count, o->recv_type, o->op, o->root, on);
-        case OP_GATHER:
-                return mpi.Gather(o->send, o->send_count, o->send_type, o->recv, o->recv_count, o->recv_type, o->root, on);
-        case OP_GATHERV:
-                return mpi.Gatherv(o->send, o->send_count, o->send_type, o->recv, o->recv_counts, o->recv_firsts, o->recv_type,
-                                   o->root, on);
-        case OP_SCATTER:
-                return mpi.Scatter(o->send, o->send_count, o->send_type, o->recv, o->recv_count, o->recv_type, o->root, on);
-        case OP_SCATTERV:
-                return mpi.Scatterv(o->send, o->send_counts, o->send_firsts, o->send_type, o->recv, o->recv_count, o->recv_type,
-                                    o->root, on);
-        case OP_ALLTOALL:
-                return mpi.Alltoall(o->send, o->send_count, o->send_type, o->recv, o->recv_count, o->recv_type, on);
-        case OP_ALLTOALLV:
-                return mpi.Alltoallv(o->send, o->send_counts, o->send_firsts, o->send_type, o->recv, o->recv_counts, o->recv_firsts,
-                                     o->recv_type, on);
-        case OP_ALLTOALLW:
-                return mpi.Alltoallw(o->send, o->send_counts, o->send_firsts, o->send_types, o->recv, o->recv_counts,
-                                     o->recv_firsts, o->recv_types, on);
-        case OP_SCAN:
-                return mpi.Scan(o->send, o->recv, o->recv_count, o->recv_type, o->op, on);
-        case OP_EXSCAN:
-                return mpi.Exscan(o->send, o->recv, o->recv_count, o->recv_type, o->op, on);
-        case OP_REDUCE_SCATTER:
-                return mpi.Reduce_scatter(o->send, o->recv, o->recv_counts, o->recv_type, o->op, on);
-        case OP_REDUCE_SCATTER_BLOCK:
-                return mpi.Reduce_scatter_block(o->send, o->recv, o->recv_count, o->recv_type, o->op, on);
+                OPERATIONS(CALL)
         case OP_CREATE:
                 break;
         }
@@ -58,45 +54,7 @@ int op_call(const struct op *o, MPI_Comm on) {
 
 int op_start(const struct op *o, MPI_Comm on, MPI_Request *ret) {
         switch (o->kind) {
-        case OP_BARRIER:
-                return mpi.Ibarrier(on, ret);
-        case OP_BCAST:
-                return mpi.Ibcast(o->recv, o->recv_count, o->recv_type, o->root, on, ret);
-        case OP_ALLREDUCE:
-                return mpi.Iallreduce(o->send, o->recv, o->recv_count, o->recv_type, o->op, on, ret);
-        case OP_ALLGATHER:
-                return mpi.Iallgather(o->send, o->send_count, o->send_type, o->recv, o->recv_count, o->recv_type, on, ret);
-        case OP_ALLGATHERV:
-                return mpi.Iallgatherv(o->send, o->send_count, o->send_type, o->recv, o->recv_counts, o->recv_firsts, o->recv_type,
-                                       on, ret);
-        case OP_REDUCE:
-                return mpi.Ireduce(o->send, o->recv, o->recv_count, o->recv_type, o->op, o->root, on, ret);
-        case OP_GATHER:
-                return mpi.Igather(o->send, o->send_count, o->send_type, o->recv, o->recv_count, o->recv_type, o->root, on, ret);
-        case OP_GATHERV:
-                return mpi.Igatherv(o->send, o->send_count, o->send_type, o->recv, o->recv_counts, o->recv_firsts, o->recv_type,
-                                    o->root, on, ret);
-        case OP_SCATTER:
-                return mpi.Iscatter(o->send, o->send_count, o->send_type, o->recv, o->recv_count, o->recv_type, o->root, on, ret);
-        case OP_SCATTERV:
-                return mpi.Iscatterv(o->send, o->send_counts, o->send_firsts, o->send_type, o->recv, o->recv_count, o->recv_type,
-                                     o->root, on, ret);
-        case OP_ALLTOALL:
-                return mpi.Ialltoall(o->send, o->send_count, o->send_type, o->recv, o->recv_count, o->recv_type, on, ret);
-        case OP_ALLTOALLV:
-                return mpi.Ialltoallv(o->send, o->send_counts, o->send_firsts, o->send_type, o->recv, o->recv_counts,
-                                      o->recv_firsts, o->recv_type, on, ret);
-        case OP_ALLTOALLW:
-                return mpi.Ialltoallw(o->send, o->send_counts, o->send_firsts, o->send_types, o->recv, o->recv_counts,
-                                      o->recv_firsts, o->recv_types, on, ret);
-        case OP_SCAN:
-                return mpi.Iscan(o->send, o->recv, o->recv_count, o->recv_type, o->op, on, ret);
-        case OP_EXSCAN:
-                return mpi.Iexscan(o->send, o->recv, o->recv_count, o->recv_type, o->op, on, ret);
-        case OP_REDUCE_SCATTER:
-                return mpi.Ireduce_scatter(o->send, o->recv, o->recv_counts, o->recv_type, o->op, on, ret);
-        case OP_REDUCE_SCATTER_BLOCK:
-                return mpi.Ireduce_scatter_block(o->send, o->recv, o->recv_count, o->recv_type, o->op, on, ret);
+                OPERATIONS(START)
         case OP_CREATE:
                 break;
         }

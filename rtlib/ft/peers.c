@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "common/util.h"
 #include "rtlib/ft/deferred.h"
@@ -179,11 +180,7 @@ static int cancel(void *state, int complete) {
 }
 
 static void complete(struct receive *r) {
-        struct receive **at = &here.first;
-
-        while (*at != r)
-                at = &(*at)->next;
-        *at = r->next;
+        LL_DELETE(here.first, r);
         here.count--;
         deferred_release();
         /* The request is the program's to free from here on. */
@@ -251,7 +248,6 @@ static bool any_before(const struct comm *c) {
 }
 
 static int begin(struct receive *r, MPI_Request *ret) {
-        struct receive **at = &here.first;
         int rc = mpi.Grequest_start(query, release, cancel, r, &r->outer);
 
         if (rc != MPI_SUCCESS) {
@@ -259,9 +255,7 @@ static int begin(struct receive *r, MPI_Request *ret) {
                 return rc;
         }
         *ret = r->outer;
-        while (*at)
-                at = &(*at)->next;
-        *at = r;
+        LL_APPEND(here.first, r);
         here.count++;
         deferred_hold();
         return MPI_SUCCESS;
@@ -302,18 +296,16 @@ static int irecv(void *data, int n, MPI_Datatype type, int from, int tag, MPI_Co
 }
 
 static int imrecv(void *data, int n, MPI_Datatype type, MPI_Message *message, MPI_Request *request) {
-        struct found **at = &here.found, *found;
+        struct found *found;
         struct receive *r;
         int rc;
 
-        while (*at && (*at)->message != *message)
-                at = &(*at)->next;
-        found = *at;
+        LL_SEARCH_SCALAR(here.found, found, message, *message);
         if (!found)
                 return here.real->Imrecv(data, n, type, message, request);
         r = xcalloc(1, sizeof(*r));
         *r = (struct receive) { .c = found->c, .from = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG, .names = found->names };
-        *at = found->next;
+        LL_DELETE(here.found, found);
         free(found);
         rc = here.real->Imrecv(data, n, type, message, &r->inner);
         if (rc != MPI_SUCCESS) {

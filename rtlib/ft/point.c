@@ -41,23 +41,19 @@ int MPI_Send(const void *data, int count, MPI_Datatype type, int to, int tag, MP
 }
 FT_WRAPS(Send);
 
-int MPI_Rsend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-        MPI_Request request;
+/* Sends that always need the receiver's help. */
+#define SENDS(name, begins)                                                                                                        \
+        int MPI_##name(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {                           \
+                MPI_Request request;                                                                                               \
+                                                                                                                                   \
+                if (!ft.on || ft.ended)                                                                                            \
+                        return REAL(name)(data, count, type, to, tag, comm);                                                       \
+                return finish(mpi.begins(data, count, type, to, tag, comm, &request), &request, MPI_STATUS_IGNORE, to, tag, comm); \
+        }                                                                                                                          \
+        FT_WRAPS(name)
 
-        if (!ft.on || ft.ended)
-                return REAL(Rsend)(data, count, type, to, tag, comm);
-        return finish(mpi.Irsend(data, count, type, to, tag, comm, &request), &request, MPI_STATUS_IGNORE, to, tag, comm);
-}
-FT_WRAPS(Rsend);
-
-int MPI_Ssend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
-        MPI_Request request;
-
-        if (!ft.on || ft.ended)
-                return REAL(Ssend)(data, count, type, to, tag, comm);
-        return finish(mpi.Issend(data, count, type, to, tag, comm, &request), &request, MPI_STATUS_IGNORE, to, tag, comm);
-}
-FT_WRAPS(Ssend);
+SENDS(Rsend, Irsend);
+SENDS(Ssend, Issend);
 
 int MPI_Bsend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
         if (!ft.on || ft.ended)
@@ -113,33 +109,18 @@ static int begun(int rc, MPI_Comm comm, MPI_Request *request) {
         return skip_lost(rc, comm);
 }
 
-int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
-        int rc = REAL(Isend)(data, count, type, to, tag, comm, request);
+#define BEGINS(name)                                                                                                               \
+        int MPI_##name(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {     \
+                int rc = REAL(name)(data, count, type, to, tag, comm, request);                                                    \
+                                                                                                                                   \
+                return !ft.on || rc == MPI_SUCCESS ? rc : begun(rc, comm, request);                                                \
+        }                                                                                                                          \
+        FT_WRAPS(name)
 
-        return !ft.on || rc == MPI_SUCCESS ? rc : begun(rc, comm, request);
-}
-FT_WRAPS(Isend);
-
-int MPI_Issend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
-        int rc = REAL(Issend)(data, count, type, to, tag, comm, request);
-
-        return !ft.on || rc == MPI_SUCCESS ? rc : begun(rc, comm, request);
-}
-FT_WRAPS(Issend);
-
-int MPI_Irsend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
-        int rc = REAL(Irsend)(data, count, type, to, tag, comm, request);
-
-        return !ft.on || rc == MPI_SUCCESS ? rc : begun(rc, comm, request);
-}
-FT_WRAPS(Irsend);
-
-int MPI_Ibsend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
-        int rc = REAL(Ibsend)(data, count, type, to, tag, comm, request);
-
-        return !ft.on || rc == MPI_SUCCESS ? rc : begun(rc, comm, request);
-}
-FT_WRAPS(Ibsend);
+BEGINS(Isend);
+BEGINS(Issend);
+BEGINS(Irsend);
+BEGINS(Ibsend);
 
 int MPI_Irecv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request) {
         int rc = REAL(Irecv)(data, count, type, from, tag, comm, request);

@@ -5,6 +5,7 @@
 
 #include "common/util.h"
 #include "rtlib/ft/ft.h"
+#include "rtlib/ft/meet.h"
 #include "rtlib/ft/members.h"
 
 /* The description of a communicator, in numbers: these, and then the processes. */
@@ -123,30 +124,16 @@ static void take_all(const uint64_t *numbers, int n) {
 }
 
 bool rejoin_tell(MPI_Comm world, const bool *joins) {
-        int n, all = 0, rc, living = ft.world->living;
-        uint64_t *own = describe_all(joins, &n), *numbers = NULL;
-        int *counts = xcalloc((size_t) living, sizeof(*counts)), *firsts = xcalloc((size_t) living, sizeof(*firsts));
+        struct gathered told;
+        int n;
+        uint64_t *own = describe_all(joins, &n);
 
-        blocked_enter(world);
-        rc = mpi.Allgather(&n, sizeof(n), mpi.byte, counts, sizeof(n), mpi.byte, world);
-        for (int i = 0; rc == MPI_SUCCESS && i < living; i++) {
-                firsts[i] = all;
-                all += counts[i];
-        }
-        if (rc == MPI_SUCCESS) {
-                numbers = xcalloc((size_t) all + 1, sizeof(*numbers));
-                rc = mpi.Allgatherv(own, n, mpi.uint64, numbers, counts, firsts, mpi.uint64, world);
-        }
-        blocked_leave();
-        /* After an error Open MPI may still write into it. */
-        if (rc != MPI_SUCCESS || ft_was_hit(world, ft.in_hand))
+        if (meet_gather(world, ft.world->living, own, n, &told) != MPI_SUCCESS || ft_was_hit(world, ft.in_hand))
                 return false;
         if (ft.joining)
-                take_all(numbers, all);
+                take_all(told.numbers, told.all);
         free(own);
-        free(numbers);
-        free(counts);
-        free(firsts);
+        gathered_finish(&told);
         return true;
 }
 
@@ -235,7 +222,7 @@ static bool has_members(const struct claim *claim, const int *members, int n) {
 }
 
 bool rejoin_claim_group(const struct making *m, struct comm *c, int tag, MPI_Comm *ret) {
-        int n = 0, *members = may_claim(c) ? group_processes(m->group, &n) : NULL;
+        int n = 0, *members = may_claim(c) ? group_living_processes(m->group, &n) : NULL;
         struct comm *made = NULL;
 
         for (struct claim *claim = members ? claims : NULL; claim && !made; claim = claim->next) {

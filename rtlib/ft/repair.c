@@ -31,8 +31,7 @@ struct entry {
 enum { NUMBERS = sizeof(struct entry) / sizeof(uint64_t) };
 
 struct table {
-        struct entry *entries;
-        int *counts, *firsts; /* by rank in the new world, in numbers */
+        struct gathered entries; /* by rank in the new world */
         bool *joins; /* by the same: has none of the communicators yet but MPI_COMM_WORLD */
 };
 
@@ -91,40 +90,27 @@ static int fill_own(struct entry **ret) {
 }
 
 static void table_finish(struct table *t) {
-        free(t->entries);
-        free(t->counts);
-        free(t->firsts);
+        gathered_finish(&t->entries);
         free(t->joins);
 }
 
 static bool exchange(MPI_Comm world, int ranks, struct table *ret) {
         struct entry *own;
-        int n = fill_own(&own) * NUMBERS, all = 0, rc;
+        int n = fill_own(&own) * NUMBERS;
 
-        *ret = (struct table) { NULL, xcalloc((size_t) ranks, sizeof(int)), xcalloc((size_t) ranks, sizeof(int)),
-                                xcalloc((size_t) ranks, sizeof(bool)) };
-        blocked_enter(world);
-        rc = mpi.Allgather(&n, sizeof(n), mpi.byte, ret->counts, sizeof(n), mpi.byte, world);
-        for (int i = 0; rc == MPI_SUCCESS && i < ranks; i++) {
-                ret->firsts[i] = all;
-                all += ret->counts[i];
-        }
-        if (rc == MPI_SUCCESS) {
-                ret->entries = xcalloc((size_t) all / NUMBERS, sizeof(*ret->entries));
-                rc = mpi.Allgatherv(own, n, mpi.uint64, ret->entries, ret->counts, ret->firsts, mpi.uint64, world);
-        }
-        blocked_leave();
-        if (rc == MPI_SUCCESS)
-                free(own);
-        return rc == MPI_SUCCESS;
+        ret->joins = xcalloc((size_t) ranks, sizeof(bool));
+        if (meet_gather(world, ranks, (const uint64_t *) own, n, &ret->entries) != MPI_SUCCESS)
+                return false;
+        free(own);
+        return true;
 }
 
 /* The entry of this rank of the new world about a communicator; NULL: it does not have it (not yet,
  * or not any more). */
 static const struct entry *find(const struct table *t, int rank, uint64_t id) {
-        const struct entry *e = t->entries + t->firsts[rank] / NUMBERS;
+        const struct entry *e = (const struct entry *) (t->entries.numbers + t->entries.firsts[rank]);
 
-        for (int i = 0; i < t->counts[rank] / NUMBERS; i++)
+        for (int i = 0; i < t->entries.counts[rank] / NUMBERS; i++)
                 if (e[i].id == id)
                         return &e[i];
         return NULL;

@@ -207,25 +207,16 @@ int MPI_Comm_compare(MPI_Comm a, MPI_Comm b, int *ret) {
 }
 FT_WRAPS(Comm_compare);
 
-int MPI_Send_init(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
-        return REAL(Send_init)(data, n, type, to, tag, comm, request);
-}
-FT_WRAPS(Send_init);
+#define PASSES_ON(name)                                                                                                            \
+        int MPI_##name(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {         \
+                return REAL(name)(data, n, type, to, tag, comm, request);                                                          \
+        }                                                                                                                          \
+        FT_WRAPS(name)
 
-int MPI_Ssend_init(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
-        return REAL(Ssend_init)(data, n, type, to, tag, comm, request);
-}
-FT_WRAPS(Ssend_init);
-
-int MPI_Rsend_init(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
-        return REAL(Rsend_init)(data, n, type, to, tag, comm, request);
-}
-FT_WRAPS(Rsend_init);
-
-int MPI_Bsend_init(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
-        return REAL(Bsend_init)(data, n, type, to, tag, comm, request);
-}
-FT_WRAPS(Bsend_init);
+PASSES_ON(Send_init);
+PASSES_ON(Ssend_init);
+PASSES_ON(Rsend_init);
+PASSES_ON(Bsend_init);
 
 int MPI_Recv_init(void *data, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request) {
         return REAL(Recv_init)(data, n, type, from, tag, comm, request);

@@ -1,6 +1,7 @@
 #include "rtlib/ft/window.h"
 
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "common/util.h"
 #include "rtlib/ft/collective.h"
@@ -19,27 +20,20 @@ struct window *window_find(MPI_Win handle) {
         if (!ft.on || ft.ended)
                 return NULL;
         (void) pthread_mutex_lock(&windows.lock);
-        for (w = windows.first; w && w->handle != handle; w = w->next)
-                ;
+        LL_SEARCH_SCALAR(windows.first, w, handle, handle);
         (void) pthread_mutex_unlock(&windows.lock);
         return w;
 }
 
 static void add(struct window *w) {
         (void) pthread_mutex_lock(&windows.lock);
-        w->next = windows.first;
-        windows.first = w;
+        LL_PREPEND(windows.first, w);
         (void) pthread_mutex_unlock(&windows.lock);
 }
 
-static void take_out(const struct window *w) {
-        struct window **at = &windows.first;
-
+static void take_out(struct window *w) {
         (void) pthread_mutex_lock(&windows.lock);
-        while (*at && *at != w)
-                at = &(*at)->next;
-        if (*at)
-                *at = w->next;
+        LL_DELETE(windows.first, w);
         (void) pthread_mutex_unlock(&windows.lock);
 }
 
