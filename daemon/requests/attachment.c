@@ -15,16 +15,6 @@
 
 #define RETRY_USEC 200000
 #define CLIENT_PENDING_MAX (256U << 10)
-#define INPUT_PENDING_MAX (1U << 20) /* a client that sends more before it is taken is refused */
-
-/* Input the capsule has not confirmed. */
-struct piece {
-        uint64_t offset;
-        uint8_t *data;
-        size_t size_bytes;
-        bool eof;
-        struct piece *next;
-};
 
 struct attachment {
         struct client *client;
@@ -38,18 +28,11 @@ struct attachment {
         uint64_t taken[3]; /* output passed on to the client */
         uint64_t acked[3];
         bool eof[3];
-        struct piece *pieces;
-        size_t pieces_bytes;
-        uint32_t input_request_id;
+        uint32_t input_request_id; /* the last; 0: none in this attempt */
         char *told; /* what the client was told of the job last */
         bool final;
         struct event *retry;
 };
-
-/* An empty piece takes memory too. */
-static size_t piece_bytes(const struct piece *piece) {
-        return sizeof(*piece) + piece->size_bytes;
-}
 
 static void attachment_update(struct attachment *attachment);
 
@@ -73,28 +56,12 @@ static void disconnect(struct attachment *attachment) {
         attachment->node = NULL;
 }
 
-static void drop_first_piece(struct attachment *attachment) {
-        struct piece *piece = attachment->pieces;
-
-        attachment->pieces = piece->next;
-        attachment->pieces_bytes -= piece_bytes(piece);
-        conn_charge(attachment->client->conn, -(ssize_t) piece_bytes(piece));
-        free(piece->data);
-        free(piece);
-}
-
-static void drop_pieces(struct attachment *attachment) {
-        while (attachment->pieces)
-                drop_first_piece(attachment);
-}
-
 void attachment_leave(struct client *client) {
         struct attachment *attachment = client->attachment;
 
         if (!attachment)
                 return;
         disconnect(attachment);
-        drop_pieces(attachment);
         event_free(attachment->retry);
         free(attachment->told);
         free(attachment);
@@ -103,26 +70,10 @@ void attachment_leave(struct client *client) {
 
 /* ---- towards the head ---- */
 
-static int send_to_head(struct attachment *attachment, Rm__LocalRequest *request) {
+static int send_to_head(struct attachment *attachment, const Rm__LocalRequest *request) {
         if (!attachment->channel)
                 return -ENOTCONN;
         return forwarding_send(attachment->client->rmd->forwarding, attachment->channel, request);
-}
-
-static void send_piece(struct attachment *attachment, const struct piece *piece) {
-        Rm__JobInput input = RM__JOB_INPUT__INIT;
-        Rm__LocalRequest request = RM__LOCAL_REQUEST__INIT;
-
-        input.job = attachment->job;
-        input.offset = piece->offset;
-        input.data.data = piece->data;
-        input.data.len = piece->size_bytes;
-        input.eof = piece->eof;
-        input.attempt = attachment->attempt;
-        request.id = attachment->request_id;
-        request.body_case = RM__LOCAL_REQUEST__BODY_JOB_INPUT;
-        request.job_input = &input;
-        (void) send_to_head(attachment, &request);
 }
 
 static void acknowledge(struct attachment *attachment) {
@@ -145,14 +96,6 @@ static void acknowledge(struct attachment *attachment) {
 void attachment_drained(struct client *client) {
         if (client->attachment)
                 acknowledge(client->attachment);
-}
-
-static void forget_input(struct attachment *attachment, uint64_t offset) {
-        /* The end of input has no byte whose taking could be told: it is kept, and said again to
-         * every new place of the head. */
-        while (attachment->pieces && !attachment->pieces->eof &&
-               attachment->pieces->offset + attachment->pieces->size_bytes <= offset)
-                drop_first_piece(attachment);
 }
 
 /* ---- from the head ---- */
@@ -183,19 +126,20 @@ static void on_head_reply(void *userdata, uint32_t channel, Rm__LocalReply *repl
                 retry_later(attachment);
                 return;
         }
-        switch (reply->body_case) {
-        case RM__LOCAL_REPLY__BODY_JOB_OUTPUT:
+        if (reply->body_case == RM__LOCAL_REPLY__BODY_JOB_OUTPUT) {
                 on_output(attachment, reply);
-                break;
-        case RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK:
-                forget_input(attachment, reply->job_input_ack->offset);
-                client_reply(attachment->client,
-                             attachment->input_request_id ? attachment->input_request_id : attachment->request_id, reply);
-                break;
-        default:
+        } else if (reply->body_case == RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK || reply->id != attachment->request_id) {
+                client_reply(attachment->client, reply->id, reply);
+        } else {
                 disconnect(attachment); /* the head is elsewhere, or not there yet */
                 retry_later(attachment);
         }
+}
+
+/* Input that the head has not confirmed may be lost on the way; the client has it still. */
+static void ask_for_input(struct attachment *attachment) {
+        if (attachment->input_request_id)
+                client_error(attachment->client, attachment->input_request_id, -EAGAIN, "job-input: to be sent again");
 }
 
 static void connect_head(struct attachment *attachment, const Rm__Capsule *head) {
@@ -223,8 +167,7 @@ static void connect_head(struct attachment *attachment, const Rm__Capsule *head)
                 retry_later(attachment);
                 return;
         }
-        for (const struct piece *piece = attachment->pieces; piece; piece = piece->next)
-                send_piece(attachment, piece);
+        ask_for_input(attachment);
 }
 
 /* ---- towards the client ---- */
@@ -301,39 +244,21 @@ static bool head_reachable(const struct attachment *attachment, const Rm__Capsul
         return node && node->health != RM__NODE_HEALTH__NODE_HEALTH_DOWN;
 }
 
-/* The client does the same. What it has got beyond the checkpoint comes again, and is compared with
- * that. */
-static void go_back(struct attachment *attachment, const Rm__Job *job) {
-        const Rm__Checkpoint *from = NULL;
-
-        for (size_t k = 0; k < job->n_checkpoints; k++)
-                if (job->checkpoints[k]->id == job->restored_from)
-                        from = job->checkpoints[k];
-        for (size_t i = 0; i < 2; i++) {
-                uint64_t end = from && from->n_output_end == 2 ? from->output_end[i] : 0;
-
-                if (attachment->taken[i + 1] > end)
-                        attachment->taken[i + 1] = end;
-        }
-}
-
 /* A job goes back to its beginning or to a checkpoint, and so do its output and its input; to which
- * is known once it is placed. The client hears of it before it gets any of that. */
+ * is known once it is placed. The client hears of it before it gets any of that. From a checkpoint
+ * on, it attaches again, as it knows what it has. */
 static void follow_attempt(struct attachment *attachment, const Rm__Job *job) {
         if (attachment->attempt == 0 || attachment->attempt == job->attempt) {
                 attachment->attempt = job->attempt;
                 return;
         }
         disconnect(attachment);
-        drop_pieces(attachment);
+        attachment->input_request_id = 0;
         memset(attachment->eof, 0, sizeof(attachment->eof));
-        if (job->n_capsules == 0 || job->state == RM__JOB_STATE__JOB_RECOVERING)
+        if (job->n_capsules == 0 || job->state == RM__JOB_STATE__JOB_RECOVERING || job->restored_from)
                 return;
-        if (job->restored_from)
-                go_back(attachment, job);
-        else
-                memset(attachment->taken, 0, sizeof(attachment->taken));
-        memcpy(attachment->acked, attachment->taken, sizeof(attachment->acked));
+        memset(attachment->taken, 0, sizeof(attachment->taken));
+        memset(attachment->acked, 0, sizeof(attachment->acked));
         attachment->attempt = job->attempt;
 }
 
@@ -396,28 +321,16 @@ void attachment_begin(struct client *client, uint32_t request_id, const Rm__Atta
         attachment_update(attachment);
 }
 
-bool attachment_takes(const struct attachment *attachment, const Rm__JobInput *in) {
-        return attachment && attachment->job == in->job && attachment->pieces_bytes + in->data.len <= INPUT_PENDING_MAX;
+bool attachment_is_of(const struct attachment *attachment, uint64_t job) {
+        return attachment && attachment->job == job;
 }
 
-void attachment_put_input(struct attachment *attachment, uint32_t request_id, const Rm__JobInput *in) {
-        struct piece *piece;
-        struct piece **end;
+void attachment_put_input(struct attachment *attachment, const Rm__LocalRequest *request) {
+        const Rm__JobInput *in = request->job_input;
 
         if (in->attempt && in->attempt != attachment->attempt)
                 return; /* sent before it heard of the new one */
-        piece = xcalloc(1, sizeof(*piece));
-        piece->offset = in->offset;
-        piece->size_bytes = in->data.len;
-        piece->eof = in->eof;
-        piece->data = xcalloc(1, in->data.len);
-        if (in->data.len > 0)
-                memcpy(piece->data, in->data.data, in->data.len);
-        for (end = &attachment->pieces; *end; end = &(*end)->next)
-                ;
-        *end = piece;
-        attachment->pieces_bytes += piece_bytes(piece);
-        conn_charge(attachment->client->conn, (ssize_t) piece_bytes(piece));
-        attachment->input_request_id = request_id;
-        send_piece(attachment, piece);
+        attachment->input_request_id = request->id;
+        if (attachment->channel && send_to_head(attachment, request) < 0)
+                ask_for_input(attachment);
 }

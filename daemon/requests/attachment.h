@@ -11,10 +11,11 @@ void attachment_begin(struct client *client, uint32_t request_id, const Rm__Atta
 /* The client does not follow a job any more. It may never have. */
 void attachment_leave(struct client *client);
 
-/* True: it follows the job that the input is for, and there is room for it. NULL ok: false. */
-bool attachment_takes(const struct attachment *attachment, const Rm__JobInput *in);
-/* Sends input that it takes to the job's head, as soon as there is one. */
-void attachment_put_input(struct attachment *attachment, uint32_t request_id, const Rm__JobInput *in);
+/* NULL ok: false. */
+bool attachment_is_of(const struct attachment *attachment, uint64_t job);
+/* Sends input to the job's head. The client keeps what was not confirmed, and is asked to send it
+ * again wherever the head is next. */
+void attachment_put_input(struct attachment *attachment, const Rm__LocalRequest *request);
 
 /* The state has changed, or the client has read what was sent. It may follow no job. */
 void attachment_state_changed(struct client *client);
