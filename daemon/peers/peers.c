@@ -465,6 +465,7 @@ int peers_create(struct event_base *base, const struct peers_config *config, con
         peers->idle_usec = config->idle_usec;
         peers->leading = config->leading_term > 0;
         peers->leading_term = config->leading_term;
+        TAILQ_INIT(&peers->gate.conns);
         peers->gate.waiting_max = PEERS_WAITING_MAX;
         peers->gate.patience_usec = PEERS_PATIENCE_USEC;
         if (getrandom(&peers->instance, sizeof(peers->instance), 0) != (ssize_t) sizeof(peers->instance))

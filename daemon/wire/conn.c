@@ -1,6 +1,5 @@
 #include "daemon/wire/conn.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -23,7 +22,7 @@
 
 #define TRUST_DEFAULT_USEC (30U * UINT64_C(1000000))
 #define LINGER_USEC (10U * UINT64_C(1000000))
-#define DRAINED_DEFAULT_BYTES (64U << 10)
+#define DRAINED_BYTES (64U << 10)
 /* So many messages at a time: a busy connection must not keep the loop from the others. */
 #define MESSAGE_BURST 64
 
@@ -46,8 +45,7 @@ struct conn {
         void *userdata;
         char *name;
         struct conn_gate *gate; /* while counted */
-        struct conn *gate_before;
-        struct conn *gate_after;
+        TAILQ_ENTRY(conn) gate_entry;
         uint64_t gate_usec; /* since when */
         struct conn_meter *meter;
         size_t buffered;   /* of the buffers, as the meter has it */
@@ -58,7 +56,6 @@ struct conn {
         const char *fail_reason;
         int fail_code;     /* conn_fail(): to be told from the loop */
         const ProtobufCMessageDescriptor *type;
-        size_t drained_bytes;
         uint64_t trust_usec;
         uint32_t magic;
         uint32_t max_bytes;
@@ -68,7 +65,6 @@ struct conn {
         unsigned busy; /* callbacks we are inside of */
         enum conn_stage stage;
         bool tls;
-        bool paused;
         bool ended;    /* the other end has sent its last byte */
         bool known;    /* conn_trust(): the timeout is that of a frame from now on */
         bool headed;   /* on_header() has seen the frame that comes */
@@ -85,25 +81,21 @@ static void gate_leave(struct conn *conn) {
 
         if (!gate)
                 return;
-        *(conn->gate_before ? &conn->gate_before->gate_after : &gate->first) = conn->gate_after;
-        *(conn->gate_after ? &conn->gate_after->gate_before : &gate->last) = conn->gate_before;
+        TAILQ_REMOVE(&gate->conns, conn, gate_entry);
         gate->waiting--;
         conn->gate = NULL;
 }
 
 static void gate_join(struct conn_gate *gate, struct conn *conn) {
         conn->gate = gate;
-        conn->gate_before = gate->last;
-        conn->gate_after = NULL;
-        *(gate->last ? &gate->last->gate_after : &gate->first) = conn;
         conn->gate_usec = now_usec();
-        gate->last = conn;
+        TAILQ_INSERT_TAIL(&gate->conns, conn, gate_entry);
         gate->waiting++;
 }
 
 bool conn_gate_full(const struct conn_gate *gate, uint64_t now_usec) {
         return gate->waiting_max > 0 && gate->waiting >= gate->waiting_max &&
-               now_usec - gate->first->gate_usec < gate->patience_usec;
+               now_usec - TAILQ_FIRST(&gate->conns)->gate_usec < gate->patience_usec;
 }
 
 /* ---- what it holds ---- */
@@ -348,12 +340,12 @@ static bool offer_frame(struct conn *conn) {
 
 static void receive_frames(struct conn *conn) {
         if (conn->ops.on_frame) {
-                if (conn->stage == CONN_READY && !conn->paused)
+                if (conn->stage == CONN_READY)
                         (void) offer_frame(conn);
                 return;
         }
         for (int i = 0; i < MESSAGE_BURST; i++)
-                if (conn->stage != CONN_READY || conn->paused || receive_frame(conn, bufferevent_get_input(conn->bev)) == 0)
+                if (conn->stage != CONN_READY || receive_frame(conn, bufferevent_get_input(conn->bev)) == 0)
                         return;
         if (conn->stage == CONN_READY)
                 event_active(conn->kick, EV_TIMEOUT, 0);
@@ -363,13 +355,13 @@ static void receive_frames(struct conn *conn) {
  * slowly as the owner likes. */
 static void receive_rest(struct conn *conn) {
         if (conn->ops.on_frame) {
-                if (conn->stage == CONN_READY && !conn->paused && offer_frame(conn))
+                if (conn->stage == CONN_READY && offer_frame(conn))
                         return;
         } else {
-                while (conn->stage == CONN_READY && !conn->paused && receive_frame(conn, bufferevent_get_input(conn->bev)) == 1)
+                while (conn->stage == CONN_READY && receive_frame(conn, bufferevent_get_input(conn->bev)) == 1)
                         ;
         }
-        if (conn->stage != CONN_READY || conn->paused)
+        if (conn->stage != CONN_READY)
                 return;
         if (evbuffer_get_length(bufferevent_get_input(conn->bev)) > 0)
                 conn_refuse(conn, -EPIPE, "closed in the middle of a frame");
@@ -385,7 +377,7 @@ void conn_receive(struct conn *conn) {
         }
         if (conn->stage == CONN_READY && conn->ended)
                 receive_rest(conn);
-        else if (conn->stage == CONN_READY && !conn->paused && !offer_frame(conn) && conn->stage == CONN_READY)
+        else if (conn->stage == CONN_READY && !offer_frame(conn) && conn->stage == CONN_READY)
                 (void) bufferevent_enable(conn->bev, EV_READ);
         conn_leave(conn);
 }
@@ -422,7 +414,7 @@ static void become_ready(struct conn *conn) {
         conn->stage = CONN_READY;
         if (conn->ops.on_ready)
                 conn->ops.on_ready(conn, conn->userdata);
-        if (conn->stage == CONN_READY && !conn->paused)
+        if (conn->stage == CONN_READY)
                 receive_frames(conn);
 }
 
@@ -547,21 +539,10 @@ static void start_bufferevent(struct conn *conn) {
         conn->ssl = NULL;
         meter_start(conn);
         bufferevent_setcb(conn->bev, on_read, on_written, on_event, conn);
-        bufferevent_setwatermark(conn->bev, EV_WRITE, conn->drained_bytes, 0);
+        bufferevent_setwatermark(conn->bev, EV_WRITE, DRAINED_BYTES, 0);
         (void) bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
         if (!conn->tls)
                 event_active(conn->kick, EV_TIMEOUT, 0);
-}
-
-static char *name_from_socket(int fd) {
-        struct sockaddr_in in = { 0 };
-        socklen_t n = sizeof(in);
-        char address[INET_ADDRSTRLEN] = "?";
-
-        if (getpeername(fd, (struct sockaddr *) &in, &n) < 0 || in.sin_family != AF_INET)
-                return xstrdup("local connection");
-        (void) inet_ntop(AF_INET, &in.sin_addr, address, sizeof(address));
-        return xasprintf("%s:%u", address, (unsigned) ntohs(in.sin_port));
 }
 
 static struct conn *conn_new(struct event_base *base, int fd, const struct conn_config *config, const struct conn_ops *ops,
@@ -581,10 +562,9 @@ static struct conn *conn_new(struct event_base *base, int fd, const struct conn_
         conn->log = config->log;
         conn->frame_usec = config->frame_usec;
         conn->decoded_max_bytes = config->decoded_max_bytes;
-        conn->drained_bytes = config->drained_bytes ? config->drained_bytes : DRAINED_DEFAULT_BYTES;
         conn->trust_usec = config->trust_usec ? config->trust_usec : TRUST_DEFAULT_USEC;
         conn->close_log_level = config->close_log_level ? config->close_log_level : LOG_WARNING;
-        conn->name = config->name ? xstrdup(config->name) : name_from_socket(fd);
+        conn->name = xstrdup(config->name);
         conn->kick = evtimer_new(base, on_kick, conn);
         conn->timeout = evtimer_new(base, on_timeout, conn);
         if (!conn->kick || !conn->timeout)
@@ -596,7 +576,7 @@ static struct conn *conn_new(struct event_base *base, int fd, const struct conn_
 
 /* The gate is full: the connection that has waited longest without being trusted is closed. */
 static void gate_make_room(struct conn_gate *gate) {
-        struct conn *oldest = gate->first;
+        struct conn *oldest = TAILQ_FIRST(&gate->conns);
 
         if (gate->waiting_max == 0 || gate->waiting < gate->waiting_max)
                 return;
@@ -696,21 +676,6 @@ void conn_fail(struct conn *conn, int code, const char *reason) {
         conn->fail_code = code;
         conn->fail_reason = reason;
         event_active(conn->kick, EV_TIMEOUT, 0);
-}
-
-void conn_pause(struct conn *conn, bool paused) {
-        if (conn->paused == paused)
-                return;
-        conn->paused = paused;
-        if (!conn->bev || conn->stage == CONN_DEAD)
-                return;
-        if (paused) {
-                (void) bufferevent_disable(conn->bev, EV_READ);
-        } else {
-                if (!conn->offered)
-                        (void) bufferevent_enable(conn->bev, EV_READ);
-                event_active(conn->kick, EV_TIMEOUT, 0);
-        }
 }
 
 void conn_trust(struct conn *conn) {

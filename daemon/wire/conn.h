@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
@@ -50,13 +51,12 @@ struct conn_ops {
 
 /* Connections whose peers are not known yet, counted together. One too many, and the one that has
  * waited longest is closed: a peer that only waits cannot keep others out. Plain storage of the
- * caller, zero-initialised but for the limit; outlives the conns. */
+ * caller, zero-initialised but for the list and the limit; outlives the conns. */
 struct conn_gate {
         unsigned waiting;
         unsigned waiting_max; /* 0 = no limit */
         uint64_t patience_usec; /* conn_gate_full() until the first has waited for so long */
-        struct conn *first; /* the one that has waited longest */
-        struct conn *last;
+        TAILQ_HEAD(, conn) conns; /* the one that has waited longest first; the caller initialises it */
         struct log_rate log; /* for the lines about closed connections */
 };
 
@@ -79,14 +79,13 @@ struct conn_config {
         uint32_t max_bytes; /* largest payload accepted */
         const ProtobufCMessageDescriptor *type;
         SSL *ssl; /* NULL = plain. Taken over by conn_create(), also when that fails. From tls_session(). */
-        const char *name; /* the other end, in log lines ("peer n2 (10.0.0.2:4711)"); copied; NULL = from the socket */
+        const char *name; /* the other end, in log lines ("peer n2 (10.0.0.2:4711)"); copied */
         uint64_t trust_usec; /* closed with -ETIMEDOUT unless conn_trust() is called within; 0 = 30 s; UINT64_MAX = never */
         uint64_t frame_usec; /* a frame that was begun is whole within, or the connection is closed with -ETIMEDOUT; 0 = never */
         struct conn_gate *gate; /* NULL = not counted */
         struct conn_meter *meter; /* NULL = not counted */
         struct log_rate *log; /* bounds the lines for bytes that are not ours; NULL = each is written */
         size_t decoded_max_bytes; /* what one message may take in memory, else it is refused; 0 = no limit */
-        size_t drained_bytes; /* 0 = 64 KiB */
         int close_log_level; /* LOG_*: of the line for bytes that are not ours; 0 = LOG_WARNING */
 };
 
@@ -113,8 +112,6 @@ void conn_receive(struct conn *conn);
 /* End it from the loop, soon: on_close comes with this code (negative) and reason (a literal, or
  * one that outlives the conn). */
 void conn_fail(struct conn *conn, int code, const char *reason);
-/* Stop and go on reading. */
-void conn_pause(struct conn *conn, bool paused);
 /* The identity of the other end is known: it leaves the gate, the trust timeout is off. */
 void conn_trust(struct conn *conn);
 

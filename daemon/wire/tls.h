@@ -66,15 +66,4 @@ bool tls_proven(const SSL *ssl);
 /* Explains to a person why a handshake failed. Never NULL. */
 const char *tls_refusal(const SSL *ssl);
 
-/* Handshake on a blocking, connected socket, which stays the caller's. Use SO_RCVTIMEO/SO_SNDTIMEO
- * for time limits. Free with SSL_free() after SSL_shutdown(). -EACCES: the other end has another
- * key, or is none of ours. */
-int tls_connect_blocking(struct tls *tls, int fd, SSL **ret, struct rm_error *err);
-int tls_accept_blocking(struct tls *tls, int fd, SSL **ret, struct rm_error *err);
-
-/* Send or receive exactly `size_bytes` on a blocking session. -ENODATA: ended before the first
- * byte, -EPIPE: later. */
-int tls_write_all(SSL *ssl, const void *data, size_t size_bytes);
-int tls_read_all(SSL *ssl, void *data, size_t size_bytes);
-
 #endif

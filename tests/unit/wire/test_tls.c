@@ -2,7 +2,6 @@
 #include "wire_test.h"
 
 #include <netinet/in.h>
-#include <pthread.h>
 #include <sys/stat.h>
 
 #include <openssl/evp.h>
@@ -330,73 +329,6 @@ static void test_plain_text_on_tls_port(void **state) {
         event_base_free(base);
 }
 
-struct blocking {
-        struct tls *tls;
-        int fd;
-        int result;
-        uint8_t data[100000];
-};
-
-static void *blocking_server(void *userdata) {
-        struct blocking *b = userdata;
-        SSL *ssl = NULL;
-
-        b->result = tls_accept_blocking(b->tls, b->fd, &ssl, NULL);
-        if (b->result == 0)
-                b->result = tls_read_all(ssl, b->data, sizeof(b->data));
-        if (b->result == 0)
-                b->result = tls_write_all(ssl, b->data, sizeof(b->data));
-        if (ssl)
-                (void) SSL_shutdown(ssl);
-        SSL_free(ssl);
-        (void) close(b->fd);
-        return NULL;
-}
-
-static void run_blocking(const uint8_t *client_key, int expected_client, int expected_server) {
-        static struct blocking server;
-        static uint8_t data[sizeof(server.data)];
-        struct tls *tls;
-        pthread_t thread;
-        SSL *ssl = NULL;
-        int fds[2];
-        int r;
-
-        assert_int_equal(tls_create("testers", TLS_PEER, client_key, &tls, NULL), 0);
-        assert_int_equal(tls_create("testers", TLS_PEER, key_one, &server.tls, NULL), 0);
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-        server.fd = fds[1];
-        assert_int_equal(pthread_create(&thread, NULL, blocking_server, &server), 0);
-        r = tls_connect_blocking(tls, fds[0], &ssl, NULL);
-        if (r == 0) {
-                memset(data, 0x5a, sizeof(data));
-                r = tls_write_all(ssl, data, sizeof(data));
-                memset(data, 0, sizeof(data));
-                if (r == 0)
-                        r = tls_read_all(ssl, data, sizeof(data));
-                if (r == 0)
-                        assert_int_equal(data[sizeof(data) - 1], 0x5a);
-                if (r == 0)
-                        assert_int_equal(tls_read_all(ssl, data, 1), -ENODATA);
-        }
-        assert_int_equal(pthread_join(thread, NULL), 0);
-        /* With TLS 1.3 a client knows of the server's refusal at its first read. */
-        assert_int_equal(r, expected_client);
-        assert_int_equal(server.result, expected_server);
-        SSL_free(ssl);
-        (void) close(fds[0]);
-        tls_destroy(tls);
-        tls_destroy(server.tls);
-}
-
-static void test_blocking(void **state) {
-        run_blocking(key_one, 0, 0);
-}
-
-static void test_blocking_wrong_key(void **state) {
-        run_blocking(key_two, -EACCES, -EACCES);
-}
-
 static int read_key_text(const char *text, size_t n, mode_t mode, uint8_t *key, struct rm_error *err) {
         char path[] = "/tmp/test-key-XXXXXX";
         int fd = mkstemp(path);
@@ -497,7 +429,6 @@ int main(void) {
                 cmocka_unit_test(test_wrong_cluster),      cmocka_unit_test(test_key_of_another_purpose),
                 cmocka_unit_test(test_older_versions),     cmocka_unit_test(test_certificate_instead_of_key),
                 cmocka_unit_test(test_client_without_key), cmocka_unit_test(test_plain_text_on_tls_port),
-                cmocka_unit_test(test_blocking),           cmocka_unit_test(test_blocking_wrong_key),
                 cmocka_unit_test(test_key_file),           cmocka_unit_test(test_checkpoint_key),
                 cmocka_unit_test(test_second_key_file),    cmocka_unit_test(test_key_is_changed_step_by_step),
                 cmocka_unit_test(test_fingerprints),

@@ -21,7 +21,7 @@
 #include "daemon/wire/tls.h"
 #include "proto/peer.pb-c.h"
 
-enum end_action { END_NOTHING, END_DESTROY, END_CLOSE, END_PAUSE };
+enum end_action { END_NOTHING, END_DESTROY, END_CLOSE };
 
 struct end {
         struct conn *conn;
@@ -59,8 +59,6 @@ static inline void end_on_message(struct conn *conn, ProtobufCMessage *message, 
                 conn_destroy(take_ptr(end->conn));
         else if (end->on_message_action == END_CLOSE)
                 conn_close(take_ptr(end->conn));
-        else if (end->on_message_action == END_PAUSE)
-                conn_pause(conn, true);
 }
 
 static inline void end_on_drained(struct conn *conn, void *userdata) {
