@@ -126,13 +126,6 @@ static void on_peer(void *userdata, const char *node, bool connected) {
                 leading_look(c->leading, node);
 }
 
-static void on_changed(void *userdata, const char *node) {
-        struct cluster *c = userdata;
-
-        if (c->leading)
-                leading_look(c->leading, node);
-}
-
 /* Voters stay connected to each other: they elect. */
 static void keep_voters(struct cluster *c) {
         const char *others[RAFTLOG_MEMBERS_MAX];
@@ -347,15 +340,6 @@ uint32_t cluster_port(const struct cluster *c) {
         return peers_port(c->peers);
 }
 
-void cluster_set_self(struct cluster *c, const Rm__Node *self) {
-        Rm__Node described = *self;
-
-        described.level = STATE_LEVEL;
-        peers_set_self(c->peers, &described);
-        if (c->leading)
-                leading_look(c->leading, peers_self(c->peers)->name);
-}
-
 /* ---- create and destroy ---- */
 
 static uint64_t idle_usec(const struct cluster_config *config) {
@@ -375,7 +359,6 @@ static int open_peers(struct cluster *c, const struct cluster_config *config, st
                                               .may_hold_lease = role_may_hold_lease,
                                               .confirms = role_confirms,
                                               .on_confirmed = role_on_confirmed,
-                                              .on_changed = on_changed,
                                               .on_drained = on_drained,
                                               .on_beat = on_beat };
         Rm__Node self = *config->self;

@@ -133,7 +133,5 @@ void cluster_keep(struct cluster *cluster, const char *node);
 bool cluster_connected(const struct cluster *cluster, const char *node);
 /* Bytes queued to the node and not yet handed to the kernel: for those that send much. */
 size_t cluster_pending_bytes(const struct cluster *cluster, const char *node);
-/* This node's own description changed (cores, topology): tell the leader. */
-void cluster_set_self(struct cluster *cluster, const Rm__Node *self);
 
 #endif

@@ -39,7 +39,7 @@ static void refuse(struct link *link, int code, const char *text) {
         link_free(link, true);
 }
 
-void hello_say(struct link *link, bool reply) {
+static void say(struct link *link, bool reply) {
         struct peers *peers = link->peers;
         Rm__PeerHello hello = RM__PEER_HELLO__INIT;
 
@@ -218,7 +218,7 @@ static void accepted_hello(struct link *link, const Rm__PeerHello *hello) {
         link->peer = peer;
         peer->accepted = link;
         set_name(link);
-        hello_say(link, true);
+        say(link, true);
         link->stage = LINK_CONFIRM;
 }
 
@@ -282,7 +282,7 @@ static void dialled_refused(struct link *link, const Rm__PeerRefuse *in) {
 void hello_begin(struct link *link) {
         link->stage = LINK_HELLO;
         if (link->dialled)
-                hello_say(link, false);
+                say(link, false);
 }
 
 void hello_message(struct link *link, Rm__PeerMessage *message) {

@@ -211,21 +211,6 @@ static void up_heartbeat(struct link *link, const Rm__Heartbeat *heartbeat) {
                                     heartbeat->lease_index);
 }
 
-/* The other end describes itself again. It may not change its name by that. */
-static void up_hello(struct link *link, const Rm__PeerHello *hello) {
-        struct peers *peers = link->peers;
-        struct peer *peer = link->peer;
-
-        if (!hello->self || strcmp(hello->node, peer->name) != 0 || strcmp(hello->self->name, peer->name) != 0) {
-                link_over(link, -EPROTO, "it calls itself by another name now");
-                return;
-        }
-        rm__node__free_unpacked(peer->node, NULL);
-        peer->node = (Rm__Node *) message_copy(&hello->self->base);
-        if (peers->ops.on_changed)
-                peers->ops.on_changed(peers->userdata, peer->name);
-}
-
 static void up_message(struct link *link, Rm__PeerMessage *message) {
         struct peers *peers = link->peers;
         struct peer *peer = link->peer;
@@ -240,9 +225,6 @@ static void up_message(struct link *link, Rm__PeerMessage *message) {
                 break;
         case RM__PEER_MESSAGE__BODY_IDLE:
                 demand_idle(link, message->idle);
-                break;
-        case RM__PEER_MESSAGE__BODY_HELLO:
-                up_hello(link, message->hello);
                 break;
         case RM__PEER_MESSAGE__BODY_REFUSE:
                 link_over(link, -ECONNRESET, message->refuse->text);
@@ -613,18 +595,6 @@ void peers_foreach(struct peers *peers, void (*visit)(void *userdata, const char
 
 const Rm__Node *peers_self(const struct peers *peers) {
         return peers->self;
-}
-
-void peers_set_self(struct peers *peers, const Rm__Node *self) {
-        Rm__Node *copy = (Rm__Node *) message_copy(&self->base);
-        struct peer *peer;
-
-        copy->port = peers->self->port;
-        rm__node__free_unpacked(peers->self, NULL);
-        peers->self = copy;
-        LIST_FOREACH (peer, &peers->peer_list, entry)
-                if (peer->link && !peer->link->closing)
-                        hello_say(peer->link, true);
 }
 
 void peers_beat(struct peers *peers) {

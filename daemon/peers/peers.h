@@ -52,8 +52,6 @@ struct peers_ops {
         /* A voter has confirmed that this node led in its term when it sent what it sent then
          * (now_boot_usec()). */
         void (*on_confirmed)(void *userdata, const char *name, uint64_t sent_boot_usec);
-        /* A connected peer has told new things of itself. */
-        void (*on_changed)(void *userdata, const char *name);
         /* The messages queued to the node have left, or nearly: more may be sent. */
         void (*on_drained)(void *userdata, const char *name);
         /* Once every heartbeat_usec when leading, less often otherwise. To call peers_keep() from,
@@ -102,7 +100,6 @@ uint64_t peers_heard_usec(const struct peers *peers, const char *name);
 /* Every peer that is connected. Peers may come and go inside of the callback. */
 void peers_foreach(struct peers *peers, void (*visit)(void *userdata, const char *name), void *userdata);
 const Rm__Node *peers_self(const struct peers *peers);
-void peers_set_self(struct peers *peers, const Rm__Node *self);
 /* Send heartbeats now: while leading, the leases that it gives have grown. */
 void peers_beat(struct peers *peers);
 /* The log that this node knows, for nodes that want to begin a cluster; 0: none. */

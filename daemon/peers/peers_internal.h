@@ -177,7 +177,6 @@ uint64_t demand_next_ask(const struct peers *peers); /* UINT64_MAX = not needed 
 /* hello.c: both may free the link. */
 void hello_begin(struct link *link);
 void hello_message(struct link *link, Rm__PeerMessage *message);
-void hello_say(struct link *link, bool reply);
 
 /* dial.c */
 int dial_add_seed(struct peers *peers, const char *text, struct rm_error *err);

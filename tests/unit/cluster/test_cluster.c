@@ -257,21 +257,6 @@ static void test_late_node_is_not_buried(void **state) {
         world_finish(&w);
 }
 
-static void test_description_changes(void **state) {
-        Rm__Node self = RM__NODE__INIT;
-        struct world w;
-
-        start(&w, 2);
-        self.name = (char *) "n2";
-        self.address = (char *) "127.0.0.1";
-        self.cores = 64;
-        self.boot_id = (char *) "boot2";
-        cluster_set_self(w.nodes[1].cluster, &self);
-        EXPECT(&w, state_node(cluster_state(w.nodes[1].cluster), "n2")->cores == 64, 2000);
-        assert_int_equal(w.nodes[1].peer_down, 0);
-        world_finish(&w);
-}
-
 static void send_opened(struct tnode *from, const char *to, uint64_t sequence, int expected) {
         Rm__MoveOpened opened = RM__MOVE_OPENED__INIT;
 
@@ -638,7 +623,6 @@ int main(void) {
                 cmocka_unit_test(test_unheard_node_is_unknown_first),
                 cmocka_unit_test(test_cut_off_leader_buries_nobody),
                 cmocka_unit_test(test_late_node_is_not_buried),
-                cmocka_unit_test(test_description_changes),
                 cmocka_unit_test(test_messages),
                 cmocka_unit_test(test_new_log),
                 cmocka_unit_test(test_joins_with_a_long_state),
