@@ -14,6 +14,8 @@
 #define NODE_TIMEOUT_USEC UINT64_C(5000000)
 #define HEARTBEAT_USEC UINT64_C(1000000)
 #define LEASE_USEC UINT64_C(5000000)
+#define ELECTION_MSEC 300U
+#define SNAPSHOT_ENTRIES 1024U
 #define VOTERS 3U
 #define VOTER_TIMEOUT_USEC UINT64_C(120000000)
 /* Longer than anything that is asked may wait for its answer; and than the time between two calls
@@ -69,7 +71,7 @@ void cluster_replace_state(void *userdata, Rm__State *state) {
 void cluster_tell_installed(void *userdata) {
         struct cluster *c = userdata;
 
-        peers_set_log(c->peers, c->member ? voter_log_id(c->voter) : following_log_id(c->following));
+        peers_set_log(c->peers, c->member ? raftlog_id(c->log) : following_log_id(c->following));
         role_reach_lease(c);
         if (c->ops.on_installed)
                 c->ops.on_installed(c->userdata);
@@ -118,8 +120,8 @@ static void on_peer(void *userdata, const char *node, bool connected) {
         if (c->ops.on_peer)
                 c->ops.on_peer(c->userdata, node, connected);
         if (!connected && cluster_is_led_by(c, node)) {
-                if (c->voter)
-                        raftlog_leader_gone(voter_log(c->voter));
+                if (c->log)
+                        raftlog_leader_gone(c->log);
                 role_set_leader(c, NULL);
         }
         if (connected && c->leading)
@@ -192,8 +194,8 @@ static void on_message(void *userdata, const char *node, Rm__PeerMessage *messag
                         proposals_reply(c->proposals, message->propose_reply);
                 break;
         case RM__PEER_MESSAGE__BODY_RAFT_PART:
-                if (c->voter)
-                        voter_receive(c->voter, node, message->raft_part);
+                if (c->log)
+                        raftlog_receive(c->log, node, message->raft_part);
                 break;
         case RM__PEER_MESSAGE__BODY_VOTER_INVITE:
                 if (cluster_is_led_by(c, node))
@@ -315,7 +317,7 @@ uint64_t cluster_fence_safe_usec(const struct cluster *c, const char *node) {
 }
 
 bool cluster_disk_full(const struct cluster *c) {
-        return c->voter && voter_full(c->voter);
+        return c->log && raftlog_full(c->log);
 }
 
 bool cluster_is_leader(const struct cluster *c) {
@@ -325,7 +327,7 @@ bool cluster_is_leader(const struct cluster *c) {
 bool cluster_hand_over(struct cluster *c) {
         const char *other;
 
-        return c->leading && role_other_members(c, true, &other, 1) > 0 && raftlog_yield(voter_log(c->voter));
+        return c->leading && role_other_members(c, true, &other, 1) > 0 && raftlog_yield(c->log);
 }
 
 const char *cluster_leader(const struct cluster *c) {
@@ -372,7 +374,7 @@ static int open_peers(struct cluster *c, const struct cluster_config *config, st
                 .timeout_usec = c->node_timeout_usec,
                 .heartbeat_usec = config->heartbeat_usec ? config->heartbeat_usec : HEARTBEAT_USEC,
                 .idle_usec = idle_usec(config),
-                .leading_term = c->member && voter_leading(c->voter) ? voter_term(c->voter) : 0,
+                .leading_term = c->member && raftlog_leading(c->log) ? raftlog_term(c->log) : 0,
         };
         int r;
 
@@ -412,7 +414,7 @@ static int cluster_open(struct cluster *c, const struct cluster_config *config, 
                 r = open_peers(c, config, err);
         if (r < 0)
                 return r;
-        if (c->member && voter_leading(c->voter)) {
+        if (c->member && raftlog_leading(c->log)) {
                 role_begin_leading(c);
                 c->leader = xstrdup(config->self->name);
         } else {
@@ -436,8 +438,8 @@ int cluster_create(struct event_base *base, const struct cluster_config *config,
         c->node_timeout_usec = config->node_timeout_usec ? config->node_timeout_usec : NODE_TIMEOUT_USEC;
         c->voter_timeout_usec = config->voter_timeout_usec ? config->voter_timeout_usec : VOTER_TIMEOUT_USEC;
         c->voters = config->voters ? config->voters : VOTERS;
-        c->election_msec = (unsigned) (config->election_usec / 1000U);
-        c->snapshot_entries = config->snapshot_entries;
+        c->election_msec = config->election_usec ? (unsigned) (config->election_usec / 1000U) : ELECTION_MSEC;
+        c->snapshot_entries = config->snapshot_entries ? config->snapshot_entries : SNAPSHOT_ENTRIES;
         c->self_name = xstrdup(config->self ? config->self->name : "");
         c->state_dir = xstrdup(config->state_dir);
         c->cache_path = xasprintf("%s/state", config->state_dir);
@@ -465,7 +467,7 @@ void cluster_destroy(struct cluster *c) {
         if (!c)
                 return;
         leading_destroy(take_ptr(c->leading), -ECANCELED);
-        voter_close(c->voter);
+        log_close(c);
         proposals_destroy(c->proposals);
         following_destroy(c->following);
         peers_destroy(c->peers);

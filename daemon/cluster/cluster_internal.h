@@ -8,7 +8,8 @@
 #include "daemon/cluster/leading.h"
 #include "daemon/cluster/lease.h"
 #include "daemon/cluster/propose.h"
-#include "daemon/cluster/voter.h"
+#include "daemon/log/feed.h"
+#include "daemon/log/raftlog.h"
 #include "daemon/peers/peers.h"
 
 /* The state and its index, the callbacks about them, and the connected nodes. */
@@ -18,7 +19,8 @@ struct cluster {
         void *userdata;
         Rm__State *state;
         struct state_index *index; /* of the state */
-        struct voter *voter; /* NULL unless there is a log on this node */
+        struct raftlog *log; /* NULL unless there is a log on this node */
+        struct feed *feed; /* likewise: its last commands, for those that follow this node if it leads */
         bool member; /* and it has all that this node knows: the state follows it, not what the leader sends */
         struct leading *leading; /* one of these two: this node leads, */
         struct following *following; /* or it does not */
@@ -88,6 +90,7 @@ void role_changed(void *userdata);
 /* ---- cluster_log.c ---- */
 /* Open the log, if there is one. */
 int log_open(struct cluster *c, struct rm_error *err);
+void log_close(struct cluster *c);
 /* This node is in a cluster, and never begins one again, whatever is lost of the state: said by the
  * file `joined` in state_dir. A voter's log says it too, as long as it is there. */
 int log_note_joined(struct cluster *c, struct rm_error *err);

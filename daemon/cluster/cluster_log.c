@@ -18,11 +18,14 @@
 #define RAFT_PENDING_MAX_BYTES ((size_t) 4 << 20)
 /* So long does a node that is to begin a cluster seek one that is there. */
 #define BOOTSTRAP_USEC UINT64_C(3000000)
+/* A follower of an earlier leader, or one that was away, may have missed so much without being
+ * sent the whole state. */
+#define FEED_ENTRIES 2048U
+#define FEED_BYTES ((size_t) 4 << 20)
 
 /* ---- what comes through it ---- */
 
-static int on_log_apply(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret) {
-        struct cluster *c = userdata;
+static int apply_entry(struct cluster *c, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret) {
         uint64_t before = c->state->index;
         struct state_result result;
 
@@ -37,7 +40,7 @@ static int on_log_apply(void *userdata, uint64_t index, const Rm__Command *comma
         if (result.unknown)
                 return result.error.code;
         /* Raft may have lost the leadership already, and role_changed() is about to say so. */
-        if (c->leading && voter_leading(c->voter))
+        if (c->leading && raftlog_leading(c->log))
                 leading_applied(c->leading, before, index, command);
         if (c->peers)
                 cluster_tell_applied(c, command, &result);
@@ -47,8 +50,16 @@ static int on_log_apply(void *userdata, uint64_t index, const Rm__Command *comma
         return 0;
 }
 
-static int on_log_restore(void *userdata, Rm__State *state, struct rm_error *err) {
+static int on_log_apply(void *userdata, uint64_t index, const Rm__Command *command, struct raftlog_outcome *ret) {
         struct cluster *c = userdata;
+        int r = apply_entry(c, index, command, ret);
+
+        if (r == 0)
+                feed_push(c->feed, index, command);
+        return r;
+}
+
+static int restore(struct cluster *c, Rm__State *state, struct rm_error *err) {
         int r = state_understands_state(state, err);
 
         if (r < 0)
@@ -67,6 +78,16 @@ static int on_log_restore(void *userdata, Rm__State *state, struct rm_error *err
         return 0;
 }
 
+static int on_log_restore(void *userdata, Rm__State *state, struct rm_error *err) {
+        struct cluster *c = userdata;
+        uint64_t index = state->index;
+        int r = restore(c, state, err);
+
+        if (r == 0)
+                feed_reset(c->feed, index);
+        return r;
+}
+
 static int on_raft_send(void *userdata, const char *node, const Rm__PeerMessage *message) {
         struct cluster *c = userdata;
 
@@ -77,20 +98,30 @@ static int on_raft_send(void *userdata, const char *node, const Rm__PeerMessage 
         return peers_send(c->peers, node, message);
 }
 
-static int open_voter(struct cluster *c, uint64_t join_log, struct rm_error *err) {
+static int open_raftlog(struct cluster *c, uint64_t join_log, struct rm_error *err) {
         static const struct raftlog_ops ops = { .on_apply = on_log_apply,
                                                 .on_restore = on_log_restore,
                                                 .on_failed = cluster_fail,
                                                 .get_state = cluster_get_state,
                                                 .on_role = role_changed,
                                                 .send = on_raft_send };
-        const struct voter_config voter = { .name = c->self_name,
-                                            .state_dir = c->state_dir,
-                                            .snapshot_entries = c->snapshot_entries,
-                                            .election_msec = c->election_msec,
-                                            .join_log = join_log };
+        const struct raftlog_config config = { .dir = c->state_dir,
+                                               .name = c->self_name,
+                                               .snapshot_entries = c->snapshot_entries,
+                                               .election_msec = c->election_msec,
+                                               .join_log = join_log };
+        int r;
 
-        return voter_open(c->base, &voter, &ops, c, &c->voter, err);
+        c->feed = feed_create(FEED_ENTRIES, FEED_BYTES);
+        r = raftlog_open(c->base, &config, &ops, c, &c->log, err);
+        if (r < 0)
+                feed_destroy(take_ptr(c->feed));
+        return r;
+}
+
+void log_close(struct cluster *c) {
+        raftlog_close(take_ptr(c->log));
+        feed_destroy(take_ptr(c->feed));
 }
 
 /* The node was to become a voter. Raft need not send it anything yet, so it goes by what the leader
@@ -125,8 +156,8 @@ int log_note_joined(struct cluster *c, struct rm_error *err) {
 static int discard(struct cluster *c, struct rm_error *err) {
         int r = log_note_joined(c, err);
 
-        voter_close(take_ptr(c->voter));
-        return r < 0 ? r : voter_discard(c->state_dir, err);
+        log_close(c);
+        return r < 0 ? r : raftlog_discard(c->state_dir, err);
 }
 
 /* A log whose node was never made a voter, or is one no more, is of no use: its leader begins
@@ -134,14 +165,14 @@ static int discard(struct cluster *c, struct rm_error *err) {
 int log_open(struct cluster *c, struct rm_error *err) {
         int r;
 
-        if (!voter_exists(c->state_dir))
+        if (!raftlog_exists(c->state_dir))
                 return 0;
-        r = open_voter(c, 0, err);
+        r = open_raftlog(c, 0, err);
         if (r < 0)
                 return r;
-        if (voter_role(c->voter) == RAFTLOG_NONE)
+        if (raftlog_role(c->log) == RAFTLOG_NONE)
                 return discard(c, err);
-        if (voter_role(c->voter) != RAFTLOG_VOTER)
+        if (raftlog_role(c->log) != RAFTLOG_VOTER)
                 return await_vote(c, err);
         c->member = true;
         log_info("keeping the log of cluster %s, at entry %" PRIu64, c->state->cluster, c->state->index);
@@ -162,7 +193,7 @@ static void follow_again(struct cluster *c, uint64_t state_log_id) {
 void log_see_member(evutil_socket_t fd, short what, void *userdata) {
         struct cluster *c = userdata;
 
-        if (c->member || !c->voter || voter_role(c->voter) != RAFTLOG_VOTER || voter_applied(c->voter) < c->state->index)
+        if (c->member || !c->log || raftlog_role(c->log) != RAFTLOG_VOTER || raftlog_applied(c->log) < c->state->index)
                 return;
         c->member = true;
         log_info("this node keeps the log now, at entry %" PRIu64, c->state->index);
@@ -170,22 +201,20 @@ void log_see_member(evutil_socket_t fd, short what, void *userdata) {
         role_changed(c);
 }
 
-static int open_voter(struct cluster *c, uint64_t join_log, struct rm_error *err);
-
 static void send_ready(struct cluster *c, const char *node) {
         Rm__VoterReady ready = RM__VOTER_READY__INIT;
 
-        ready.log = voter_log_id(c->voter);
-        ready.voter = voter_id(c->voter);
+        ready.log = raftlog_id(c->log);
+        ready.voter = raftlog_voter_id(c->log);
         (void) peers_send(c->peers, node, &PEER_MESSAGE(&ready));
 }
 
 void log_take_invite(struct cluster *c, const char *node, const Rm__VoterInvite *invite) {
         struct rm_error err = { 0 };
 
-        if (c->leading || !c->following || (!c->voter && following_log_id(c->following) != invite->log))
+        if (c->leading || !c->following || (!c->log && following_log_id(c->following) != invite->log))
                 return;
-        if (!c->voter && open_voter(c, invite->log, &err) < 0) {
+        if (!c->log && open_raftlog(c, invite->log, &err) < 0) {
                 log_warn("this node is to keep the log, and cannot: %s", err.text);
                 return;
         }
@@ -198,8 +227,8 @@ void log_take_retire(struct cluster *c, const char *node, const Rm__VoterRetire 
         struct rm_error err = { 0 };
         uint64_t log_id;
 
-        if (c->leading || !c->voter || retire->voter != voter_id(c->voter) || retire->log != voter_log_id(c->voter) ||
-            retire->term < (c->member ? raftlog_last_term(voter_log(c->voter)) : voter_term(c->voter)))
+        if (c->leading || !c->log || retire->voter != raftlog_voter_id(c->log) || retire->log != raftlog_id(c->log) ||
+            retire->term < (c->member ? raftlog_last_term(c->log) : raftlog_term(c->log)))
                 return;
         log_info("node %s says that this node keeps the log no more", node);
         log_id = retire->log;
@@ -218,9 +247,9 @@ void log_ask_membership(struct cluster *c, const char *node) {
         Rm__Follow follow = RM__FOLLOW__INIT;
 
         follow.index = c->state->index;
-        follow.log = voter_log_id(c->voter);
+        follow.log = raftlog_id(c->log);
         follow.voter = true;
-        follow.number = voter_id(c->voter);
+        follow.number = raftlog_voter_id(c->log);
         (void) peers_send(c->peers, node, &PEER_MESSAGE(&follow));
 }
 
@@ -228,7 +257,7 @@ void log_ask_membership(struct cluster *c, const char *node) {
 
 /* Make the log of a new cluster. */
 static int bootstrap(struct cluster *c, struct rm_error *err) {
-        int r = open_voter(c, 0, err);
+        int r = open_raftlog(c, 0, err);
 
         if (r < 0)
                 return r;
@@ -242,7 +271,7 @@ static void on_bootstrap(evutil_socket_t fd, short what, void *userdata) {
         struct cluster *c = userdata;
         struct rm_error err = { 0 };
 
-        if (c->voter || c->leader || following_log_id(c->following) != 0 || peers_know_log(c->peers))
+        if (c->log || c->leader || following_log_id(c->following) != 0 || peers_know_log(c->peers))
                 return;
         if (bootstrap(c, &err) < 0)
                 cluster_fail(c, &err);
@@ -255,7 +284,7 @@ static void on_bootstrap(evutil_socket_t fd, short what, void *userdata) {
 int log_begin_cluster(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {
         cleanup_free char *joined = joined_path(c);
 
-        if (!config->bootstrap || c->voter || access(c->cache_path, F_OK) == 0 || access(joined, F_OK) == 0)
+        if (!config->bootstrap || c->log || access(c->cache_path, F_OK) == 0 || access(joined, F_OK) == 0)
                 return 0;
         if (config->n_peers == 0)
                 return bootstrap(c, err);

@@ -16,7 +16,7 @@
 /* The members of the log's configuration but this node; with `voters`, only those with a vote. */
 size_t role_other_members(const struct cluster *c, bool voters, const char **names, size_t max) {
         struct raftlog_member members[RAFTLOG_MEMBERS_MAX];
-        const struct raftlog *log = voter_log(c->voter);
+        const struct raftlog *log = c->log;
         size_t n = log ? raftlog_members(log, members, ARRAY_SIZE(members)) : 0, n_others = 0;
 
         for (size_t i = 0; i < n && n_others < max; i++)
@@ -59,7 +59,7 @@ bool role_may_hold_lease(void *userdata, const char *name) {
 
 bool role_confirms(void *userdata, const char *node, uint64_t term) {
         const struct cluster *c = userdata;
-        const char *elected = c->voter && voter_term(c->voter) == term ? voter_leader(c->voter) : NULL;
+        const char *elected = c->log && raftlog_term(c->log) == term ? raftlog_leader(c->log) : NULL;
 
         return elected && strcmp(elected, node) == 0;
 }
@@ -100,7 +100,7 @@ static const struct state_index *get_index(void *userdata) {
 static int leading_log(void *userdata, const Rm__Command *command, raftlog_done_fn done, void *context) {
         struct cluster *c = userdata;
 
-        return voter_propose(c->voter, command, done, context);
+        return raftlog_propose(c->log, command, done, context);
 }
 
 /* Notes that a node was elected in this term of this log: no leader of an earlier term is followed
@@ -116,8 +116,8 @@ static void remember(struct cluster *c, uint64_t log_id, uint64_t term) {
 
 void role_begin_leading(struct cluster *c) {
         static const struct leading_ops ops = { .get_state = cluster_get_state, .get_index = get_index, .log = leading_log };
-        const struct leading_config config = { .log_id = voter_log_id(c->voter),
-                                               .feed = voter_feed(c->voter),
+        const struct leading_config config = { .log_id = raftlog_id(c->log),
+                                               .feed = c->feed,
                                                .mesh_ops = mesh_of_peers(),
                                                .mesh = c->peers,
                                                .last_time_usec = c->last_time_usec,
@@ -125,13 +125,13 @@ void role_begin_leading(struct cluster *c) {
                                                .voter_timeout_usec = c->voter_timeout_usec,
                                                .voters = c->voters,
                                                .leases = c->leases,
-                                               .log = voter_log(c->voter),
+                                               .log = c->log,
                                                .later = feature_levels() };
 
         following_destroy(take_ptr(c->following));
         c->leading = leading_create(&config, &ops, c);
-        c->leading_term = voter_term(c->voter);
-        remember(c, voter_log_id(c->voter), c->leading_term);
+        c->leading_term = raftlog_term(c->log);
+        remember(c, raftlog_id(c->log), c->leading_term);
         leases_lead(c->leases, now_usec(), c->state->lease_usec);
 }
 
@@ -160,7 +160,7 @@ int role_send_to_leader(void *userdata, const Rm__PeerMessage *message) {
 static uint64_t get_number(void *userdata) {
         struct cluster *c = userdata;
 
-        return c->voter ? voter_id(c->voter) : 0;
+        return c->log ? raftlog_voter_id(c->log) : 0;
 }
 
 static void on_installed(void *userdata) {
@@ -185,7 +185,7 @@ void role_begin_following(struct cluster *c, uint64_t state_log_id) {
         const struct following_config config = { .base = c->base,
                                                  .cluster = c->state->cluster,
                                                  .cache_path = c->cache_path,
-                                                 .log_id = c->member ? voter_log_id(c->voter) : 0,
+                                                 .log_id = c->member ? raftlog_id(c->log) : 0,
                                                  .state_log_id = state_log_id };
 
         c->following = following_create(&config, &ops, c);
@@ -271,7 +271,7 @@ static void lose(struct cluster *c) {
  * elected, and any other node the one that was elected last, also of those that it has known
  * before. */
 bool role_is_elected(struct cluster *c, const char *node) {
-        const char *elected = c->member ? voter_leader(c->voter) : NULL;
+        const char *elected = c->member ? raftlog_leader(c->log) : NULL;
 
         if (c->member)
                 return elected && strcmp(elected, node) == 0;
@@ -279,25 +279,25 @@ bool role_is_elected(struct cluster *c, const char *node) {
                 return false;
         /* A leader that does not know yet that it was replaced would send an older state, to which
          * the log here does not belong. */
-        if (c->voter && peers_leading_term(c->peers, node) < voter_term(c->voter))
+        if (c->log && peers_leading_term(c->peers, node) < raftlog_term(c->log))
                 return false;
         return !c->leader || peers_leading_term(c->peers, node) > peers_leading_term(c->peers, c->leader);
 }
 
 void role_changed(void *userdata) {
         struct cluster *c = userdata;
-        bool leads = voter_leading(c->voter);
+        bool leads = raftlog_leading(c->log);
         const char *elected;
 
         if (!c->member)
                 return;
-        if (c->leading && (!leads || voter_term(c->voter) != c->leading_term))
+        if (c->leading && (!leads || raftlog_term(c->log) != c->leading_term))
                 lose(c);
         if (c->leading)
                 return;
         if (c->leader && !role_is_elected(c, c->leader))
                 role_set_leader(c, NULL);
-        elected = voter_leader(c->voter);
+        elected = raftlog_leader(c->log);
         if (leads)
                 win(c);
         else if (elected && peers_leading_term(c->peers, elected) > 0)

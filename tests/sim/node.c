@@ -58,7 +58,7 @@ struct operation {
 };
 
 static struct raftlog *log_of(const struct node *n) {
-        return n->cluster ? voter_log(n->cluster->voter) : NULL;
+        return n->cluster ? n->cluster->log : NULL;
 }
 
 /* ---- while it leads ---- */

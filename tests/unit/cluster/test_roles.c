@@ -1,9 +1,9 @@
 /* Nodes that keep the log and lead, do not lead, lose the leadership and win it again, on real
  * connections. Instead of raft, the test says who leads, and when entries are committed: it has its
- * own voter.h. */
+ * own raftlog.h. */
 #include "cluster_test.h"
 
-#include "daemon/cluster/voter.h"
+#include "daemon/log/raftlog.h"
 
 #define LOG 99U
 #define VOTERS 2
@@ -16,10 +16,9 @@ struct pending {
         void *userdata;
 };
 
-struct voter {
+struct raftlog {
         struct raftlog_ops ops;
         void *userdata;
-        struct feed *feed;
         size_t applied; /* entries */
         struct pending pending[64];
         size_t n_pending;
@@ -30,7 +29,7 @@ struct voter {
 
 /* The raft of all voters. */
 static struct {
-        struct voter *voters[VOTERS]; /* of n1 and n2; NULL: not there */
+        struct raftlog *voters[VOTERS]; /* of n1 and n2; NULL: not there */
         Rm__Command *entries[4096];
         size_t n_entries;
         int leader; /* -1: none */
@@ -38,54 +37,49 @@ static struct {
         bool held; /* nothing is committed */
 } raft;
 
-static int index_of(const struct voter *voter) {
+static int index_of(const struct raftlog *voter) {
         return voter == raft.voters[0] ? 0 : 1;
 }
 
-/* ---- voter.h ---- */
+/* ---- raftlog.h ---- */
 
-bool voter_exists(const char *state_dir) {
+bool raftlog_exists(const char *state_dir) {
         size_t n = strlen(state_dir);
 
         return n > 0 && state_dir[n - 1] - '1' < VOTERS; /* the names of nodes end in their number */
 }
 
-int voter_discard(const char *state_dir, struct rm_error *err) {
+int raftlog_discard(const char *state_dir, struct rm_error *err) {
         return 0;
 }
 
-void voter_receive(struct voter *voter, const char *node, const Rm__RaftPart *part) {
+void raftlog_receive(struct raftlog *voter, const char *node, const Rm__RaftPart *part) {
 }
 
-uint64_t voter_id(const struct voter *voter) {
+uint64_t raftlog_voter_id(const struct raftlog *voter) {
         return (uint64_t) index_of(voter) + 1;
 }
 
-enum raftlog_role voter_role(const struct voter *voter) {
+enum raftlog_role raftlog_role(const struct raftlog *voter) {
         return RAFTLOG_VOTER;
 }
 
-uint64_t voter_applied(const struct voter *voter) {
+uint64_t raftlog_applied(const struct raftlog *voter) {
         return raft.n_entries;
 }
 
-struct raftlog *voter_log(struct voter *voter) {
-        return NULL;
-}
-
-int voter_open(struct event_base *base, const struct voter_config *config, const struct raftlog_ops *ops, void *userdata,
-               struct voter **ret, struct rm_error *err) {
-        struct voter *voter = xcalloc(1, sizeof(*voter));
+int raftlog_open(struct event_base *base, const struct raftlog_config *config, const struct raftlog_ops *ops, void *userdata,
+                 struct raftlog **ret, struct rm_error *err) {
+        struct raftlog *voter = xcalloc(1, sizeof(*voter));
 
         voter->ops = *ops;
         voter->userdata = userdata;
-        voter->feed = feed_create(64, 65536);
         raft.voters[config->name[1] - '1'] = voter;
         *ret = voter;
         return 0;
 }
 
-static void answer_lost(struct voter *voter, int code) {
+static void answer_lost(struct raftlog *voter, int code) {
         struct raftlog_outcome outcome = { 0 };
 
         (void) error_set(&outcome.error, code, "lost");
@@ -97,64 +91,94 @@ static void answer_lost(struct voter *voter, int code) {
         }
 }
 
-void voter_close(struct voter *voter) {
+void raftlog_close(struct raftlog *voter) {
         if (!voter)
                 return;
         answer_lost(voter, -ECANCELED);
         raft.voters[index_of(voter)] = NULL;
-        feed_destroy(voter->feed);
         free(voter);
 }
 
-bool voter_leading(const struct voter *voter) {
+bool raftlog_leading(const struct raftlog *voter) {
         return raft.leader == index_of(voter) || voter->stale_term > 0;
 }
 
-uint64_t voter_term(const struct voter *voter) {
+uint64_t raftlog_term(const struct raftlog *voter) {
         return voter->stale_term > 0 ? voter->stale_term : raft.term;
 }
 
-const char *voter_leader(const struct voter *voter) {
+const char *raftlog_leader(const struct raftlog *voter) {
         if (voter->stale_term > 0)
                 return index_of(voter) == 0 ? "n1" : "n2";
         return raft.leader < 0 ? NULL : raft.leader == 0 ? "n1" : "n2";
 }
 
-uint64_t voter_log_id(const struct voter *voter) {
+uint64_t raftlog_id(const struct raftlog *voter) {
         return LOG;
 }
 
-bool voter_full(const struct voter *voter) {
+bool raftlog_full(const struct raftlog *voter) {
         return false;
 }
 
-const struct feed *voter_feed(const struct voter *voter) {
-        return voter->feed;
-}
-
-int voter_propose(struct voter *voter, const Rm__Command *command, raftlog_done_fn done, void *userdata) {
+int raftlog_propose(struct raftlog *voter, const Rm__Command *command, raftlog_done_fn done, void *userdata) {
         voter->proposed++;
-        if (!voter_leading(voter))
+        if (!raftlog_leading(voter))
                 return -EHOSTUNREACH;
         assert_true(voter->n_pending < ARRAY_SIZE(voter->pending));
         voter->pending[voter->n_pending++] = (struct pending) { (Rm__Command *) message_copy(&command->base), done, userdata };
         return 0;
 }
 
+/* A change of the voters is under way for ever: this test has none. */
+bool raftlog_changing(const struct raftlog *voter) {
+        return true;
+}
+
+bool raftlog_yield(struct raftlog *voter) {
+        return false;
+}
+
+size_t raftlog_members(const struct raftlog *voter, struct raftlog_member *members, size_t max) {
+        return 0;
+}
+
+void raftlog_leader_gone(struct raftlog *voter) {
+}
+
+uint64_t raftlog_last_term(const struct raftlog *voter) {
+        return raft.term;
+}
+
+int raftlog_add(struct raftlog *voter, uint64_t id, const char *node, raftlog_change_fn done, void *userdata) {
+        return -EBUSY;
+}
+
+int raftlog_assign(struct raftlog *voter, uint64_t id, enum raftlog_role role, raftlog_change_fn done, void *userdata) {
+        return -EBUSY;
+}
+
+int raftlog_remove(struct raftlog *voter, uint64_t id, raftlog_change_fn done, void *userdata) {
+        return -EBUSY;
+}
+
+int raftlog_transfer(struct raftlog *voter, uint64_t id, raftlog_change_fn done, void *userdata) {
+        return -EBUSY;
+}
+
 /* ---- the test's side of it ---- */
 
-static void apply_entries(struct voter *voter, struct raftlog_outcome *outcome) {
+static void apply_entries(struct raftlog *voter, struct raftlog_outcome *outcome) {
         while (voter->applied < raft.n_entries) {
                 uint64_t index = ++voter->applied;
 
                 memset(outcome, 0, sizeof(*outcome));
                 assert_int_equal(voter->ops.on_apply(voter->userdata, index, raft.entries[index - 1], outcome), 0);
-                feed_push(voter->feed, index, raft.entries[index - 1]);
                 outcome->index = index;
         }
 }
 
-static void commit_first(struct voter *voter) {
+static void commit_first(struct raftlog *voter) {
         struct pending pending = voter->pending[0];
         struct raftlog_outcome outcome;
 
