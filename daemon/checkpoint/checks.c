@@ -128,7 +128,6 @@ static const struct mover_ops ops = { on_event, on_gone };
 /* ---- one after the other ---- */
 
 static int start(struct check *check, struct rm_error *err) {
-        const struct config *config = check->c->rmd->config;
         cleanup_free char *dir = stores_dir(check->c, check->job, check->index);
         Rm__MoverVerify body = RM__MOVER_VERIFY__INIT;
         Rm__MoverStore store;
@@ -136,16 +135,16 @@ static int start(struct check *check, struct rm_error *err) {
 
         if (r == 0 && !check->c->shared)
                 r = stores_make(check->c, check->job, err); /* it may be missing, with all that was in it */
-        if (r == 0)
-                r = mover_start(check->c->rmd, "verify", &ops, check, &check->mover, err);
+        if (r < 0)
+                return r;
+        body.store = &store;
+        body.bytes_per_sec = check->c->rmd->config->checkpoint_rate_bytes_per_sec;
+        r = mover_start(check->c->rmd, "verify", &MOVER_COMMAND(&body), &ops, check, &check->mover, err);
         if (r < 0)
                 return r;
         note_had(check);
-        body.store = &store;
-        body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
         timer_arm(check->deadline, SILENCE_USEC);
-        r = mover_command(check->mover, &MOVER_COMMAND(&body));
-        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+        return 0;
 }
 
 /* Files come and go there just now. */

@@ -193,26 +193,21 @@ void copies_offer(struct checkpoints *c, const Rm__Checkpoint *checkpoint, uint6
 }
 
 static int start_out(struct copy *copy, const Rm__CopyAccept *accept, const Rm__Node *to, struct rm_error *err) {
-        const struct config *config = copy->c->rmd->config;
         cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
         Rm__MoverLoad body;
         Rm__MoverStore store;
         int r = stores_describe(copy->c, copy->job, copy->index, dir, &store, err);
-
-        if (r == 0)
-                r = mover_start(copy->c->rmd, "load", &out_ops, copy, &copy->mover, err);
 
         if (r < 0)
                 return r;
         mover_load_init(&body, &store, to->address, accept->port, &accept->token);
         body.checkpoint = copy->checkpoint;
         body.codec = RM__MOVER_CODEC__MOVER_CODEC_NONE; /* blocks are compressed already */
-        body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
+        body.bytes_per_sec = copy->c->rmd->config->checkpoint_rate_bytes_per_sec;
         body.files_only = true;
         body.have = accept->have;
         body.n_have = accept->n_have;
-        r = mover_command(copy->mover, &MOVER_COMMAND(&body));
-        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+        return mover_start(copy->c->rmd, "load", &MOVER_COMMAND(&body), &out_ops, copy, &copy->mover, err);
 }
 
 void copies_on_accept(struct checkpoints *c, const char *node, const Rm__CopyAccept *accept) {
@@ -394,7 +389,6 @@ static void on_in_gone(void *userdata) {
 static const struct mover_ops in_ops = { on_in_event, on_in_gone };
 
 static int start_in(struct copy *copy, struct rm_error *err) {
-        const struct config *config = copy->c->rmd->config;
         cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
         cleanup_free Rm__MoverFile *files = xcalloc(copy->n_files + 1, sizeof(*files));
         cleanup_free Rm__MoverFile **list = xcalloc(copy->n_files + 1, sizeof(*list));
@@ -403,9 +397,6 @@ static int start_in(struct copy *copy, struct rm_error *err) {
 
         if (r < 0)
                 return error_sys(err, r, "making %s", dir);
-        r = mover_start(copy->c->rmd, "receive", &in_ops, copy, &copy->mover, err);
-        if (r < 0)
-                return r;
         for (size_t i = 0; i < copy->n_files; i++) {
                 rm__mover_file__init(&files[i]);
                 files[i].role = copy->files[i];
@@ -413,14 +404,14 @@ static int start_in(struct copy *copy, struct rm_error *err) {
                 (void) unlink(files[i].path);
                 list[i] = &files[i];
         }
-        mover_receive_init(&body, config, copy->token, sizeof(copy->token));
+        mover_receive_init(&body, copy->c->rmd->config, copy->token, sizeof(copy->token));
         body.files = list;
         body.n_files = copy->n_files;
         body.sync = true;
-        r = mover_command(copy->mover, &MOVER_COMMAND(&body));
+        r = mover_start(copy->c->rmd, "receive", &MOVER_COMMAND(&body), &in_ops, copy, &copy->mover, err);
         for (size_t i = 0; i < copy->n_files; i++)
                 free(files[i].path);
-        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+        return r;
 }
 
 /* The size of the offered files that are not here yet. */

@@ -149,22 +149,17 @@ static const struct mover_ops ops = { on_event, on_gone };
 int exchange_start(struct exchange *exchange, Rm__MoverStore *store, ProtobufCBinaryData head, const char *key_file,
                    struct rm_error *err) {
         Rm__MoverExchange body = RM__MOVER_EXCHANGE__INIT;
-        Rm__MoverCommand command;
-        int r = mover_start(exchange->c->rmd, exchange->in ? "import" : "export", &ops, exchange, &exchange->mover, err);
+        Rm__MoverCommand command = MOVER_COMMAND(&body);
 
-        if (r < 0)
-                return r;
         body.store = store;
         body.head = head;
         body.client_uid = exchange->uid;
         body.socket = exchange->socket;
         body.bytes_per_sec = exchange->c->rmd->config->checkpoint_rate_bytes_per_sec;
         body.key_file = (char *) key_file;
-        command = MOVER_COMMAND(&body);
         if (exchange->in)
                 command.body_case = RM__MOVER_COMMAND__BODY_IMPORT_CHECKPOINT;
-        r = mover_command(exchange->mover, &command);
-        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+        return mover_start(exchange->c->rmd, exchange->in ? "import" : "export", &command, &ops, exchange, &exchange->mover, err);
 }
 
 /* ---- create and destroy ---- */

@@ -76,22 +76,17 @@ static void on_gone(void *userdata) {
 static const struct mover_ops ops = { on_event, on_gone };
 
 static int start(struct load *load, const Rm__RestoreAsk *ask, const Rm__Node *to, struct rm_error *err) {
-        const struct config *config = load->c->rmd->config;
         cleanup_free char *dir = stores_dir(load->c, load->job, load->index);
         Rm__MoverLoad body;
         Rm__MoverStore store;
         int r = stores_describe(load->c, load->job, load->index, dir, &store, err);
 
-        if (r == 0)
-                r = mover_start(load->c->rmd, "load", &ops, load, &load->mover, err);
-
         if (r < 0)
                 return r;
         mover_load_init(&body, &store, to->address, ask->port, &ask->token);
         body.checkpoint = load->checkpoint;
-        body.codec = (Rm__MoverCodec) config->move_codec;
-        r = mover_command(load->mover, &MOVER_COMMAND(&body));
-        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+        body.codec = (Rm__MoverCodec) load->c->rmd->config->move_codec;
+        return mover_start(load->c->rmd, "load", &MOVER_COMMAND(&body), &ops, load, &load->mover, err);
 }
 
 void loads_on_ask(struct checkpoints *c, const char *node, const Rm__RestoreAsk *ask) {

@@ -305,16 +305,12 @@ static int start_mover(struct save *save, const Rm__Job *job, struct rm_error *e
         r = images_directory(save->c->remover, save->dir, err);
         if (r < 0)
                 return r;
-        r = mover_start(save->c->rmd, "save", &mover_ops, save, &save->mover, err);
-        if (r < 0)
-                return r;
         body.store = &store;
         body.images_dir = save->dir;
         body.criu_uid = job->spec->uid;
         body.bytes_per_sec = config->checkpoint_rate_bytes_per_sec;
         body.codec = (Rm__MoverCodec) config->checkpoint_codec;
-        r = mover_command(save->mover, &MOVER_COMMAND(&body));
-        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+        return mover_start(save->c->rmd, "save", &MOVER_COMMAND(&body), &mover_ops, save, &save->mover, err);
 }
 
 /* ---- the states ---- */

@@ -194,11 +194,6 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
                 move_fail(move, "%s: %s", move->other, prepared->error);
                 return;
         }
-        if (images_directory(move->moves->remover, move->dir, &err) < 0 ||
-            mover_start(move->moves->rmd, "send", &mover_ops, move, &move->mover, &err) < 0) {
-                move_fail(move, "%s", error_text(&err));
-                return;
-        }
         move->pages_only = prepared->pages_only;
         move->postcopy = prepared->postcopy;
         if (move->pages && !prepared->pages) {
@@ -215,8 +210,9 @@ void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared) {
         body.images_dir = move->dir;
         body.criu_uid = job->spec->uid;
         body.codec = (Rm__MoverCodec) move->moves->rmd->config->move_codec;
-        if (mover_command(move->mover, &MOVER_COMMAND(&body)) < 0)
-                move_fail(move, "cannot send to rm-mover");
+        if (images_directory(move->moves->remover, move->dir, &err) < 0 ||
+            mover_start(move->moves->rmd, "send", &MOVER_COMMAND(&body), &mover_ops, move, &move->mover, &err) < 0)
+                move_fail(move, "%s", error_text(&err));
 }
 
 /* ---- the states ---- */

@@ -179,8 +179,8 @@ static int make_directories(const struct arrival *arrival, bool files, struct rm
         return r < 0 || !files ? r : images_directory(arrival->remover, dir, err);
 }
 
-static int order_receive(struct arrival *arrival, const struct resident *resident, const struct arrival_image *image,
-                         struct rm_error *err) {
+static int start_mover(struct arrival *arrival, const struct resident *resident, const struct arrival_image *image,
+                       struct rm_error *err) {
         const struct config *config = arrival->rmd->config;
         struct transfer_trees trees;
         Rm__MoverReceive body;
@@ -194,9 +194,9 @@ static int order_receive(struct arrival *arrival, const struct resident *residen
                 transfer_trees_add_files(&trees, arrival->dir);
         body.trees = trees.list;
         body.n_trees = trees.n;
-        r = mover_command(arrival->mover, &MOVER_COMMAND(&body));
+        r = mover_start(arrival->rmd, "receive", &MOVER_COMMAND(&body), &mover_ops, arrival, &arrival->mover, err);
         transfer_trees_finish(&trees);
-        return r < 0 ? error_sys(err, r, "sending to rm-mover") : 0;
+        return r;
 }
 
 int arrival_listen(struct arrival *arrival, const struct arrival_image *image, struct rm_error *err) {
@@ -213,9 +213,7 @@ int arrival_listen(struct arrival *arrival, const struct arrival_image *image, s
         else if (getrandom(arrival->token, sizeof(arrival->token), 0) != (ssize_t) sizeof(arrival->token))
                 return error_set(err, -EIO, "cannot get random bytes");
         r = make_directories(arrival, image->files, err);
-        if (r == 0)
-                r = mover_start(arrival->rmd, "receive", &mover_ops, arrival, &arrival->mover, err);
-        return r < 0 ? r : order_receive(arrival, resident, image, err);
+        return r < 0 ? r : start_mover(arrival, resident, image, err);
 }
 
 /* ---- restoring ---- */

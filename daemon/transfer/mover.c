@@ -26,8 +26,7 @@ struct mover {
         struct event *gone; /* likewise */
         struct remover *remover; /* likewise */
         char *aside;        /* likewise: what it leaves */
-        bool ready;
-        Rm__MoverCommand *first; /* said before the connection stood */
+        Rm__MoverCommand *first;
         const struct mover_ops *ops;
         void *userdata;
 };
@@ -41,9 +40,7 @@ static void reap(pid_t pid) {
 static void on_ready(struct conn *conn, void *userdata) {
         struct mover *mover = userdata;
 
-        mover->ready = true;
-        if (mover->first)
-                (void) conn_send(conn, &mover->first->base);
+        (void) conn_send(conn, &mover->first->base);
 }
 
 static void on_message(struct conn *conn, ProtobufCMessage *message, void *userdata) {
@@ -71,8 +68,8 @@ static void run_mover(int fd, const char *role) {
         _exit(127);
 }
 
-int mover_start(struct rmd *rmd, const char *role, const struct mover_ops *ops, void *userdata, struct mover **ret,
-                struct rm_error *err) {
+int mover_start(struct rmd *rmd, const char *role, const Rm__MoverCommand *first, const struct mover_ops *ops, void *userdata,
+                struct mover **ret, struct rm_error *err) {
         struct conn_config config = {
                 .magic = FRAME_MAGIC_MOVER,
                 .max_bytes = FRAME_MAX_MOVER_BYTES,
@@ -105,19 +102,13 @@ int mover_start(struct rmd *rmd, const char *role, const struct mover_ops *ops, 
                 free(mover);
                 return error_sys(err, r, "starting rm-mover");
         }
+        mover->first = (Rm__MoverCommand *) message_copy(&first->base);
         *ret = mover;
         return 0;
 }
 
 int mover_command(struct mover *mover, const Rm__MoverCommand *command) {
-        if (!mover->conn)
-                return -ENOTCONN;
-        if (mover->ready)
-                return conn_send(mover->conn, &command->base);
-        if (mover->first)
-                return -EBUSY;
-        mover->first = (Rm__MoverCommand *) message_copy(&command->base);
-        return 0;
+        return mover->conn ? conn_send(mover->conn, &command->base) : -ENOTCONN;
 }
 
 static void mover_free(struct mover *mover) {
@@ -138,8 +129,7 @@ void mover_leave(struct mover *mover) {
         if (!mover)
                 return;
         conn_destroy(take_ptr(mover->conn));
-        if (mover->first)
-                rm__mover_command__free_unpacked(take_ptr(mover->first), NULL);
+        rm__mover_command__free_unpacked(take_ptr(mover->first), NULL);
         free(mover);
 }
 
@@ -151,8 +141,7 @@ void mover_stop(struct mover *mover, struct remover *remover, const char *dir) {
                 return;
         }
         conn_destroy(take_ptr(mover->conn));
-        if (mover->first)
-                rm__mover_command__free_unpacked(take_ptr(mover->first), NULL);
+        rm__mover_command__free_unpacked(take_ptr(mover->first), NULL);
         mover->remover = remover;
         mover->aside = aside;
         (void) kill(mover->pid, SIGKILL);

@@ -19,12 +19,13 @@ struct mover_ops {
         void (*on_gone)(void *userdata);
 };
 
-/* Starts the process in one of its roles ("send", "receive", "save", "load"). It dies with rmd, but
- * not while it carries pages that a group waits for. 0 or negative errno. */
-int mover_start(struct rmd *rmd, const char *role, const struct mover_ops *ops, void *userdata, struct mover **ret,
-                struct rm_error *err);
-/* Sends a copy of the command. -ENOTCONN: the process has gone; -EBUSY: it is not ready, and has a
- * command already; or another negative errno. */
+/* Starts the process in one of its roles ("send", "receive", "save", "load"), and gives it a copy
+ * of its first command as soon as it is ready. It dies with rmd, but not while it carries pages
+ * that a group waits for. 0 or negative errno. */
+int mover_start(struct rmd *rmd, const char *role, const Rm__MoverCommand *first, const struct mover_ops *ops, void *userdata,
+                struct mover **ret, struct rm_error *err);
+/* Sends another command. -ENOTCONN: the process is not ready, or has gone; or another negative
+ * errno. */
 int mover_command(struct mover *mover, const Rm__MoverCommand *command);
 
 /* MOVER_COMMAND(&body) is the command that has this body, which is borrowed; it lasts until the end

@@ -360,8 +360,8 @@ static enum role role_of(const char *name) {
         return role;
 }
 
-int mover_start(struct rmd *rmd, const char *role, const struct mover_ops *ops, void *userdata, struct mover **ret,
-                struct rm_error *err) {
+int mover_start(struct rmd *rmd, const char *role, const Rm__MoverCommand *first, const struct mover_ops *ops, void *userdata,
+                struct mover **ret, struct rm_error *err) {
         struct host *host = host_current();
         struct movers *movers = host_part(host, HOST_MOVERS);
         struct mover *mover = xcalloc(1, sizeof(*mover));
@@ -372,7 +372,7 @@ int mover_start(struct rmd *rmd, const char *role, const struct mover_ops *ops, 
         mover->send = mover->role == ROLE_SEND || mover->role == ROLE_LOAD;
         LIST_INSERT_HEAD(&movers->list, mover, entry);
         *ret = mover;
-        return 0;
+        return mover_command(mover, first);
 }
 
 void fakemover_take(struct mover *mover, const ProtobufCBinaryData *token, const char *dir) {

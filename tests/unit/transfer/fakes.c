@@ -223,14 +223,14 @@ bool inflight_connections(pid_t pid) {
 
 /* ---- rm-mover ---- */
 
-int mover_start(struct rmd *rmd, const char *role, const struct mover_ops *ops, void *userdata, struct mover **ret,
-                struct rm_error *err) {
+int mover_start(struct rmd *rmd, const char *role, const Rm__MoverCommand *first, const struct mover_ops *ops, void *userdata,
+                struct mover **ret, struct rm_error *err) {
         if (world.mover_refuses < 0)
                 return error_set(err, world.mover_refuses, "no mover");
         world.mover_ops = ops;
         world.mover_userdata = userdata;
         *ret = MOVER;
-        return 0;
+        return mover_command(MOVER, first);
 }
 
 int mover_command(struct mover *mover, const Rm__MoverCommand *command) {
