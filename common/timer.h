@@ -16,4 +16,12 @@ static inline void timer_arm(struct event *event, uint64_t usec) {
                 abort();
 }
 
+/* Arms the timer like timer_arm(), or stops it if `usec` is 0. */
+static inline void timer_set(struct event *event, uint64_t usec) {
+        if (usec > 0)
+                timer_arm(event, usec);
+        else
+                (void) event_del(event);
+}
+
 #endif

@@ -33,12 +33,6 @@ static struct resident *resident_of(const struct restore *restore) {
         return runner_copy(restore->c->rmd->runner, restore->job, restore->index, restore->incarnation);
 }
 
-static void set_deadline(struct restore *restore, uint64_t usec) {
-        (void) evtimer_del(restore->deadline);
-        if (usec > 0)
-                timer_arm(restore->deadline, usec);
-}
-
 static void restore_free(struct restore *restore) {
         LIST_REMOVE(restore, entry);
         arrival_destroy(restore->arrival);
@@ -134,7 +128,7 @@ static void ask(struct restore *restore) {
         body.port = restore->port;
         body.token.data = (uint8_t *) arrival_token(restore->arrival);
         body.token.len = ARRIVAL_TOKEN_BYTES;
-        set_deadline(restore, SILENCE_USEC);
+        timer_set(restore->deadline, SILENCE_USEC);
         if (!holder)
                 restore_fail(restore, "no node that is up has it");
         else if (checkpoints_send(restore->c, holder->name, &PEER_MESSAGE(&body)) < 0)
@@ -183,7 +177,7 @@ static void on_progress(void *owner) {
         struct restore *restore = owner;
 
         if (restore->state == RESTORE_TRANSFER)
-                set_deadline(restore, SILENCE_USEC);
+                timer_set(restore->deadline, SILENCE_USEC);
 }
 
 static void on_received(void *owner) {
@@ -243,7 +237,7 @@ static void give_up(struct restore *restore) {
         Rm__CmdCheckpointUnrestored *unrestored;
         struct command cmd;
 
-        set_deadline(restore, 0);
+        timer_set(restore->deadline, 0);
         arrival_end_mover(restore->arrival);
         if (restore->drill) {
                 drills_tried(restore);
@@ -262,7 +256,7 @@ static void give_up(struct restore *restore) {
 }
 
 static void enter_done(struct restore *restore, struct resident *resident) {
-        set_deadline(restore, 0);
+        timer_set(restore->deadline, 0);
         arrival_end_mover(restore->arrival);
         if (restore->drill) {
                 restore->took_usec = now_usec() - restore->begin_usec;
@@ -284,7 +278,7 @@ static void enter_prepare(struct restore *restore) {
         struct arrival_image image = { .files = job && job->spec->checkpoint_files };
         struct rm_error err = { 0 };
 
-        set_deadline(restore, PREPARE_USEC);
+        timer_set(restore->deadline, PREPARE_USEC);
         if (arrival_listen(restore->arrival, &image, &err) < 0)
                 restore_fail(restore, "%s", error_text(&err));
 }
@@ -318,7 +312,7 @@ static void restore_enter(struct restore *restore) {
                 ask(restore);
                 break;
         case RESTORE_RESTORE:
-                set_deadline(restore, restore->c->rmd->config->move_timeout_usec);
+                timer_set(restore->deadline, restore->c->rmd->config->move_timeout_usec);
                 arrival_restore(restore->arrival, true, other_files);
                 break;
         case RESTORE_DONE:
@@ -361,7 +355,7 @@ struct restore *restores_begin_drill(struct checkpoints *c, uint64_t job, const 
         struct restore *restore = restore_create(c, job, index, DRILL_INCARNATION | checkpoint->id, checkpoint->id);
 
         restore->drill = true;
-        set_deadline(restore, PREPARE_USEC); /* until its capsule answers */
+        timer_set(restore->deadline, PREPARE_USEC); /* until its capsule answers */
         return restore;
 }
 

@@ -73,12 +73,6 @@ bool saves_busy(const struct checkpoints *c, uint64_t job, int32_t index) {
         return false;
 }
 
-static void set_deadline(struct save *save, uint64_t usec) {
-        (void) evtimer_del(save->deadline);
-        if (usec > 0)
-                timer_arm(save->deadline, usec);
-}
-
 static void stop_mover(struct save *save) {
         mover_stop(take_ptr(save->mover), save->c->remover, save->dir);
         save->mover_ready = save->released = false;
@@ -334,7 +328,7 @@ static void enter_prepare(struct save *save) {
         struct memory_report_use use;
         struct rm_error err = { 0 };
 
-        set_deadline(save, PREPARE_USEC);
+        timer_set(save->deadline, PREPARE_USEC);
         save->waits = capture_waits(save->capture, true) != CAPTURE_READY;
         if (save->waits) {
                 checkpoints_retry(save->c); /* until all of its memory has come, and it is known whether that can be tracked */
@@ -372,8 +366,8 @@ static uint64_t get_leave_by_usec(void *owner) {
         return job ? job_leave_by_usec(state, job) : 0;
 }
 
-static void set_capture_deadline(void *owner, uint64_t usec) {
-        set_deadline(owner, usec);
+static void set_deadline(void *owner, uint64_t usec) {
+        timer_set(((struct save *) owner)->deadline, usec);
 }
 
 /* The checkpoints that the state has of the job; rm-mover removes others. */
@@ -450,7 +444,7 @@ static const struct capture_ops capture_ops = { .kind = CAPSULE_CHECKPOINT,
                                                 .silence_usec = PRECOPY_USEC,
                                                 .get_mover = get_mover,
                                                 .get_leave_by_usec = get_leave_by_usec,
-                                                .set_deadline = set_capture_deadline,
+                                                .set_deadline = set_deadline,
                                                 .fill_precopy = fill_precopy,
                                                 .get_carry = get_carry,
                                                 .on_carry = on_carry,
@@ -475,7 +469,7 @@ static void enter_dump(struct save *save, struct resident *resident) {
 static void enter_store(struct save *save) {
         save->pause_usec = now_usec() - capture_frozen_usec(save->capture);
         capture_open(save->capture);
-        set_deadline(save, 0); /* a slow disk is no error */
+        timer_set(save->deadline, 0); /* a slow disk is no error */
         tell_or_fail(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CAPTURED);
 }
 
@@ -500,7 +494,7 @@ static void propose_stored(struct save *save) {
 }
 
 static void enter_undo(struct save *save) {
-        set_deadline(save, 0);
+        timer_set(save->deadline, 0);
         capture_open(save->capture);
         stop_mover(save);
         if (save->error[0]) {
@@ -542,7 +536,7 @@ static void save_enter(struct save *save) {
                 capture_precopy(save->capture, true);
                 break;
         case SAVE_COPIED:
-                set_deadline(save, OTHERS_USEC);
+                timer_set(save->deadline, OTHERS_USEC);
                 tell_or_fail(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED);
                 break;
         case SAVE_FREEZE:
@@ -569,7 +563,7 @@ static void save_enter(struct save *save) {
                 enter_undo(save);
                 break;
         default: /* IDLE */
-                set_deadline(save, 0);
+                timer_set(save->deadline, 0);
                 save->checkpoint = 0;
                 checkpoints_wake(save->c);
         }

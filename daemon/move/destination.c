@@ -6,6 +6,7 @@
 
 #include "common/log.h"
 #include "common/text.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/job/limits.h"
 #include "daemon/job/pages_test.h"
@@ -147,37 +148,27 @@ static void refuse(struct moves *moves, const char *node, uint64_t move, const c
 static void keep_pending_prepare(struct moves *moves, const char *node, const Rm__MovePrepare *prepare) {
         struct pending_prepare *pending = xcalloc(1, sizeof(*pending));
 
-        pending->move = prepare->move;
         pending->node = xstrdup(node);
-        memcpy(pending->token, prepare->token.data, ARRIVAL_TOKEN_BYTES);
-        pending->memory_bytes = prepare->memory_bytes;
-        pending->files_bytes = prepare->files_bytes;
-        pending->memory_max = prepare->memory_max;
-        pending->pids_max = prepare->pids_max;
-        pending->pages = prepare->pages;
-        pending->next = moves->pending_prepares;
-        moves->pending_prepares = pending;
+        pending->prepare = (Rm__MovePrepare *) message_copy(&prepare->base);
+        SLIST_INSERT_HEAD(&moves->pending_prepares, pending, entry);
+}
+
+void pending_prepare_free(struct pending_prepare *pending) {
+        rm__move_prepare__free_unpacked(pending->prepare, NULL);
+        free(pending->node);
+        free(pending);
 }
 
 void destination_begin_pending(struct moves *moves) {
-        struct pending_prepare *list = take_ptr(moves->pending_prepares);
+        struct pending_prepares list = moves->pending_prepares;
 
-        while (list) {
-                struct pending_prepare *pending = list;
-                Rm__MovePrepare prepare = RM__MOVE_PREPARE__INIT;
+        SLIST_INIT(&moves->pending_prepares);
+        while (!SLIST_EMPTY(&list)) {
+                struct pending_prepare *pending = SLIST_FIRST(&list);
 
-                list = pending->next;
-                prepare.move = pending->move;
-                prepare.token.data = pending->token;
-                prepare.token.len = sizeof(pending->token);
-                prepare.memory_bytes = pending->memory_bytes;
-                prepare.files_bytes = pending->files_bytes;
-                prepare.memory_max = pending->memory_max;
-                prepare.pids_max = pending->pids_max;
-                prepare.pages = pending->pages;
-                destination_begin(moves, pending->node, &prepare);
-                free(pending->node);
-                free(pending);
+                SLIST_REMOVE_HEAD(&list, entry);
+                destination_begin(moves, pending->node, pending->prepare);
+                pending_prepare_free(pending);
         }
 }
 
@@ -239,7 +230,7 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
         move->pages_only = need.pages;
         memcpy(move->token, prepare->token.data, ARRIVAL_TOKEN_BYTES);
         move->kept = (struct capsule_limits) { .memory_bytes = prepare->memory_max, .pids = prepare->pids_max };
-        move_deadline(move, PREPARE_USEC);
+        timer_set(move->deadline, PREPARE_USEC);
         move_event(move, MOVE_EV_START);
 }
 
@@ -385,7 +376,7 @@ void destination_enter(struct move *move) {
         struct resident *resident = move_resident(move);
 
         if (move->state != MOVE_PREPARE)
-                move_deadline(move, 0);
+                timer_set(move->deadline, 0);
         switch (move->state) {
         case MOVE_PREPARE:
                 enter_prepare(move);
@@ -393,7 +384,7 @@ void destination_enter(struct move *move) {
         case MOVE_TRANSFER:
                 break; /* rm-mover watches over the stream */
         case MOVE_RESTORE:
-                move_deadline(move, move->moves->rmd->config->move_timeout_usec);
+                timer_set(move->deadline, move->moves->rmd->config->move_timeout_usec);
                 arrival_restore(move->arrival, false, false);
                 break;
         case MOVE_COMMIT:

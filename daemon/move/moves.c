@@ -18,7 +18,9 @@
 /* ---- the table ---- */
 
 struct move *move_find(struct moves *moves, uint64_t id, enum move_role role) {
-        for (struct move *m = moves->list; m; m = m->next)
+        struct move *m;
+
+        LIST_FOREACH (m, &moves->list, entry)
                 if (m->id == id && m->role == role)
                         return m;
         return NULL;
@@ -62,8 +64,7 @@ struct move *move_create(struct moves *moves, const Rm__Move *record, enum move_
                 destination_create(move);
         rm__move__init(&move->figures);
         move->figures.id = record->id;
-        move->next = moves->list;
-        moves->list = move;
+        LIST_INSERT_HEAD(&moves->list, move, entry);
         return move;
 }
 
@@ -82,11 +83,7 @@ bool move_is_needed(const struct move *move) {
 }
 
 static void move_free(struct move *move) {
-        for (struct move **p = &move->moves->list; *p; p = &(*p)->next)
-                if (*p == move) {
-                        *p = move->next;
-                        break;
-                }
+        LIST_REMOVE(move, entry);
         move_stop_mover(move);
         capture_destroy(move->capture);
         arrival_destroy(move->arrival);
@@ -100,12 +97,6 @@ static void move_free(struct move *move) {
 
 struct resident *move_resident(struct move *move) {
         return runner_copy(move->moves->rmd->runner, move->job, move->index, move->incarnation);
-}
-
-void move_deadline(struct move *move, uint64_t usec) {
-        (void) evtimer_del(move->deadline);
-        if (usec)
-                timer_arm(move->deadline, usec);
 }
 
 int move_send(struct move *move, Rm__PeerMessage *message) {
@@ -356,14 +347,14 @@ static void apply_record(struct move *move, const Rm__Move *record) {
 /* A move may end, and with it others, while the list is walked: from the start until nothing
  * ends. */
 static void free_ended(struct moves *moves) {
-        struct move *m = moves->list;
+        struct move *m = LIST_FIRST(&moves->list);
 
         while (m)
                 if (m->state == MOVE_END) { /* its last word was said */
                         move_free(m);
-                        m = moves->list;
+                        m = LIST_FIRST(&moves->list);
                 } else {
-                        m = m->next;
+                        m = LIST_NEXT(m, entry);
                 }
 }
 
@@ -372,10 +363,9 @@ static void reconcile(struct moves *moves) {
         Rm__Move *const *open_moves;
         size_t n;
 
-        if (moves->pending_prepares)
-                destination_begin_pending(moves);
-        for (struct move *m = moves->list, *next; m; m = next) {
-                next = m->next;
+        destination_begin_pending(moves);
+        for (struct move *m = LIST_FIRST(&moves->list), *next; m; m = next) {
+                next = LIST_NEXT(m, entry);
                 apply_record(m, state_move(state, m->id));
         }
         free_ended(moves);
@@ -413,7 +403,11 @@ void moves_retry(struct moves *moves) {
 /* ---- from outside ---- */
 
 void moves_capsule_ready(struct moves *moves, struct resident *resident, int error, const char *text) {
-        for (struct move *m = moves ? moves->list : NULL; m; m = m->next) {
+        struct move *m;
+
+        if (!moves)
+                return;
+        LIST_FOREACH (m, &moves->list, entry) {
                 if (m->job != resident_job(resident) || m->index != resident_index(resident) ||
                     m->incarnation != resident_incarnation(resident))
                         continue;
@@ -423,12 +417,16 @@ void moves_capsule_ready(struct moves *moves, struct resident *resident, int err
                         destination_capsule_ready(m);
                 return;
         }
-        if (moves && error == 0)
+        if (error == 0)
                 moves_retry(moves); /* adopted: it may have to be opened */
 }
 
 void moves_capsule_filling(struct moves *moves, const struct resident *resident) {
-        for (struct move *m = moves ? moves->list : NULL; m; m = m->next)
+        struct move *m;
+
+        if (!moves)
+                return;
+        LIST_FOREACH (m, &moves->list, entry)
                 if (m->job == resident_job(resident) && m->index == resident_index(resident) &&
                     m->incarnation == resident_incarnation(resident)) {
                         if (m->role == MOVE_SOURCE)
@@ -443,15 +441,18 @@ void moves_capsule_filling(struct moves *moves, const struct resident *resident)
 bool moves_own(struct moves *moves, const struct resident *resident) {
         const Rm__Move *active =
                 state_capsule_move(cluster_index(moves->rmd->cluster), resident_job(resident), resident_index(resident));
+        const struct move *m;
 
-        for (const struct move *m = moves->list; m && active; m = m->next)
+        if (!active)
+                return false;
+        LIST_FOREACH (m, &moves->list, entry)
                 if (m->id == active->id && m->incarnation == resident_incarnation(resident) && m->state != MOVE_FILL &&
                     m->state != MOVE_END)
                         return true;
-        if (active && move_needs_source(cluster_state(moves->rmd->cluster), active) &&
+        if (move_needs_source(cluster_state(moves->rmd->cluster), active) &&
             strcmp(active->from, cluster_self(moves->rmd->cluster)) == 0)
                 return true;
-        return active && active->state == RM__MOVE_STATE__MOVE_RUNNING && active->incarnation == resident_incarnation(resident);
+        return active->state == RM__MOVE_STATE__MOVE_RUNNING && active->incarnation == resident_incarnation(resident);
 }
 
 bool moves_hold(struct moves *moves, const struct resident *resident) {
@@ -495,20 +496,20 @@ bool moves_on_message(struct moves *moves, const char *node, const Rm__PeerMessa
 }
 
 void moves_keep(const struct moves *moves) {
-        for (const struct move *m = moves->list; m; m = m->next)
+        const struct move *m;
+
+        LIST_FOREACH (m, &moves->list, entry)
                 if (m->state != MOVE_FILL)
                         cluster_keep(moves->rmd->cluster, m->other);
 }
 
 void moves_on_peer(struct moves *moves, const char *node, bool connected) {
-        struct move *next;
-
         if (connected) {
                 moves_retry(moves);
                 return;
         }
-        for (struct move *m = moves->list; m; m = next) {
-                next = m->next;
+        for (struct move *m = LIST_FIRST(&moves->list), *next; m; m = next) {
+                next = LIST_NEXT(m, entry);
                 /* A destination that has all of the image goes on alone. */
                 if (strcmp(m->other, node) == 0 && (m->role == MOVE_SOURCE || !destination_is_complete(m)))
                         move_fail(m, "%s was lost", node);
@@ -546,17 +547,18 @@ static void leave_mover(struct move *move) {
 void moves_destroy(struct moves *moves) {
         if (!moves)
                 return;
-        while (moves->list) {
-                if (move_is_needed(moves->list))
-                        leave_mover(moves->list);
-                move_free(moves->list);
-        }
-        while (moves->pending_prepares) {
-                struct pending_prepare *pending = moves->pending_prepares;
+        while (!LIST_EMPTY(&moves->list)) {
+                struct move *move = LIST_FIRST(&moves->list);
 
-                moves->pending_prepares = pending->next;
-                free(pending->node);
-                free(pending);
+                if (move_is_needed(move))
+                        leave_mover(move);
+                move_free(move);
+        }
+        while (!SLIST_EMPTY(&moves->pending_prepares)) {
+                struct pending_prepare *pending = SLIST_FIRST(&moves->pending_prepares);
+
+                SLIST_REMOVE_HEAD(&moves->pending_prepares, entry);
+                pending_prepare_free(pending);
         }
         remover_destroy(moves->remover);
         images_unmount(moves->dir);

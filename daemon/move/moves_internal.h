@@ -4,6 +4,7 @@
 
 #include <event2/event.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "common/calls.h"
 #include "daemon/cluster/cluster.h"
@@ -57,28 +58,23 @@ struct move {
         uint64_t begin_usec, dump_usec, dumped_usec, sent_usec, received_usec, restored_usec, committed_usec, opened_usec,
                 filled_usec;
         Rm__Move figures;
-        struct move *next;
+        LIST_ENTRY(move) entry;
 };
 
 /* A prepare that came before the log's entry did. */
 struct pending_prepare {
-        uint64_t move;
         char *node;
-        uint8_t token[ARRIVAL_TOKEN_BYTES];
-        uint64_t memory_bytes;
-        uint64_t files_bytes;
-        uint64_t memory_max;
-        uint64_t pids_max;
-        bool pages;
-        struct pending_prepare *next;
+        Rm__MovePrepare *prepare;
+        SLIST_ENTRY(pending_prepare) entry;
 };
+SLIST_HEAD(pending_prepares, pending_prepare);
 
 struct moves {
         struct rmd *rmd;
         struct calls calls;    /* of moves */
         struct calls captures, arrivals;
-        struct move *list;
-        struct pending_prepare *pending_prepares;
+        LIST_HEAD(, move) list;
+        struct pending_prepares pending_prepares;
         char *dir; /* a tmpfs: images and capture sockets */
         struct remover *remover;
         struct event *retry;
@@ -98,7 +94,6 @@ void move_event(struct move *move, enum move_event event);
 /* A step failed at this end: keeps the text and takes the FAILED edge. */
 void move_fail(struct move *move, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 struct resident *move_resident(struct move *move);
-void move_deadline(struct move *move, uint64_t usec);
 /* A move has one proposal under way at a time, which is made again by the retry while the state
  * does not show it. */
 void move_propose(struct move *move, const Rm__Command *command);
@@ -133,6 +128,7 @@ bool destination_is_complete(const struct move *move);
 void destination_begin(struct moves *moves, const char *node, const Rm__MovePrepare *prepare);
 /* The log may have caught up with prepares that came early. */
 void destination_begin_pending(struct moves *moves);
+void pending_prepare_free(struct pending_prepare *pending);
 void destination_enter(struct move *move);
 /* Ask again for the commit, open again, see again whether memory is missing. */
 void destination_retry(struct move *move);

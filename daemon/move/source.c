@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "common/text.h"
+#include "common/timer.h"
 #include "common/util.h"
 #include "daemon/move/moves_internal.h"
 #include "daemon/peers/peer_message.h"
@@ -242,7 +243,7 @@ static void await_memory(struct move *move, const struct resident *resident) {
         cleanup_free char *text = NULL;
         struct capsule_status status;
 
-        move_deadline(move, MEMORY_SILENCE_USEC);
+        timer_set(move->deadline, MEMORY_SILENCE_USEC);
         if (now - move->begin_usec < WAITING_TELL_USEC ||
             (move->waiting_told_usec > 0 && now - move->waiting_told_usec < WAITING_AGAIN_USEC))
                 return;
@@ -259,7 +260,7 @@ static bool has_to_wait(struct move *move, const struct resident *resident) {
 
         move->waits = capture_waits(move->capture, record && !record->stop);
         if (move->waits == CAPTURE_AWAITS_TEST) {
-                move_deadline(move, PREPARE_USEC);
+                timer_set(move->deadline, PREPARE_USEC);
                 moves_retry(move->moves);
         } else if (move->waits == CAPTURE_AWAITS_MEMORY) {
                 await_memory(move, resident);
@@ -277,7 +278,7 @@ static void enter_prepare(struct move *move) {
         }
         if (has_to_wait(move, resident))
                 return;
-        move_deadline(move, PREPARE_USEC);
+        timer_set(move->deadline, PREPARE_USEC);
         if (getrandom(move->token, sizeof(move->token), 0) != (ssize_t) sizeof(move->token)) {
                 move_fail(move, "cannot get random bytes");
                 return;
@@ -296,7 +297,7 @@ static void enter_prepare(struct move *move) {
 
 void source_begin(struct move *move) {
         capture_begin(move->capture, move->job, move->index, move->incarnation);
-        move_deadline(move, PREPARE_USEC);
+        timer_set(move->deadline, PREPARE_USEC);
         move_event(move, MOVE_EV_START);
 }
 
@@ -360,7 +361,7 @@ static uint64_t get_leave_by_usec(void *owner) {
 }
 
 static void set_deadline(void *owner, uint64_t usec) {
-        move_deadline(owner, usec);
+        timer_set(((struct move *) owner)->deadline, usec);
 }
 
 static void fill_precopy(void *owner, Rm__MoverPrecopy *body) {
@@ -452,7 +453,7 @@ static void enter_transfer(struct move *move) {
 static void source_undo(struct move *move) {
         move_stop_mover(move);
         slow_end(move);
-        move_deadline(move, 0);
+        timer_set(move->deadline, 0);
         /* rm-mover may have written the end mark, and what it says of that not have come yet. */
         move->end_mark_sent |= move->dump_done;
         /* While the other side cannot have a whole image there is nothing to wait for. */
@@ -544,7 +545,7 @@ void source_enter(struct move *move) {
         case MOVE_RESTORE:
                 break; /* the limit on the freeze goes on */
         case MOVE_RELEASE:
-                move_deadline(move, 0);
+                timer_set(move->deadline, 0);
                 source_release(move);
                 break;
         case MOVE_UNDO:

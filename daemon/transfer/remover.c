@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,13 +26,13 @@ struct removal {
         char *dir;
         int pidfd;
         struct event *exit_event; /* NULL: it waits */
-        struct removal *next;
+        TAILQ_ENTRY(removal) entry;
 };
 
 struct remover {
         struct event_base *base;
         char *program;
-        struct removal *list; /* in the order in which they came */
+        TAILQ_HEAD(, removal) list; /* in the order in which they came */
         uint64_t n_aside;
 };
 
@@ -39,15 +40,12 @@ struct remover *remover_create(struct event_base *base, const char *program) {
         struct remover *remover = xcalloc(1, sizeof(*remover));
 
         *remover = (struct remover) { .base = base, .program = xstrdup(program) };
+        TAILQ_INIT(&remover->list);
         return remover;
 }
 
 static void removal_free(struct removal *removal) {
-        for (struct removal **p = &removal->remover->list; *p; p = &(*p)->next)
-                if (*p == removal) {
-                        *p = removal->next;
-                        break;
-                }
+        TAILQ_REMOVE(&removal->remover->list, removal, entry);
         if (removal->exit_event) {
                 event_free(removal->exit_event);
                 (void) close(removal->pidfd);
@@ -59,8 +57,8 @@ static void removal_free(struct removal *removal) {
 void remover_destroy(struct remover *remover) {
         if (!remover)
                 return;
-        while (remover->list)
-                removal_free(remover->list);
+        while (!TAILQ_EMPTY(&remover->list))
+                removal_free(TAILQ_FIRST(&remover->list));
         free(remover->program);
         free(remover);
 }
@@ -107,8 +105,8 @@ static bool run(struct removal *removal) {
 static void start_next(struct remover *remover) {
         size_t running = 0;
 
-        for (struct removal *l = remover->list, *next; l && running < RUNNING_MAX; l = next) {
-                next = l->next;
+        for (struct removal *l = TAILQ_FIRST(&remover->list), *next; l && running < RUNNING_MAX; l = next) {
+                next = TAILQ_NEXT(l, entry);
                 if (l->exit_event || run(l))
                         running++;
                 else
@@ -133,15 +131,13 @@ char *remover_set_aside(struct remover *remover, const char *dir) {
 }
 
 void remover_add(struct remover *remover, char *aside) {
-        struct removal *removal, **last = &remover->list;
+        struct removal *removal;
 
         if (!aside)
                 return;
         removal = xcalloc(1, sizeof(*removal));
         *removal = (struct removal) { .remover = remover, .dir = aside, .pidfd = -1 };
-        while (*last)
-                last = &(*last)->next;
-        *last = removal;
+        TAILQ_INSERT_TAIL(&remover->list, removal, entry);
         start_next(remover);
 }
 
