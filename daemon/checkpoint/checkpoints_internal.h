@@ -96,7 +96,8 @@ struct copy {
         uint64_t *bytes; /* their sizes */
         size_t n_files;
         bool received; /* in: all of them have come */
-        uint64_t settling; /* in: they have their names, which are forced to the disk; a number of its own; 0: not yet */
+        bool settling; /* in: they have their names, which are forced to the disk */
+        struct caller caller; /* of that */
         bool arrived; /* they are on the disk under their names, or the other end has them */
         LIST_ENTRY(copy) entry;
 };
@@ -160,11 +161,6 @@ struct check {
         TAILQ_ENTRY(check) entry;
 };
 
-/* Survives the exchange. */
-struct proposal {
-        struct exchange *exchange; /* NULL: it has gone */
-};
-
 /* A checkpoint that a user takes away or (`in`) brings back. */
 struct exchange {
         struct checkpoints *c;
@@ -181,7 +177,7 @@ struct exchange {
         Rm__ExportHead *head; /* in: NULL until it is known */
         struct mover *mover;
         struct event *deadline;
-        struct proposal *proposal; /* NULL: nothing is proposed */
+        struct caller caller; /* of what is proposed */
         struct checkpoints_exchange_ops ops;
         void *userdata;
         LIST_ENTRY(exchange) entry;
@@ -190,7 +186,7 @@ struct exchange {
 struct checkpoints {
         struct rmd *rmd;
         struct calls saves_calls;
-        struct calls captures, arrivals;
+        struct calls captures, arrivals, copies_calls, exchanges_calls;
         char *dir; /* a tmpfs: images and capture sockets */
         char *root; /* of all stores here */
         bool shared; /* it is on a file system of all nodes */
@@ -208,7 +204,6 @@ struct checkpoints {
         LIST_HEAD(, barrier) barriers;
         LIST_HEAD(, copy) copies;
         struct file_writer *writer; /* copies.c: made when it is first needed */
-        uint64_t last_settling;
         LIST_HEAD(, restore) restores;
         LIST_HEAD(, load) loads;
         LIST_HEAD(, exchange) exchanges;

@@ -46,6 +46,7 @@ static void copy_free(struct copy *copy) {
         LIST_REMOVE(copy, entry);
         mover_stop(copy->mover, copy->c->remover, "");
         event_free(copy->deadline);
+        caller_finish(&copy->caller);
         stores_files_free(copy->files, copy->n_files);
         free(copy->bytes);
         free(copy->node);
@@ -75,6 +76,7 @@ static struct copy *create(struct checkpoints *c, uint64_t job, uint64_t checkpo
         copy->node = xstrdup(node);
         copy->deadline = evtimer_new(c->rmd->base, on_deadline, copy);
         timer_arm(copy->deadline, ANSWER_USEC);
+        caller_init(&copy->caller, &c->copies_calls, copy);
         LIST_INSERT_HEAD(&c->copies, copy, entry);
         return copy;
 }
@@ -294,27 +296,9 @@ static void fail_to_settle(struct copy *copy, int r) {
         copy_fail(copy, strerror(-r));
 }
 
-/* Survives the copy. */
-struct settling {
-        struct checkpoints *c;
-        uint64_t number;
-};
-
-/* NULL: it was given up. */
-static struct copy *find_settling(const struct settling *settling) {
-        struct copy *copy;
-
-        LIST_FOREACH (copy, &settling->c->copies, entry)
-                if (copy->settling == settling->number && !copy->arrived)
-                        break;
-        return copy;
-}
-
 static void on_settled(void *userdata, int code) {
-        struct settling *settling = userdata;
-        struct copy *copy = code == -ECANCELED ? NULL : find_settling(settling);
+        struct copy *copy = call_done(userdata, code);
 
-        free(settling);
         if (copy && code < 0)
                 fail_to_settle(copy, code);
         if (!copy || code < 0)
@@ -330,14 +314,12 @@ static int sync_names(struct copy *copy) {
         struct checkpoints *c = copy->c;
         cleanup_free char *dir = stores_dir(c, copy->job, copy->index);
         int r = c->writer ? 0 : file_writer_create(c->rmd->base, &c->writer);
-        struct settling *settling;
 
         if (r < 0)
                 return r;
-        copy->settling = ++c->last_settling;
-        settling = xcalloc(1, sizeof(*settling));
-        *settling = (struct settling) { c, copy->settling };
-        file_writer_sync_name(c->writer, xasprintf("%s/%s", dir, copy->files[copy->n_files - 1]), on_settled, settling);
+        copy->settling = true;
+        file_writer_sync_name(c->writer, xasprintf("%s/%s", dir, copy->files[copy->n_files - 1]), on_settled,
+                              call_create(&copy->caller));
         return 0;
 }
 
@@ -526,7 +508,7 @@ void copies_wake(struct checkpoints *c) {
                         copy_fail(copy, "it is down");
                 else if (copy->in && copy->arrived)
                         propose_stored(copy);
-                else if (copy->in && copy->received && copy->settling == 0)
+                else if (copy->in && copy->received && !copy->settling)
                         settle(copy);
         }
 }

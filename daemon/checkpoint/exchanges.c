@@ -31,8 +31,7 @@ void exchange_free(struct exchange *exchange) {
         event_free(exchange->deadline);
         if (exchange->head)
                 rm__export_head__free_unpacked(exchange->head, NULL);
-        if (exchange->proposal)
-                exchange->proposal->exchange = NULL;
+        caller_finish(&exchange->caller);
         if (exchange->held)
                 checkpoints_retry(exchange->c); /* what has come to nothing is tidied up */
         (void) unlink(exchange->socket);
@@ -96,6 +95,7 @@ struct exchange *exchange_create(struct checkpoints *c, bool in, const struct ch
         exchange->socket = xasprintf("%s/%" PRIu64, c->sockets, ++c->last_socket);
         exchange->deadline = evtimer_new(c->rmd->base, on_deadline, exchange);
         timer_arm(exchange->deadline, SILENCE_USEC);
+        caller_init(&exchange->caller, &c->exchanges_calls, exchange);
         LIST_INSERT_HEAD(&c->exchanges, exchange, entry);
         return exchange;
 }

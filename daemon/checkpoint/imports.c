@@ -141,13 +141,10 @@ static void import_end(struct exchange *exchange) {
 }
 
 static void on_proposed(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
-        struct proposal *proposal = userdata;
-        struct exchange *exchange = proposal->exchange;
+        struct exchange *exchange = call_done(userdata, code);
 
-        free(proposal);
         if (!exchange)
                 return;
-        exchange->proposal = NULL;
         if (code < 0)
                 exchange_fail(exchange, code, text && *text ? text : strerror(-code));
         else
@@ -173,12 +170,10 @@ void import_arrived(struct exchange *exchange) {
                 return;
         }
         (void) evtimer_del(exchange->deadline);
-        exchange->proposal = xcalloc(1, sizeof(*exchange->proposal));
-        exchange->proposal->exchange = exchange;
         cluster_propose(c->rmd->cluster,
                         command_checkpoint_import(&cmd, exchange->head->job, stores_place(c), exchange->user,
                                                   user_limits(c->rmd, exchange->admin, &limits)),
-                        on_proposed, exchange->proposal);
+                        on_proposed, call_create(&exchange->caller));
 }
 
 /* ---- it begins ---- */
