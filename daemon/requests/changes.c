@@ -11,19 +11,6 @@
 
 /* ---- one command ---- */
 
-struct request_answer {
-        struct client *client;
-        uint32_t request_id;
-};
-
-struct request_answer *request_answer_begin(struct client *client, uint32_t request_id) {
-        struct request_answer *answer = xcalloc(1, sizeof(*answer));
-
-        answer->client = client_hold(client);
-        answer->request_id = request_id;
-        return answer;
-}
-
 void request_answer_proposed(void *userdata, int code, const char *text, uint64_t index, uint64_t created) {
         struct request_answer *answer = userdata;
 
@@ -31,8 +18,7 @@ void request_answer_proposed(void *userdata, int code, const char *text, uint64_
                 client_error(answer->client, answer->request_id, code, "%s", text && *text ? text : strerror(-code));
         else
                 client_ok(answer->client, answer->request_id, created, NULL);
-        client_release(answer->client);
-        free(answer);
+        request_answer_end(answer);
 }
 
 static bool would_change(const struct client *client, const Rm__Command *command) {

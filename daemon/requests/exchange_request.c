@@ -1,37 +1,21 @@
 #include "daemon/requests/exchange_request.h"
 
 #include <errno.h>
-#include <stdlib.h>
-
-#include "common/util.h"
-
-struct exchange_request {
-        struct client *client;
-        uint32_t request_id;
-};
-
-struct exchange_request *exchange_begin(struct client *client, uint32_t request_id) {
-        struct exchange_request *asked = xcalloc(1, sizeof(*asked));
-
-        *asked = (struct exchange_request) { .client = client_hold(client), .request_id = request_id };
-        return asked;
-}
 
 void exchange_opened(void *userdata, const char *socket) {
-        const struct exchange_request *asked = userdata;
+        const struct request_answer *asked = userdata;
         Rm__Exchange body = RM__EXCHANGE__INIT;
 
         body.socket = (char *) socket;
         client_answer(asked->client, asked->request_id, &body.base);
 }
 
-void exchange_ended(struct exchange_request *asked, const char *verb, int error, const char *text) {
+void exchange_ended(struct request_answer *asked, const char *verb, int error, const char *text) {
         if (error < 0)
                 client_error(asked->client, asked->request_id, error, "%s: %s", verb, text);
         else
                 client_ok(asked->client, asked->request_id, 0, text);
-        client_release(asked->client);
-        free(asked);
+        request_answer_end(asked);
 }
 
 int sealed_key_check(const struct client *client, const char *verb, const char *key_file, struct rm_error *err) {

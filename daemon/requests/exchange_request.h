@@ -4,17 +4,12 @@
 #define RM_REQUESTS_EXCHANGE_REQUEST_H
 
 #include "common/error.h"
-#include "daemon/client/client.h"
+#include "daemon/requests/answer.h"
 
-/* A request that is answered when its file has gone through the socket. */
-struct exchange_request;
-
-struct exchange_request *exchange_begin(struct client *client, uint32_t request_id);
-/* The file goes through this socket: the client is told. `userdata`: the struct
- * exchange_request. */
+/* The file goes through this socket: the client is told. `userdata`: the struct request_answer. */
 void exchange_opened(void *userdata, const char *socket);
-/* Answers and frees it. */
-void exchange_ended(struct exchange_request *asked, const char *verb, int error, const char *text);
+/* Answers, and ends it. */
+void exchange_ended(struct request_answer *asked, const char *verb, int error, const char *text);
 
 /* Checks that this client may give the key of such a file; "": none is given. A client with the key
  * can read an image, and make images that are restored: -EPERM for all but root of this node.

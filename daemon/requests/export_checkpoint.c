@@ -37,7 +37,7 @@ void request_export_checkpoint(struct client *client, const Rm__LocalRequest *re
         struct checkpoints_user user = { .uid = client->uid, .name = client->user, .key_file = in->key_file };
         const Rm__Checkpoint *checkpoint = NULL;
         struct rm_error err = { 0 };
-        struct exchange_request *asked;
+        struct request_answer *asked;
         size_t here = 0;
 
         if (!job)
@@ -53,7 +53,7 @@ void request_export_checkpoint(struct client *client, const Rm__LocalRequest *re
                 reply_gathering(client, request, checkpoint->n_parts, here);
                 return;
         }
-        asked = exchange_begin(client, request->id);
+        asked = request_answer_begin(client, request->id);
         if (checkpoints_export(checkpoints, in->job, in->checkpoint, &user, &ops, asked, &err) < 0)
                 exchange_ended(asked, "export-checkpoint", err.code, error_text(&err));
 }

@@ -16,7 +16,7 @@ void request_import_checkpoint(struct client *client, const Rm__LocalRequest *re
         const struct user *today = NULL;
         struct checkpoints_user user = { .uid = client->uid, .name = client->user, .admin = client->admin, .key_file = key_file };
         struct rm_error err = { 0 };
-        struct exchange_request *asked;
+        struct request_answer *asked;
 
         if (!client->conn)
                 (void) error_set(&err, -EPERM, "import-checkpoint: only a program of this node may do that");
@@ -28,7 +28,7 @@ void request_import_checkpoint(struct client *client, const Rm__LocalRequest *re
         if (!today)
                 return;
         user.today = (struct owner_today) { today->name, today->groups, today->n_groups };
-        asked = exchange_begin(client, request->id);
+        asked = request_answer_begin(client, request->id);
         if (checkpoints_import(client->rmd->checkpoints, &user, &ops, asked, &err) < 0)
                 exchange_ended(asked, "import-checkpoint", err.code, error_text(&err));
 }

@@ -6,18 +6,8 @@
 #include "daemon/requests/requests.h"
 #include "daemon/requests/service.h"
 
-struct asked {
-        struct client *client;
-        uint32_t request_id;
-};
-
-static void asked_free(struct asked *asked) {
-        client_release(asked->client);
-        free(asked);
-}
-
 static void on_listed(void *context, json_t *list, const struct rm_error *err) {
-        struct asked *asked = context;
+        struct request_answer *asked = context;
         size_t n = list ? json_array_size(list) : 0;
         Rm__PolicyView *views = xcalloc(n, sizeof(*views));
         Rm__PolicyList policies = RM__POLICY_LIST__INIT;
@@ -42,16 +32,15 @@ static void on_listed(void *context, json_t *list, const struct rm_error *err) {
                 client_error(asked->client, asked->request_id, err->code, "list-policies: %s", error_text(err));
         free(policies.policies);
         free(views);
-        asked_free(asked);
+        request_answer_end(asked);
 }
 
 void request_list_policies(struct client *client, const Rm__LocalRequest *request) {
-        struct asked *asked = xcalloc(1, sizeof(*asked));
+        struct request_answer *asked = request_answer_begin(client, request->id);
         struct rm_error err = { 0 };
 
-        *asked = (struct asked) { .client = client_hold(client), .request_id = request->id };
         if (policy_host_list(service_policy_host(client->rmd->service), on_listed, asked, &err) < 0) {
                 client_error(client, request->id, err.code ? err.code : -EBUSY, "list-policies: %s", error_text(&err));
-                asked_free(asked);
+                request_answer_end(asked);
         }
 }

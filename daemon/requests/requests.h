@@ -7,6 +7,7 @@
 
 #include "daemon/client/client.h"
 #include "daemon/cluster/cluster.h"
+#include "daemon/requests/answer.h"
 #include "daemon/requests/waiting.h"
 #include "daemon/state/commands.h"
 #include "proto/local.pb-c.h"
@@ -56,10 +57,8 @@ void request_propose_all(struct client *client, const Rm__LocalRequest *request,
  * proposed. */
 void request_change(struct client *client, const Rm__Command *command, cluster_propose_fn callback, void *userdata);
 
-/* The context of a request that proposes a command: `request_answer_proposed` is the callback for
- * that, called exactly once, with this as `userdata`. */
-struct request_answer;
-struct request_answer *request_answer_begin(struct client *client, uint32_t request_id);
+/* The callback of a request that proposes a command, with a struct request_answer, which it
+ * ends. */
 void request_answer_proposed(void *userdata, int code, const char *text, uint64_t index, uint64_t created);
 
 /* Answer with a document; `paged`: the client takes it in several replies. */
