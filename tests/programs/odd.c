@@ -11,6 +11,9 @@
  *        gone        the working directory, in D, has been removed
  *        stop-criu   stops every process of CRIU's that it sees
  *        nameless    watches a file of D by inotify, which it has open and has removed
+ *        of-ended    has /proc/PID/stat open, of a child that has ended and is not waited for
+ *        of-name     likewise /proc/PID/comm
+ *        since-ended likewise /proc/PID/status, which it has opened before the child ended
  * Prints "odd: running", then at the end "odd: MODE good" or what is wrong. No MPI. */
 #include <ctype.h>
 #include <dirent.h>
@@ -230,6 +233,66 @@ static void nameless_begin(int argc, char **argv) {
 static void nothing_look(void) {
 }
 
+/* ---- files of processes: the kernel says that root owns them when the process has ended ---- */
+
+static int file_of_process = -1;
+
+static void open_file_of(pid_t pid, const char *name, int flags) {
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/%s", (int) pid, name);
+        file_of_process = open(path, flags);
+        if (file_of_process < 0)
+                wrong = "cannot open a file of a process";
+}
+
+/* The child ends when it is killed. */
+static pid_t start_child(void) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+                for (;;)
+                        (void) pause();
+        if (pid < 0)
+                wrong = "there is no child";
+        return pid;
+}
+
+static void end_child(pid_t pid) {
+        siginfo_t info;
+
+        if (wrong || kill(pid, SIGKILL) < 0 || waitid(P_PID, (id_t) pid, &info, WEXITED | WNOWAIT) < 0)
+                wrong = "no child ends";
+}
+
+static void of_ended_begin(int argc, char **argv) {
+        pid_t pid = start_child();
+
+        end_child(pid);
+        open_file_of(pid, "stat", O_RDONLY);
+}
+
+static void of_name_begin(int argc, char **argv) {
+        pid_t pid = start_child();
+
+        end_child(pid);
+        open_file_of(pid, "comm", O_RDONLY);
+}
+
+static void since_ended_begin(int argc, char **argv) {
+        pid_t pid = start_child();
+
+        open_file_of(pid, "status", O_RDONLY);
+        end_child(pid);
+}
+
+static void of_process_look(void) {
+        char text[16];
+
+        if (!wrong && pread(file_of_process, text, sizeof(text), 0) <= 0)
+                wrong = "the file of a process says nothing";
+}
+
 static const struct mode modes[] = {
         { "memfd-exe", memfd_exe_begin, memfd_exe_look },
         { "seals", seals_begin, seals_look },
@@ -240,6 +303,9 @@ static const struct mode modes[] = {
         { "gone", gone_begin, gone_look },
         { "stop-criu", stop_criu_begin, stop_criu_look },
         { "nameless", nameless_begin, nothing_look },
+        { "of-ended", of_ended_begin, of_process_look },
+        { "of-name", of_name_begin, of_process_look },
+        { "since-ended", since_ended_begin, of_process_look },
 };
 
 int main(int argc, char **argv) {

@@ -26,8 +26,16 @@ static const Capsule__InventoryFile *file_of(const Capsule__Inventory *inventory
         return index < inventory->n_files ? inventory->files[index] : NULL;
 }
 
+/* The kernel says that root owns the files below /proc of a process that has ended, and its own
+ * owner those of one that runs. That is found when the file is opened or looked up, and CRIU opens
+ * files before it lets processes end. */
+static bool has_lasting_owner(const Capsule__InventoryFile *file) {
+        return strncmp(file->name, "/proc/", 6) != 0 || file->name[6] < '0' || file->name[6] > '9';
+}
+
 static bool same_file(const Capsule__InventoryFile *a, const Capsule__InventoryFile *b) {
-        return a && b && a->mode == b->mode && a->uid == b->uid && a->gid == b->gid && strcmp(a->name, b->name) == 0;
+        return a && b && a->mode == b->mode && strcmp(a->name, b->name) == 0 &&
+               (!has_lasting_owner(a) || (a->uid == b->uid && a->gid == b->gid));
 }
 
 static char *describe(const Capsule__InventoryFile *file) {

@@ -243,6 +243,49 @@ static void inventories(void **state) {
         scene_finish(&scene);
 }
 
+static void set_owner(Capsule__Inventory *inventory, const char *name, uint32_t uid) {
+        bool found = false;
+
+        for (size_t i = 0; i < inventory->n_files; i++)
+                if (strcmp(inventory->files[i]->name, name) == 0) {
+                        inventory->files[i]->uid = inventory->files[i]->gid = uid;
+                        found = true;
+                }
+        assert_true(found);
+}
+
+/* Whether a process has ended decides who owns its files below /proc; others have one owner. */
+static void files_of_processes(void **state) {
+        struct scene scene;
+        Capsule__Inventory *before;
+        cleanup_free char *of_process = xasprintf("/proc/%d/stat", (int) getpid());
+        cleanup_free char *path = NULL;
+        int fds[3];
+
+        (void) state;
+        scene_init(&scene);
+        path = xasprintf("%s/a", scene.dir);
+        fds[0] = open_in(&scene, "a", O_RDONLY);
+        fds[1] = open(of_process, O_RDONLY);
+        fds[2] = open("/proc/uptime", O_RDONLY);
+        before = take(&scene);
+        set_owner(before, of_process, 1000);
+        expect_difference(&scene, before, NULL);
+        set_owner(before, "/proc/uptime", 1000);
+        expect_difference(&scene, before, "/proc/uptime");
+        set_owner(before, "/proc/uptime", 0);
+        set_owner(before, path, 1000);
+        expect_difference(&scene, before, "/a (mode");
+        set_owner(before, path, 0);
+        (void) close(fds[1]);
+        assert_int_equal(open("/proc/self/maps", O_RDONLY), fds[1]);
+        expect_difference(&scene, before, "/maps (mode");
+        capsule__inventory__free_unpacked(before, NULL);
+        for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+                (void) close(fds[i]);
+        scene_finish(&scene);
+}
+
 /* Each value is what a thread may not do, or who it is, alone. */
 static void threads(void **state) {
         struct scene scene;
@@ -365,6 +408,7 @@ int main(void) {
                 cmocka_unit_test(capabilities_of_criu),
                 cmocka_unit_test(identities),
                 cmocka_unit_test(inventories),
+                cmocka_unit_test(files_of_processes),
                 cmocka_unit_test(large_inventory),
                 cmocka_unit_test(threads),
                 cmocka_unit_test(mappings),
