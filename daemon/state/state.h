@@ -14,6 +14,7 @@
 #define STATE_LEVEL_REFUSED 2U /* from this one on: why a group was not moved */
 #define STATE_LEVEL_RATES 2U /* from this one on: how fast jobs were on which nodes */
 #define STATE_LEVEL_AVOIDED 2U /* from this one on: a loss that was foreseen counts as such if nothing was left on the node */
+#define STATE_LEVEL_RESIZED 2U /* from this one on: a number of ranks that a job may not have is not taken from its program */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
 #define STATE_CONDITION_REASON_MAX_BYTES 256U
 #define STATE_RATES_MAX 4U       /* sets of nodes of one job whose rates are remembered */

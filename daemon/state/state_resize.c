@@ -187,13 +187,33 @@ static void begin(struct apply *a, Rm__Job *job) {
                 set_active(a, job, job->resize->wanted);
 }
 
+static void end_change(Rm__Job *job) {
+        job->resize->wanted = 0;
+        job->resize->begun = false;
+}
+
+/* The number is none that the job may have. The change is over all the same: else the node of rank
+ * 0 would bring the program's word again without end. The job counts as having all ranks that may
+ * compute. */
+static void refuse_number(struct apply *a, Rm__Job *job, uint32_t ranks, uint32_t least, uint32_t most) {
+        if (a->state->level < STATE_LEVEL_RESIZED)
+                return;
+        apply_event(a, "job-resize-refused", NULL, job->id, 0, 0,
+                    "job %" PRIu64 " cannot have %u active ranks, as its program says, but %u to %u: it counts as having %u",
+                    job->id, ranks, least, most, job->resize->active);
+        end_change(job);
+}
+
 /* A program may also stay as it is, or come to something between. */
 static void finish(struct apply *a, Rm__Job *job, uint32_t ranks) {
         uint32_t most = job->resize->wanted > job->resize->active ? job->resize->wanted : job->resize->active;
+        uint32_t least = job->spec->min_ranks > 0 && a->state->level >= STATE_LEVEL_RESIZED ? job->spec->min_ranks : 1;
 
         assert(job->resize->wanted != 0);
-        if (ranks == 0 || ranks > most)
+        if (ranks < least || ranks > most) {
+                refuse_number(a, job, ranks, least, most);
                 return;
+        }
         if (ranks != job->resize->wanted)
                 apply_event(a, "job-resize-refused", NULL, job->id, 0, 0,
                             "job %" PRIu64 " goes on with %u active ranks, not %u, as its program says", job->id, ranks,
@@ -201,8 +221,7 @@ static void finish(struct apply *a, Rm__Job *job, uint32_t ranks) {
         else
                 apply_event(a, "job-resized", NULL, job->id, 0, 0, "job %" PRIu64 " has %u active ranks of %u", job->id, ranks,
                             job->spec->ranks);
-        job->resize->wanted = 0;
-        job->resize->begun = false;
+        end_change(job);
         set_active(a, job, ranks);
 }
 

@@ -106,13 +106,48 @@ static void test_words_of_no_change_have_no_effect(void **state) {
         assert_int_equal(resize_told(w, id, 99, 99, 8, false), 0);
         expect_active(w, id, 4, 4, 0);
         assert_int_equal(resize_told(w, id, w->created + 1, w->created + 1, 6, false), 0);
-        /* More than was asked for. */
         epoch = job_of(w, id)->resize->epoch;
-        assert_int_equal(resize_told(w, id, epoch, epoch, 8, false), 0);
-        assert_int_equal(job_of(w, id)->resize->wanted, 6);
         assert_int_equal(resize_told(w, id, epoch, epoch, 4, false), 0);
         assert_string_equal(w->events, "job-resize-refused ");
         expect_active(w, id, 4, 4, 0);
+}
+
+/* Asks the job for `wanted` ranks, and hears from its program that there are `said`. */
+static void expect_not_taken(struct world *w, uint64_t id, uint32_t wanted, uint32_t said, const char *text) {
+        assert_int_equal(resize(w, id, wanted), 0);
+        assert_int_equal(resize_told(w, id, w->created, w->created, said, false), 0);
+        assert_string_equal(w->events, "job-resize-refused ");
+        assert_string_equal(w->event, text);
+        assert_int_equal(job_of(w, id)->resize->wanted, 0);
+        assert_false(job_of(w, id)->resize->begun);
+}
+
+/* The job may have 2 to 8 ranks. The cores of all that may compute stay its own. */
+static void test_programs_say_numbers_that_cannot_be(void **state) {
+        struct world *w = *state;
+        uint64_t id = listening_job(w);
+
+        expect_not_taken(w, id, 3, 1, "job 1 cannot have 1 active ranks, as its program says, but 2 to 4: it counts as having 4");
+        expect_active(w, id, 4, 4, 0);
+        expect_not_taken(w, id, 3, 0, "job 1 cannot have 0 active ranks, as its program says, but 2 to 4: it counts as having 4");
+        expect_not_taken(w, id, 3, 5, "job 1 cannot have 5 active ranks, as its program says, but 2 to 4: it counts as having 4");
+        expect_active(w, id, 4, 4, 0);
+        expect_not_taken(w, id, 6, 7, "job 1 cannot have 7 active ranks, as its program says, but 2 to 6: it counts as having 6");
+        expect_active(w, id, 6, 4, 2);
+        expect_not_taken(w, id, 8, UINT32_MAX,
+                         "job 1 cannot have 4294967295 active ranks, as its program says, but 2 to 8: it counts as having 8");
+        expect_active(w, id, 8, 4, 4);
+}
+
+/* Nodes of an older version would have taken it. */
+static void test_numbers_below_the_level(void **state) {
+        struct world *w = *state;
+        uint64_t id = listening_job(w);
+
+        w->state->level = w->twin->level = STATE_LEVEL_RESIZED - 1;
+        assert_int_equal(resize(w, id, 3), 0);
+        assert_int_equal(resize_told(w, id, w->created, w->created, 1, false), 0);
+        assert_int_equal(job_of(w, id)->resize->active, 1);
 }
 
 static void test_refusals_say_why(void **state) {
@@ -329,6 +364,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_shrinks_when_it_is_done, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_late_words_count, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_words_of_no_change_have_no_effect, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_programs_say_numbers_that_cannot_be, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_numbers_below_the_level, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_refusals_say_why, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_is_taken_back_before_it_begins, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_newer_word_counts, set_up, world_tear_down),
