@@ -145,6 +145,14 @@ uint32_t rank_map_rank(const struct rank_map *map, uint32_t process) {
         return process < map->processes ? map->rank[process] : RANK_MAP_NONE;
 }
 
+uint32_t rank_map_used(const struct rank_map *map) {
+        uint32_t n = map->processes;
+
+        while (map->rank[n - 1] == RANK_MAP_NONE) /* process 0 is, or was, a rank */
+                n--;
+        return n;
+}
+
 uint32_t rank_map_living(const struct rank_map *map) {
         uint32_t n = 0;
 

@@ -30,6 +30,9 @@ uint32_t rank_map_process(const struct rank_map *map, uint32_t rank);
 /* The rank that this process is, or was when it was lost; RANK_MAP_NONE: it is a spare one, or
  * was. */
 uint32_t rank_map_rank(const struct rank_map *map, uint32_t process);
+/* The number of processes up to the last one that is a rank, or was: all others are spare ones that
+ * nobody has needed. */
+uint32_t rank_map_used(const struct rank_map *map);
 /* Ranks that have a process. */
 uint32_t rank_map_living(const struct rank_map *map);
 /* The lowest critical rank that has no process, so that the program cannot go on; RANK_MAP_NONE:

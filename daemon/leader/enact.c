@@ -10,6 +10,7 @@
 #include "daemon/leader/cores.h"
 #include "daemon/leader/fold_place.h"
 #include "daemon/leader/parked.h"
+#include "daemon/leader/round_input.h"
 #include "daemon/state/commands.h"
 
 static const Rm__State *state_of(const struct rmd *rmd) {
@@ -67,16 +68,20 @@ static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const
         const Rm__Job *job = enact_job(rmd, snapshot, action->job);
         cleanup_free uint32_t *ranks = NULL;
         cleanup_free int32_t *nodes = NULL;
-        uint32_t n_groups;
+        uint32_t n_groups, size;
         struct command c;
         Rm__CmdJobPlace *body = command_job_place(&c, job_number(snapshot, action->job));
 
         if (!job)
                 return false;
-        /* The list has also parked groups, which policies are not shown. */
-        ranks = groups_create(job->spec->ranks, view->group_size, &n_groups);
+        /* The list has also parked groups, and ranks, which policies are not shown. */
+        size = view->n_groups > 1 ? view->group_size : round_input_group_size_of(state_of(rmd), job, rmd->config->group_size);
+        if (size < view->group_size) /* nodes have become smaller since */
+                size = view->group_size;
+        ranks = groups_create(job->spec->ranks, size, &n_groups);
         nodes = parked_place(cluster_index(rmd->cluster), snapshot, action->job, job,
                              &(struct parked_start) { .n_groups = n_groups,
+                                                      .group_size = size,
                                                       .group_node = action->group_node,
                                                       .head_node = action->head_node,
                                                       .capsules_per_core = rmd->config->max_capsules_per_core });
@@ -87,7 +92,7 @@ static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const
                                   false);
                 return false;
         }
-        body->group_size = view->group_size;
+        body->group_size = size;
         body->head_node = (char *) snapshot->nodes[action->head_node].name;
         body->policy = (char *) policy;
         body->n_group_nodes = body->n_group_ranks = n_groups;
@@ -238,7 +243,7 @@ static void move_parked(struct rmd *rmd, const struct rm_snapshot *snapshot, boo
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
                 const Rm__Job *job = enact_job(rmd, snapshot, j);
 
-                if (job && job->resize)
+                if (job && job_may_park(state_of(rmd), job->spec))
                         parked_moves(cluster_index(rmd->cluster), snapshot, j, job, rmd->config->max_capsules_per_core, &moves);
         }
         *ret_skipped |= enact_moves(rmd, snapshot, &moves);

@@ -7,6 +7,7 @@
 #define HASH_FUNCTION HASH_OAT
 #include <uthash.h>
 
+#include "common/groups.h"
 #include "common/util.h"
 #include "daemon/node/memory_use.h"
 #include "daemon/sched/fields.h"
@@ -250,14 +251,12 @@ void node_memory_fill(const struct node_memory *memory, const struct state_index
         }
 }
 
-void node_memory_fill_job(const struct node_memory *memory, const Rm__Job *job, struct snapshot *snapshot, uint32_t index) {
+void node_memory_fill_job(const struct node_memory *memory, const Rm__Job *job, uint32_t group_size, struct snapshot *snapshot,
+                          uint32_t index) {
         uint32_t n_groups = snapshot_view(snapshot)->jobs[index].n_groups;
 
-        for (uint32_t g = 0; job->n_capsules == 0 && g < n_groups; g++) {
-                struct rm_group *group = snapshot_group(snapshot, index, g);
-
-                group->memory = (int64_t) reserved(job, group->ranks);
-        }
+        for (uint32_t g = 0; job->n_capsules == 0 && g < n_groups; g++)
+                snapshot_group(snapshot, index, g)->memory = (int64_t) reserved(job, groups_ranks(job->spec->ranks, group_size, g));
         for (size_t k = 0; k < job->n_capsules; k++) {
                 const Rm__Capsule *capsule = job->capsules[k];
 

@@ -45,7 +45,9 @@ void node_memory_mark(struct node_memory *memory);
  * was reported. */
 void node_memory_fill(const struct node_memory *memory, const struct state_index *index, struct snapshot *snapshot);
 
-/* Into the groups of job `index` of the snapshot, which are those of `job`, or will be. */
-void node_memory_fill_job(const struct node_memory *memory, const Rm__Job *job, struct snapshot *snapshot, uint32_t index);
+/* Into the groups of job `index` of the snapshot, which are those of `job`, or will be: groups of
+ * so many ranks, of which the last one in the snapshot may show fewer. */
+void node_memory_fill_job(const struct node_memory *memory, const Rm__Job *job, uint32_t group_size, struct snapshot *snapshot,
+                          uint32_t index);
 
 #endif

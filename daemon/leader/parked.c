@@ -45,21 +45,21 @@ static struct room *rooms_of(const struct state_index *state, const struct rm_sn
 int32_t *parked_place(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
                       const struct parked_start *start) {
         const struct rm_job *view = &snapshot->jobs[index];
-        bool malleable = job->spec->active_ranks > 0;
-        cleanup_free struct room *rooms = malleable ? rooms_of(state, snapshot, start->capsules_per_core) : NULL;
+        bool parks = job_may_park(state_index_state(state), job->spec);
+        cleanup_free struct room *rooms = parks ? rooms_of(state, snapshot, start->capsules_per_core) : NULL;
         cleanup_free int32_t *nodes = xcalloc(start->n_groups + 1u, sizeof(*nodes));
 
-        if (malleable)
+        if (parks)
                 room_take(&rooms[start->head_node], 0, 0);
         for (uint32_t g = 0; g < view->n_groups && g < start->n_groups; g++) {
                 nodes[g] = start->group_node[g];
-                if (malleable && rooms[nodes[g]].capsules_free == 0) /* it may be parked there tomorrow */
+                if (parks && rooms[nodes[g]].capsules_free == 0) /* it may be parked there tomorrow */
                         return NULL;
-                if (malleable)
+                if (parks)
                         room_take(&rooms[nodes[g]], view->groups[g].ranks, view->groups[g].memory);
         }
         for (uint32_t g = view->n_groups; g < start->n_groups; g++) {
-                uint32_t ranks = groups_ranks(job->spec->ranks, view->group_size, g);
+                uint32_t ranks = groups_ranks(job->spec->ranks, start->group_size, g);
 
                 nodes[g] = best_node(snapshot, view, rooms, ranks, promised(job, ranks), false);
                 if (nodes[g] < 0)

@@ -10,6 +10,7 @@
 /* A job that starts. */
 struct parked_start {
         uint32_t n_groups; /* all that it has */
+        uint32_t group_size;
         const int32_t *group_node; /* of the first ones, which job `index` of the snapshot has */
         int32_t head_node;
         uint32_t capsules_per_core; /* that a node may have, all counted; 0: no limit */

@@ -46,11 +46,13 @@ uint32_t round_input_group_size(const Rm__State *state, const Rm__JobSpec *spec,
 }
 
 /* The snapshot has as many groups as active ranks are in. Parked groups need no cores: policies
- * never see them (parked.h). */
+ * never see them (parked.h). Nor do they see the spare ranks of the last group. */
 static uint32_t seen_ranks(const Rm__State *state, const Rm__Job *job, uint32_t group_size) {
         uint32_t active = job_active_ranks(state, job);
         uint64_t in_groups = ((uint64_t) active + group_size - 1) / group_size * group_size;
 
+        if (job->spec->active_ranks == 0)
+                return active;
         return in_groups < job->spec->ranks ? (uint32_t) in_groups : job->spec->ranks;
 }
 
@@ -380,14 +382,20 @@ static void fill_saved_memory(const Rm__Checkpoint *checkpoint, struct snapshot 
         }
 }
 
+uint32_t round_input_group_size_of(const Rm__State *state, const Rm__Job *job, uint32_t configured) {
+        const Rm__Checkpoint *checkpoint = job->n_capsules == 0 ? job_newest_checkpoint(state, job) : NULL;
+
+        if (checkpoint)
+                return checkpoint->group_size;
+        return job->group_size ? job->group_size : round_input_group_size(state, job->spec, configured);
+}
+
 static void add_job(const struct placing *p, const Rm__Job *job) {
         const Rm__State *state = p->state;
         struct round_input *input = p->input;
         struct round_job *round = &input->jobs[input->n_jobs];
         const Rm__Checkpoint *checkpoint = job->n_capsules == 0 ? job_newest_checkpoint(state, job) : NULL;
-        uint32_t size = checkpoint        ? checkpoint->group_size
-                        : job->group_size ? job->group_size
-                                          : round_input_group_size(state, job->spec, p->config->group_size);
+        uint32_t size = round_input_group_size_of(state, job, p->config->group_size);
         struct rm_job *j;
         char name[24];
 
@@ -397,7 +405,7 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         j->age = age_of(&p->oldest, job);
         j->policy = job->spec->policy[0] ? snapshot_string(input->snapshot, job->spec->policy) : NULL;
         j->time_limit_usec = job->spec->time_limit_usec;
-        node_memory_fill_job(p->config->memory, job, input->snapshot, input->n_jobs);
+        node_memory_fill_job(p->config->memory, job, size, input->snapshot, input->n_jobs);
         if (checkpoint)
                 fill_saved_memory(checkpoint, input->snapshot, input->n_jobs, j->n_groups);
         for (size_t i = 0; job->available_set && i < job->n_available; i++) {

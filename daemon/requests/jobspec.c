@@ -321,13 +321,14 @@ int jobspec_check_groups(const Rm__JobSpec *spec, uint32_t group_size, const str
                                  spec->ranks, group_size, groups, rules->max_groups);
         /* Groups that compute need cores, and wait for them; parked ones need none. With the
          * head: */
-        if (spec->active_ranks == 0 || rules->max_capsules == 0 || groups + UINT64_C(1) <= rules->max_capsules)
+        if ((spec->active_ranks == 0 && spec->spare_ranks == 0) || rules->max_capsules == 0 ||
+            groups + UINT64_C(1) <= rules->max_capsules)
                 return 0;
-        return error_set(
-                err, -EDQUOT,
-                "--max-ranks: %u ranks in groups of %u are %u capsules with the head, and all nodes together may have %" PRIu64
-                " ([job] max_capsules_per_core): use larger groups (--group-size), or fewer ranks",
-                spec->ranks, group_size, groups + 1, rules->max_capsules);
+        return error_set(err, -EDQUOT,
+                         "%s: %u ranks in groups of %u are %u capsules with the head, and all nodes together may have %" PRIu64
+                         " ([job] max_capsules_per_core): use larger groups (--group-size), or fewer ranks",
+                         spec->active_ranks > 0 ? "--max-ranks" : "--spare-ranks", spec->ranks, group_size, groups + 1,
+                         rules->max_capsules);
 }
 
 const char *jobspec_field(size_t i, uint32_t *ret_number) {

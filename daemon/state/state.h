@@ -14,6 +14,7 @@
 #define STATE_LEVEL_REFUSED 2U /* from this one on: why a group was not moved */
 #define STATE_LEVEL_RATES 2U /* from this one on: how fast jobs were on which nodes */
 #define STATE_LEVEL_AVOIDED 2U /* from this one on: a loss that was foreseen counts as such if nothing was left on the node */
+#define STATE_LEVEL_SPARES 2U /* from this one on: spare ranks ask for no cores until they replace others */
 #define STATE_LEVEL_RESIZED 2U /* from this one on: a number of ranks that a job may not have is not taken from its program */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
 #define STATE_CONDITION_REASON_MAX_BYTES 256U
@@ -141,15 +142,18 @@ bool job_wants_restart(const Rm__JobSpec *spec);
 /* The first of its attempts that is not for the loss of a node counts as well: attempts so far, for
  * JobSpec.restarts. */
 uint32_t job_counted_attempts(const Rm__Job *job);
-/* ---- jobs that grow and shrink (state_resize.c); others have all ranks active ---- */
-/* So many of its ranks compute, the first ones; of one that waits: would, if it were placed now. */
+/* ---- jobs that grow and shrink, or have spare ranks (state_resize.c); others: all active ---- */
+/* So many of its ranks compute, the first ones; of one that waits: would, if it were placed now.
+ * Spare ranks do not until they replace others. */
 uint32_t job_active_ranks(const Rm__State *state, const Rm__Job *job);
-/* All ranks of the group are to be parked: it asks for no cores. False of the head. */
+/* A job like this may have groups that ask for no cores. */
+bool job_may_park(const Rm__State *state, const Rm__JobSpec *spec);
+/* All ranks of the group are to be parked, or spare: it asks for no cores. False of the head. */
 bool job_group_parked(const Rm__Job *job, const Rm__Capsule *capsule);
 /* All ranks of the group are parked and it may be frozen: the job neither ends nor was told to. */
 bool job_group_may_freeze(const Rm__Job *job, const Rm__Capsule *capsule);
-/* Cores that the capsule asks for: one for each of its ranks, also where only some of them compute;
- * 0: it is the head, or parked. */
+/* Cores that the capsule asks for: one for each of its ranks but spare ones, also where only some
+ * of them compute; 0: it is the head, or parked. */
 uint32_t job_capsule_cores(const Rm__Job *job, const Rm__Capsule *capsule);
 /* The first rank of the group. */
 uint32_t job_first_rank(const Rm__Job *job, const Rm__Capsule *capsule);

@@ -231,7 +231,7 @@ static bool has_addresses(const struct apply *a, const Rm__CmdJobPlace *in, cons
 static int check_capsules(struct apply *a, const Rm__CmdJobPlace *in, const Rm__Job *job) {
         cleanup_free uint32_t *coming = xcalloc(a->state->n_nodes + 1, sizeof(*coming));
 
-        if (in->capsules_per_core == 0 || job->spec->active_ranks == 0)
+        if (in->capsules_per_core == 0 || !job_may_park(a->state, job->spec))
                 return 0;
         coming[state_node_position(a->index, in->head_node)]++;
         for (size_t i = 0; i < in->n_group_nodes; i++) {
@@ -358,7 +358,7 @@ int apply_job_place(struct apply *a) {
                 job_checkpoints_forget(job);
         job->group_size = in->group_size;
         job_resize_begin(job, checkpoint);
-        job_rank_losses_begin(job, checkpoint);
+        job_rank_losses_begin(a->state, job, checkpoint);
         job->state = RM__JOB_STATE__JOB_STARTING;
         state_index_job(a->index, job->id);
         if (job->attempt == 0)

@@ -1,5 +1,6 @@
 /* Jobs that go on without ranks that are lost. Which ranks those are, in which order, is agreed on
  * here, since MPI does not: all groups hear the same list, which only grows. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,23 +34,6 @@ bool rank_losses_finished(const Rm__RankLosses *losses, int32_t group) {
 
 /* ---- changes ---- */
 
-/* From a checkpoint it goes on as its ranks remember it. */
-void job_rank_losses_begin(Rm__Job *job, const Rm__Checkpoint *checkpoint) {
-        const Rm__RankLosses *saved = checkpoint ? checkpoint->rank_losses : NULL;
-
-        if (job->rank_losses)
-                rm__rank_losses__free_unpacked(job->rank_losses, NULL);
-        job->rank_losses = NULL;
-        if (job->spec->on_rank_loss != RM__RANK_LOSS__RANK_LOSS_CONTINUE)
-                return;
-        if (saved) {
-                job->rank_losses = (Rm__RankLosses *) message_copy(&saved->base);
-                return;
-        }
-        job->rank_losses = xcalloc(1, sizeof(*job->rank_losses));
-        rm__rank_losses__init(job->rank_losses);
-}
-
 /* Returns the map of the processes that are the job's ranks now; the caller frees it. */
 static struct rank_map *map_ranks(const Rm__Job *job) {
         uint32_t ranks = job_program_ranks(job->spec);
@@ -58,6 +42,49 @@ static struct rank_map *map_ranks(const Rm__Job *job) {
         if (rank_map_create(ranks, job->spec->ranks - ranks, job->spec->critical_ranks, &map, NULL) == 0)
                 rank_map_lose(map, job->rank_losses->lost, job->rank_losses->n_lost);
         return map;
+}
+
+/* From a checkpoint it goes on as its ranks remember it. */
+void job_rank_losses_begin(const Rm__State *state, Rm__Job *job, const Rm__Checkpoint *checkpoint) {
+        const Rm__RankLosses *saved = checkpoint ? checkpoint->rank_losses : NULL;
+        struct rank_map *map;
+
+        if (job->rank_losses)
+                rm__rank_losses__free_unpacked(job->rank_losses, NULL);
+        job->rank_losses = NULL;
+        if (job->spec->on_rank_loss != RM__RANK_LOSS__RANK_LOSS_CONTINUE)
+                return;
+        if (saved) {
+                job->rank_losses = (Rm__RankLosses *) message_copy(&saved->base);
+        } else {
+                job->rank_losses = xcalloc(1, sizeof(*job->rank_losses));
+                rm__rank_losses__init(job->rank_losses);
+        }
+        map = job_may_park(state, job->spec) ? map_ranks(job) : NULL;
+        job->rank_losses->with_cores = map ? rank_map_used(map) : 0;
+        rank_map_destroy(map);
+}
+
+/* A spare rank that replaces another one computes where it is. Its group asks for cores from now
+ * on, and shares some until a round finds it a better place. */
+static void give_cores(struct apply *a, Rm__Job *job, const struct rank_map *map) {
+        uint32_t used = rank_map_used(map);
+
+        if (job->rank_losses->with_cores == 0 || job->rank_losses->with_cores == used)
+                return;
+        assert(used > job->rank_losses->with_cores);
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                Rm__Capsule *capsule = job->capsules[i];
+                uint32_t first = job_first_rank(job, capsule);
+
+                if (capsule->index == STATE_HEAD || first >= used || first + capsule->ranks <= job->rank_losses->with_cores)
+                        continue;
+                free(take_ptr(capsule->cores)); /* those of fewer ranks */
+                capsule->n_cores = 0;
+        }
+        job->rank_losses->with_cores = used;
+        for (size_t i = 0; i < job->n_capsules; i++)
+                state_index_capsule(a->index, job->id, job->capsules[i]->index);
 }
 
 /* "2 5 7 and 3 more"; malloc'ed. */
@@ -146,6 +173,7 @@ static void lose(struct apply *a, Rm__Job *job, const uint32_t *ranks, size_t n)
         if (!map)
                 return;
         tell(a, job, map, before);
+        give_cores(a, job, map);
         missing = rank_map_missing(map);
         rank_map_destroy(map);
         if (missing != RANK_MAP_NONE && job_running(job))

@@ -10,11 +10,32 @@
 
 /* ---- reading ---- */
 
+static bool may_have_spares(const Rm__State *state, const Rm__JobSpec *spec) {
+        return state->level >= STATE_LEVEL_SPARES && spec->spare_ranks > 0 &&
+               spec->on_rank_loss == RM__RANK_LOSS__RANK_LOSS_CONTINUE;
+}
+
+bool job_may_park(const Rm__State *state, const Rm__JobSpec *spec) {
+        return spec->active_ranks > 0 || may_have_spares(state, spec);
+}
+
+/* Spare ranks that replace others compute, too. */
+static uint32_t ranks_without_spares(const Rm__State *state, const Rm__Job *job) {
+        const Rm__Checkpoint *checkpoint = job->n_capsules == 0 ? job_newest_checkpoint(state, job) : NULL;
+        const Rm__RankLosses *losses = checkpoint ? checkpoint->rank_losses : job->rank_losses;
+
+        if (!may_have_spares(state, job->spec))
+                return job->spec->ranks;
+        if (job->n_capsules == 0 && !checkpoint)
+                return job_program_ranks(job->spec);
+        return losses && losses->with_cores && losses->with_cores < job->spec->ranks ? losses->with_cores : job->spec->ranks;
+}
+
 uint32_t job_active_ranks(const Rm__State *state, const Rm__Job *job) {
         const Rm__Checkpoint *checkpoint;
 
         if (job->spec->active_ranks == 0)
-                return job->spec->ranks;
+                return ranks_without_spares(state, job);
         if (job->n_capsules > 0)
                 return job->resize ? job->resize->active : job->spec->active_ranks;
         checkpoint = job_newest_checkpoint(state, job);
@@ -25,16 +46,30 @@ uint32_t job_first_rank(const Rm__Job *job, const Rm__Capsule *capsule) {
         return capsule->index > 0 ? (uint32_t) capsule->index * job->group_size : 0;
 }
 
-bool job_group_parked(const Rm__Job *job, const Rm__Capsule *capsule) {
-        return job->resize && capsule->index != STATE_HEAD && job_first_rank(job, capsule) >= job->resize->active;
+/* The first rank that does not compute. */
+static uint32_t end_of_active(const Rm__Job *job) {
+        if (job->resize)
+                return job->resize->active;
+        return job->rank_losses && job->rank_losses->with_cores ? job->rank_losses->with_cores : job->spec->ranks;
 }
 
+bool job_group_parked(const Rm__Job *job, const Rm__Capsule *capsule) {
+        return capsule->index != STATE_HEAD && job_first_rank(job, capsule) >= end_of_active(job);
+}
+
+/* A spare rank must run to see that it is needed. */
 bool job_group_may_freeze(const Rm__Job *job, const Rm__Capsule *capsule) {
-        return job_group_parked(job, capsule) && job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel && !job->resize->ending;
+        return job->resize && job_group_parked(job, capsule) && job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel &&
+               !job->resize->ending;
 }
 
 uint32_t job_capsule_cores(const Rm__Job *job, const Rm__Capsule *capsule) {
-        return job_group_parked(job, capsule) ? 0 : capsule->ranks;
+        uint32_t computing;
+
+        if (capsule->index == STATE_HEAD || job_group_parked(job, capsule))
+                return 0;
+        computing = end_of_active(job) - job_first_rank(job, capsule);
+        return job->resize || capsule->ranks < computing ? capsule->ranks : computing;
 }
 
 /* ---- changes ---- */

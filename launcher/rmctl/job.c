@@ -479,9 +479,17 @@ static char *lost_text(const Rm__Job *j) {
         return buffer_take_text(&b);
 }
 
-/* "0,5-7 (2 spare)"; NULL of jobs without critical ranks. */
-static char *critical_text(const Rm__JobSpec *s) {
-        return s->critical_ranks[0] ? xasprintf("%s (%u spare)", s->critical_ranks, s->spare_ranks) : NULL;
+/* "0,5-7 (2 spare; 1 parked group)"; NULL of jobs without critical ranks. */
+static char *critical_text(const Rm__JobView *v) {
+        const Rm__JobSpec *s = v->job->spec;
+        cleanup_free char *parked = NULL;
+
+        if (!s->critical_ranks[0])
+                return NULL;
+        parked = v->parked_groups > 0 && !v->job->end_usec
+                         ? xasprintf("; %u parked group%s", v->parked_groups, v->parked_groups == 1 ? "" : "s")
+                         : xstrdup("");
+        return xasprintf("%s (%u spare%s)", s->critical_ranks, s->spare_ranks, parked);
 }
 
 /* `moves` NULL: not known. */
@@ -516,7 +524,7 @@ static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList
                 call_take_key("Ranks", xasprintf("%u", s->ranks));
         if (s->active_ranks > 0)
                 call_take_key("Active ranks", active_text(v));
-        call_take_key("Critical ranks", critical_text(s));
+        call_take_key("Critical ranks", critical_text(v));
         call_take_key("Lost ranks", lost_text(j));
         call_take_key("Nodes", short_nodes(v->nodes));
         call_take_key("Policy", policy_text(j));

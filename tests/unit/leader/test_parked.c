@@ -63,7 +63,8 @@ static void run(struct scene *s) {
 /* With so many capsules allowed for each core. */
 static int32_t *place_with(struct scene *s, const struct round_input *input, const int32_t *active, uint32_t capsules_per_core) {
         return parked_place(s->w.indexed, snapshot_view(input->snapshot), 0, scene_job(s),
-                            &(struct parked_start) { .n_groups = 4, .group_node = active, .capsules_per_core = capsules_per_core });
+                            &(struct parked_start) {
+                                    .n_groups = 4, .group_size = 2, .group_node = active, .capsules_per_core = capsules_per_core });
 }
 
 static void test_policies_see_active_groups(void **state) {
@@ -83,6 +84,32 @@ static void test_policies_see_active_groups(void **state) {
         assert_int_equal(job->ranks, 6); /* with rank 4 the group of 4 and 5 */
         assert_int_equal(job->n_groups, 3);
         assert_int_equal(job->groups[2].node, 2);
+        round_input_finish(&input);
+}
+
+/* A job has 5 ranks and 3 spare ones, in groups of 2; another has one rank and 3 spare ones, in
+ * groups of 4. */
+static void test_policies_see_no_spare_ranks(void **state) {
+        struct scene *s = *state;
+        int wide = submit_critical(&s->w, 8, 3, "0"), narrow = submit_critical(&s->w, 4, 3, "0");
+        const struct round_input_config config = { .group_size = 2, .horizon_usec = 1, .bytes_per_cost = 1 };
+        const struct rm_job *job;
+        struct round_input input;
+
+        s->w.state->level = s->w.twin->level = STATE_LEVEL;
+        assert_true(wide > 0 && narrow > 0);
+        state_job(s->w.state, (uint64_t) wide)->spec->rank_memory_bytes = 500;
+        state_job(s->w.state, (uint64_t) narrow)->spec->group_size = 4;
+        round_input_create(s->w.indexed, &config, &input);
+        job = &snapshot_view(input.snapshot)->jobs[1];
+        assert_int_equal(job->ranks, 5);
+        assert_int_equal(job->n_groups, 3);
+        assert_int_equal(job->groups[2].ranks, 1);
+        assert_int_equal(job->groups[2].memory, 1000); /* with the spare rank of the group */
+        job = &snapshot_view(input.snapshot)->jobs[2];
+        assert_int_equal(job->ranks, 1);
+        assert_int_equal(job->group_size, 1); /* no more than it has */
+        assert_int_equal(round_input_group_size_of(s->w.state, state_job(s->w.state, (uint64_t) narrow), 2), 4);
         round_input_finish(&input);
 }
 
@@ -161,7 +188,8 @@ static void test_nodes_have_so_many_capsules(void **state) {
         round_input_create(s->w.indexed, &(struct round_input_config) { .group_size = 2, .horizon_usec = 1, .bytes_per_cost = 1 },
                            &input);
         none = parked_place(s->w.indexed, snapshot_view(input.snapshot), 1, scene_job(s),
-                            &(struct parked_start) { .n_groups = 2, .group_node = active, .head_node = 1, .capsules_per_core = 2 });
+                            &(struct parked_start) {
+                                    .n_groups = 2, .group_size = 2, .group_node = active, .head_node = 1, .capsules_per_core = 2 });
         assert_null(none); /* those of other jobs count, also where no policy sees them */
         round_input_finish(&input);
 }
@@ -228,6 +256,7 @@ static void test_limit_keeps_no_node_from_being_emptied(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_policies_see_active_groups, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_policies_see_no_spare_ranks, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_groups_have_ranks_of_one_kind, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_placed_where_cores_are, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_need_memory, set_up, tear_down),

@@ -110,7 +110,7 @@ static void check_capsules(const Rm__State *state, const Rm__Job *job) {
                 assert_true(state_node(state, capsule->node) || capsule->state == RM__CAPSULE_STATE__CAPSULE_GONE);
                 assert_true(capsule->address >= 1 && capsule->address <= STATE_CAPSULES_MAX);
                 assert_true(capsule->state != RM__CAPSULE_STATE__CAPSULE_NONE);
-                assert_true(capsule->n_cores == 0 || capsule->n_cores == capsule->ranks);
+                assert_true(capsule->n_cores == 0 || capsule->n_cores == job_capsule_cores(job, capsule));
                 if (job_ended(job))
                         assert_int_equal(capsule->state, RM__CAPSULE_STATE__CAPSULE_GONE);
                 ranks += capsule->ranks;
@@ -138,6 +138,8 @@ static void check_rank_losses(const Rm__Job *job) {
                 return;
         assert_int_equal(job->spec->on_rank_loss, RM__RANK_LOSS__RANK_LOSS_CONTINUE);
         assert_true(losses->n_lost <= job->spec->ranks);
+        assert_true(losses->with_cores == 0 ||
+                    (losses->with_cores >= job_program_ranks(job->spec) && losses->with_cores <= job->spec->ranks));
         for (size_t i = 0; i < losses->n_lost; i++) {
                 assert_true(losses->lost[i] < job->spec->ranks);
                 for (size_t k = 0; k < i; k++)

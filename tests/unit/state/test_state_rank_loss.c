@@ -270,6 +270,71 @@ static void test_critical_ranks_are_replaced(void **state) {
         expect_end(w, id, RM__JOB_STATE__JOB_COMPLETED, 0, "");
 }
 
+static void expect_cores(struct world *w, uint64_t id, uint32_t first_group, uint32_t second_group) {
+        uint32_t capsules;
+
+        assert_int_equal(job_capsule_cores(job_of(w, id), job_capsule(job_of(w, id), STATE_HEAD)), 0);
+        assert_int_equal(job_capsule_cores(job_of(w, id), job_capsule(job_of(w, id), 0)), first_group);
+        assert_int_equal(job_capsule_cores(job_of(w, id), job_capsule(job_of(w, id), 1)), second_group);
+        assert_int_equal(state_node_ranks(w->indexed, "n1", &capsules), first_group);
+        assert_int_equal(state_node_ranks(w->indexed, "n2", &capsules), second_group);
+}
+
+/* A spare rank has no core until it replaces another one, and keeps it when it is lost itself. */
+static void test_spare_ranks_have_no_cores(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_critical_job(w, 0);
+
+        expect_cores(w, id, 4, 2);
+        assert_int_equal(job_active_ranks(w->state, job_of(w, id)), 6);
+        assert_int_equal(tell(w, id, 0, 1), 0); /* not critical */
+        expect_cores(w, id, 4, 2);
+        assert_int_equal(tell(w, id, 1, 4), 0);
+        expect_cores(w, id, 4, 3);
+        assert_int_equal(job_active_ranks(w->state, job_of(w, id)), 7);
+        assert_int_equal(tell(w, id, 1, 6), 0);
+        expect_cores(w, id, 4, 4);
+}
+
+/* The first spare rank was lost before anybody needed it. */
+static void test_a_spare_rank_is_passed_over(void **state) {
+        struct world *w = *state;
+        uint64_t id = running_critical_job(w, 0);
+
+        assert_int_equal(tell(w, id, 1, 6), 0);
+        expect_cores(w, id, 4, 2);
+        assert_int_equal(tell(w, id, 0, 0), 0);
+        expect_cores(w, id, 4, 4);
+}
+
+static void test_groups_of_spare_ranks_are_parked(void **state) {
+        struct world *w = *state;
+        int id = submit_critical(w, 8, 4, "0");
+
+        assert_true(id > 0);
+        assert_int_equal(job_active_ranks(w->state, job_of(w, (uint64_t) id)), 4);
+        place_all(w, (uint64_t) id);
+        expect_cores(w, (uint64_t) id, 4, 0);
+        assert_true(job_group_parked(job_of(w, (uint64_t) id), job_capsule(job_of(w, (uint64_t) id), 1)));
+        assert_false(job_group_may_freeze(job_of(w, (uint64_t) id), job_capsule(job_of(w, (uint64_t) id), 1)));
+        assert_int_equal(tell(w, (uint64_t) id, 0, 0), 0);
+        assert_false(job_group_parked(job_of(w, (uint64_t) id), job_capsule(job_of(w, (uint64_t) id), 1)));
+        expect_cores(w, (uint64_t) id, 4, 1);
+}
+
+/* Nodes that do not know it would count them. */
+static void test_spare_ranks_have_cores_below_the_level(void **state) {
+        struct world *w = *state;
+        uint64_t id;
+
+        w->state->level = w->twin->level = STATE_LEVEL_SPARES - 1;
+        id = running_critical_job(w, 0);
+        w->state->level = w->twin->level = STATE_LEVEL_SPARES;
+        expect_cores(w, id, 4, 4);
+        assert_int_equal(tell(w, id, 1, 4), 0);
+        expect_cores(w, id, 4, 4);
+}
+
 static void test_without_a_spare_rank_it_has_failed(void **state) {
         struct world *w = *state;
         uint64_t id = running_critical_job(w, 0);
@@ -503,6 +568,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_captured_before_or_after, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_begins_anew_with_all, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_critical_ranks_are_replaced, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_spare_ranks_have_no_cores, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_a_spare_rank_is_passed_over, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_groups_of_spare_ranks_are_parked, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_spare_ranks_have_cores_below_the_level, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_without_a_spare_rank_it_has_failed, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_or_starts_again, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_late_loss_of_a_critical_rank, set_up, world_tear_down),
