@@ -439,6 +439,7 @@ static int start_cluster(struct rmd *rmd, struct tls *tls, struct rm_error *err)
         self.cores = config->cores ? config->cores : topology->cores;
         self.topology = topology->description;
         self.boot_id = topology->boot_id;
+        self.instruction_sets = topology->instruction_sets;
         self.memory_bytes = limits_node_memory(config, topology->memory_bytes);
         r = cluster_create(rmd->base, &cluster_config, &cluster_ops, rmd, &rmd->cluster, err);
         if (r == -ENOTSUP || r == -EBADMSG)

@@ -86,10 +86,24 @@ static void propose_health(struct health *h, const char *node, Rm__NodeHealth he
         propose(h, node, command_node_health(&c, node, health, why));
 }
 
+/* A field that the log has no level for is told when it has. */
+static Rm__Node describe(const struct health *h, const Rm__Node *node) {
+        Rm__Node described = *node;
+
+        if (leading_state(h->leading)->level < STATE_LEVEL_PROCESSORS)
+                described.instruction_sets = (char *) "";
+        return described;
+}
+
 static void propose_join(struct health *h, const Rm__Node *node) {
+        Rm__Node described = describe(h, node);
         struct command c;
 
-        propose(h, node->name, command_node_join(&c, node));
+        propose(h, node->name, command_node_join(&c, &described));
+}
+
+static bool same_processors(const struct health *h, const Rm__Node *known, const Rm__Node *now) {
+        return strcmp(known->instruction_sets, describe(h, now).instruction_sets) == 0;
 }
 
 static bool same_description(const Rm__Node *a, const Rm__Node *b) {
@@ -102,7 +116,8 @@ static void check_present(struct health *h, const Rm__Node *now) {
 
         /* A node that was DOWN when the level was raised is refused as if it joined, with a reason;
          * its rmd ends. */
-        if (!known || !same_description(known, now) || now->level < leading_state(h->leading)->level)
+        if (!known || !same_description(known, now) || !same_processors(h, known, now) ||
+            now->level < leading_state(h->leading)->level)
                 propose_join(h, now);
         else if (known->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
                 propose_health(h, now->name, RM__NODE_HEALTH__NODE_HEALTH_UP, "");

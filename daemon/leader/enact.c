@@ -10,6 +10,7 @@
 #include "daemon/leader/cores.h"
 #include "daemon/leader/fold_place.h"
 #include "daemon/leader/parked.h"
+#include "daemon/leader/processors.h"
 #include "daemon/leader/round_input.h"
 #include "daemon/state/commands.h"
 
@@ -173,6 +174,14 @@ static uint32_t move_limit(const struct rmd *rmd, const struct rm_snapshot *snap
         return action->cause == ROUND_NEEDED || job_group_parked(job, capsule) ? rmd->config->max_capsules_per_core : 0;
 }
 
+/* The state would refuse the move, and every round would propose it again. */
+static bool may_arrive(const struct rmd *rmd, const char *from, const char *to) {
+        const Rm__Node *source = state_node(state_of(rmd), from), *destination = state_node(state_of(rmd), to);
+        cleanup_free char *lacks = source && destination ? node_lacks(destination, source) : NULL;
+
+        return !lacks;
+}
+
 static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
         struct command c;
         Rm__CmdMoveStart *body =
@@ -184,7 +193,8 @@ static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, cons
         body->capsules_per_core = move_limit(rmd, snapshot, action);
         /* Without a free capsule on the node the move would be refused, and every round would
          * propose it again. */
-        if (state_capsule_room(cluster_index(rmd->cluster), body->to, body->capsules_per_core) > 0)
+        if (state_capsule_room(cluster_index(rmd->cluster), body->to, body->capsules_per_core) > 0 &&
+            may_arrive(rmd, snapshot->nodes[action->from].name, body->to))
                 propose(rmd, &c.command);
 }
 
@@ -250,6 +260,25 @@ static void move_parked(struct rmd *rmd, const struct rm_snapshot *snapshot, boo
         free(moves.actions);
 }
 
+static bool has_node_to_leave(const Rm__State *state, const Rm__Job *job) {
+        for (size_t i = 0; i < job->n_capsules; i++) {
+                const Rm__Node *node = state_node(state, job->capsules[i]->node);
+
+                if (node && node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && node_usable_cores(node) == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* Tells the reason, and which nodes the job cannot come to, if it waits for some. */
+static void tell_reason(struct rmd *rmd, const Rm__Job *job, const char *reason, bool lost_round) {
+        bool waits = job->n_capsules == 0 || has_node_to_leave(state_of(rmd), job);
+        cleanup_free char *against = waits ? processors_reason(state_of(rmd), job) : NULL;
+        cleanup_free char *text = against ? xasprintf("%s%s%s", reason, *reason ? "; " : "", against) : NULL;
+
+        enact_tell_reason(rmd, job, text ? text : reason, lost_round);
+}
+
 bool enact_round(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
         bool started = false, skipped = false;
 
@@ -265,9 +294,9 @@ bool enact_round(struct rmd *rmd, const struct rm_snapshot *snapshot, const stru
                 /* Looked at again with each tick: its time may be over. */
                 skipped |= job && job->state == RM__JOB_STATE__JOB_PENDING && job->attempt > 1 && job->spec->recover_wait_usec > 0;
                 if (job && job->state == RM__JOB_STATE__JOB_PENDING && result->jobs[i].waits)
-                        enact_tell_reason(rmd, job, result->jobs[i].reason, result->jobs[i].lost && started);
+                        tell_reason(rmd, job, result->jobs[i].reason, result->jobs[i].lost && started);
                 else if (job && job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel)
-                        enact_tell_reason(rmd, job, result->jobs[i].reason, false);
+                        tell_reason(rmd, job, result->jobs[i].reason, false);
         }
         return skipped;
 }

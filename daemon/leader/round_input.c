@@ -8,6 +8,7 @@
 #include "common/util.h"
 #include "daemon/leader/admit.h"
 #include "daemon/leader/cooldown.h"
+#include "daemon/leader/processors.h"
 #include "daemon/leader/spare_pool.h"
 #include "daemon/sched/fields.h"
 #include "daemon/sched/malleable.h"
@@ -345,13 +346,16 @@ static void fill_placed(const struct placing *p, const Rm__Job *job, uint32_t in
         }
 }
 
-/* Limits the job to the groups that are on the node, or on the way to it. */
+/* Limits the job to the groups that are on the node, or on the way to it. The head, which is none,
+ * stays as well, unless the job may not use the node anyway. */
 static void limit_to_present(const struct placing *p, uint32_t index, uint32_t node) {
         struct snapshot *snapshot = p->input->snapshot;
         const struct rm_job *job = &snapshot_view(snapshot)->jobs[index];
-        const struct round_job *round = &p->input->jobs[index];
+        struct round_job *round = &p->input->jobs[index];
         uint32_t here = 0;
 
+        if (round->head_node == (int32_t) node && (!job->node_limit || job->node_limit[node] > 0))
+                round->head_stays = true;
         for (uint32_t g = 0; g < job->n_groups; g++)
                 if (job->groups[g].node == (int32_t) node || round->group_moving_to[g] == (int32_t) node)
                         here += job->groups[g].ranks;
@@ -369,6 +373,23 @@ static void avoid_failing(const struct placing *p, const Rm__Job *job, uint32_t 
                 limit_to_present(p, index, (uint32_t) i);
                 p->input->avoids = true;
         }
+}
+
+/* The job goes to no node whose processors lack what it may use. What is there already stays. */
+static void keep_off_lesser(const struct placing *p, const Rm__Job *job, uint32_t index) {
+        const Rm__State *state = p->state;
+        struct processors processors;
+
+        processors_needed(state, job, &processors);
+        for (size_t i = 0; processors.n > 0 && i < state->n_nodes; i++) {
+                cleanup_free char *against = processors_against(&processors, state->nodes[i]);
+
+                if (against && job->n_capsules > 0)
+                        limit_to_present(p, index, (uint32_t) i);
+                else if (against)
+                        snapshot_set_limit(p->input->snapshot, index, (uint32_t) i, 0);
+        }
+        processors_finish(&processors);
 }
 
 /* A restored group takes at least the memory that was saved. */
@@ -425,6 +446,7 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         } else if (p->any_warned) {
                 keep_off_warned(p, input->n_jobs);
         }
+        keep_off_lesser(p, job, input->n_jobs);
         if (p->config->traffic)
                 traffic_fill(p->config->traffic, job->id, p->config->horizon_usec, input->snapshot, input->n_jobs);
         input->n_jobs++;

@@ -5,8 +5,10 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include "common/instruction_sets.h"
 #include "common/util.h"
 
 #define FILE_MAX_BYTES 4096U
@@ -136,8 +138,30 @@ static int load_without_plugins(const char *xml, struct topology *topology) {
         return r;
 }
 
+/* A processor's words are on a line "flags : ...", or "Features : ..." of ARM. All processors of a
+ * machine have the same, as far as programs may use it. */
+static void read_instruction_sets(const char *machine, struct topology *topology) {
+        cleanup_file FILE *f = fopen("/proc/cpuinfo", "re");
+        cleanup_free char *line = NULL;
+        cleanup_free char *sets = NULL;
+        size_t size = 0;
+
+        while (f && !sets && getline(&line, &size, f) > 0) {
+                char *words = strchr(line, ':');
+
+                if (!words || (strncmp(line, "flags\t", 6) != 0 && strncmp(line, "Features\t", 9) != 0))
+                        continue;
+                words[strcspn(words, "\n")] = '\0';
+                sets = instruction_sets_of(words + 1, machine);
+        }
+        /* A list that is cut would tell of a processor that lacks something. */
+        if (sets && strlen(sets) < sizeof(topology->instruction_sets))
+                (void) snprintf(topology->instruction_sets, sizeof(topology->instruction_sets), "%s", sets);
+}
+
 int topology_read(struct topology *ret_topology, struct rm_error *err) {
         struct topology topology = { 0 };
+        struct utsname name;
         int r = read_boot_id(&topology, err);
 
         if (r < 0)
@@ -145,6 +169,8 @@ int topology_read(struct topology *ret_topology, struct rm_error *err) {
         r = load_without_plugins(NULL, &topology);
         if (r < 0)
                 return error_sys(err, r, "hwloc cannot read this machine's topology");
+        if (uname(&name) == 0)
+                read_instruction_sets(name.machine, &topology);
         *ret_topology = topology;
         return 0;
 }

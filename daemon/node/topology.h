@@ -9,6 +9,7 @@
 #define TOPOLOGY_DESCRIPTION_BYTES 256
 #define TOPOLOGY_BOOT_ID_BYTES 64
 #define TOPOLOGY_CPUS_MAX 4096
+#define TOPOLOGY_INSTRUCTION_SETS_BYTES 2048
 
 struct topology {
         /* Cores, not hardware threads: a rank computes all the time, two of them on the threads of
@@ -25,6 +26,9 @@ struct topology {
         /* The core of each CPU by the kernel's number, as cores are counted in the description; -1:
          * it is not in the description. */
         int16_t core_of_cpu[TOPOLOGY_CPUS_MAX];
+        /* See instruction_sets_of(); empty when read from a file, or where the kernel does not
+         * tell. */
+        char instruction_sets[TOPOLOGY_INSTRUCTION_SETS_BYTES];
         char boot_id[TOPOLOGY_BOOT_ID_BYTES]; /* see topology_boot_id(); empty when read from a file */
 };
 

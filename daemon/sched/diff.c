@@ -185,6 +185,8 @@ static void add_head_moves(const struct diff *diff, const uint64_t *load, struct
 
                 if (state->head_node < 0 || state->head_moving_to >= 0 || state->pinned || !must_leave(diff, j, state->head_node))
                         continue;
+                if (state->head_stays && diff->fold->real_cores[state->head_node] > 0)
+                        continue;
                 move.to = head_place(diff, j, load, here);
                 /* Leaving a node goes before what the job may use, the other way round it gains
                  * nothing. */

@@ -151,6 +151,7 @@ static void take_job(struct round *round, uint32_t j, const struct round_job *jo
                 return;
         own->head_node = job->head_node;
         own->head_moving_to = job->head_moving_to;
+        own->head_stays = job->head_stays;
         own->pinned = job->pinned;
         own->left_usec = job->left_usec;
         own->spares = job->spares;

@@ -42,6 +42,7 @@ struct round;
 struct round_job {
         int32_t head_node; /* where its head capsule is, RM_NO_NODE: it has none yet */
         int32_t head_moving_to; /* RM_NO_NODE: it is not moving */
+        bool head_stays; /* though the job's limit of its node is 0: that only keeps others from coming */
         /* n_groups entries, RM_NO_NODE: not moving; NULL: none is. In the snapshot such a group is
          * where it comes from. */
         const int32_t *group_moving_to;

@@ -20,6 +20,7 @@ struct round_return {
 struct round_job_state {
         int32_t head_node;
         int32_t head_moving_to;
+        bool head_stays;
         bool pinned;
         uint64_t left_usec;
         uint32_t spares;

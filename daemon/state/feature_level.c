@@ -18,6 +18,7 @@ const struct feature_field *feature_levels(void) {
                 { &rm__job__descriptor, 261, STATE_LEVEL_RATES }, /* rates_attempt */
                 { &rm__job__descriptor, 262, STATE_LEVEL_RATES }, /* rates_next_move */
                 { &rm__command__descriptor, 260, STATE_LEVEL_RATES }, /* job_rates */
+                { &rm__node__descriptor, 260, STATE_LEVEL_PROCESSORS }, /* instruction_sets */
                 { &rm__rank_losses__descriptor, 4, STATE_LEVEL_SPARES }, /* with_cores */
                 { NULL, 0, 0 },
         };

@@ -15,6 +15,7 @@
 #define STATE_LEVEL_RATES 2U /* from this one on: how fast jobs were on which nodes */
 #define STATE_LEVEL_AVOIDED 2U /* from this one on: a loss that was foreseen counts as such if nothing was left on the node */
 #define STATE_LEVEL_SPARES 2U /* from this one on: spare ranks ask for no cores until they replace others */
+#define STATE_LEVEL_PROCESSORS 2U /* from this one on: what instruction sets nodes have */
 #define STATE_LEVEL_RESIZED 2U /* from this one on: a number of ranks that a job may not have is not taken from its program */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
 #define STATE_CONDITION_REASON_MAX_BYTES 256U
@@ -114,6 +115,9 @@ Rm__Capsule *job_capsule(const Rm__Job *job, int32_t index);
 /* Cores of the node that work may use now: 0 unless it is UP, and neither drained nor failing; the
  * availability file's number at most. */
 uint32_t node_usable_cores(const Rm__Node *node);
+/* Instruction sets that what began on `from` may use, and `node` does not have; malloc'ed, NULL:
+ * none is known. */
+char *node_lacks(const Rm__Node *node, const Rm__Node *from);
 /* The worst that a source says, and which one: the first of several; NULL: all is well. */
 const Rm__NodeCondition *node_worst(const Rm__Node *node);
 Rm__Condition node_condition(const Rm__Node *node);

@@ -206,6 +206,17 @@ static int check_checkpoint(struct apply *a, const Rm__CmdJobPlace *in, const Rm
                 if (checkpoint->parts[i + 1]->ranks != in->group_ranks[i])
                         return apply_refuse(a, -EINVAL, "place: group %zu of job %" PRIu64 " is not as in checkpoint %" PRIu64, i,
                                             job->id, checkpoint->id);
+        for (size_t i = 0; i < checkpoint->n_parts; i++) {
+                const char *node = i > 0 ? in->group_nodes[i - 1] : in->head_node;
+                const Rm__Node *to = state_node(a->state, node), *from = state_node(a->state, checkpoint->parts[i]->node);
+                cleanup_free char *lacks = to && from ? node_lacks(to, from) : NULL;
+
+                if (lacks)
+                        return apply_refuse(a, -EXDEV,
+                                            "place: node '%s' lacks instruction sets of node '%s', where checkpoint %" PRIu64
+                                            " of job %" PRIu64 " was made: %s",
+                                            to->name, from->name, checkpoint->id, job->id, lacks);
+        }
         for (size_t i = 0; i < checkpoint->n_parts; i++)
                 if (!checkpoint_part_holder(a->state, checkpoint->parts[i], NULL))
                         return apply_refuse(a, -EHOSTDOWN,

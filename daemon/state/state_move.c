@@ -65,6 +65,17 @@ static int check_room(struct apply *a, const Rm__CmdMoveStart *in) {
                             in->to, in->capsules_per_core);
 }
 
+/* Programs may use all instruction sets of the node where they run. */
+static int check_processors(struct apply *a, const Rm__Node *from, const Rm__Node *to) {
+        cleanup_free char *lacks = node_lacks(to, from);
+
+        if (!lacks)
+                return 0;
+        return apply_refuse(a, -EXDEV,
+                            "migrate: node '%s' lacks instruction sets that node '%s' has, and that programs there may use: %s",
+                            to->name, from->name, lacks);
+}
+
 static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule **ret_capsule) {
         const Rm__Job *job = state_job(a->state, in->job);
         const Rm__Node *to = state_node(a->state, in->to);
@@ -106,7 +117,9 @@ static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule 
                 return apply_refuse(a, -EBUSY, "migrate: %s of job %" PRIu64 " is moving already; try again when it has arrived",
                                     capsule_word(in->capsule, word), in->job);
         *ret_capsule = capsule;
-        r = check_room(a, in);
+        r = check_processors(a, from, to);
+        if (r == 0)
+                r = check_room(a, in);
         return r < 0 ? r : check_asked(a, in);
 }
 

@@ -53,6 +53,7 @@ int apply_node_join(struct apply *a) {
         message_set_string(&node->address, in->address);
         message_set_string(&node->topology, in->topology);
         message_set_string(&node->boot_id, in->boot_id);
+        message_set_string(&node->instruction_sets, in->instruction_sets);
         node->port = in->port;
         node->cores = in->cores;
         node->memory_bytes = in->memory_bytes;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/instruction_sets.h"
 #include "common/util.h"
 #include "daemon/state/state.h"
 
@@ -50,6 +51,10 @@ uint32_t node_usable_cores(const Rm__Node *node) {
         if (node->available_set && node->available_cores < node->cores)
                 return node->available_cores;
         return node->cores;
+}
+
+char *node_lacks(const Rm__Node *node, const Rm__Node *from) {
+        return instruction_sets_lacking(node->instruction_sets, from->instruction_sets);
 }
 
 const Rm__NodeCondition *node_worst(const Rm__Node *node) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/hostlist.h"
+#include "common/instruction_sets.h"
 #include "common/util.h"
 #include "launcher/rmctl/human.h"
 #include "launcher/rmctl/kernel_faults.h"
@@ -244,51 +245,14 @@ static void judge_libraries(struct judging *j, const struct examined *node, cons
 
 /* ---- the processor ---- */
 
-/* Instruction sets, which programs choose their code by; the kernel's other words tell of its own
- * doings. ARM's are all of this kind. */
-static bool is_instruction_set(const char *word, size_t n, const char *machine) {
-        static const char *const exact[] = { "cx16",      "fma",    "fma4",   "xop",        "tbm",       "abm",        "aes",
-                                             "pclmulqdq", "vaes",   "movbe",  "popcnt",     "f16c",      "lahf_lm",    "rdrand",
-                                             "rdseed",    "adx",    "gfni",   "sha_ni",     "hle",       "rtm",        "fsgsbase",
-                                             "rdpid",     "rdtscp", "clwb",   "clflushopt", "serialize", "waitpkg",    "pku",
-                                             "ospke",     "erms",   "fsrm",   "mmx",        "pni",       "vpclmulqdq", "movdiri",
-                                             "movdir64b", "clzero", "sha512", "sm3",        "sm4" };
-        static const char *const stems[] = { "sse", "ssse", "avx", "bmi", "xsave", "xgetbv", "amx", "3dnow" };
-
-        if (strcmp(machine, "x86_64") != 0)
-                return true;
-        for (size_t i = 0; i < ARRAY_SIZE(exact); i++)
-                if (strlen(exact[i]) == n && strncmp(exact[i], word, n) == 0)
-                        return true;
-        for (size_t i = 0; i < ARRAY_SIZE(stems); i++)
-                if (n >= strlen(stems[i]) && strncmp(stems[i], word, strlen(stems[i])) == 0)
-                        return true;
-        return false;
-}
-
-static bool has_word(const char *words, const char *word, size_t n) {
-        for (const char *at = words; *at; at += strspn(at, " ")) {
-                size_t length = strcspn(at, " ");
-
-                if (length == n && strncmp(at, word, n) == 0)
-                        return true;
-                at += length;
-        }
-        return false;
-}
-
-/* Adds those of `flags` to `known` that are not in it yet. */
+/* Adds those of `flags` that are instruction sets to `known`, if they are not in it yet. */
 static void add_flags(const char *flags, const char *machine, char **known) {
-        for (const char *at = flags + strspn(flags, " "); *at; at += strspn(at, " ")) {
-                size_t n = strcspn(at, " ");
+        cleanup_free char *sets = instruction_sets_of(flags, machine);
+        char *more = *known ? instruction_sets_lacking(*known, sets) : *sets ? take_ptr(sets) : NULL;
 
-                if (is_instruction_set(at, n, machine) && !has_word(*known ? *known : "", at, n)) {
-                        cleanup_free char *word = xasprintf("%.*s", (int) n, at);
-
-                        append(known, word);
-                }
-                at += n;
-        }
+        if (more)
+                append(known, more);
+        free(more);
 }
 
 static void judge_flags(struct judging *j, const struct examined *node, const char *all) {
@@ -296,16 +260,7 @@ static void judge_flags(struct judging *j, const struct examined *node, const ch
 
         if (!*node->facts->processor_flags)
                 return;
-        for (const char *at = all; *at; at += strspn(at, " ")) {
-                size_t n = strcspn(at, " ");
-
-                if (!has_word(node->facts->processor_flags, at, n)) {
-                        cleanup_free char *word = xasprintf("%.*s", (int) n, at);
-
-                        append(&lacks, word);
-                }
-                at += n;
-        }
+        lacks = instruction_sets_lacking(node->facts->processor_flags, all);
         if (!lacks)
                 add_ok(j, node, "processor-flags", xstrdup("the processor knows all instruction sets that others know"));
         else

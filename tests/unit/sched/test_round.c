@@ -137,6 +137,29 @@ static void leaves_a_node_with_its_head(void **state) {
         finish(&f);
 }
 
+#define HEAD_APART                                                                                                                 \
+        "{'name':'a','ranks':2,'group_size':2,'priority':1,'availability':{'n1':0,'n2':4},'placed':[{'node':'n2','ranks':2}]}"
+
+/* On n1 the job may have no ranks. By its own file its head leaves; where others are only kept from
+ * coming it stays, but not on a node that all leave. */
+static void head_stays_where_no_ranks_may_come(void **state) {
+        struct round_job job = { .head_node = 0, .head_moving_to = RM_NO_NODE };
+        struct fixture f;
+
+        (void) state;
+        run(&f, SNAPSHOT(NODES("4", "4"), HEAD_APART), &job);
+        assert_int_equal(f.result->n_actions, 1);
+        assert_int_equal(f.result->actions[0].group, ROUND_HEAD);
+        finish(&f);
+        job.head_stays = true;
+        run(&f, SNAPSHOT(NODES("4", "4"), HEAD_APART), &job);
+        assert_int_equal(f.result->n_actions, 0);
+        finish(&f);
+        run(&f, SNAPSHOT(NODES("0", "4"), HEAD_APART), &job);
+        assert_int_equal(f.result->n_actions, 1);
+        finish(&f);
+}
+
 /* Jobs that could not run even on the empty cluster take none of the cores that those behind them
  * are shown: neither by their own availability nor by the size of their groups. */
 static void job_that_fits_nowhere_stops_nobody(void **state) {
@@ -462,6 +485,7 @@ int main(void) {
                 cmocka_unit_test(tells_of_warnings),
                 cmocka_unit_test(tells_of_warnings_beside_work),
                 cmocka_unit_test(leaves_a_node_with_its_head),
+                cmocka_unit_test(head_stays_where_no_ranks_may_come),
                 cmocka_unit_test(job_that_fits_nowhere_stops_nobody),
                 cmocka_unit_test(folds_and_unfolds),
                 cmocka_unit_test(folds_whole_groups),
