@@ -17,6 +17,7 @@
  *                   task       /proc/TID/stat, of a thread
  *                   ended      /proc/PID/stat, of a process that has ended
  *                   hungup     a terminal whose master is closed
+ *                   ctty       /dev/tty, of a child with a session of its own
  *                   typed      a terminal, into which a line was typed that nobody has read
  *                   big        more than 1 GiB in a file of D that has no name any more
  *                   shared     likewise, mapped and closed
@@ -59,6 +60,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -348,6 +350,20 @@ static bool hungup_take(void) {
         return fds[0] >= 0 && close(master) == 0;
 }
 
+static void open_own_terminal(void) {
+        int master = posix_openpt(O_RDWR | O_NOCTTY), slave;
+
+        if (setsid() < 0 || master < 0 || grantpt(master) < 0 || unlockpt(master) < 0)
+                _exit(1);
+        slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+        if (slave < 0 || ioctl(slave, TIOCSCTTY, 0) < 0 || open("/dev/tty", O_RDWR | O_NOCTTY) < 0)
+                _exit(1);
+}
+
+static bool ctty_take(void) {
+        return fork_child(open_own_terminal);
+}
+
 static bool typed_take(void) {
         fds[0] = posix_openpt(O_RDWR | O_NOCTTY);
         if (fds[0] < 0 || grantpt(fds[0]) < 0 || unlockpt(fds[0]) < 0)
@@ -574,6 +590,7 @@ static const struct kind kinds[] = {
         { "thread", thread_take, NULL },
         { "ended", ended_take, NULL },
         { "hungup", hungup_take, NULL },
+        { "ctty", ctty_take, kill_child },
         { "typed", typed_take, NULL },
         { "task", task_take, NULL },
         { "big", big_take, NULL },

@@ -50,6 +50,7 @@ kinds=(
     'signals|has no room left below a limit, .*RLIMIT_SIGPENDING'
     'ended|has /proc/[0-9]+/stat open, a file of a thread or of what has ended'
     'hungup|has a terminal open whose other end is closed'
+    'ctty|has the terminal of its session open by the name /dev/tty'
     'oneway|sends datagrams to a Unix socket without a name that does not answer'
     'big|has a file of more than 1 GiB open that has no name any more'
     'pidfd|has a pidfd of process 1'

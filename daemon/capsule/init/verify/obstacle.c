@@ -33,6 +33,7 @@ static const struct {
         [OBSTACLE_KERNEL_FILE] = { "uses %s, of which the kernel tells CRIU more than its owner", true },
         [OBSTACLE_THREAD_FILE] = { "has %s open, a file of a thread or of what has ended", true },
         [OBSTACLE_HUNG_TERMINAL] = { "has a terminal open whose other end is closed (%s)", true, true },
+        [OBSTACLE_OWN_TERMINAL] = { "has the terminal of its session open by the name /dev/tty", true, true },
         [OBSTACLE_BIG_FILE] = { "has a file of more than 1 GiB open that has no name any more (%s)", false },
         [OBSTACLE_PACKET_PIPE] = { "uses a pipe in packet mode (O_DIRECT, %s)", false },
         [OBSTACLE_PIDFD] = { "has a pidfd of %s, which does not move with it", false },

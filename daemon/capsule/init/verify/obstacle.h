@@ -34,6 +34,7 @@ enum obstacle_kind {
          * what has ended; detail: its path. */
         OBSTACLE_THREAD_FILE,
         OBSTACLE_HUNG_TERMINAL, /* a terminal whose master is closed; detail: its path */
+        OBSTACLE_OWN_TERMINAL,  /* /dev/tty: CRIU wants the process to have the master as well */
         /* A file without a name, which an image would have to hold; detail: its path. */
         OBSTACLE_BIG_FILE,
         OBSTACLE_PACKET_PIPE, /* detail: its name */

@@ -428,6 +428,8 @@ static void look_at_descriptor(struct look *look, int fds, const char *number) {
                 look_at_eventfd(look, number);
         else if (strcmp(link, "/dev/ptmx") == 0 || strcmp(link, "/dev/pts/ptmx") == 0)
                 look_at_master(look, number);
+        else if (strcmp(link, "/dev/tty") == 0)
+                look_note_marked(look, OBSTACLE_OWN_TERMINAL, NULL, strtoul(number, NULL, 10));
         else if (begins(link, "/dev/") && !begins(link, "/dev/shm/") && strcmp(link, "/dev/null") != 0)
                 look_at_device(look, fds, number, link);
         else if (begins(link, "socket:"))

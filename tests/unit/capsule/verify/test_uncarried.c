@@ -259,6 +259,23 @@ static void raw_terminal(void) {
         use_terminal(true, 0, "a line\n", "two\nlines\n");
 }
 
+/* The holder leads a group, and cannot begin a session before it has left that. */
+static void begin_session(void) {
+        must(setpgid(0, getpgid(getppid())) == 0 && setsid() == getpid());
+        use_terminal(true, 0, "", "");
+        must(ioctl(last_slave, TIOCSCTTY, 0) == 0);
+}
+
+static void own_terminal(void) {
+        begin_session();
+        must(open("/dev/tty", O_RDWR | O_NOCTTY) >= 0);
+}
+
+static void own_terminal_by_another_name(void) {
+        begin_session();
+        must(open(ptsname(last_master), O_RDWR | O_NOCTTY) >= 0);
+}
+
 static void hung_terminal(void) {
         terminal(true);
 }
@@ -658,6 +675,8 @@ static void test_kinds(void **state) {
                 { "ended process", file_of_ended_process, OBSTACLE_THREAD_FILE, false },
                 { "zombie", file_of_zombie, OBSTACLE_NONE, false },
                 { "hung terminal", hung_terminal, OBSTACLE_HUNG_TERMINAL, false },
+                { "own terminal", own_terminal, OBSTACLE_OWN_TERMINAL, false },
+                { "own terminal by another name", own_terminal_by_another_name, OBSTACLE_NONE, false },
                 { "terminal", ordinary_terminal, OBSTACLE_NONE, false },
                 { "typed line", typed_line, OBSTACLE_COOKED_TERMINAL, true },
                 { "typed, echoed", typed_with_echo, OBSTACLE_COOKED_TERMINAL, true },
