@@ -21,8 +21,9 @@ for ((i = 0; i < $(thorough 50 1); i++)); do
     done
 done
 see "$(q moves live | grep -c DONE) moves"
+# The attempt is asked for first: before a loss is noticed the one before it runs.
 runs_again() {
-    [[ $(q job live state) == RUNNING && $(q job live attempt) == "$attempt" ]]
+    [[ $(q job live attempt) == "$attempt" && $(q job live state) == RUNNING ]]
 }
 attempt=1
 for ((i = 0; i < $(thorough 50 2); i++)); do
