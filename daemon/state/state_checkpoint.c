@@ -382,8 +382,9 @@ int apply_checkpoint_start(struct apply *a) {
         if (job->rank_losses)
                 checkpoint->rank_losses = (Rm__RankLosses *) message_copy(&job->rank_losses->base);
         message_set_string(&checkpoint->by, in->by);
+        REPEATED_RESERVE(checkpoint->parts, checkpoint->n_parts, job->n_capsules);
         for (size_t i = 0; i < job->n_capsules; i++)
-                REPEATED_PUSH(checkpoint->parts, checkpoint->n_parts, make_part(a, in, job->capsules[i]));
+                REPEATED_ADD(checkpoint->parts, checkpoint->n_parts, make_part(a, in, job->capsules[i]));
         REPEATED_PUSH(job->checkpoints, job->n_checkpoints, checkpoint);
         a->result->created = checkpoint->id;
         (void) checkpoint_name(job->id, checkpoint->id, name);

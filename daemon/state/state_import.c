@@ -202,8 +202,9 @@ static Rm__Checkpoint *make_checkpoint(const Rm__Checkpoint *in, const char *nod
         if (in->rank_losses)
                 checkpoint->rank_losses = (Rm__RankLosses *) message_copy(&in->rank_losses->base);
         message_set_string(&checkpoint->by, in->by);
+        REPEATED_RESERVE(checkpoint->parts, checkpoint->n_parts, in->n_parts);
         for (size_t i = 0; i < in->n_parts; i++)
-                REPEATED_PUSH(checkpoint->parts, checkpoint->n_parts, make_part(in->parts[i], node));
+                REPEATED_ADD(checkpoint->parts, checkpoint->n_parts, make_part(in->parts[i], node));
         for (size_t i = 0; i < in->n_output_end && i < 2; i++)
                 REPEATED_PUSH(checkpoint->output_end, checkpoint->n_output_end, in->output_end[i]);
         return checkpoint;

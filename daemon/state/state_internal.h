@@ -36,6 +36,14 @@ int apply_refuse(struct apply *a, int code, const char *fmt, ...) __attribute__(
                 (array) = xrealloc((array), ((count) + 1) * sizeof((array)[0]));                                                   \
                 (array)[(count)++] = (item);                                                                                       \
         } while (0)
+/* Grow a repeated field once, for so many that REPEATED_ADD() adds then: with tens of thousands,
+ * one by one, most of the time would go into copying the field. */
+#define REPEATED_RESERVE(array, count, more)                                                                                       \
+        do {                                                                                                                       \
+                if ((more) > 0)                                                                                                    \
+                        (array) = xrealloc((array), ((count) + (more)) * sizeof((array)[0]));                                      \
+        } while (0)
+#define REPEATED_ADD(array, count, item) ((array)[(count)++] = (item))
 
 /* Each function applies the command of its name: 0, or the code of apply_refuse(). */
 int apply_node_join(struct apply *a);

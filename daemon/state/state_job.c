@@ -157,7 +157,8 @@ static uint32_t new_address(struct apply *a, const bool *held) {
         return address;
 }
 
-/* `checkpoint`: that it goes on from, NULL: none; `held`: as new_address(). */
+/* `checkpoint`: that it goes on from, NULL: none; `held`: as new_address(). Its place in the list is
+ * reserved. */
 static void add_capsule(struct apply *a, Rm__Job *job, int32_t index, uint32_t ranks, const char *node,
                         const Rm__Checkpoint *checkpoint, const bool *held) {
         const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, index) : NULL;
@@ -170,7 +171,7 @@ static void add_capsule(struct apply *a, Rm__Job *job, int32_t index, uint32_t r
         capsule->state = RM__CAPSULE_STATE__CAPSULE_PLACED;
         capsule->incarnation = a->state->next_incarnation++;
         message_set_string(&capsule->node, node);
-        REPEATED_PUSH(job->capsules, job->n_capsules, capsule);
+        REPEATED_ADD(job->capsules, job->n_capsules, capsule);
 }
 
 /* Checks the node again, since a drain or a condition may have come after the plan was made; a node
@@ -360,6 +361,7 @@ int apply_job_place(struct apply *a) {
         if (r < 0)
                 return r;
         job_set_spares(job, in->spare_nodes, in->n_spare_nodes);
+        REPEATED_RESERVE(job->capsules, job->n_capsules, 1 + in->n_group_nodes);
         add_capsule(a, job, STATE_HEAD, 0, in->head_node, checkpoint, held);
         for (size_t i = 0; i < in->n_group_nodes; i++)
                 add_capsule(a, job, (int32_t) i, in->group_ranks[i], in->group_nodes[i], checkpoint, held);
