@@ -247,6 +247,8 @@ static enum MHD_Result send_answer(struct MHD_Connection *mhd, const struct http
         (void) MHD_add_response_header(response, "Content-Security-Policy", answer->policy ? answer->policy : "default-src 'none'");
         (void) MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
         (void) MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+        if (answer->stream) /* a proxy (nginx) is to pass on each piece as it comes */
+                (void) MHD_add_response_header(response, "X-Accel-Buffering", "no");
         if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
                 (void) MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
         sent = MHD_queue_response(mhd, answer->status, response);

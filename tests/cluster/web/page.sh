@@ -47,6 +47,20 @@ same "what is left of the link, cookies, administrator, job" "$(tail -n 1 "$work
 as bob n3 "$programs/browser" "http://127.0.0.1:7701/#token=$token" until 20 "S.trouble" print "S.trouble" print "String(!!S.lists)" >"$work/said" 2>"$work/why" || fail "a used link: $(<"$work/why")"
 same "a used link shows something" "$(tail -n 1 "$work/said")" false
 
+# --- below a path of another server, which runs as alice: as rmd-web(7) says ---
+location=$(sed -n '/^location /,/^}/p' "$repo_dir/docs/rmd-web.7")
+temp=$(printf '%s_temp_path /home/alice/nginx; ' client_body proxy fastcgi uwsgi scgi)
+as alice n3 sh -c 'printf %s "$0" >/home/alice/nginx.conf' "daemon off; pid /home/alice/nginx.pid; error_log stderr; worker_processes 1; events { }
+    http { access_log off; keepalive_timeout 0; $temp server { listen 127.0.0.1:7803; $location } }"
+as alice n3 /usr/sbin/nginx -c /home/alice/nginx.conf 2>"$work/nginx" &
+nginx=$!
+until_true 10 eval '[[ $(on n3 "$programs/http" status 7803 /rmd/ 2>/dev/null) == 200 ]]' || fail "nginx does not serve the page: $(<"$work/nginx")"
+as alice n3 "$programs/browser" http://127.0.0.1:7803/rmd/ until 20 "S.live && S.lists.jobs.size === 1" print "location.pathname + '|' + [...S.lists.jobs.values()][0].spec.name" \
+    >"$work/said" 2>"$work/why" || fail "the page behind a proxy: $(<"$work/why")"
+same "path, job" "$(tail -n 1 "$work/said")" "/rmd/|$secret"
+on n3 sh -c 'kill "$(cat /home/alice/nginx.pid)"; rm -r /home/alice/nginx.conf /home/alice/nginx'
+wait "$nginx" 2>/dev/null
+
 # --- one page through everything ---
 as alice n3 sh -c 'echo $$ >/home/alice/port.pid && exec "$0" 7802 /run/rmd/web.sock' "$programs/web-port" >"$work/port" 2>/dev/null &
 port=$!
