@@ -12,7 +12,7 @@ step() {
 }
 # heard WORD: the browser has come so far, and says what follows WORD there.
 heard() {
-    must "the page: $1: $(tail -n 1 "$work/why")" until_true 40 grep -q "^$1 " "$work/said"
+    until_true 40 eval "! kill -0 ${browser:-0} 2>/dev/null || grep -q '^$1 ' '$work/said'" && grep -q "^$1 " "$work/said" || fail "the page: $1: $(tail -n 1 "$work/why")"
     sed -n "s/^$1 //p" "$work/said" | tail -n 1
 }
 
@@ -25,7 +25,7 @@ if [[ $(q leader) == n3 ]]; then
     must "n3 is not back" until_true 20 all_joined
 fi
 asker=n3
-start "$secret" n3 --group-size 1 -n 2 "$programs/spin" --stop-file="$(stop_file s)"
+start "$secret" n3 --time 30m --group-size 1 -n 2 "$programs/spin" --stop-file="$(stop_file s)"
 running "$secret"
 
 # --- whose jobs ---
@@ -68,9 +68,20 @@ must "no port" until_true 10 test -s "$work/port"
 # What only the leader knows comes from there.
 step until 20 "S.live && !S.leads && S.use && S.use.nodes.length === 3 && document.querySelectorAll('.node').length === 3 && document.querySelector('#jobs tbody tr')"
 step print "'loaded ' + document.querySelectorAll('.core').length + ' ' + document.querySelectorAll('.core.j' + [...S.lists.jobs.values()][0].id % 8).length"
+# For who hears it, and has no mouse.
+step named ".numbers, .rack, main section.panel:not(.empty)" region named .node group named "#jobs tbody tr" row named "#jobs" table named "#history" image named "#link" status
+step polite "#say, #say-events"
+step do "window.tabs = []"
+for _ in {1..6}; do step press Tab do "(e => tabs.push(e.dataset.node || e.dataset.id || e.className || e.id))(document.activeElement)"; done
+step print "'keys ' + tabs.join(' ')" press Tab
+# The next job: why it waits, and until when.
+step say "pending please" until 20 "document.querySelector('#pending .start')" named "#pending tbody tr" row named "#pending" table
+step print "'pends ' + document.querySelector('#pending .start').textContent" until 20 "S.lists.jobs.size === 1"
 step until 30 "S.drawn.size > 0 && document.querySelector('#arc-labels g')"
 step print "(() => { const d = [...S.drawn.values()][0]; return 'move ' + Math.round(performance.timeOrigin + d.from - at(d.move.start)); })()"
 step until 30 "[...S.lists.moves.values()].some(m => m.state === 'DONE') && document.querySelector('#arcs .done text')"
+step until 10 "/ is on n[0-9], it stood still for /.test(\$('say').textContent)" named "#moves tbody tr" row
+step until 10 "\$('say-events').textContent"
 step print "'done ' + document.querySelector('#arcs .done text').textContent"
 step do "window.streams = S.streams"
 step say "restart me"
@@ -83,6 +94,13 @@ step run "$programs/page-many.js"
 as alice n3 "$programs/browser" http://127.0.0.1:7802/ "${steps[@]}" >"$work/said" 2>"$work/why" &
 browser=$!
 same "cores, and those of the job" "$(heard loaded)" "12 2"
+same "where Tab leads" "$(heard keys)" "skip n1 n2 n3 $(job "$secret") events"
+see "names: $(grep -a '^node n1, ' "$work/said"); $(grep -a "^job $(job "$secret"), " "$work/said")"
+heard pending >/dev/null
+start big n3 -n 12 "$programs/spin" --stop-file="$(stop_file s)"
+pends=$(heard pends) || exit 1
+[[ $pends =~ ^starts\ in\ (2[0-9]|30)\ min\ at\ the\ latest$ ]] || fail "a waiting job: '$pends'"
+rmctl cancel-job "$(job big)" >/dev/null
 move "$secret" 1 "$(a_node_but "$(q where "$secret" 1)")"
 late=$(heard move)
 in_time "$late" 1000 || fail "the page shows a move $late ms after its event"
