@@ -1,10 +1,9 @@
 #include "common/proc_count.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "common/openat.h"
 
 enum { PATH_BYTES = 64 };
 
@@ -12,26 +11,19 @@ enum { PATH_BYTES = 64 };
 enum { DIRECTORY_LINKS = 2 };
 
 size_t proc_count_descriptors(int proc_fd, const char *name, size_t most) {
+        cleanup_dir DIR *dir = NULL;
         char path[PATH_BYTES];
-        const struct dirent *entry;
         struct stat st;
         size_t n = 0;
-        DIR *dir;
-        int fd;
 
         (void) snprintf(path, sizeof(path), "%s/fd", name);
         if (fstatat(proc_fd, path, &st, 0) < 0)
                 return 0;
         if (st.st_size > 0)
                 return (size_t) st.st_size;
-        fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        dir = fd < 0 ? NULL : fdopendir(fd);
-        while (dir && n <= most && (entry = readdir(dir)))
-                n += entry->d_name[0] != '.';
-        if (dir)
-                (void) closedir(dir);
-        else if (fd >= 0)
-                (void) close(fd);
+        dir = opendir_at(proc_fd, path);
+        while (n <= most && next_number(dir))
+                n++;
         return n;
 }
 

@@ -248,6 +248,14 @@ void *xrealloc(void *p, size_t size_bytes) {
         return q;
 }
 
+void *xgrow(void *list, size_t n, size_t item_bytes) {
+        const size_t least = 16;
+
+        if (n == 0 || (n >= least && (n & (n - 1)) == 0))
+                return xrealloc(list, (n == 0 ? least : 2 * n) * item_bytes);
+        return list;
+}
+
 char *xstrdup(const char *s) {
         char *copy;
 

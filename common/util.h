@@ -80,6 +80,9 @@ char *xvasprintf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0
 void *xcalloc(size_t n, size_t size_bytes);
 void *xrealloc(void *p, size_t size_bytes);
 char *xstrdup(const char *s); /* NULL gives NULL */
+/* Makes room for one more item in a list that has `n` of them, and returns the list, which may have
+ * moved. It begins as NULL and is made larger by nobody else: its room doubles. */
+void *xgrow(void *list, size_t n, size_t item_bytes);
 
 /* A whole decimal number with nothing around it, in [min, max]; -EINVAL or -ERANGE. */
 int parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret_value);

@@ -1,12 +1,11 @@
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "common/openat.h"
 #include "common/util.h"
 #include "daemon/capsule/private.h"
 
@@ -33,14 +32,15 @@ static cpu_set_t wanted(const struct binding *binding, const cpu_set_t *now) {
 /* Every thread of one process. Returns how many were elsewhere before. */
 static unsigned bind_process(int pid, const struct binding *binding, int *error) {
         cleanup_free char *path = xasprintf("/proc/%d/task", pid);
-        DIR *dir = opendir(path);
+        cleanup_dir DIR *dir = opendir(path);
         unsigned changed = 0;
+        const char *name;
 
-        for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
-                int tid = atoi(entry->d_name);
+        while ((name = next_number(dir))) {
+                int tid = atoi(name);
                 cpu_set_t now, next;
 
-                if (tid <= 0 || sched_getaffinity(tid, sizeof(now), &now) < 0)
+                if (sched_getaffinity(tid, sizeof(now), &now) < 0)
                         continue;
                 next = wanted(binding, &now);
                 if (CPU_EQUAL(&next, &now))
@@ -50,8 +50,6 @@ static unsigned bind_process(int pid, const struct binding *binding, int *error)
                 else if (errno != ESRCH)
                         *error = -errno;
         }
-        if (dir)
-                (void) closedir(dir);
         return changed;
 }
 

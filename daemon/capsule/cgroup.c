@@ -12,30 +12,10 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/openat.h"
 #include "common/util.h"
 
 #define DAEMON_GROUP "/rmd-daemon"
-
-static int write_at(int dir_fd, const char *name, const char *text) {
-        cleanup_close int fd = openat(dir_fd, name, O_WRONLY | O_CLOEXEC);
-
-        if (fd < 0)
-                return -errno;
-        return write(fd, text, strlen(text)) < 0 ? -errno : 0;
-}
-
-static int read_at(int dir_fd, const char *name, char *buffer, size_t size) {
-        cleanup_close int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
-        ssize_t n;
-
-        if (fd < 0)
-                return -errno;
-        n = read(fd, buffer, size - 1);
-        if (n < 0)
-                return -errno;
-        buffer[n] = '\0';
-        return 0;
-}
 
 /* The mount point of the cgroup v2 tree, or of the v1 hierarchy with the freezer. */
 static char *find_mount(bool v1) {
@@ -149,13 +129,13 @@ int cgroup_enter(int dir_fd, pid_t pid) {
         char text[16];
 
         snprintf(text, sizeof(text), "%d", (int) pid);
-        return write_at(dir_fd, "cgroup.procs", text);
+        return write_text_at(dir_fd, "cgroup.procs", text);
 }
 
 int cgroup_set_frozen(int dir_fd, bool v1, bool frozen) {
         if (v1)
-                return write_at(dir_fd, "freezer.state", frozen ? "FROZEN" : "THAWED");
-        return write_at(dir_fd, "cgroup.freeze", frozen ? "1" : "0");
+                return write_text_at(dir_fd, "freezer.state", frozen ? "FROZEN" : "THAWED");
+        return write_text_at(dir_fd, "cgroup.freeze", frozen ? "1" : "0");
 }
 
 int cgroup_share_freezer(int dir_fd, bool v1) {
@@ -168,10 +148,10 @@ int cgroup_share_freezer(int dir_fd, bool v1) {
 
 int cgroup_is_frozen(int dir_fd, bool v1) {
         char text[512];
-        int r = read_at(dir_fd, v1 ? "freezer.state" : "cgroup.events", text, sizeof(text));
+        ssize_t n = read_text_at(dir_fd, v1 ? "freezer.state" : "cgroup.events", text, sizeof(text));
 
-        if (r < 0)
-                return r;
+        if (n < 0)
+                return (int) n;
         return strstr(text, v1 ? "FROZEN" : "frozen 1") ? 1 : 0;
 }
 
@@ -183,30 +163,28 @@ int cgroup_open_events(int dir_fd) {
 
 int cgroup_is_populated(int dir_fd, bool v1) {
         char text[512];
-        int r = read_at(dir_fd, v1 ? "cgroup.procs" : "cgroup.events", text, sizeof(text));
+        ssize_t n = read_text_at(dir_fd, v1 ? "cgroup.procs" : "cgroup.events", text, sizeof(text));
 
-        if (r < 0)
-                return r;
+        if (n < 0)
+                return (int) n;
         return v1 ? text[0] != '\0' : strstr(text, "populated 1") != NULL;
 }
 
 int cgroup_signal(int dir_fd, int signo) {
-        int fd = openat(dir_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-        cleanup_file FILE *f = NULL;
+        cleanup_file FILE *f = fopen_at(dir_fd, "cgroup.procs");
         int pid;
 
-        if (fd < 0)
+        if (!f)
                 return -errno;
-        f = fdopen(fd, "r");
         /* A pid of 0 is a process outside of our pid namespace. */
-        while (f && fscanf(f, "%d", &pid) == 1)
+        while (fscanf(f, "%d", &pid) == 1)
                 if (pid > 0)
                         (void) kill(pid, signo);
         return 0;
 }
 
 int cgroup_kill(int dir_fd, bool v1) {
-        int r = v1 ? -ENOENT : write_at(dir_fd, "cgroup.kill", "1");
+        int r = v1 ? -ENOENT : write_text_at(dir_fd, "cgroup.kill", "1");
 
         if (r != -ENOENT)
                 return r;

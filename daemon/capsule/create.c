@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/openat.h"
 #include "common/timer.h"
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
@@ -227,18 +228,17 @@ static void adopt(struct capsule_ctx *ctx, const char *id, const struct capsule_
 
 int capsule_adopt_all(struct capsule_ctx *ctx, const struct capsule_callbacks *callbacks, capsule_adopt_fn choose, void *arg,
                       struct rm_error *error) {
-        DIR *dir = opendir(ctx->runtime_dir);
-        struct dirent *entry;
+        cleanup_dir DIR *dir = opendir(ctx->runtime_dir);
+        const char *name;
         int n = 0;
 
         if (!dir)
                 return error_sys(error, -errno, "cannot read %s", ctx->runtime_dir);
-        while ((entry = readdir(dir))) {
-                if (entry->d_name[0] == '.' || capsule_find(ctx, entry->d_name))
+        while ((name = next_name(dir))) {
+                if (name[0] == '.' || capsule_find(ctx, name))
                         continue;
-                adopt(ctx, entry->d_name, callbacks, choose, arg);
+                adopt(ctx, name, callbacks, choose, arg);
                 n++;
         }
-        closedir(dir);
         return n;
 }

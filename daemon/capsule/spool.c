@@ -1,6 +1,5 @@
 #include "daemon/capsule/spool.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/openat.h"
 #include "common/util.h"
 
 enum { SEGMENT_NAME_MAX = 16 + 1 + 16 + 1, OFFSET_DIGITS = 16 };
@@ -44,22 +44,15 @@ void spool_finish(struct spool *spool) {
 
 /* Calls `visit` for each segment of `name`. */
 static int for_each_segment(int dir_fd, const char *name, void (*visit)(uint64_t offset, void *arg), void *arg) {
-        int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        struct dirent *entry;
+        cleanup_dir DIR *dir = opendir_at(dir_fd, ".");
+        const char *found;
         uint64_t offset;
-        DIR *dir;
 
-        if (fd < 0)
+        if (!dir)
                 return -errno;
-        dir = fdopendir(fd);
-        if (!dir) {
-                close(fd);
-                return -ENOMEM;
-        }
-        while ((entry = readdir(dir)))
-                if (spool_segment_parse(entry->d_name, name, &offset))
+        while ((found = next_name(dir)))
+                if (spool_segment_parse(found, name, &offset))
                         visit(offset, arg);
-        closedir(dir);
         return 0;
 }
 

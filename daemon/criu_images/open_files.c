@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/compare.h"
 #include "common/error.h"
 #include "common/util.h"
 #include "daemon/criu_images/fields.h"
@@ -28,7 +29,6 @@ enum {
         GHOST_MODE = 3,
         GHOST_INODE = 5,
         GHOST_HEAD_BYTES = 8192, /* with the target of a symbolic link */
-        STEP = 64,
 };
 
 /* The types in file_entry.type that are expected: files that the inventory knows by their paths,
@@ -75,25 +75,18 @@ static int compare_texts(const void *a, const void *b) {
         return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-static int compare_numbers(const void *a, const void *b) {
-        uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
-
-        return x < y ? -1 : x > y;
-}
-
 static void add_number(struct numbers *numbers, uint64_t number) {
-        if (numbers->n % STEP == 0)
-                numbers->list = xrealloc(numbers->list, (numbers->n + STEP) * sizeof(numbers->list[0]));
+        numbers->list = xgrow(numbers->list, numbers->n, sizeof(*numbers->list));
         numbers->list[numbers->n++] = number;
 }
 
 static void sort_numbers(struct numbers *numbers) {
         if (numbers->n > 0)
-                qsort(numbers->list, numbers->n, sizeof(numbers->list[0]), compare_numbers);
+                qsort(numbers->list, numbers->n, sizeof(numbers->list[0]), compare_u64);
 }
 
 static bool has_number(const struct numbers *numbers, uint64_t number) {
-        return numbers->n > 0 && bsearch(&number, numbers->list, numbers->n, sizeof(number), compare_numbers);
+        return numbers->n > 0 && bsearch(&number, numbers->list, numbers->n, sizeof(number), compare_u64);
 }
 
 static int damaged(struct check *c, const char *what) {

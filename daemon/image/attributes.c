@@ -61,7 +61,7 @@ static void attribute_add(struct image_attributes *to, const char *name, const v
 
         if (value_bytes > 0)
                 memcpy(copy, value, value_bytes);
-        to->list = xrealloc(to->list, (to->n + 1) * sizeof(*to->list));
+        to->list = xgrow(to->list, to->n, sizeof(*to->list));
         to->list[to->n++] = (struct image_attribute) { .name = xstrdup(name), .value = copy, .value_bytes = value_bytes };
 }
 

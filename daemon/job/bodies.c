@@ -476,7 +476,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg) {
 }
 
 static void look_at(struct bodies *bodies, uint64_t job) {
-        bodies->look_at = xrealloc(bodies->look_at, (bodies->n_look_at + 1) * sizeof(*bodies->look_at));
+        bodies->look_at = xgrow(bodies->look_at, bodies->n_look_at, sizeof(*bodies->look_at));
         bodies->look_at[bodies->n_look_at++] = job;
 }
 

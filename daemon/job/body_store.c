@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/openat.h"
 #include "common/util.h"
 #include "daemon/job/body.h"
 #include "daemon/job/file_writer.h"
@@ -136,14 +137,13 @@ static void take_over(struct body_store *store, int dir_fd, const char *name) {
 }
 
 static int scan(struct body_store *store, struct rm_error *err) {
-        DIR *dir = opendir(store->dir);
-        const struct dirent *entry;
+        cleanup_dir DIR *dir = opendir(store->dir);
+        const char *name;
 
         if (!dir)
                 return error_sys(err, -errno, "cannot read %s", store->dir);
-        while ((entry = readdir(dir)))
-                take_over(store, dirfd(dir), entry->d_name);
-        (void) closedir(dir);
+        while ((name = next_name(dir)))
+                take_over(store, dirfd(dir), name);
         return 0;
 }
 

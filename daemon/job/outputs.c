@@ -5,9 +5,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/log.h"
+#include "common/openat.h"
 #include "common/util.h"
 #include "daemon/capsule/spool.h"
 #include "daemon/cluster/cluster.h"
@@ -338,29 +338,27 @@ static bool is_of_drill(const Rm__State *state, uint64_t incarnation) {
 void outputs_clean(struct outputs *outputs) {
         const Rm__State *state = cluster_state(outputs->rmd->cluster);
         cleanup_free char *root = xasprintf("%s/spool", outputs->rmd->config->state_dir);
-        DIR *dir;
+        cleanup_dir DIR *dir = NULL;
+        const char *name;
 
         if (!cluster_synced(outputs->rmd->cluster))
                 return;
         dir = opendir(root);
-        if (!dir)
-                return;
-        for (struct dirent *entry; (entry = readdir(dir));) {
+        while ((name = next_name(dir))) {
                 uint64_t job_id, incarnation;
                 int32_t index;
                 const Rm__Job *job;
                 cleanup_free char *path = NULL;
 
-                if (!launch_parse_id(entry->d_name, &job_id, &index, &incarnation))
+                if (!launch_parse_id(name, &job_id, &index, &incarnation))
                         continue;
                 job = state_job(state, job_id);
                 if (job && (!job_ended(job) || !job->output_done) && !is_of_before(job, index, incarnation) &&
                     !is_of_drill(state, incarnation))
                         continue;
-                if (capsule_find(outputs->rmd->capsules, entry->d_name))
+                if (capsule_find(outputs->rmd->capsules, name))
                         continue;
-                path = xasprintf("%s/%s", root, entry->d_name);
+                path = xasprintf("%s/%s", root, name);
                 (void) remove_tree(path);
         }
-        (void) closedir(dir);
 }

@@ -1,19 +1,18 @@
 #include "daemon/mover/calls.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
-#include <unistd.h>
 
 /* The usual one has fall-throughs that clang warns of. */
 #define HASH_FUNCTION HASH_OAT
 #include <uthash.h>
 
+#include "common/openat.h"
 #include "common/util.h"
 #include "daemon/mover/procs.h"
 
@@ -62,17 +61,11 @@ void calls_destroy(struct calls *calls) {
         free(calls);
 }
 
-/* The text comes by one read: the kernel makes it again for each. */
 static bool text_read(int dir_fd, const char *tid, const char *name, char *text, size_t size_bytes) {
         char path[64];
-        cleanup_close int fd = -1;
-        ssize_t n;
 
         (void) snprintf(path, sizeof(path), "%s/%s", tid, name);
-        fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
-        n = fd < 0 ? -1 : read(fd, text, size_bytes - 1);
-        text[n > 0 ? n : 0] = '\0';
-        return n >= 0;
+        return read_text_at(dir_fd, path, text, size_bytes) >= 0;
 }
 
 /* All of the stack of a thread that is not on a processor, and nothing that writes in it? */
@@ -138,18 +131,12 @@ static void thread_look(struct calls *calls, int dir_fd, const char *tid) {
 }
 
 static void process_look(struct calls *calls, pid_t pid) {
-        char path[64];
-        const struct dirent *entry;
-        DIR *dir;
+        cleanup_free char *path = xasprintf("/proc/%d/task", (int) pid);
+        cleanup_dir DIR *dir = opendir(path);
+        const char *tid;
 
-        (void) snprintf(path, sizeof(path), "/proc/%d/task", (int) pid);
-        dir = opendir(path);
-        if (!dir)
-                return; /* it has ended */
-        while ((entry = readdir(dir)))
-                if (entry->d_name[0] != '.')
-                        thread_look(calls, dirfd(dir), entry->d_name);
-        (void) closedir(dir);
+        while ((tid = next_number(dir)))
+                thread_look(calls, dirfd(dir), tid);
 }
 
 int calls_look(struct calls *calls, const char *procs_file) {

@@ -13,6 +13,7 @@
 #define HASH_FUNCTION(key, size_bytes, hash) ((hash) = (unsigned) XXH3_64bits(key, size_bytes))
 #include <uthash.h>
 
+#include "common/openat.h"
 #include "common/util.h"
 #include "daemon/image/zero.h"
 #include "daemon/mover/rounds.h"
@@ -338,11 +339,11 @@ static int file_visit(struct files *f, struct tree *tree, int dir_fd, const char
         return file_send(f, file, fd, (uint64_t) st.st_size, err);
 }
 
-static int directory_visit(struct files *f, struct tree *tree, int fd, unsigned depth, struct rm_error *err);
+static int directory_visit(struct files *f, struct tree *tree, int dir_fd, const char *name, unsigned depth, struct rm_error *err);
 
 static int entry_visit(struct files *f, struct tree *tree, int dir_fd, const char *name, unsigned depth, struct rm_error *err) {
         struct stat st;
-        int fd, r;
+        int r;
 
         if (f->n_names++ >= NAMES_MAX || fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_dev != tree->dev)
                 return 0;
@@ -351,24 +352,16 @@ static int entry_visit(struct files *f, struct tree *tree, int dir_fd, const cha
                 return r < 0 ? r : file_visit(f, tree, dir_fd, name, &st, err);
         if (!S_ISDIR(st.st_mode) || depth >= DEPTH_MAX)
                 return 0;
-        fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return fd < 0 ? 0 : directory_visit(f, tree, fd, depth + 1, err);
+        return directory_visit(f, tree, dir_fd, name, depth + 1, err);
 }
 
-/* Takes `fd`. */
-static int directory_visit(struct files *f, struct tree *tree, int fd, unsigned depth, struct rm_error *err) {
-        DIR *d = fdopendir(fd);
-        const struct dirent *e;
+static int directory_visit(struct files *f, struct tree *tree, int dir_fd, const char *name, unsigned depth, struct rm_error *err) {
+        cleanup_dir DIR *dir = opendir_at(dir_fd, name);
+        const char *below;
         int r = 0;
 
-        if (!d) {
-                (void) close(fd);
-                return 0;
-        }
-        while (r == 0 && (e = readdir(d)) != NULL)
-                if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-                        r = entry_visit(f, tree, dirfd(d), e->d_name, depth, err);
-        (void) closedir(d);
+        while (r == 0 && (below = next_name(dir)))
+                r = entry_visit(f, tree, dirfd(dir), below, depth, err);
         return r;
 }
 
@@ -389,9 +382,7 @@ static int round_run(struct files *f, struct rm_error *err) {
         f->n_names = 0;
         f->sent_bytes = 0;
         for (size_t i = 0; i < f->n_trees && r == 0; i++) {
-                int fd = open(f->trees[i].path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-                r = fd < 0 ? 0 : directory_visit(f, &f->trees[i], fd, 0, err);
+                r = directory_visit(f, &f->trees[i], AT_FDCWD, f->trees[i].path, 0, err);
                 if (r == 0)
                         r = unseen_drop(f, &f->trees[i], err);
         }

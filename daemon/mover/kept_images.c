@@ -7,7 +7,7 @@
 #include "daemon/criu_images/open_files.h"
 #include "proto/capsule.pb-c.h"
 
-enum { STEP = 16, ROOM_BYTES = 4096 };
+enum { ROOM_BYTES = 4096 };
 
 struct kept_images {
         struct criu_image *list;
@@ -32,8 +32,7 @@ void kept_images_destroy(struct kept_images *k) {
 size_t kept_images_begin(struct kept_images *k, const char *name) {
         if (open_files_needs(name) == 0)
                 return 0;
-        if (k->n % STEP == 0)
-                k->list = xrealloc(k->list, (k->n + STEP) * sizeof(k->list[0]));
+        k->list = xgrow(k->list, k->n, sizeof(*k->list));
         k->list[k->n++] = (struct criu_image) { .name = xstrdup(name) };
         return k->n;
 }

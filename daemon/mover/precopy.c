@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/openat.h"
 #include "common/util.h"
 #include "daemon/image/zero.h"
 #include "daemon/mover/procs.h"
@@ -166,29 +167,19 @@ static bool area_parse(const struct precopy *p, pid_t pid, const char *line, str
         return !ret->shared || is_shared_memory(p, pid, ret);
 }
 
-static FILE *process_open(pid_t pid, const char *name) {
-        cleanup_free char *path = xasprintf("/proc/%d/%s", (int) pid, name);
-
-        return fopen(path, "re");
-}
-
 static int process_send(struct precopy *p, pid_t pid, struct rm_error *err) {
-        cleanup_free char *path = xasprintf("/proc/%d/pagemap", (int) pid);
-        struct process process = { .pid = pid, .pagemap_fd = open(path, O_RDONLY | O_CLOEXEC) };
-        FILE *maps = process_open(pid, "maps");
-        char *line = NULL;
+        cleanup_free char *path = xasprintf("/proc/%d", (int) pid), *line = NULL;
+        cleanup_close int proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        cleanup_close int pagemap_fd = openat(proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+        cleanup_file FILE *maps = fopen_at(proc_fd, "maps");
+        const struct process process = { .pid = pid, .pagemap_fd = pagemap_fd };
         size_t room = 0;
         struct area area;
         int r = 0;
 
-        while (r == 0 && maps && process.pagemap_fd >= 0 && getline(&line, &room, maps) > 0)
+        while (r == 0 && maps && pagemap_fd >= 0 && getline(&line, &room, maps) > 0)
                 if (area_parse(p, pid, line, &area))
                         r = area_send(p, &process, &area, err);
-        free(line);
-        if (maps)
-                (void) fclose(maps);
-        if (process.pagemap_fd >= 0)
-                (void) close(process.pagemap_fd);
         return r;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/openat.h"
 #include "common/proc_count.h"
 #include "common/util.h"
 
@@ -127,23 +128,19 @@ static enum procs_direct reads_direct(int proc_fd, char **mounts, const char *fd
 }
 
 int procs_reads_direct(int proc_fd, struct procs_budget *budget, char ret_path[PROCS_PATH_BYTES]) {
-        cleanup_close int dir_fd = openat(proc_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        cleanup_dir DIR *dir = opendir_at(proc_fd, "fd");
         size_t descriptors = proc_count_descriptors(proc_fd, ".", PROC_DESCRIPTORS_MAX);
         cleanup_free char *mounts = NULL; /* read for the first file that needs it */
-        const struct dirent *entry;
         int found = PROCS_DIRECT_NONE;
         uint64_t begin_usec = thread_cpu_usec(), used_usec = 0;
-        DIR *dir;
+        const char *number;
 
-        if (dir_fd < 0)
+        if (!dir)
                 return errno == ENOENT ? -ESRCH : -errno;
         if (descriptors > PROC_DESCRIPTORS_MAX || descriptors > budget->descriptors)
                 return -E2BIG;
-        dir = fdopendir(dir_fd);
-        if (!dir)
-                return -errno;
-        while (found == PROCS_DIRECT_NONE && (entry = readdir(dir))) {
-                ssize_t n = readlinkat(dir_fd, entry->d_name, ret_path, PROCS_PATH_BYTES - 1);
+        while (found == PROCS_DIRECT_NONE && (number = next_number(dir))) {
+                ssize_t n = readlinkat(dirfd(dir), number, ret_path, PROCS_PATH_BYTES - 1);
 
                 if (n <= 0)
                         continue;
@@ -157,11 +154,9 @@ int procs_reads_direct(int proc_fd, struct procs_budget *budget, char ret_path[P
                 budget->descriptors--;
                 ret_path[n] = '\0';
                 if (ret_path[0] == '/')
-                        found = (int) reads_direct(proc_fd, &mounts, entry->d_name);
+                        found = (int) reads_direct(proc_fd, &mounts, number);
         }
         used_usec = thread_cpu_usec() - begin_usec;
         budget->cpu_usec -= used_usec < budget->cpu_usec ? used_usec : budget->cpu_usec;
-        (void) take_fd(&dir_fd);
-        (void) closedir(dir);
         return found;
 }

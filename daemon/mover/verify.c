@@ -49,7 +49,7 @@ static void verdict_add(struct verifier *v, uint64_t checkpoint, const struct rm
         verdict->checkpoint = checkpoint;
         verdict->code = err->code;
         verdict->text = xstrdup(err->code < 0 ? error_text(err) : "");
-        v->result.verdicts = xrealloc(v->result.verdicts, (v->result.n_verdicts + 1) * sizeof(Rm__MoverVerdict *));
+        v->result.verdicts = xgrow(v->result.verdicts, v->result.n_verdicts, sizeof(Rm__MoverVerdict *));
         v->result.verdicts[v->result.n_verdicts++] = verdict;
 }
 

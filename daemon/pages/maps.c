@@ -1,11 +1,11 @@
 #include "daemon/pages/maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "common/openat.h"
 #include "common/util.h"
 
 /* The name comes last. It is the kernel's own word only in brackets and without an inode: names of
@@ -32,30 +32,22 @@ int map_parse(const char *line, struct map *ret) {
         return 0;
 }
 
-static int add(struct maps *maps, size_t *capacity, const char *line) {
-        if (maps->n == *capacity) {
-                *capacity = *capacity * 2 + 64;
-                maps->items = xrealloc(maps->items, *capacity * sizeof(*maps->items));
-        }
+static int add(struct maps *maps, const char *line) {
+        maps->items = xgrow(maps->items, maps->n, sizeof(*maps->items));
         return map_parse(line, &maps->items[maps->n++]);
 }
 
 int maps_read(int proc_fd, struct maps *ret) {
-        cleanup_close int fd = openat(proc_fd, "maps", O_RDONLY | O_CLOEXEC);
-        cleanup_file FILE *f = NULL;
+        cleanup_file FILE *f = fopen_at(proc_fd, "maps");
         cleanup_free char *line = NULL;
         struct maps maps = { 0 };
-        size_t capacity = 0, room = 0;
+        size_t room = 0;
         int r = 0;
 
-        if (fd < 0)
-                return errno == ENOENT ? -ESRCH : -errno;
-        f = fdopen(fd, "r");
         if (!f)
-                return -errno;
-        (void) take_fd(&fd);
+                return errno == ENOENT ? -ESRCH : -errno;
         while (r == 0 && getline(&line, &room, f) > 0)
-                r = add(&maps, &capacity, line);
+                r = add(&maps, line);
         if (r == 0 && ferror(f))
                 r = -EIO;
         if (r == 0 && maps.n == 0)

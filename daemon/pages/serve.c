@@ -184,8 +184,7 @@ void serve_hurry(struct serve *serve, pid_t pid, uint64_t start, uint64_t end) {
 
         if (!task)
                 return;
-        if (task->n_urgent % 256 == 0)
-                task->urgent = xrealloc(task->urgent, (task->n_urgent + 256) * sizeof(*task->urgent));
+        task->urgent = xgrow(task->urgent, task->n_urgent, sizeof(*task->urgent));
         task->urgent[task->n_urgent++] = (struct span) { .start = start, .end = end };
 }
 

@@ -1,6 +1,5 @@
 #include "daemon/pages/threads.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/compare.h"
+#include "common/openat.h"
 #include "common/util.h"
 #include "daemon/pages/interrupted.h"
 
@@ -47,7 +48,6 @@ struct threads {
         uint64_t deadline_usec;
         struct thread *items;
         size_t n;
-        size_t capacity;
         size_t chosen;
 };
 
@@ -56,18 +56,12 @@ struct threads {
 /* Reads the value behind "NAME:" in a thread's status, a letter or a number. It may be long: a
  * thread can have 65536 groups. -ENODATA: it has no such line. */
 static int read_status(int proc_fd, pid_t tid, const char *name, char *ret_letter, uint64_t *ret_number) {
-        char path[64];
-        cleanup_close int fd = -1;
-        cleanup_file FILE *f = NULL;
-        cleanup_free char *line = NULL;
+        cleanup_free char *line = NULL, *path = xasprintf("task/%d/status", (int) tid);
+        cleanup_file FILE *f = fopen_at(proc_fd, path);
         size_t room = 0, n = strlen(name);
 
-        (void) snprintf(path, sizeof(path), "task/%d/status", (int) tid);
-        fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
-        f = fd < 0 ? NULL : fdopen(fd, "r");
         if (!f)
                 return -ESRCH;
-        (void) take_fd(&fd);
         while (getline(&line, &room, f) > 0)
                 if (strncmp(line, name, n) == 0) {
                         const char *at = line + n + strspn(line + n, " \t");
@@ -172,10 +166,7 @@ static int seize(struct threads *threads, pid_t tid, struct rm_error *err) {
 
                 return find(threads, tid) ? 0 : say_refused(threads, tid, error, err);
         }
-        if (threads->n == threads->capacity) {
-                threads->capacity = threads->capacity * 2 + 16;
-                threads->items = xrealloc(threads->items, threads->capacity * sizeof(*threads->items));
-        }
+        threads->items = xgrow(threads->items, threads->n, sizeof(*threads->items));
         t = &threads->items[threads->n++];
         /* While it is traced, its number is not given to another. */
         (void) snprintf(path, sizeof(path), "task/%d", (int) tid);
@@ -185,12 +176,6 @@ static int seize(struct threads *threads, pid_t tid, struct rm_error *err) {
                        : error_sys(err, -errno, "interrupt thread %d", (int) tid);
 }
 
-static int compare_tids(const void *a, const void *b) {
-        pid_t x = *(const pid_t *) a, y = *(const pid_t *) b;
-
-        return (x > y) - (x < y);
-}
-
 /* The known threads in order, to be searched: there may be thousands. */
 static pid_t *known_tids(const struct threads *threads) {
         pid_t *tids = xcalloc(threads->n, sizeof(*tids));
@@ -198,30 +183,26 @@ static pid_t *known_tids(const struct threads *threads) {
         for (size_t i = 0; i < threads->n; i++)
                 tids[i] = threads->items[i].tid;
         if (threads->n > 0)
-                qsort(tids, threads->n, sizeof(*tids), compare_tids);
+                qsort(tids, threads->n, sizeof(*tids), compare_u32);
         return tids;
 }
 
 /* Seizes the threads that are not known yet; all are asked before the first is waited for. */
 static int seize_new(struct threads *threads, struct rm_error *err) {
-        cleanup_close int fd = openat(threads->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        cleanup_dir DIR *dir = opendir_at(threads->proc_fd, "task");
         cleanup_free pid_t *known = known_tids(threads);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
         size_t n_known = threads->n;
-        struct dirent *entry;
+        const char *name;
         int r = 0;
 
         if (!dir)
                 return error_set(err, -ESRCH, "the process has ended");
-        (void) take_fd(&fd);
-        while (r == 0 && (entry = readdir(dir))) {
-                pid_t tid = (pid_t) strtol(entry->d_name, NULL, 10);
+        while (r == 0 && (name = next_number(dir))) {
+                pid_t tid = (pid_t) strtol(name, NULL, 10);
 
-                if (!isdigit((unsigned char) entry->d_name[0]) || bsearch(&tid, known, n_known, sizeof(*known), compare_tids))
-                        continue;
-                r = now_usec() < threads->deadline_usec ? seize(threads, tid, err) : say_late(err);
+                if (!bsearch(&tid, known, n_known, sizeof(*known), compare_u32))
+                        r = now_usec() < threads->deadline_usec ? seize(threads, tid, err) : say_late(err);
         }
-        (void) closedir(dir);
         return r;
 }
 

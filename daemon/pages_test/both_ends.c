@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/openat.h"
 #include "common/util.h"
 #include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/criu/image_identity.h"
@@ -219,17 +220,16 @@ static int dump(const struct test *test, struct rm_error *error) {
 }
 
 static int look_at_images(const struct both_ends *ends, struct rm_error *error) {
-        DIR *dir = opendir(IMAGES_DIR);
-        const struct dirent *entry;
+        cleanup_dir DIR *dir = opendir(IMAGES_DIR);
+        const char *name;
         struct stat st;
         int64_t bytes = 0;
 
         if (!dir)
                 return error_sys(error, -errno, "cannot read " IMAGES_DIR);
-        while ((entry = readdir(dir)))
-                if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+        while ((name = next_name(dir)))
+                if (fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
                         bytes += st.st_size;
-        (void) closedir(dir);
         if (bytes > PROCESS_IMAGE_BYTES)
                 return error_set(error, -EOPNOTSUPP, "CRIU's images hold %" PRIi64 " KiB: %s has no effect on this CRIU",
                                  bytes >> 10, ends->library);

@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "common/openat.h"
 #include "common/util.h"
 
 /* rmd confirms 4 MiB behind what the reader has (job/outputs.c), and a window of 1 MiB is under
@@ -22,24 +23,20 @@ int quota_mark(int spool_fd, uid_t uid) {
 
 /* Calls itself for the directories of the user in that of all spools. */
 static uint64_t sum_files(int dir_fd, const char *name, uid_t uid, bool top) {
-        cleanup_close int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        cleanup_dir DIR *dir = opendir_at(dir_fd, name);
+        const char *below;
         uint64_t sum = 0;
 
-        if (!dir)
-                return 0;
-        for (struct dirent *entry; (entry = readdir(dir));) {
+        while ((below = next_name(dir))) {
                 struct stat st;
 
-                if (entry->d_name[0] == '.' || fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                if (below[0] == '.' || fstatat(dirfd(dir), below, &st, AT_SYMLINK_NOFOLLOW) < 0)
                         continue;
                 if (top && S_ISDIR(st.st_mode) && st.st_gid == uid)
-                        sum += sum_files(fd, entry->d_name, uid, false);
+                        sum += sum_files(dirfd(dir), below, uid, false);
                 else if (!top && S_ISREG(st.st_mode))
                         sum += (uint64_t) st.st_size;
         }
-        fd = -1; /* closedir() does it */
-        (void) closedir(dir);
         return sum;
 }
 

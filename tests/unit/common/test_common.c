@@ -16,6 +16,7 @@
 #include "common/error.h"
 #include "common/frame.h"
 #include "common/log.h"
+#include "common/openat.h"
 #include "common/text.h"
 #include "common/util.h"
 #include "proto/state.pb-c.h"
@@ -410,6 +411,62 @@ static void test_user_forges_log_line(void **state) {
         assert_ptr_equal(strchr(log, '\n'), log + n - 1);
 }
 
+/* A reader below a directory gets the begin of a file, and never the directory that a link leads
+ * to. */
+static void test_openat(void **state) {
+        char dir[] = "/tmp/test-openat-XXXXXX", text[8];
+        cleanup_free char *file = NULL, *link = NULL;
+        cleanup_close int dir_fd = -1;
+        cleanup_file FILE *f = NULL;
+        unsigned names = 0, numbers = 0;
+
+        assert_non_null(mkdtemp(dir));
+        file = xasprintf("%s/17", dir);
+        link = xasprintf("%s/below", dir);
+        assert_int_equal(write_file_atomic(file, "0123456789", 10, 0644, false), 0);
+        assert_int_equal(symlink("/tmp", link), 0);
+        dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        assert_true(dir_fd >= 0);
+
+        assert_int_equal(read_text_at(dir_fd, "17", text, sizeof(text)), sizeof(text) - 1);
+        assert_string_equal(text, "0123456");
+        assert_int_equal(read_text_at(dir_fd, "none", text, sizeof(text)), -ENOENT);
+        assert_string_equal(text, "");
+        assert_int_equal(read_text_at(dir_fd, ".", text, sizeof(text)), -EISDIR);
+        assert_int_equal(write_text_at(dir_fd, "17", "ab"), 0);
+        assert_int_equal(write_text_at(dir_fd, "none", "ab"), -ENOENT);
+        f = fopen_at(dir_fd, "17");
+        assert_non_null(f);
+        assert_int_equal(fgetc(f), 'a');
+        assert_null(fopen_at(dir_fd, "none"));
+        assert_int_equal(errno, ENOENT);
+
+        assert_null(opendir_at(dir_fd, "below"));
+        assert_null(opendir_at(dir_fd, "17"));
+        assert_null(opendir_at(dir_fd, "none"));
+        assert_null(next_name(NULL));
+        for (cleanup_dir DIR *all = opendir_at(dir_fd, "."); next_name(all);)
+                names++;
+        for (cleanup_dir DIR *all = opendir_at(dir_fd, "."); next_number(all);)
+                numbers++;
+        assert_int_equal(names, 2);
+        assert_int_equal(numbers, 1);
+        assert_int_equal(remove_tree(dir), 0);
+}
+
+static void test_grow(void **state) {
+        cleanup_free unsigned *list = NULL;
+
+        for (unsigned n = 0; n < 5000; n++) {
+                list = xgrow(list, n, sizeof(*list));
+                list[n] = n; /* what is behind the room is found by the sanitizers */
+        }
+        for (unsigned n = 0; n < 5000; n++)
+                assert_int_equal(list[n], n);
+        list = xgrow(list, 3, sizeof(*list));
+        assert_int_equal(list[4999], 4999);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_texts),       cmocka_unit_test(test_user_forges_log_line),
@@ -419,6 +476,7 @@ int main(void) {
                 cmocka_unit_test(test_cut_texts),   cmocka_unit_test(test_files),
                 cmocka_unit_test(test_read_all),    cmocka_unit_test(test_frames),
                 cmocka_unit_test(test_descriptors), cmocka_unit_test(test_iso_time),
+                cmocka_unit_test(test_openat),      cmocka_unit_test(test_grow),
         };
 
         return cmocka_run_group_tests_name("common", tests, NULL, NULL);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/capabilities.h"
+#include "common/compare.h"
 #include "common/error.h"
 #include "common/util.h"
 
@@ -180,7 +181,6 @@ static int read_number(const char *status, const char *name, uint32_t *ret) {
 
 static int read_groups(const char *status, struct identity *identity) {
         const char *text = identity_field(status, "Groups");
-        size_t capacity = 0;
 
         if (!text)
                 return -EBADMSG;
@@ -190,10 +190,7 @@ static int read_groups(const char *status, struct identity *identity) {
 
                 if (end == text)
                         return -EBADMSG;
-                if (identity->n_groups == capacity) {
-                        capacity = capacity * 2 + 16;
-                        identity->groups = xrealloc(identity->groups, capacity * sizeof(identity->groups[0]));
-                }
+                identity->groups = xgrow(identity->groups, identity->n_groups, sizeof(*identity->groups));
                 identity->groups[identity->n_groups++] = (uint32_t) group;
                 text = end;
         }
@@ -222,13 +219,6 @@ void identity_finish(struct identity *identity) {
         identity->n_groups = 0;
 }
 
-static int compare_numbers(const void *a, const void *b) {
-        uint32_t x = *(const uint32_t *) a;
-        uint32_t y = *(const uint32_t *) b;
-
-        return x < y ? -1 : x > y;
-}
-
 static bool groups_equal(const struct identity *identity, const Capsule__Spec *spec) {
         cleanup_free uint32_t *groups = NULL;
 
@@ -236,7 +226,7 @@ static bool groups_equal(const struct identity *identity, const Capsule__Spec *s
                 return identity->n_groups == spec->n_groups;
         groups = xcalloc(spec->n_groups, sizeof(*groups));
         memcpy(groups, spec->groups, spec->n_groups * sizeof(*groups));
-        qsort(groups, spec->n_groups, sizeof(*groups), compare_numbers);
+        qsort(groups, spec->n_groups, sizeof(*groups), compare_u32);
         return memcmp(groups, identity->groups, spec->n_groups * sizeof(*groups)) == 0;
 }
 

@@ -153,7 +153,7 @@ static int list_mount(const char *path, const char *type, void *arg, struct rm_e
         (void) error;
         if (is_own(path) || !is_writable(path, listing->writable.paths, listing->writable.n))
                 return 0;
-        found->paths = xrealloc(found->paths, (found->n + 1) * sizeof(*found->paths));
+        found->paths = xgrow(found->paths, found->n, sizeof(*found->paths));
         found->paths[found->n++] = xstrdup(path);
         return 0;
 }

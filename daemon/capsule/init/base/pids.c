@@ -1,12 +1,12 @@
 #include "daemon/capsule/init/base/pids.h"
 
-#include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/compare.h"
+#include "common/openat.h"
 #include "common/util.h"
 
 enum { GAP_PIDS = 1000, FIRST_PID = 20000, LOW_PID = 300, PID_MAX_DEFAULT = 32768 };
@@ -14,14 +14,10 @@ enum { GAP_PIDS = 1000, FIRST_PID = 20000, LOW_PID = 300, PID_MAX_DEFAULT = 3276
 struct list {
         unsigned *pids;
         size_t n;
-        size_t capacity;
 };
 
 static void add(struct list *list, unsigned pid) {
-        if (list->n == list->capacity) {
-                list->capacity = list->capacity * 2 + 64;
-                list->pids = xrealloc(list->pids, list->capacity * sizeof(*list->pids));
-        }
+        list->pids = xgrow(list->pids, list->n, sizeof(*list->pids));
         list->pids[list->n++] = pid;
 }
 
@@ -53,30 +49,18 @@ static void add_group_and_session(struct list *list, const char *pid) {
 }
 
 static void add_numbers(struct list *list, const char *path, bool threads) {
-        DIR *dir = opendir(path);
-        struct dirent *entry;
+        cleanup_dir DIR *dir = opendir(path);
+        const char *name;
 
-        while (dir && (entry = readdir(dir))) {
-                cleanup_free char *below = NULL;
+        while ((name = next_number(dir))) {
+                cleanup_free char *below = xasprintf("%s/%s/task", path, name);
 
-                if (!isdigit((unsigned char) entry->d_name[0]))
-                        continue;
-                add(list, (unsigned) strtoul(entry->d_name, NULL, 10));
+                add(list, (unsigned) strtoul(name, NULL, 10));
                 if (!threads)
                         continue;
-                add_group_and_session(list, entry->d_name);
-                below = xasprintf("%s/%s/task", path, entry->d_name);
+                add_group_and_session(list, name);
                 add_numbers(list, below, false);
         }
-        if (dir)
-                closedir(dir);
-}
-
-static int compare(const void *a, const void *b) {
-        unsigned x = *(const unsigned *) a;
-        unsigned y = *(const unsigned *) b;
-
-        return x < y ? -1 : x > y;
 }
 
 /* The gap that begins at `from` or at the end of what reaches into it; 0 when there is none below
@@ -91,7 +75,7 @@ static unsigned gap_from(const unsigned *taken, size_t n, unsigned from, unsigne
 unsigned pids_find_gap_in(unsigned *taken, size_t n, unsigned pid_max) {
         unsigned gap;
 
-        qsort(taken, n, sizeof(*taken), compare);
+        qsort(taken, n, sizeof(*taken), compare_u32);
         gap = gap_from(taken, n, FIRST_PID, pid_max);
         if (gap == 0)
                 gap = gap_from(taken, n, LOW_PID, pid_max);
@@ -113,8 +97,7 @@ unsigned pids_find_gap(void) {
 }
 
 size_t pids_of_group(int group_fd, pid_t **ret) {
-        int fd = openat(group_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-        cleanup_file FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+        cleanup_file FILE *f = fopen_at(group_fd, "cgroup.procs");
         pid_t *pids = NULL;
         size_t n = 0;
         int pid;
@@ -122,7 +105,7 @@ size_t pids_of_group(int group_fd, pid_t **ret) {
         while (f && fscanf(f, "%d", &pid) == 1) {
                 if (pid <= 0) /* one outside of our pid namespace */
                         continue;
-                pids = xrealloc(pids, sizeof(*pids) * (n + 1));
+                pids = xgrow(pids, n, sizeof(*pids));
                 pids[n++] = pid;
         }
         *ret = pids;

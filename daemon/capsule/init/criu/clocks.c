@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/openat.h"
 #include "common/util.h"
 #include "proto/criu.pb-c.h"
 
@@ -61,19 +62,16 @@ static int read_entry(int fd, struct clocks *ret) {
 
 /* The number in its name is CRIU's own. */
 int clocks_read_image(int images_fd, struct clocks *ret) {
-        int fd = openat(images_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-        const struct dirent *entry;
+        cleanup_dir DIR *dir = opendir_at(images_fd, ".");
+        const char *name;
         int r = -ENOENT;
 
-        while (dir && r == -ENOENT && (entry = readdir(dir)))
-                if (strncmp(entry->d_name, IMAGE_PREFIX, strlen(IMAGE_PREFIX)) == 0) {
-                        cleanup_close int image = openat(images_fd, entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        while (r == -ENOENT && (name = next_name(dir)))
+                if (strncmp(name, IMAGE_PREFIX, strlen(IMAGE_PREFIX)) == 0) {
+                        cleanup_close int image = openat(images_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
                         r = image < 0 ? -errno : read_entry(image, ret);
                 }
-        if (dir)
-                (void) closedir(dir);
         return r;
 }
 

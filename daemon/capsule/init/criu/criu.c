@@ -19,6 +19,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/openat.h"
 #include "common/text.h"
 #include "common/util.h"
 #include "daemon/capsule/cgroup.h"
@@ -493,16 +494,13 @@ static int share_image(int dir_fd, const char *name, uid_t owner) {
 
 /* The owner's CRIU reads the images, which lie below a directory that only root can enter. */
 static int share_images(int images_fd, uid_t owner) {
-        int fd = openat(images_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-        const struct dirent *entry;
-        int r = dir && fchmod(fd, 0755) == 0 ? 0 : -errno;
+        cleanup_dir DIR *dir = opendir_at(images_fd, ".");
+        int r = dir && fchmod(dirfd(dir), 0755) == 0 ? 0 : -errno;
+        const char *name;
 
-        while (r == 0 && (entry = readdir(dir)))
-                if (entry->d_name[0] != '.')
-                        r = share_image(fd, entry->d_name, owner);
-        if (dir)
-                (void) closedir(dir);
+        while (r == 0 && (name = next_name(dir)))
+                if (name[0] != '.')
+                        r = share_image(images_fd, name, owner);
         return r;
 }
 

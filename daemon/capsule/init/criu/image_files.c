@@ -5,13 +5,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/error.h"
+#include "common/openat.h"
 #include "common/util.h"
 #include "daemon/criu_images/open_files.h"
-
-enum { STEP = 16 };
 
 struct images {
         struct criu_image *list;
@@ -26,8 +24,7 @@ static int take_image(struct images *images, int dir_fd, const char *name, size_
 
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
-        if (images->n % STEP == 0)
-                images->list = xrealloc(images->list, (images->n + STEP) * sizeof(images->list[0]));
+        images->list = xgrow(images->list, images->n, sizeof(*images->list));
         image = &images->list[images->n++];
         image->size = (uint64_t) st.st_size > most ? most + (most == OPEN_FILES_IMAGE_BYTES) : (size_t) st.st_size;
         image->name = xstrdup(name);
@@ -44,20 +41,17 @@ static void images_finish(struct images *images) {
 }
 
 int image_files_check(int images_fd, const Capsule__Inventory *inventory, struct rm_error *error) {
-        int fd = openat(images_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-        const struct dirent *entry;
+        cleanup_dir DIR *dir = opendir_at(images_fd, ".");
         struct images images = { 0 };
         int r = dir ? 0 : -errno;
+        const char *name;
 
-        while (r == 0 && (entry = readdir(dir))) {
-                size_t most = open_files_needs(entry->d_name);
+        while (r == 0 && (name = next_name(dir))) {
+                size_t most = open_files_needs(name);
 
                 if (most > 0)
-                        r = take_image(&images, fd, entry->d_name, most);
+                        r = take_image(&images, images_fd, name, most);
         }
-        if (dir)
-                (void) closedir(dir);
         r = r < 0 ? error_sys(error, r, "cannot look through CRIU's images")
                   : open_files_check(images.list, images.n, inventory, error);
         images_finish(&images);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/openat.h"
 #include "common/util.h"
 #include "daemon/capsule/init/criu/image_identity.h"
 #include "daemon/capsule/init/criu/image_memory.h"
@@ -435,20 +436,14 @@ static int mend_file(const struct mending *mending, int images_fd, const char *n
 int image_fixup(int images_fd, bool all_sizes, const struct image_identity_scope *scope, image_fixup_again_fn again, void *arg,
                 struct rm_error *error) {
         const struct mending mending = { scope, again, arg, all_sizes };
-        int fd = openat(images_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-        struct dirent *entry;
+        cleanup_dir DIR *dir = opendir_at(images_fd, ".");
+        const char *name;
         int r = 0;
 
-        if (!dir) {
-                r = error_sys(error, -errno, "cannot look through CRIU's images");
-                if (fd >= 0)
-                        (void) close(fd);
-                return r;
-        }
-        while (r == 0 && (entry = readdir(dir)))
-                if (is_mended(entry->d_name))
-                        r = mend_file(&mending, images_fd, entry->d_name, error);
-        (void) closedir(dir);
+        if (!dir)
+                return error_sys(error, -errno, "cannot look through CRIU's images");
+        while (r == 0 && (name = next_name(dir)))
+                if (is_mended(name))
+                        r = mend_file(&mending, images_fd, name, error);
         return r;
 }

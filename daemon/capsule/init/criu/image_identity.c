@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/compare.h"
 #include "common/error.h"
 #include "common/util.h"
 #include "daemon/capsule/init/base/identity.h"
@@ -62,8 +63,7 @@ static uint64_t *set_of(struct identity *identity, uint64_t number) {
 }
 
 static void add_group(struct identity *identity, uint32_t group) {
-        if (identity->n_groups % 16 == 0)
-                identity->groups = xrealloc(identity->groups, (identity->n_groups + 16) * sizeof(identity->groups[0]));
+        identity->groups = xgrow(identity->groups, identity->n_groups, sizeof(*identity->groups));
         identity->groups[identity->n_groups++] = group;
 }
 
@@ -142,12 +142,6 @@ static const Capsule__InventoryThread *find_thread(const Capsule__Inventory *inv
         return NULL;
 }
 
-static int compare_numbers(const void *a, const void *b) {
-        uint32_t x = *(const uint32_t *) a, y = *(const uint32_t *) b;
-
-        return x < y ? -1 : x > y;
-}
-
 static int compare(const struct image_identity_scope *scope, struct credentials *c, pid_t tid, struct rm_error *error) {
         const Capsule__InventoryThread *thread = find_thread(scope->inventory, tid);
         struct identity *is = &c->identity;
@@ -156,7 +150,7 @@ static int compare(const struct image_identity_scope *scope, struct credentials 
         if (!thread)
                 return error_set(error, -EPERM, "did not exist when the group was frozen");
         if (is->n_groups > 0)
-                qsort(is->groups, is->n_groups, sizeof(is->groups[0]), compare_numbers);
+                qsort(is->groups, is->n_groups, sizeof(is->groups[0]), compare_u32);
         r = identity_check(is, scope->spec, error);
         if (r < 0)
                 return -EPERM;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/openat.h"
 #include "common/util.h"
 
 #define LINK_PREFIX "link_remap."
@@ -33,38 +34,32 @@ static bool is_link(const char *name, bool *ret_kept) {
 
 /* With st_dev 0 the file is known to be of the file system of the directory: what /proc/PID/maps
  * calls a device is not st_dev everywhere. */
-static void directory_walk(link_fn fn, int fd, const struct stat *file) {
-        DIR *dir = fdopendir(fd);
-        struct dirent *entry;
+static void directory_walk(link_fn fn, DIR *dir, const struct stat *file) {
+        const char *name;
 
-        while (dir && (entry = readdir(dir))) {
+        while ((name = next_name(dir))) {
                 struct stat st;
                 bool kept;
 
-                if (is_link(entry->d_name, &kept) && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                if (is_link(name, &kept) && fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
                     (file->st_dev == 0 || st.st_dev == file->st_dev) && st.st_ino == file->st_ino)
-                        fn(dirfd(dir), entry->d_name, kept);
+                        fn(dirfd(dir), name, kept);
         }
-        if (dir)
-                (void) closedir(dir);
-        else
-                (void) close(fd);
 }
 
 /* `path` is where the file was; its directory may be gone as well, then CRIU takes the next one
  * up. */
 static void links_walk(link_fn fn, char *path, const struct stat *file) {
+        cleanup_dir DIR *dir = NULL;
         char *slash;
-        int fd = -1;
 
-        while (fd < 0 && (slash = strrchr(path, '/')) && slash > path) {
+        while (!dir && (slash = strrchr(path, '/')) && slash > path) {
                 *slash = 0;
-                fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-                if (fd < 0 && errno != ENOENT)
+                dir = opendir(path);
+                if (!dir && errno != ENOENT)
                         return;
         }
-        if (fd >= 0)
-                directory_walk(fn, fd, file);
+        directory_walk(fn, dir, file);
 }
 
 bool link_remap_lost_name(const char *link) {
@@ -92,21 +87,18 @@ static void file_stamp(link_fn fn, int fds, const char *number) {
 
 static void files_look(link_fn fn, const char *proc, const char *pid) {
         cleanup_free char *path = xasprintf("%s/%s/fd", proc, pid);
-        DIR *dir = opendir(path);
-        struct dirent *entry;
+        cleanup_dir DIR *dir = opendir(path);
+        const char *number;
 
-        while (dir && (entry = readdir(dir)))
-                if (entry->d_name[0] != '.')
-                        file_stamp(fn, dirfd(dir), entry->d_name);
-        if (dir)
-                (void) closedir(dir);
+        while ((number = next_number(dir)))
+                file_stamp(fn, dirfd(dir), number);
 }
 
 /* A file may be mapped, and not open: sem_open(3) makes a semaphore by a name that it then
  * replaces. Not all who look here may follow links of /proc/PID/map_files. */
 static void mappings_look(link_fn fn, const char *proc, const char *pid) {
         cleanup_free char *path = xasprintf("%s/%s/maps", proc, pid), *last = NULL, *line = NULL;
-        FILE *f = fopen(path, "re");
+        cleanup_file FILE *f = fopen(path, "re");
         size_t size = 0;
 
         while (f && getline(&line, &size, f) > 0) {
@@ -121,21 +113,16 @@ static void mappings_look(link_fn fn, const char *proc, const char *pid) {
                 last = xstrdup(link);
                 links_walk(fn, link, &file);
         }
-        if (f)
-                (void) fclose(f);
 }
 
 static void look(const char *proc, link_fn fn) {
-        DIR *dir = opendir(proc);
-        struct dirent *entry;
+        cleanup_dir DIR *dir = opendir(proc);
+        const char *pid;
 
-        while (dir && (entry = readdir(dir)))
-                if (isdigit((unsigned char) entry->d_name[0])) {
-                        files_look(fn, proc, entry->d_name);
-                        mappings_look(fn, proc, entry->d_name);
-                }
-        if (dir)
-                (void) closedir(dir);
+        while ((pid = next_number(dir))) {
+                files_look(fn, proc, pid);
+                mappings_look(fn, proc, pid);
+        }
 }
 
 static void link_hide(int dir_fd, const char *name, bool kept) {

@@ -1,6 +1,5 @@
 #include "daemon/capsule/init/criu/waiting.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -13,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/openat.h"
 #include "common/proc_count.h"
 #include "common/util.h"
 #include "daemon/capsule/init/criu/image_fixup.h"
@@ -35,7 +35,6 @@ struct call {
 struct waiting {
         struct call *calls;
         size_t n;
-        size_t capacity;
 };
 
 struct waiting *waiting_create(void) {
@@ -47,10 +46,7 @@ struct waiting *waiting_create(void) {
 static void add(struct waiting *waiting, const struct call *call) {
         if (waiting->n >= PROC_GROUP_THREADS_MAX)
                 return; /* no such group is dumped */
-        if (waiting->n == waiting->capacity) {
-                waiting->capacity = waiting->capacity * 2 + 64;
-                waiting->calls = xrealloc(waiting->calls, waiting->capacity * sizeof(*waiting->calls));
-        }
+        waiting->calls = xgrow(waiting->calls, waiting->n, sizeof(*waiting->calls));
         waiting->calls[waiting->n++] = *call;
 }
 
@@ -95,14 +91,11 @@ void waiting_note(struct waiting *waiting, const pid_t *pids, size_t n) {
         *waiting = (struct waiting) { 0 };
         for (size_t i = 0; i < n; i++) {
                 cleanup_free char *path = xasprintf("/proc/%d/task", (int) pids[i]);
-                DIR *dir = opendir(path);
-                struct dirent *entry;
+                cleanup_dir DIR *dir = opendir(path);
+                const char *tid;
 
-                while (dir && (entry = readdir(dir)))
-                        if (isdigit((unsigned char) entry->d_name[0]))
-                                note_thread(waiting, &before, pids[i], (pid_t) strtol(entry->d_name, NULL, 10));
-                if (dir)
-                        (void) closedir(dir);
+                while ((tid = next_number(dir)))
+                        note_thread(waiting, &before, pids[i], (pid_t) strtol(tid, NULL, 10));
         }
         free(before.calls);
 }

@@ -20,7 +20,6 @@
 #define ANSWER_USEC UINT64_C(3000000)
 
 enum {
-        STEP = 32,
         SERVICE_MAGIC = 0x55105940, /* of an image that is not a part of a dump */
         CACHE_MAGIC = 0x57004059,
         ENTRY_DEVICE = 1, /* irmap_cache_entry */
@@ -63,8 +62,7 @@ bool watches_add(struct watches *watches, const char *line) {
                 return true;
         if (watches->n == WATCHES_MAX)
                 return false;
-        if (watches->n % STEP == 0)
-                watches->handles = xrealloc(watches->handles, (watches->n + STEP) * sizeof(*watches->handles));
+        watches->handles = xgrow(watches->handles, watches->n, sizeof(*watches->handles));
         watches->handles[watches->n++] = handle;
         return true;
 }

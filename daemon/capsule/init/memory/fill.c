@@ -19,6 +19,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/openat.h"
 #include "common/text.h"
 #include "common/util.h"
 #include "daemon/capsule/init/base/loop.h"
@@ -285,19 +286,17 @@ static int take_store(int dir_fd, const char *name, struct stores *stores) {
 }
 
 static size_t count_names(DIR *dir) {
-        const struct dirent *entry;
         size_t n = 0;
 
-        while ((entry = readdir(dir)))
-                n += entry->d_name[0] != '.';
+        while (next_name(dir))
+                n++;
         rewinddir(dir);
         return n;
 }
 
 static int take_stores(int images_fd, struct stores *stores) {
-        int fd = openat(images_fd, PAGES_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-        const struct dirent *entry;
+        cleanup_dir DIR *dir = opendir_at(images_fd, PAGES_DIR);
+        const char *name;
         size_t n;
         int r = 0;
 
@@ -306,10 +305,8 @@ static int take_stores(int images_fd, struct stores *stores) {
         n = count_names(dir);
         raise_descriptors();
         stores->parts = xcalloc(n + 1, sizeof(*stores->parts));
-        while (r == 0 && (entry = readdir(dir)))
-                if (entry->d_name[0] != '.')
-                        r = stores->n < n ? take_store(fd, entry->d_name, stores) : -EBADMSG;
-        (void) closedir(dir);
+        while (r == 0 && (name = next_name(dir)))
+                r = stores->n < n ? take_store(dirfd(dir), name, stores) : -EBADMSG;
         if (r == 0 && unlinkat(images_fd, PAGES_DIR, AT_REMOVEDIR) < 0)
                 r = -errno;
         return r;

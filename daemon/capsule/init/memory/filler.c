@@ -13,8 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/compare.h"
 #include "common/error.h"
 #include "common/log.h"
+#include "common/openat.h"
 #include "common/text.h"
 #include "common/util.h"
 #include "daemon/pages/maps.h"
@@ -51,13 +53,6 @@ static int on_ended(void *ctx, int uffd) {
 
 /* ---- its descriptors ---- */
 
-static int compare_numbers(const void *a, const void *b) {
-        int x = *(const int *) a;
-        int y = *(const int *) b;
-
-        return x < y ? -1 : x > y;
-}
-
 /* PID 1 has rmd's connection, the node's directories and much more. */
 static int close_others(const struct filler_job *job) {
         cleanup_free int *keep = xcalloc(2 * job->n_parts + 3, sizeof(*keep));
@@ -71,7 +66,7 @@ static int close_others(const struct filler_job *job) {
                 keep[n++] = job->parts[i].uffd;
                 keep[n++] = job->parts[i].store;
         }
-        qsort(keep, n, sizeof(*keep), compare_numbers);
+        qsort(keep, n, sizeof(*keep), compare_u32);
         for (size_t i = 0; i < n; i++) {
                 if (keep[i] < (int) from)
                         continue; /* none */
@@ -100,18 +95,13 @@ static int hurry_thread(struct serve *serve, pid_t pid, pid_t tid) {
 }
 
 static int hurry_threads(struct serve *serve, pid_t pid) {
-        char path[64];
-        const struct dirent *entry;
-        DIR *dir;
+        cleanup_free char *path = xasprintf("/proc/%d/task", (int) pid);
+        cleanup_dir DIR *dir = opendir(path);
+        const char *tid;
         int r = 0;
 
-        (void) snprintf(path, sizeof(path), "/proc/%d/task", (int) pid);
-        dir = opendir(path);
-        while (r == 0 && dir && (entry = readdir(dir)))
-                if (entry->d_name[0] != '.')
-                        r = hurry_thread(serve, pid, (pid_t) atoi(entry->d_name));
-        if (dir)
-                (void) closedir(dir);
+        while (r == 0 && (tid = next_number(dir)))
+                r = hurry_thread(serve, pid, (pid_t) atoi(tid));
         return r;
 }
 

@@ -21,14 +21,10 @@ enum { TCP_STATE_ESTABLISHED = 1, TCP_STATE_CLOSE_WAIT = 8, TCP_STATE_LISTEN = 1
 struct list {
         struct capsule_flow *flows;
         size_t n;
-        size_t room;
 };
 
 static void add(struct list *list, uint32_t address, uint64_t sent_bytes) {
-        if (list->n == list->room) {
-                list->room = list->room > 0 ? list->room * 2 : 64;
-                list->flows = xrealloc(list->flows, sizeof(*list->flows) * list->room);
-        }
+        list->flows = xgrow(list->flows, list->n, sizeof(*list->flows));
         list->flows[list->n++] = (struct capsule_flow) { .address = address, .sent_bytes = sent_bytes };
 }
 

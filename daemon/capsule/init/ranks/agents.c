@@ -16,6 +16,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/openat.h"
 #include "common/util.h"
 #include "daemon/capsule/agent_request.h"
 #include "daemon/capsule/init/base/loop.h"
@@ -193,10 +194,9 @@ static void learn(struct agents *agents, const char *file, const char *id, pid_t
 }
 
 void agents_scan(struct agents *agents, bool all) {
-        int fd = openat(agents->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+        cleanup_dir DIR *dir = opendir_at(agents->dir_fd, ".");
         struct agent *agent;
-        struct dirent *entry;
+        const char *name;
         char id[AGENT_ID_MAX];
         pid_t pid;
 
@@ -204,11 +204,9 @@ void agents_scan(struct agents *agents, bool all) {
                 for (agent = agents->all; agent; agent = agent->hh.next)
                         if (!agent->answered)
                                 report(agent);
-        while (dir && (entry = readdir(dir)))
-                if (agent_file_parse(entry->d_name, id, &pid) && !find(agents, id))
-                        learn(agents, entry->d_name, id, pid);
-        if (dir)
-                closedir(dir);
+        while ((name = next_name(dir)))
+                if (agent_file_parse(name, id, &pid) && !find(agents, id))
+                        learn(agents, name, id, pid);
 }
 
 /* The owner can have any number of names there, and wake us all the time. */

@@ -1,10 +1,10 @@
 #include "daemon/capsule/init/ranks/launched.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/openat.h"
 #include "common/util.h"
 #include "daemon/capsule/init/base/pids.h"
 
@@ -107,21 +107,14 @@ static bool read_process(const char *pid, struct launched_process *ret) {
 
 size_t launched_read(struct launched_process **ret) {
         struct launched_process *all = NULL;
-        DIR *dir = opendir("/proc");
-        size_t n = 0, capacity = 0;
-        struct dirent *entry;
+        cleanup_dir DIR *dir = opendir("/proc");
+        const char *pid;
+        size_t n = 0;
 
-        while (dir && (entry = readdir(dir))) {
-                if (!isdigit((unsigned char) entry->d_name[0]))
-                        continue;
-                if (n == capacity) {
-                        capacity = 2 * capacity + 64;
-                        all = xrealloc(all, capacity * sizeof(*all));
-                }
-                n += read_process(entry->d_name, &all[n]);
+        while ((pid = next_number(dir))) {
+                all = xgrow(all, n, sizeof(*all));
+                n += read_process(pid, &all[n]);
         }
-        if (dir)
-                (void) closedir(dir);
         *ret = all;
         return n;
 }

@@ -53,7 +53,7 @@ static int add_mount(const char *path, const char *type, void *arg, struct rm_er
         struct mount_points *mounts = arg;
 
         (void) error;
-        mounts->list = xrealloc(mounts->list, (mounts->n + 1) * sizeof(*mounts->list));
+        mounts->list = xgrow(mounts->list, mounts->n, sizeof(*mounts->list));
         mounts->list[mounts->n++] = (struct mount_point) { xstrdup(path), files_sync_is_remote(type) };
         return 0;
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/error.h"
 #include "common/util.h"
@@ -14,15 +13,14 @@
 #include "daemon/capsule/init/criu/image_fixup.h"
 #include "daemon/capsule/init/verify/inventory.h"
 
-enum { STEP = 16, LOOK_USEC = 5000000 };
+enum { LOOK_USEC = 5000000 };
 
 static void see_socket(void *arg, const char *path) {
         struct image_sockets *sockets = arg;
 
         if (inventory_is_carried(path) && !strstr(path, "/../"))
                 return;
-        if (sockets->n % STEP == 0)
-                sockets->paths = xrealloc(sockets->paths, (sockets->n + STEP) * sizeof(*sockets->paths));
+        sockets->paths = xgrow(sockets->paths, sockets->n, sizeof(*sockets->paths));
         sockets->paths[sockets->n++] = xstrdup(path);
 }
 

@@ -1,6 +1,5 @@
 #include "daemon/capsule/init/verify/inventory.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +17,9 @@
 #define HASH_FUNCTION HASH_SAX /* the usual one falls through cases where the length is not known */
 #include <uthash.h>
 
+#include "common/compare.h"
 #include "common/error.h"
+#include "common/openat.h"
 #include "common/util.h"
 #include "daemon/capsule/init/base/file_identity.h"
 #include "daemon/capsule/init/base/identity.h"
@@ -117,11 +118,6 @@ bool inventory_is_carried(const char *path) {
         return false;
 }
 
-/* Makes room for one more item than the `n` that are in use. */
-static void *make_room(void *list, size_t n, size_t item_bytes) {
-        return n % 32 != 0 ? list : xrealloc(list, (n + 32) * item_bytes);
-}
-
 /* ---- files ---- */
 
 static bool ends_with(const char *text, const char *end) {
@@ -151,7 +147,7 @@ static void append_file(Capsule__Inventory *inventory, const Capsule__InventoryF
                 copy->handle.data = xcalloc(1, file->handle.len);
                 memcpy(copy->handle.data, file->handle.data, file->handle.len);
         }
-        inventory->files = make_room(inventory->files, inventory->n_files, sizeof(Capsule__InventoryFile *));
+        inventory->files = xgrow(inventory->files, inventory->n_files, sizeof(Capsule__InventoryFile *));
         inventory->files[inventory->n_files++] = copy;
 }
 
@@ -224,26 +220,16 @@ static int look_at(struct taking *taking, int dir_fd, const char *link, uint32_t
 
 /* ---- descriptors ---- */
 
-static int read_small(int dir_fd, const char *name, char *buffer, size_t size) {
-        cleanup_close int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
-        ssize_t n = fd < 0 ? -1 : read(fd, buffer, size - 1);
-
-        if (n < 0)
-                return -errno;
-        buffer[n] = '\0';
-        return 0;
-}
-
 static int read_flags(int task_fd, unsigned fd, uint32_t *ret, uint64_t *ret_position) {
         char path[32];
         char text[FDINFO_BYTES];
         const char *flags;
-        int r;
+        ssize_t n;
 
         snprintf(path, sizeof(path), "fdinfo/%u", fd);
-        r = read_small(task_fd, path, text, sizeof(text));
-        if (r < 0)
-                return r;
+        n = read_text_at(task_fd, path, text, sizeof(text));
+        if (n < 0)
+                return (int) n;
         flags = strstr(text, "flags:");
         if (!flags || sscanf(flags, "flags: %" SCNo32, ret) != 1 || sscanf(text, "pos: %" SCNu64, ret_position) != 1)
                 return -EBADMSG;
@@ -255,7 +241,7 @@ static void append_descriptor(Capsule__InventoryTask *task, const Capsule__Inven
         Capsule__InventoryDescriptor *copy = xcalloc(1, sizeof(*copy));
 
         *copy = *descriptor;
-        task->descriptors = make_room(task->descriptors, task->n_descriptors, sizeof(Capsule__InventoryDescriptor *));
+        task->descriptors = xgrow(task->descriptors, task->n_descriptors, sizeof(Capsule__InventoryDescriptor *));
         task->descriptors[task->n_descriptors++] = copy;
 }
 
@@ -277,31 +263,21 @@ static int add_descriptor(struct taking *taking, Capsule__InventoryTask *task, i
         return r == 0 ? grow(taking, DESCRIPTOR_BYTES) : r;
 }
 
-static int compare_numbers(const void *a, const void *b) {
-        unsigned x = *(const unsigned *) a;
-        unsigned y = *(const unsigned *) b;
-
-        return x < y ? -1 : x > y;
-}
-
 /* The numbers that name the entries of a directory of /proc, in order; the caller frees. */
 static int list_numbers(int dir_fd, const char *name, unsigned **ret, size_t *ret_n) {
-        int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        cleanup_dir DIR *dir = opendir_at(dir_fd, name);
         unsigned *numbers = NULL;
-        struct dirent *entry;
+        const char *number;
         size_t n = 0;
 
         if (!dir)
                 return -errno;
-        while ((entry = readdir(dir)))
-                if (isdigit((unsigned char) entry->d_name[0])) {
-                        numbers = make_room(numbers, n, sizeof(*numbers));
-                        numbers[n++] = (unsigned) strtoul(entry->d_name, NULL, 10);
-                }
-        (void) closedir(dir);
+        while ((number = next_number(dir))) {
+                numbers = xgrow(numbers, n, sizeof(*numbers));
+                numbers[n++] = (unsigned) strtoul(number, NULL, 10);
+        }
         if (n > 0)
-                qsort(numbers, n, sizeof(*numbers), compare_numbers);
+                qsort(numbers, n, sizeof(*numbers), compare_u32);
         *ret = numbers;
         *ret_n = n;
         return 0;
@@ -390,7 +366,7 @@ static int add_mapping(struct taking *taking, Capsule__InventoryTask *task, int 
         mapping->offset = map->offset;
         mapping->protection = protection_of(map);
         mapping->file = file;
-        task->mappings = make_room(task->mappings, task->n_mappings, sizeof(Capsule__InventoryMapping *));
+        task->mappings = xgrow(task->mappings, task->n_mappings, sizeof(Capsule__InventoryMapping *));
         task->mappings[task->n_mappings++] = mapping;
         return grow(taking, MAPPING_BYTES);
 }
@@ -423,8 +399,8 @@ static int add_thread(struct taking *taking, Capsule__InventoryTask *task, int t
         int r;
 
         snprintf(path, sizeof(path), "task/%u/status", tid);
-        r = read_small(task_fd, path, text, sizeof(text));
-        if (r == 0)
+        r = (int) read_text_at(task_fd, path, text, sizeof(text));
+        if (r >= 0)
                 r = identity_parse(text, &identity);
         if (r < 0)
                 return error_sys(error, r, "thread %u", tid);
@@ -434,7 +410,7 @@ static int add_thread(struct taking *taking, Capsule__InventoryTask *task, int t
         thread->no_new_privs = identity.no_new_privs;
         thread->seccomp = identity.seccomp;
         thread->bounding = identity.bounding;
-        task->threads = make_room(task->threads, task->n_threads, sizeof(Capsule__InventoryThread *));
+        task->threads = xgrow(task->threads, task->n_threads, sizeof(Capsule__InventoryThread *));
         task->threads[task->n_threads++] = thread;
         r = identity_check(&identity, taking->spec, error);
         identity_finish(&identity);
@@ -459,7 +435,7 @@ static int take_threads(struct taking *taking, Capsule__InventoryTask *task, int
 static void name_task(struct rm_error *error, int task_fd, unsigned pid) {
         char name[32];
 
-        if (read_small(task_fd, "comm", name, sizeof(name)) < 0)
+        if (read_text_at(task_fd, "comm", name, sizeof(name)) < 0)
                 strcpy(name, "?");
         name[strcspn(name, "\n")] = '\0';
         (void) error_prefix(error, "process %u (%s)", pid, name);
@@ -468,7 +444,7 @@ static void name_task(struct rm_error *error, int task_fd, unsigned pid) {
 
 static bool is_zombie(int task_fd) {
         char text[STATUS_BYTES];
-        const char *state = read_small(task_fd, "status", text, sizeof(text)) == 0 ? strstr(text, "\nState:\t") : NULL;
+        const char *state = read_text_at(task_fd, "status", text, sizeof(text)) > 0 ? strstr(text, "\nState:\t") : NULL;
 
         return state && state[8] == 'Z';
 }
@@ -524,7 +500,7 @@ static int take_task(struct taking *taking, unsigned pid, struct rm_error *error
 
         capsule__inventory_task__init(task);
         task->pid = pid;
-        inventory->tasks = make_room(inventory->tasks, inventory->n_tasks, sizeof(Capsule__InventoryTask *));
+        inventory->tasks = xgrow(inventory->tasks, inventory->n_tasks, sizeof(Capsule__InventoryTask *));
         inventory->tasks[inventory->n_tasks++] = task;
         snprintf(path, sizeof(path), "/proc/%u", pid);
         task_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -537,8 +513,7 @@ static int take_task(struct taking *taking, unsigned pid, struct rm_error *error
 }
 
 static int list_tasks(int cgroup_fd, unsigned **ret, size_t *ret_n) {
-        int fd = openat(cgroup_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-        cleanup_file FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+        cleanup_file FILE *f = fopen_at(cgroup_fd, "cgroup.procs");
         unsigned *pids = NULL;
         unsigned pid;
         size_t n = 0;
@@ -546,11 +521,11 @@ static int list_tasks(int cgroup_fd, unsigned **ret, size_t *ret_n) {
         if (!f)
                 return -errno;
         while (fscanf(f, "%u", &pid) == 1) {
-                pids = make_room(pids, n, sizeof(*pids));
+                pids = xgrow(pids, n, sizeof(*pids));
                 pids[n++] = pid;
         }
         if (n > 0)
-                qsort(pids, n, sizeof(*pids), compare_numbers);
+                qsort(pids, n, sizeof(*pids), compare_u32);
         *ret = pids;
         *ret_n = n;
         return 0;

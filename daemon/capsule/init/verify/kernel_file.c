@@ -8,11 +8,8 @@
 #include "common/util.h"
 #include "daemon/capsule/init/base/mounts.h"
 
-enum { STEP = 16 };
-
 static void add(struct kernel_mounts *mounts, const char *point) {
-        if (mounts->n % STEP == 0)
-                mounts->points = xrealloc(mounts->points, (mounts->n + STEP) * sizeof(*mounts->points));
+        mounts->points = xgrow(mounts->points, mounts->n, sizeof(*mounts->points));
         mounts->points[mounts->n++] = xstrdup(point);
 }
 

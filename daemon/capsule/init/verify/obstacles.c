@@ -1,6 +1,5 @@
 #include "daemon/capsule/init/verify/obstacles_internal.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +21,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/openat.h"
 #include "common/proc_count.h"
 #include "common/text.h"
 #include "common/util.h"
@@ -38,7 +38,6 @@ enum {
         LINE_BYTES = 8192,
         ROOM_MAPPINGS = 8,
         LOOKS_PER_CLOCK = 16, /* the clock takes the kernel as long as some of them do */
-        SUSPECTS_STEP = 64,
         STUCK_USEC = 3000000, /* a disk that works has answered by then */
         SUSPECTS_USEC = 5000000,
 };
@@ -66,7 +65,6 @@ bool look_done(struct look *look) {
 }
 
 size_t look_read(const struct look *look, char *text, size_t size, const char *fmt, ...) {
-        cleanup_close int fd = -1;
         char path[64];
         ssize_t n;
         va_list ap;
@@ -74,23 +72,14 @@ size_t look_read(const struct look *look, char *text, size_t size, const char *f
         va_start(ap, fmt);
         (void) vsnprintf(path, sizeof(path), fmt, ap);
         va_end(ap);
-        fd = openat(look->scope->proc, path, O_RDONLY | O_CLOEXEC);
-        n = fd < 0 ? -1 : read(fd, text, size - 1);
-        text[n > 0 ? n : 0] = '\0';
+        n = read_text_at(look->scope->proc, path, text, size);
         return n > 0 ? (size_t) n : 0;
 }
 
 DIR *look_open_dir(const struct look *look, const char *what) {
-        char path[64];
-        DIR *dir;
-        int fd;
+        cleanup_free char *path = xasprintf("%d/%s", (int) look->pid, what);
 
-        snprintf(path, sizeof(path), "%d/%s", (int) look->pid, what);
-        fd = openat(look->scope->proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        dir = fd < 0 ? NULL : fdopendir(fd);
-        if (!dir && fd >= 0)
-                close(fd);
-        return dir;
+        return opendir_at(look->scope->proc, path);
 }
 
 bool look_has_process(const struct look *look, pid_t pid) {
@@ -193,8 +182,7 @@ static void look_at_contents(struct look *look, int fds, const char *number, uns
         /* The owner of a file may give himself the right. */
         if (fstatat(fds, number, &st, 0) < 0 || !S_ISREG(st.st_mode) || st.st_uid == look->scope->spec->uid)
                 return;
-        if (look->n_suspects % SUSPECTS_STEP == 0)
-                look->suspects = xrealloc(look->suspects, (look->n_suspects + SUSPECTS_STEP) * sizeof(*look->suspects));
+        look->suspects = xgrow(look->suspects, look->n_suspects, sizeof(*look->suspects));
         look->suspects[look->n_suspects++] = (struct suspect) { look->pid, atoi(number) };
 }
 
@@ -309,8 +297,7 @@ static void look_at_pidfd(struct look *look, const char *number) {
 
 static void look_at_watches(struct look *look, const char *number) {
         cleanup_free char *line = NULL, *path = xasprintf("%d/fdinfo/%s", (int) look->pid, number);
-        int fd = look->needs ? openat(look->scope->proc, path, O_RDONLY | O_CLOEXEC) : -1;
-        cleanup_file FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+        cleanup_file FILE *f = look->needs ? fopen_at(look->scope->proc, path) : NULL;
         size_t size = 0;
 
         while (f && getline(&line, &size, f) > 0 && watches_add(&look->needs->watches, line))
@@ -443,16 +430,13 @@ static void look_at_descriptor(struct look *look, int fds, const char *number) {
 }
 
 static void look_at_descriptors(struct look *look) {
-        DIR *dir = look_open_dir(look, "fd");
-        struct dirent *entry;
+        cleanup_dir DIR *dir = look_open_dir(look, "fd");
+        const char *number;
 
-        while (dir && !look_done(look) && (entry = readdir(dir)))
-                if (isdigit((unsigned char) entry->d_name[0])) {
-                        look_at_descriptor(look, dirfd(dir), entry->d_name);
-                        look->left--;
-                }
-        if (dir)
-                (void) closedir(dir);
+        while (!look_done(look) && (number = next_number(dir))) {
+                look_at_descriptor(look, dirfd(dir), number);
+                look->left--;
+        }
 }
 
 /* An update of what is installed leaves those that run with files that no node has under that
@@ -680,16 +664,13 @@ static void name_process(struct look *look) {
 /* The mounts of this process: no other is in another mount namespace, which is an obstacle
  * itself. */
 static void read_mounts(struct look *look) {
-        int fd = openat(look->scope->proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
-        cleanup_file FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+        cleanup_file FILE *f = fopen_at(look->scope->proc, "self/mountinfo");
         cleanup_free char *line = NULL;
         size_t size = 0;
 
         kernel_mounts_parse(&look->mounts, "");
         while (f && getline(&line, &size, f) > 0)
                 kernel_mounts_parse(&look->mounts, line);
-        if (!f && fd >= 0)
-                (void) close(fd);
 }
 
 void obstacles_of_processes(const struct obstacles_scope *scope, const pid_t *pids, size_t n, struct obstacle *ret,

@@ -1,6 +1,4 @@
-#include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/openat.h"
 #include "common/proc_count.h"
 #include "common/util.h"
 #include "daemon/capsule/init/base/identity.h"
@@ -84,26 +83,22 @@ static void look_at_status(struct look *look, const char *status) {
 /* Finds a process whose first thread has ended by pthread_exit(3) while others run on. All threads
  * of a process that ends are like that for a moment. */
 static void look_at_threads(struct look *look) {
-        DIR *dir = look_open_dir(look, "task");
+        cleanup_dir DIR *dir = look_open_dir(look, "task");
         bool first_ended = false, others = false;
-        struct dirent *entry;
+        const char *tid;
 
         look->threads = 0;
-        while (dir && !look_done(look) && (entry = readdir(dir))) {
-                if (!isdigit((unsigned char) entry->d_name[0]))
-                        continue;
+        while (!look_done(look) && (tid = next_number(dir))) {
                 look->threads++;
                 look->left--;
-                if (look_read(look, look->text, LOOK_STATUS_BYTES, "%d/task/%.10s/status", (int) look->pid, entry->d_name) == 0)
+                if (look_read(look, look->text, LOOK_STATUS_BYTES, "%d/task/%.10s/status", (int) look->pid, tid) == 0)
                         continue;
                 look_at_status(look, look->text);
-                if (atoi(entry->d_name) != look->pid)
+                if (atoi(tid) != look->pid)
                         others |= !has_ended(look->text);
                 else
                         first_ended = has_ended(look->text);
         }
-        if (dir)
-                (void) closedir(dir);
         if (first_ended && others)
                 look_note(look, OBSTACLE_FIRST_THREAD, NULL);
 }
@@ -164,15 +159,10 @@ static void look_at_timer(struct look *look, const char *line) {
 }
 
 static void look_at_timers(struct look *look) {
-        cleanup_free char *line = NULL;
-        cleanup_file FILE *f = NULL;
+        cleanup_free char *line = NULL, *path = xasprintf("%d/timers", (int) look->pid);
+        cleanup_file FILE *f = fopen_at(look->scope->proc, path);
         size_t size = 0;
-        char path[32];
-        int fd;
 
-        (void) snprintf(path, sizeof(path), "%d/timers", (int) look->pid);
-        fd = openat(look->scope->proc, path, O_RDONLY | O_CLOEXEC);
-        f = fd < 0 ? NULL : fdopen(fd, "r");
         while (f && !look_done(look) && getline(&line, &size, f) > 0) {
                 look_at_timer(look, line);
                 look->left -= look->left > 1;
@@ -201,17 +191,15 @@ static uint64_t soft_limit(const char *text, const char *name) {
 
 /* Descriptors above the limit are from a time when it was higher. */
 static bool is_full(const struct look *look, uint64_t limit, uint64_t descriptors) {
-        struct dirent *entry;
+        cleanup_dir DIR *dir = NULL;
         uint64_t below = 0;
-        DIR *dir;
+        const char *number;
 
         if (descriptors + ROOM_DESCRIPTORS <= limit)
                 return false;
         dir = look_open_dir(look, "fd");
-        while (dir && (entry = readdir(dir)))
-                below += isdigit((unsigned char) entry->d_name[0]) && strtoull(entry->d_name, NULL, 10) < limit;
-        if (dir)
-                (void) closedir(dir);
+        while ((number = next_number(dir)))
+                below += strtoull(number, NULL, 10) < limit;
         return below + ROOM_DESCRIPTORS > limit;
 }
 

@@ -18,7 +18,6 @@
 #include "daemon/capsule/init/verify/obstacles_internal.h"
 
 enum {
-        SOCKETS_STEP = 256,
         PASS_PIDFD = 76, /* SO_PASSPIDFD, which older headers do not have */
 };
 
@@ -76,8 +75,7 @@ void look_at_socket(struct look *look, int fds, const char *number, const char *
         look_at_queued(look, number);
         if (sscanf(link, "socket:[%" SCNu64 "]", &socket.inode) != 1)
                 return;
-        if (look->n_sockets % SOCKETS_STEP == 0)
-                look->sockets = xrealloc(look->sockets, (look->n_sockets + SOCKETS_STEP) * sizeof(*look->sockets));
+        look->sockets = xgrow(look->sockets, look->n_sockets, sizeof(*look->sockets));
         look->sockets[look->n_sockets++] = socket;
 }
 
@@ -258,8 +256,7 @@ static bool keep(const struct sock_diag *socket, void *arg) {
                 return false;
         if (!matters(socket))
                 return true;
-        if (list->n % SOCKETS_STEP == 0)
-                list->items = xrealloc(list->items, (list->n + SOCKETS_STEP) * sizeof(*list->items));
+        list->items = xgrow(list->items, list->n, sizeof(*list->items));
         item = &list->items[list->n++];
         *item = *socket;
         item->pending = NULL;

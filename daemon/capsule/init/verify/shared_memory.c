@@ -1,8 +1,6 @@
 #include "daemon/capsule/init/verify/shared_memory.h"
 
-#include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/openat.h"
 #include "common/util.h"
 
 enum {
@@ -17,20 +16,12 @@ enum {
         THREADS_MAX = 16384, /* are looked at together */
 };
 
-static size_t read_proc(int proc, const char *path, char *text, size_t size) {
-        cleanup_close int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-        ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
-
-        text[n > 0 ? n : 0] = '\0';
-        return n > 0 ? (size_t) n : 0;
-}
-
 /* A process that has ended, or is a thread of the kernel, has none. */
 static bool has_memory(int proc, pid_t pid) {
         char path[32], text[64];
 
         (void) snprintf(path, sizeof(path), "%d/statm", (int) pid);
-        return read_proc(proc, path, text, sizeof(text)) > 0 && strtoul(text, NULL, 10) > 0;
+        return read_text_at(proc, path, text, sizeof(text)) > 0 && strtoul(text, NULL, 10) > 0;
 }
 
 /* A thread that has a processor may be on its way into the call. */
@@ -39,7 +30,7 @@ static bool may_be_in_vfork(int proc, pid_t pid, const char *tid) {
         long number;
 
         (void) snprintf(path, sizeof(path), "%d/task/%.10s/syscall", (int) pid, tid);
-        if (read_proc(proc, path, text, sizeof(text)) == 0)
+        if (read_text_at(proc, path, text, sizeof(text)) <= 0)
                 return false;
         number = strtol(text, NULL, 10);
         return strncmp(text, "running", 7) == 0 || number == SYS_vfork || number == SYS_clone || number == SYS_clone3;
@@ -47,22 +38,13 @@ static bool may_be_in_vfork(int proc, pid_t pid, const char *tid) {
 
 /* A process whose threads are too many to be looked at may be waiting. */
 static bool waits_in_vfork(int proc, pid_t pid, unsigned *threads) {
-        char path[32];
-        struct dirent *entry;
+        cleanup_free char *path = xasprintf("%d/task", (int) pid);
+        cleanup_dir DIR *dir = opendir_at(proc, path);
         bool waits = false;
-        DIR *dir;
-        int fd;
+        const char *tid;
 
-        (void) snprintf(path, sizeof(path), "%d/task", (int) pid);
-        fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        dir = fd < 0 ? NULL : fdopendir(fd);
-        if (!dir && fd >= 0)
-                (void) close(fd);
-        while (dir && !waits && (entry = readdir(dir)))
-                waits = isdigit((unsigned char) entry->d_name[0]) &&
-                        (++*threads > THREADS_MAX || may_be_in_vfork(proc, pid, entry->d_name));
-        if (dir)
-                (void) closedir(dir);
+        while (!waits && (tid = next_number(dir)))
+                waits = ++*threads > THREADS_MAX || may_be_in_vfork(proc, pid, tid);
         return waits;
 }
 

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/openat.h"
 #include "common/text.h"
 #include "common/util.h"
 
@@ -124,30 +124,21 @@ static void find_shared_memory(struct obstacle *ret) {
 static DIR *open_mqueues(void) {
         cleanup_close int fs = (int) syscall(SYS_fsopen, "mqueue", 1U /* FSOPEN_CLOEXEC */);
         cleanup_close int mount = -1;
-        DIR *dir;
-        int fd;
 
         if (fs < 0 || syscall(SYS_fsconfig, fs, 6U /* FSCONFIG_CMD_CREATE */, NULL, NULL, 0) < 0)
                 return NULL;
         mount = (int) syscall(SYS_fsmount, fs, 1U /* FSMOUNT_CLOEXEC */, 0);
-        fd = mount < 0 ? -1 : openat(mount, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        dir = fd < 0 ? NULL : fdopendir(fd);
-        if (!dir && fd >= 0)
-                close(fd);
-        return dir;
+        return mount < 0 ? NULL : opendir_at(mount, ".");
 }
 
 static void find_mqueue(struct obstacle *ret) {
-        DIR *dir = open_mqueues();
-        struct dirent *entry;
+        cleanup_dir DIR *dir = open_mqueues();
+        const char *name = next_name(dir);
 
-        while (dir && ret->kind == OBSTACLE_NONE && (entry = readdir(dir)))
-                if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-                        ret->kind = OBSTACLE_MQUEUE;
-                        (void) text_format(ret->detail, sizeof(ret->detail), "%s", entry->d_name);
-                }
-        if (dir)
-                (void) closedir(dir);
+        if (!name)
+                return;
+        ret->kind = OBSTACLE_MQUEUE;
+        (void) text_format(ret->detail, sizeof(ret->detail), "%s", name);
 }
 
 void sysv_find_obstacle(struct obstacle *ret) {
