@@ -6,24 +6,27 @@
 #include "common/util.h"
 #include "daemon/capsule/private.h"
 
-static int send_request(struct capsule *capsule, Capsule__Request *request) {
+/* All members of the union are pointers to messages. `seq` 0: no answer is wanted. */
+static int send_request(struct capsule *capsule, Capsule__Request__OpCase op, void *body, uint64_t seq) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
         cleanup_free uint8_t *frame = NULL;
         size_t size;
 
+        request.op_case = op;
+        request.freeze = body;
+        request.seq = seq;
         if (!capsule->connection)
                 return -ENOTCONN;
-        if (protobuf_c_message_get_packed_size(&request->base) > FRAME_MAX_CAPSULE_BYTES)
+        if (protobuf_c_message_get_packed_size(&request.base) > FRAME_MAX_CAPSULE_BYTES)
                 return -E2BIG;
-        frame = frame_pack(FRAME_MAGIC_CAPSULE, &request->base, &size);
+        frame = frame_pack(FRAME_MAGIC_CAPSULE, &request.base, &size);
         return bufferevent_write(capsule->connection, frame, size) < 0 ? -EIO : 0;
 }
 
-static int submit_for(struct capsule *capsule, Capsule__Request *request, struct answer answer) {
+static int submit_for(struct capsule *capsule, Capsule__Request__OpCase op, void *body, struct answer answer) {
         struct pending *p;
-        int r;
+        int r = send_request(capsule, op, body, capsule->last_seq + 1);
 
-        request->seq = capsule->last_seq + 1;
-        r = send_request(capsule, request);
         if (r < 0)
                 return r;
         p = xcalloc(1, sizeof(*p));
@@ -33,22 +36,15 @@ static int submit_for(struct capsule *capsule, Capsule__Request *request, struct
         return 0;
 }
 
-static int submit(struct capsule *capsule, Capsule__Request *request, capsule_done_fn done, void *arg) {
-        return submit_for(capsule, request, (struct answer) { .done = done, .arg = arg });
+static int submit(struct capsule *capsule, Capsule__Request__OpCase op, void *body, capsule_done_fn done, void *arg) {
+        return submit_for(capsule, op, body, (struct answer) { .done = done, .arg = arg });
 }
 
-/* Submits a request without content. All members of the union are pointers to messages. */
-static int submit_plain_for(struct capsule *capsule, Capsule__Request__OpCase op, struct answer answer) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
+/* Submits a request without content. */
+static int submit_plain(struct capsule *capsule, Capsule__Request__OpCase op, struct answer answer) {
         Capsule__Empty empty = CAPSULE__EMPTY__INIT;
 
-        request.op_case = op;
-        request.freeze = &empty;
-        return submit_for(capsule, &request, answer);
-}
-
-static int submit_plain(struct capsule *capsule, Capsule__Request__OpCase op, capsule_done_fn done, void *arg) {
-        return submit_plain_for(capsule, op, (struct answer) { .done = done, .arg = arg });
+        return submit_for(capsule, op, &empty, answer);
 }
 
 static size_t count(const char *const *strings) {
@@ -60,7 +56,6 @@ static size_t count(const char *const *strings) {
 }
 
 int capsule_run(struct capsule *capsule, const struct capsule_command *command, capsule_done_fn done, void *arg) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__Run run = CAPSULE__RUN__INIT;
         Capsule__Limit limits[RLIM_NLIMITS];
         Capsule__Limit *pointers[RLIM_NLIMITS];
@@ -81,51 +76,43 @@ int capsule_run(struct capsule *capsule, const struct capsule_command *command, 
         run.stdin_null = command->stdin_null;
         run.limits = pointers;
         run.n_limits = command->rlimits ? RLIM_NLIMITS : 0;
-        request.op_case = CAPSULE__REQUEST__OP_RUN;
-        request.run = &run;
-        return submit(capsule, &request, done, arg);
+        return submit(capsule, CAPSULE__REQUEST__OP_RUN, &run, done, arg);
 }
 
 int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn done, void *arg) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__Signal signal = CAPSULE__SIGNAL__INIT;
 
         signal.signo = signo;
         signal.all = all;
-        request.op_case = CAPSULE__REQUEST__OP_SIGNAL;
-        request.signal = &signal;
-        return submit(capsule, &request, done, arg);
+        return submit(capsule, CAPSULE__REQUEST__OP_SIGNAL, &signal, done, arg);
 }
 
 int capsule_end_ranks(struct capsule *capsule, int signo, uint64_t wait_usec, capsule_done_fn done, void *arg) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__EndRanks end_ranks = CAPSULE__END_RANKS__INIT;
 
         end_ranks.signo = signo;
         end_ranks.wait_usec = wait_usec;
-        request.op_case = CAPSULE__REQUEST__OP_END_RANKS;
-        request.end_ranks = &end_ranks;
-        return submit(capsule, &request, done, arg);
+        return submit(capsule, CAPSULE__REQUEST__OP_END_RANKS, &end_ranks, done, arg);
 }
 
 int capsule_freeze(struct capsule *capsule, capsule_done_fn done, void *arg) {
-        return submit_plain(capsule, CAPSULE__REQUEST__OP_FREEZE, done, arg);
+        return submit_plain(capsule, CAPSULE__REQUEST__OP_FREEZE, (struct answer) { .done = done, .arg = arg });
 }
 
 int capsule_thaw(struct capsule *capsule, capsule_done_fn done, void *arg) {
-        return submit_plain(capsule, CAPSULE__REQUEST__OP_THAW, done, arg);
+        return submit_plain(capsule, CAPSULE__REQUEST__OP_THAW, (struct answer) { .done = done, .arg = arg });
 }
 
 int capsule_cut(struct capsule *capsule, capsule_done_fn done, void *arg) {
-        return submit_plain(capsule, CAPSULE__REQUEST__OP_CUT, done, arg);
+        return submit_plain(capsule, CAPSULE__REQUEST__OP_CUT, (struct answer) { .done = done, .arg = arg });
 }
 
 int capsule_open(struct capsule *capsule, capsule_done_fn done, void *arg) {
-        return submit_plain(capsule, CAPSULE__REQUEST__OP_OPEN, done, arg);
+        return submit_plain(capsule, CAPSULE__REQUEST__OP_OPEN, (struct answer) { .done = done, .arg = arg });
 }
 
 int capsule_criu_preload(struct capsule *capsule, capsule_done_fn done, void *arg) {
-        return submit_plain(capsule, CAPSULE__REQUEST__OP_PRELOAD, done, arg);
+        return submit_plain(capsule, CAPSULE__REQUEST__OP_PRELOAD, (struct answer) { .done = done, .arg = arg });
 }
 
 _Static_assert((int) CAPSULE_MOVE == (int) CAPSULE__CAPTURE__CAPTURE_MOVE &&
@@ -134,20 +121,12 @@ _Static_assert((int) CAPSULE_MOVE == (int) CAPSULE__CAPTURE__CAPTURE_MOVE &&
                        (int) CAPSULE_PLACE == (int) CAPSULE__CAPTURE__CAPTURE_PLACE,
                "captures differ");
 
-static int announce(struct capsule *capsule, Capsule__Announce *body, capsule_done_fn done, void *arg) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
-
-        request.op_case = CAPSULE__REQUEST__OP_ANNOUNCE;
-        request.announce = body;
-        return submit(capsule, &request, done, arg);
-}
-
 int capsule_announce(struct capsule *capsule, enum capsule_capture capture, uint64_t wait_usec, capsule_done_fn done, void *arg) {
         Capsule__Announce body = CAPSULE__ANNOUNCE__INIT;
 
         body.capture = (Capsule__Capture) capture;
         body.wait_usec = wait_usec;
-        return announce(capsule, &body, done, arg);
+        return submit(capsule, CAPSULE__REQUEST__OP_ANNOUNCE, &body, done, arg);
 }
 
 int capsule_announce_over(struct capsule *capsule, enum capsule_capture capture) {
@@ -155,29 +134,18 @@ int capsule_announce_over(struct capsule *capsule, enum capsule_capture capture)
 
         body.capture = (Capsule__Capture) capture;
         body.over = true;
-        return announce(capsule, &body, NULL, NULL);
+        return submit(capsule, CAPSULE__REQUEST__OP_ANNOUNCE, &body, NULL, NULL);
 }
 
 int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, bool pages, uint64_t timeout_usec,
                  capsule_done_fn done, void *arg) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__Dump dump = CAPSULE__DUMP__INIT;
 
         dump.images_dir = (char *) images_dir;
         dump.stream = stream;
         dump.pages = pages;
         dump.timeout_usec = timeout_usec;
-        request.op_case = CAPSULE__REQUEST__OP_DUMP;
-        request.dump = &dump;
-        return submit(capsule, &request, done, arg);
-}
-
-static int get_carry(struct capsule *capsule, Capsule__GetCarry *body, capsule_carry_fn done, void *arg) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
-
-        request.op_case = CAPSULE__REQUEST__OP_GET_CARRY;
-        request.get_carry = body;
-        return submit_for(capsule, &request, (struct answer) { .carry = done, .arg = arg });
+        return submit(capsule, CAPSULE__REQUEST__OP_DUMP, &dump, done, arg);
 }
 
 int capsule_get_carry_and_files(struct capsule *capsule, const char *files_dir, uint64_t max_bytes, capsule_carry_fn done,
@@ -187,25 +155,24 @@ int capsule_get_carry_and_files(struct capsule *capsule, const char *files_dir, 
         body.files_dir = (char *) files_dir;
         body.max_bytes = max_bytes;
         body.checkpoint = true;
-        return get_carry(capsule, &body, done, arg);
+        return submit_for(capsule, CAPSULE__REQUEST__OP_GET_CARRY, &body, (struct answer) { .carry = done, .arg = arg });
 }
 
 int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg) {
         Capsule__GetCarry body = CAPSULE__GET_CARRY__INIT;
 
-        return get_carry(capsule, &body, done, arg);
+        return submit_for(capsule, CAPSULE__REQUEST__OP_GET_CARRY, &body, (struct answer) { .carry = done, .arg = arg });
 }
 
 int capsule_get_flows(struct capsule *capsule, capsule_flows_fn done, void *arg) {
-        return submit_plain_for(capsule, CAPSULE__REQUEST__OP_GET_FLOWS, (struct answer) { .flows = done, .arg = arg });
+        return submit_plain(capsule, CAPSULE__REQUEST__OP_GET_FLOWS, (struct answer) { .flows = done, .arg = arg });
 }
 
 int capsule_get_rank_ends(struct capsule *capsule, capsule_rank_ends_fn done, void *arg) {
-        return submit_plain_for(capsule, CAPSULE__REQUEST__OP_GET_RANK_ENDS, (struct answer) { .rank_ends = done, .arg = arg });
+        return submit_plain(capsule, CAPSULE__REQUEST__OP_GET_RANK_ENDS, (struct answer) { .rank_ends = done, .arg = arg });
 }
 
 int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__RestorePrepare prepare = CAPSULE__RESTORE_PREPARE__INIT;
         Capsule__Carry *unpacked = NULL;
         int r;
@@ -216,20 +183,10 @@ int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t s
                         return -EBADMSG;
         }
         prepare.carry = unpacked;
-        request.op_case = CAPSULE__REQUEST__OP_RESTORE_PREPARE;
-        request.restore_prepare = &prepare;
-        r = submit(capsule, &request, done, arg);
+        r = submit(capsule, CAPSULE__REQUEST__OP_RESTORE_PREPARE, &prepare, done, arg);
         if (unpacked)
                 capsule__carry__free_unpacked(unpacked, NULL);
         return r;
-}
-
-static int restore(struct capsule *capsule, Capsule__Restore *body, capsule_done_fn done, void *arg) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
-
-        request.op_case = CAPSULE__REQUEST__OP_RESTORE;
-        request.restore = body;
-        return submit(capsule, &request, done, arg);
 }
 
 int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages, uint64_t timeout_usec, capsule_done_fn done,
@@ -239,7 +196,7 @@ int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages,
         body.images_dir = (char *) images_dir;
         body.pages = pages;
         body.timeout_usec = timeout_usec;
-        return restore(capsule, &body, done, arg);
+        return submit(capsule, CAPSULE__REQUEST__OP_RESTORE, &body, done, arg);
 }
 
 int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, bool other_files, uint64_t timeout_usec,
@@ -251,42 +208,31 @@ int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool p
         body.rollback = true;
         body.other_files = other_files;
         body.timeout_usec = timeout_usec;
-        return restore(capsule, &body, done, arg);
+        return submit(capsule, CAPSULE__REQUEST__OP_RESTORE, &body, done, arg);
 }
 
 int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, size_t size, capsule_done_fn done, void *arg) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__Input input = CAPSULE__INPUT__INIT;
 
         input.offset = offset;
         input.data.data = (uint8_t *) data;
         input.data.len = size;
-        request.op_case = CAPSULE__REQUEST__OP_INPUT;
-        request.input = &input;
-        return submit(capsule, &request, done, arg);
+        return submit(capsule, CAPSULE__REQUEST__OP_INPUT, &input, done, arg);
 }
 
 int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__OutputAck ack = CAPSULE__OUTPUT_ACK__INIT;
 
         ack.stream = (uint32_t) stream;
         ack.offset = offset;
-        request.op_case = CAPSULE__REQUEST__OP_OUTPUT_ACK;
-        request.output_ack = &ack;
-        return send_request(capsule, &request);
+        return send_request(capsule, CAPSULE__REQUEST__OP_OUTPUT_ACK, &ack, 0);
 }
 
 int capsule_resize_order(struct capsule *capsule, const Capsule__ResizeOrder *order) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
-
-        request.op_case = CAPSULE__REQUEST__OP_RESIZE_ORDER;
-        request.resize_order = (Capsule__ResizeOrder *) order;
-        return send_request(capsule, &request);
+        return send_request(capsule, CAPSULE__REQUEST__OP_RESIZE_ORDER, (Capsule__ResizeOrder *) order, 0);
 }
 
 int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, const uint32_t *lost, size_t n_lost, bool speaks) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__RankOrder body = CAPSULE__RANK_ORDER__INIT;
 
         body.first = first;
@@ -294,28 +240,20 @@ int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, 
         body.lost = (uint32_t *) lost;
         body.n_lost = n_lost;
         body.speaks = speaks;
-        request.op_case = CAPSULE__REQUEST__OP_RANK_ORDER;
-        request.rank_order = &body;
-        return send_request(capsule, &request);
+        return send_request(capsule, CAPSULE__REQUEST__OP_RANK_ORDER, &body, 0);
 }
 
 int capsule_renew_lease(struct capsule *capsule, uint64_t end_boot_usec) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__Lease lease = CAPSULE__LEASE__INIT;
 
         lease.end_boot_usec = end_boot_usec;
-        request.op_case = CAPSULE__REQUEST__OP_LEASE;
-        request.lease = &lease;
-        return send_request(capsule, &request);
+        return send_request(capsule, CAPSULE__REQUEST__OP_LEASE, &lease, 0);
 }
 
 int capsule_agent_reply(struct capsule *capsule, const char *id, int status, capsule_done_fn done, void *arg) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__AgentReply reply = CAPSULE__AGENT_REPLY__INIT;
 
         reply.id = (char *) id;
         reply.status = status;
-        request.op_case = CAPSULE__REQUEST__OP_AGENT_REPLY;
-        request.agent_reply = &reply;
-        return submit(capsule, &request, done, arg);
+        return submit(capsule, CAPSULE__REQUEST__OP_AGENT_REPLY, &reply, done, arg);
 }

@@ -227,16 +227,13 @@ static int acceptor_look(struct acceptor *a, const struct pollfd *fds, size_t *r
 }
 
 static int welcome(struct link *l, struct rm_error *err) {
-        Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
         Rm__MoverWelcome m = RM__MOVER_WELCOME__INIT;
 
         m.version = LINK_VERSION;
         m.codecs = IMAGE_CODECS_KNOWN;
         m.files_ahead = true;
         m.counts_later = true;
-        message.body_case = RM__MOVER_PEER_MESSAGE__BODY_WELCOME;
-        message.welcome = &m;
-        return link_send(l, &message, err);
+        return link_send(l, RM__MOVER_PEER_MESSAGE__BODY_WELCOME, &m, err);
 }
 
 int link_accept(struct control *c, const struct link_config *config, int listen_fd, unsigned accept_timeout_msec,

@@ -177,84 +177,67 @@ void control_outlive(struct control *c) {
         c->outlives = true;
 }
 
-static void event_send(struct control *c, const Rm__MoverEvent *event) {
-        int r = frame_send(c->fd, FRAME_MAGIC_MOVER, &event->base);
+/* All members of the union are pointers to messages. */
+static void event_send(struct control *c, Rm__MoverEvent__BodyCase kind, void *body) {
+        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
+        int r;
 
+        event.body_case = kind;
+        event.listening = body;
+        r = frame_send(c->fd, FRAME_MAGIC_MOVER, &event.base);
         if (r < 0)
                 log_debug("tell rmd: %s", strerror(-r));
 }
 
 void control_send_listening(struct control *c, uint16_t port) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverListening m = RM__MOVER_LISTENING__INIT;
 
         m.port = port;
-        event.body_case = RM__MOVER_EVENT__BODY_LISTENING;
-        event.listening = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_LISTENING, &m);
 }
 
 void control_send_importing(struct control *c, const void *head, size_t head_bytes) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverImporting m = RM__MOVER_IMPORTING__INIT;
 
         m.head = (ProtobufCBinaryData) { .len = head_bytes, .data = (uint8_t *) head };
-        event.body_case = RM__MOVER_EVENT__BODY_IMPORTING;
-        event.importing = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_IMPORTING, &m);
 }
 
 void control_send_imported(struct control *c, uint64_t bytes) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverImported m = RM__MOVER_IMPORTED__INIT;
 
         m.bytes = bytes;
-        event.body_case = RM__MOVER_EVENT__BODY_IMPORTED;
-        event.imported = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_IMPORTED, &m);
 }
 
 void control_send_ready(struct control *c) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverReady m = RM__MOVER_READY__INIT;
 
-        event.body_case = RM__MOVER_EVENT__BODY_READY;
-        event.ready = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_READY, &m);
 }
 
 void control_send_wants_slow(struct control *c, uint64_t bytes, uint64_t usec) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverWantsSlow m = RM__MOVER_WANTS_SLOW__INIT;
 
         m.bytes = bytes;
         m.usec = usec;
-        event.body_case = RM__MOVER_EVENT__BODY_WANTS_SLOW;
-        event.wants_slow = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_WANTS_SLOW, &m);
 }
 
 void control_send_nearly(struct control *c) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverNearly m = RM__MOVER_NEARLY__INIT;
 
-        event.body_case = RM__MOVER_EVENT__BODY_NEARLY;
-        event.nearly = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_NEARLY, &m);
 }
 
 void control_send_precopied(struct control *c, Rm__MoverFigures *figures) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverPrecopied m = RM__MOVER_PRECOPIED__INIT;
 
         m.figures = figures;
-        event.body_case = RM__MOVER_EVENT__BODY_PRECOPIED;
-        event.precopied = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_PRECOPIED, &m);
 }
 
 void control_send_progress(struct control *c, uint64_t raw_bytes, uint64_t wire_bytes, uint64_t usec, const char *object) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverProgress m = RM__MOVER_PROGRESS__INIT;
         uint64_t now = now_usec();
 
@@ -267,97 +250,66 @@ void control_send_progress(struct control *c, uint64_t raw_bytes, uint64_t wire_
         m.wire_bytes = wire_bytes;
         m.usec = usec;
         m.object = (char *) object;
-        event.body_case = RM__MOVER_EVENT__BODY_PROGRESS;
-        event.progress = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_PROGRESS, &m);
 }
 
 void control_send_sent(struct control *c, Rm__MoverFigures *figures) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverSent m = RM__MOVER_SENT__INIT;
 
         m.figures = figures;
-        event.body_case = RM__MOVER_EVENT__BODY_SENT;
-        event.sent = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_SENT, &m);
 }
 
 void control_send_acknowledged(struct control *c, Rm__MoverFigures *figures) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverAcknowledged m = RM__MOVER_ACKNOWLEDGED__INIT;
 
         m.figures = figures;
-        event.body_case = RM__MOVER_EVENT__BODY_ACKNOWLEDGED;
-        event.acknowledged = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_ACKNOWLEDGED, &m);
 }
 
 void control_send_received(struct control *c, Rm__MoverFigures *figures) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverReceived m = RM__MOVER_RECEIVED__INIT;
 
         m.figures = figures;
-        event.body_case = RM__MOVER_EVENT__BODY_RECEIVED;
-        event.received = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_RECEIVED, &m);
 }
 
 void control_send_captured(struct control *c, Rm__MoverFigures *figures, uint64_t in_memory_bytes) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverCaptured m = RM__MOVER_CAPTURED__INIT;
 
         m.figures = figures;
         m.in_memory_bytes = in_memory_bytes;
-        event.body_case = RM__MOVER_EVENT__BODY_CAPTURED;
-        event.captured = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_CAPTURED, &m);
 }
 
 void control_send_stored(struct control *c, Rm__MoverStored *m) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
-
-        event.body_case = RM__MOVER_EVENT__BODY_STORED;
-        event.stored = m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_STORED, m);
 }
 
 void control_send_released(struct control *c) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverReleased m = RM__MOVER_RELEASED__INIT;
 
-        event.body_case = RM__MOVER_EVENT__BODY_RELEASED;
-        event.released = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_RELEASED, &m);
 }
 
 void control_send_loading(struct control *c, const void *carry, size_t carry_bytes, uint64_t raw_bytes) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverLoading m = RM__MOVER_LOADING__INIT;
 
         m.carry = (ProtobufCBinaryData) { .len = carry_bytes, .data = (uint8_t *) carry };
         m.raw_bytes = raw_bytes;
-        event.body_case = RM__MOVER_EVENT__BODY_LOADING;
-        event.loading = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_LOADING, &m);
 }
 
 void control_send_verified(struct control *c, Rm__MoverVerified *m) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
-
-        event.body_case = RM__MOVER_EVENT__BODY_VERIFIED;
-        event.verified = m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_VERIFIED, m);
 }
 
 void control_send_failed(struct control *c, const struct rm_error *err, bool end_mark_sent, bool by_peer) {
-        Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverFailed m = RM__MOVER_FAILED__INIT;
 
         m.code = err->code;
         m.text = (char *) error_text(err);
         m.end_mark_sent = end_mark_sent;
         m.by_peer = by_peer;
-        event.body_case = RM__MOVER_EVENT__BODY_FAILED;
-        event.failed = &m;
-        event_send(c, &event);
+        event_send(c, RM__MOVER_EVENT__BODY_FAILED, &m);
 }

@@ -320,10 +320,15 @@ int link_read(struct link *l, void *ret_data, size_t size_bytes, struct rm_error
         return 0;
 }
 
-int link_send(struct link *l, const Rm__MoverPeerMessage *m, struct rm_error *err) {
+/* All members of the union are pointers to messages. */
+int link_send(struct link *l, Rm__MoverPeerMessage__BodyCase kind, void *body, struct rm_error *err) {
+        Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
+        cleanup_free uint8_t *data = NULL;
         size_t size_bytes = 0;
-        cleanup_free uint8_t *data = frame_pack(FRAME_MAGIC_MOVER, &m->base, &size_bytes);
 
+        message.body_case = kind;
+        message.hello = body;
+        data = frame_pack(FRAME_MAGIC_MOVER, &message.base, &size_bytes);
         return link_write(l, data, size_bytes, err);
 }
 
@@ -479,7 +484,6 @@ static int connect_handshake(struct link *l, unsigned timeout_msec, struct rm_er
 }
 
 static int greet(struct link *l, const struct link_config *config, struct rm_error *err) {
-        Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
         Rm__MoverPeerMessage *answer = NULL;
         Rm__MoverHello hello = RM__MOVER_HELLO__INIT;
         int r;
@@ -487,9 +491,7 @@ static int greet(struct link *l, const struct link_config *config, struct rm_err
         hello.version = LINK_VERSION;
         hello.token.data = (uint8_t *) config->token;
         hello.token.len = config->token_bytes;
-        message.body_case = RM__MOVER_PEER_MESSAGE__BODY_HELLO;
-        message.hello = &hello;
-        r = link_send(l, &message, err);
+        r = link_send(l, RM__MOVER_PEER_MESSAGE__BODY_HELLO, &hello, err);
         if (r == 0)
                 r = link_receive(l, &answer, err);
         if (r == -ENODATA)

@@ -45,7 +45,6 @@ struct sending {
 };
 
 static int piece_send(struct sending *s, uint32_t pid, uint64_t address, struct rm_error *err) {
-        Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
         Rm__MoverLater m = RM__MOVER_LATER__INIT;
         int r = pages_later_read(s->pages, pid, address, &s->piece, err);
 
@@ -56,10 +55,8 @@ static int piece_send(struct sending *s, uint32_t pid, uint64_t address, struct 
         m.data.data = s->piece.data;
         m.data.len = s->piece.size_bytes;
         m.count = link_peer_counts_later(s->link);
-        message.body_case = RM__MOVER_PEER_MESSAGE__BODY_LATER;
-        message.later = &m;
         s->figures.bytes += s->piece.size_bytes;
-        return link_send(s->link, &message, err);
+        return link_send(s->link, RM__MOVER_PEER_MESSAGE__BODY_LATER, &m, err);
 }
 
 /* Which page is waited for: what was sent already is on its way. Or what was taken. */
@@ -175,15 +172,12 @@ struct passing {
 };
 
 static int taken_say(struct passing *p, struct rm_error *err) {
-        Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
         Rm__MoverLaterTaken m = RM__MOVER_LATER_TAKEN__INIT;
 
         if (p->bytes - p->said_bytes < TAKEN_STEP_BYTES)
                 return 0;
         m.bytes = p->said_bytes = p->bytes;
-        message.body_case = RM__MOVER_PEER_MESSAGE__BODY_LATER_TAKEN;
-        message.later_taken = &m;
-        return link_send(p->link, &message, err);
+        return link_send(p->link, RM__MOVER_PEER_MESSAGE__BODY_LATER_TAKEN, &m, err);
 }
 
 /* Passes a piece from the source to the filler. */
@@ -217,7 +211,6 @@ static int piece_pass(struct passing *p, struct rm_error *err) {
 
 /* Passes a request from the filler to the source. 1: the filler has hung up. */
 static int wanted_pass(const struct passing *p, struct rm_error *err) {
-        Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
         Rm__MoverLaterWanted m = RM__MOVER_LATER_WANTED__INIT;
         struct later_piece wanted;
         ssize_t n = recv(p->fd, &wanted, sizeof(wanted), 0);
@@ -226,9 +219,7 @@ static int wanted_pass(const struct passing *p, struct rm_error *err) {
                 return 1;
         m.pid = wanted.pid;
         m.address = wanted.address;
-        message.body_case = RM__MOVER_PEER_MESSAGE__BODY_LATER_WANTED;
-        message.later_wanted = &m;
-        return link_send(p->link, &message, err);
+        return link_send(p->link, RM__MOVER_PEER_MESSAGE__BODY_LATER_WANTED, &m, err);
 }
 
 static int pass(struct control *c, struct link *link, int fd, struct rm_error *err) {

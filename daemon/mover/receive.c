@@ -113,7 +113,6 @@ static int receive(struct receiver *v, struct rm_error *err) {
 }
 
 static int ack(struct receiver *v, const struct rm_error *why) {
-        Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
         Rm__MoverAck m = RM__MOVER_ACK__INIT;
         struct rm_error err = { 0 };
 
@@ -123,9 +122,7 @@ static int ack(struct receiver *v, const struct rm_error *why) {
         }
         m.code = why->code;
         m.text = (char *) (why->code ? error_text(why) : "");
-        message.body_case = RM__MOVER_PEER_MESSAGE__BODY_ACK;
-        message.ack = &m;
-        return link_send(v->link, &message, &err);
+        return link_send(v->link, RM__MOVER_PEER_MESSAGE__BODY_ACK, &m, &err);
 }
 
 static void report(struct receiver *v) {

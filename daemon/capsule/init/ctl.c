@@ -86,13 +86,17 @@ static void ctl_flush(struct ctl *ctl) {
         }
 }
 
-void ctl_send(struct ctl *ctl, const Capsule__Event *event) {
+/* All members of the union are pointers to messages. */
+void ctl_send(struct ctl *ctl, Capsule__Event__EventCase kind, void *body) {
+        Capsule__Event event = CAPSULE__EVENT__INIT;
         cleanup_free uint8_t *frame = NULL;
         size_t size;
 
         if (ctl->connection.fd < 0)
                 return;
-        frame = frame_pack(FRAME_MAGIC_CAPSULE, &event->base, &size);
+        event.event_case = kind;
+        event.reply = body;
+        frame = frame_pack(FRAME_MAGIC_CAPSULE, &event.base, &size);
         buffer_append(&ctl->out, frame, size);
         if (ctl->out.size > BACKLOG_MAX_BYTES)
                 close_connection(ctl);
@@ -101,14 +105,10 @@ void ctl_send(struct ctl *ctl, const Capsule__Event *event) {
 }
 
 static void send_reply(struct ctl *ctl, struct ticket ticket, Capsule__Reply *reply) {
-        Capsule__Event event = CAPSULE__EVENT__INIT;
-
         if (ticket.connection != ctl->number || ticket.seq == 0)
                 return;
         reply->seq = ticket.seq;
-        event.event_case = CAPSULE__EVENT__EVENT_REPLY;
-        event.reply = reply;
-        ctl_send(ctl, &event);
+        ctl_send(ctl, CAPSULE__EVENT__EVENT_REPLY, reply);
 }
 
 void ctl_reply(struct ctl *ctl, struct ticket ticket, int error, const char *text) {

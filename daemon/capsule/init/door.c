@@ -117,16 +117,13 @@ static void on_message(struct source *source, uint32_t events) {
 }
 
 void door_greet(struct door *door) {
-        Capsule__Event event = CAPSULE__EVENT__INIT;
         Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
 
         ranks_sum(door->ranks, &progress);
         if (progress.ranks == 0 && progress.listening == 0 && !progress.own_state_said && !door->told)
                 return;
         door->told = true;
-        event.event_case = CAPSULE__EVENT__EVENT_PROGRESS;
-        event.progress = &progress;
-        ctl_send(door->init->ctl, &event);
+        ctl_send(door->init->ctl, CAPSULE__EVENT__EVENT_PROGRESS, &progress);
 }
 
 uint64_t door_deadline(const struct door *door) {

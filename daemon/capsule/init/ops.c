@@ -59,7 +59,6 @@ int ops_create(struct init *init, struct ops **ret) {
 
 void ops_tell(struct ops *ops) {
         struct init *init = ops->init;
-        Capsule__Event event = CAPSULE__EVENT__INIT;
         Capsule__Status status = CAPSULE__STATUS__INIT;
         Capsule__RankEnds ends;
         uint64_t begin[2];
@@ -89,9 +88,7 @@ void ops_tell(struct ops *ops) {
                 rank_ends_read(RANK_END_PATH, &ends);
                 status.rank_ends = &ends;
         }
-        event.event_case = CAPSULE__EVENT__EVENT_STATUS;
-        event.status = &status;
-        ctl_send(init->ctl, &event);
+        ctl_send(init->ctl, CAPSULE__EVENT__EVENT_STATUS, &status);
 }
 
 /* Sets the phase, and tells rmd. */
@@ -101,13 +98,10 @@ void ops_set_phase(struct init *init, Capsule__Phase phase) {
 }
 
 static void send_exited(struct ops *ops) {
-        Capsule__Event event = CAPSULE__EVENT__INIT;
         Capsule__Exited exited = CAPSULE__EXITED__INIT;
 
         exited.wait_status = ops->init->wait_status;
-        event.event_case = CAPSULE__EVENT__EVENT_EXITED;
-        event.exited = &exited;
-        ctl_send(ops->init->ctl, &event);
+        ctl_send(ops->init->ctl, CAPSULE__EVENT__EVENT_EXITED, &exited);
 }
 
 void ops_greet(struct ops *ops) {

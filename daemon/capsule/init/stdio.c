@@ -90,15 +90,12 @@ static void update_input(struct stdio *stdio) {
 }
 
 static void report(struct output *o, uint32_t stream) {
-        Capsule__Event event = CAPSULE__EVENT__INIT;
         Capsule__Output output = CAPSULE__OUTPUT__INIT;
 
         output.stream = stream;
         output.end = o->spool.end;
-        event.event_case = CAPSULE__EVENT__EVENT_OUTPUT;
-        event.output = &output;
         o->reported = o->spool.end;
-        ctl_send(o->stdio->init->ctl, &event);
+        ctl_send(o->stdio->init->ctl, CAPSULE__EVENT__EVENT_OUTPUT, &output);
 }
 
 void stdio_report(struct stdio *stdio, bool all) {
@@ -111,7 +108,6 @@ void stdio_report(struct stdio *stdio, bool all) {
 }
 
 static void stall(struct output *o, Capsule__Stall why) {
-        Capsule__Event event = CAPSULE__EVENT__INIT;
         Capsule__Stalled stalled = CAPSULE__STALLED__INIT;
 
         o->stuck = why;
@@ -120,9 +116,7 @@ static void stall(struct output *o, Capsule__Stall why) {
                 return;
         o->stall_told = why;
         stalled.why = why;
-        event.event_case = CAPSULE__EVENT__EVENT_STALLED;
-        event.stalled = &stalled;
-        ctl_send(o->stdio->init->ctl, &event);
+        ctl_send(o->stdio->init->ctl, CAPSULE__EVENT__EVENT_STALLED, &stalled);
 }
 
 /* 0: it has to wait. */

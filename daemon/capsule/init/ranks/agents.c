@@ -52,15 +52,12 @@ struct agents {
 };
 
 static void report(struct agent *agent) {
-        Capsule__Event event = CAPSULE__EVENT__INIT;
         Capsule__AgentRequest request = CAPSULE__AGENT_REQUEST__INIT;
 
         request.id = agent->id;
         request.host = (char *) agent->request.host;
         request.command = (char *) agent->request.command;
-        event.event_case = CAPSULE__EVENT__EVENT_AGENT_REQUEST;
-        event.agent_request = &request;
-        agent->agents->core->ops->send(agent->agents->core, &event);
+        agent->agents->core->ops->send(agent->agents->core, CAPSULE__EVENT__EVENT_AGENT_REQUEST, &request);
 }
 
 static void remove_files(struct agents *agents, const char *id) {
@@ -86,16 +83,13 @@ static void forget(struct agent *agent) {
 static void on_death(struct source *source, uint32_t events) {
         struct agent *agent = source->data;
         struct core *core = agent->agents->core;
-        Capsule__Event event = CAPSULE__EVENT__INIT;
         Capsule__AgentGone gone = CAPSULE__AGENT_GONE__INIT;
 
         (void) events;
         remove_files(agent->agents, agent->id);
         if (!agent->answered) {
                 gone.id = agent->id;
-                event.event_case = CAPSULE__EVENT__EVENT_AGENT_GONE;
-                event.agent_gone = &gone;
-                core->ops->send(core, &event);
+                core->ops->send(core, CAPSULE__EVENT__EVENT_AGENT_GONE, &gone);
         }
         forget(agent);
 }

@@ -59,11 +59,7 @@ uint64_t park_deadline(const struct park *park) {
 }
 
 void park_greet(const struct park *park) {
-        Capsule__Event event = CAPSULE__EVENT__INIT;
-
-        event.event_case = CAPSULE__EVENT__EVENT_RESIZE_SAID;
-        event.resize_said = (Capsule__ResizeSaid *) parking_said(park->parking);
-        park->core->ops->send(park->core, &event);
+        park->core->ops->send(park->core, CAPSULE__EVENT__EVENT_RESIZE_SAID, (Capsule__ResizeSaid *) parking_said(park->parking));
 }
 
 /* Moves, checkpoints and a lease that has ended have the freezer then, and what they leave is

@@ -54,15 +54,12 @@ uint64_t rank_watch_deadline(const struct rank_watch *watch) {
 }
 
 void rank_watch_greet(const struct rank_watch *watch) {
-        Capsule__Event event = CAPSULE__EVENT__INIT;
         Capsule__RanksSaid said;
 
         if (watch->n == 0)
                 return;
         lost_ranks_said(watch->ranks, &said);
-        event.event_case = CAPSULE__EVENT__EVENT_RANKS_SAID;
-        event.ranks_said = &said;
-        watch->core->ops->send(watch->core, &event);
+        watch->core->ops->send(watch->core, CAPSULE__EVENT__EVENT_RANKS_SAID, &said);
         free(said.lost);
 }
 

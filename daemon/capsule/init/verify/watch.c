@@ -38,14 +38,11 @@ uint64_t watch_deadline(const struct watch *watch) {
 }
 
 void watch_greet(const struct watch *watch) {
-        Capsule__Event event = CAPSULE__EVENT__INIT;
         Capsule__Obstacle obstacle = CAPSULE__OBSTACLE__INIT;
 
         obstacle.text = (char *) watch->text;
         obstacle.processes = watch->processes;
-        event.event_case = CAPSULE__EVENT__EVENT_OBSTACLE;
-        event.obstacle = &obstacle;
-        watch->core->ops->send(watch->core, &event);
+        watch->core->ops->send(watch->core, CAPSULE__EVENT__EVENT_OBSTACLE, &obstacle);
 }
 
 void watch_restart(struct watch *watch) {

@@ -36,13 +36,13 @@ struct bed {
         unsigned number;
 };
 
-static void count_event(struct core *core, const Capsule__Event *event) {
+static void count_event(struct core *core, Capsule__Event__EventCase kind, void *body) {
         struct bed *bed = (struct bed *) core;
 
-        if (event->event_case == CAPSULE__EVENT__EVENT_AGENT_REQUEST) {
+        if (kind == CAPSULE__EVENT__EVENT_AGENT_REQUEST) {
                 bed->requests++;
-                bed->command_bytes += strlen(event->agent_request->command);
-        } else if (event->event_case == CAPSULE__EVENT__EVENT_AGENT_GONE)
+                bed->command_bytes += strlen(((const Capsule__AgentRequest *) body)->command);
+        } else if (kind == CAPSULE__EVENT__EVENT_AGENT_GONE)
                 bed->gone++;
 }
 
