@@ -146,6 +146,20 @@ void identity_child_end(pid_t pid, int fd) {
         identity_end(pid);
 }
 
+int identity_ask(const Capsule__Spec *spec, uint64_t capabilities, identity_child_fn fn, const void *arg, uint64_t most_usec,
+                 void *ret_answer, size_t answer_bytes) {
+        pid_t pid;
+        int fd, r = identity_child(spec, capabilities, fn, arg, &pid, &fd);
+
+        if (r < 0)
+                return r;
+        r = identity_await(fd, most_usec);
+        if (r == 0)
+                r = read_all(fd, ret_answer, answer_bytes);
+        identity_child_end(pid, fd);
+        return r;
+}
+
 /* ---- what the kernel says ---- */
 
 const char *identity_field(const char *status, const char *name) {

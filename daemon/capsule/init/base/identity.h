@@ -53,6 +53,10 @@ typedef void (*identity_child_fn)(int error, int report_fd, const void *arg);
 int identity_child(const Capsule__Spec *spec, uint64_t capabilities, identity_child_fn fn, const void *arg, pid_t *ret_pid,
                    int *ret_fd);
 void identity_child_end(pid_t pid, int fd);
+/* Does all of this: runs `fn`, waits for its answer, but no longer than `most_usec`, and ends the
+ * child. 0, -ETIMEDOUT, or -errno; -ENODATA: it has ended without a word. */
+int identity_ask(const Capsule__Spec *spec, uint64_t capabilities, identity_child_fn fn, const void *arg, uint64_t most_usec,
+                 void *ret_answer, size_t answer_bytes);
 /* Kills a child and waits for its end, but no longer than a second: whom a file system of the
  * owner's keeps in the kernel ends when that answers. PID 1 then hears of it as of other
  * orphans. */

@@ -611,14 +611,12 @@ static void change_links_as_owner(int error, int report_fd, const void *arg) {
 /* Names in directories that the owner controls: with his rights, and one more to see what his
  * processes have open. */
 static void change_links(const struct criu *criu, links_fn fn) {
-        int error = -ECHILD, fd;
-        pid_t pid;
+        int error = 0;
+        int r = identity_ask(criu->core->spec, UINT64_C(1) << CAP_SYS_PTRACE, change_links_as_owner, &fn, LINKS_USEC, &error,
+                             sizeof(error));
 
-        if (identity_child(criu->core->spec, UINT64_C(1) << CAP_SYS_PTRACE, change_links_as_owner, &fn, &pid, &fd) == 0) {
-                if (identity_await(fd, LINKS_USEC) == 0)
-                        (void) read_all(fd, &error, sizeof(error));
-                identity_child_end(pid, fd);
-        }
+        if (r < 0)
+                error = r;
         if (error < 0)
                 log_warn("links that CRIU has made to files without a name may be left: %s", strerror(-error));
 }

@@ -167,18 +167,10 @@ static void write_and_report(int error, int report_fd, const void *arg) {
 /* A child writes: a file system of the owner's own may not answer. */
 static int write_in_time(const struct watches *watches, const Capsule__Spec *spec, int dir_fd) {
         const struct telling telling = { watches, spec, dir_fd };
-        int error = -ECHILD, fd;
-        pid_t pid;
-        int r = identity_child(NULL, 0, write_and_report, &telling, &pid, &fd);
+        int error = 0;
+        int r = identity_ask(NULL, 0, write_and_report, &telling, ANSWER_USEC, &error, sizeof(error));
 
-        if (r < 0)
-                return r;
-        if (identity_await(fd, ANSWER_USEC) < 0)
-                error = -ETIMEDOUT;
-        else
-                (void) read_all(fd, &error, sizeof(error));
-        identity_child_end(pid, fd);
-        return error;
+        return r < 0 ? r : error;
 }
 
 int watches_tell(const struct watches *watches, const Capsule__Spec *spec, int dir_fd, struct rm_error *error) {

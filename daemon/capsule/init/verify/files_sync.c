@@ -125,18 +125,11 @@ int files_sync(const Capsule__Inventory *inventory, const Capsule__Spec *spec, u
         cleanup_free bool *wanted = inventory_find_written(inventory);
         const struct task task = { inventory, wanted };
         struct verdict verdict = { 0 };
-        pid_t pid;
-        int fd, r;
+        int r;
 
         if (!choose(inventory, wanted))
                 return 0;
-        r = identity_child(spec, 0, sync_as_owner, &task, &pid, &fd);
-        if (r < 0)
-                return error_sys(error, r, "cannot start a process of the owner's");
-        r = identity_await(fd, limit_usec);
-        if (r == 0)
-                r = read_all(fd, &verdict, sizeof(verdict));
-        identity_child_end(pid, fd);
+        r = identity_ask(spec, 0, sync_as_owner, &task, limit_usec, &verdict, sizeof(verdict));
         if (r < 0)
                 return error_set(error, r, "what it has written is not written back to the server of its files in time");
         if (verdict.error == 0)

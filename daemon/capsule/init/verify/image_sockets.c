@@ -60,18 +60,11 @@ static void look_as_owner(int error, int report_fd, const void *arg) {
 
 int image_sockets_check(const struct image_sockets *sockets, const Capsule__Spec *spec, struct rm_error *error) {
         size_t i = 0;
-        pid_t pid;
-        int fd, r;
+        int r;
 
         if (sockets->n == 0)
                 return 0;
-        r = identity_child(spec, 0, look_as_owner, sockets, &pid, &fd);
-        if (r < 0)
-                return error_sys(error, r, "cannot start a process of the owner's");
-        r = identity_await(fd, LOOK_USEC);
-        if (r == 0)
-                r = read_all(fd, &i, sizeof(i));
-        identity_child_end(pid, fd);
+        r = identity_ask(spec, 0, look_as_owner, sockets, LOOK_USEC, &i, sizeof(i));
         if (r < 0)
                 return error_sys(error, r, "cannot look at the names of its sockets");
         if (i >= sockets->n)

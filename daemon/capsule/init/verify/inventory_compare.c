@@ -258,19 +258,11 @@ static void reach_as_owner(int error, int report_fd, const void *arg) {
 }
 
 int inventory_reach(const Capsule__Inventory *inventory, const Capsule__Spec *spec, struct rm_error *error) {
-        struct verdict verdict = { .error = -ECHILD };
-        int fd, r;
-        pid_t pid;
+        struct verdict verdict = { 0 };
+        int r = identity_ask(spec, 0, reach_as_owner, inventory, REACH_USEC, &verdict, sizeof(verdict));
 
-        r = identity_child(spec, 0, reach_as_owner, inventory, &pid, &fd);
         if (r < 0)
-                return error_sys(error, r, "cannot start a process of the owner's");
-        r = identity_await(fd, REACH_USEC);
-        if (r == 0)
-                (void) read_all(fd, &verdict, sizeof(verdict));
-        else
-                verdict.error = r;
-        identity_child_end(pid, fd);
+                verdict = (struct verdict) { .error = r };
         if (verdict.error == 0)
                 return 0;
         error_set(error, -EPERM, "%.400s: its owner cannot access it: %s",

@@ -630,16 +630,10 @@ static void look_at_suspects(struct look *look) {
         size_t i = 0;
         char path[64], link[PATH_MAX];
         ssize_t n;
-        pid_t pid;
-        int fd;
 
         if (look->n_suspects == 0)
                 return;
-        if (identity_child(look->scope->spec, 0, open_suspects, look, &pid, &fd) == 0) {
-                if (identity_await(fd, SUSPECTS_USEC) == 0)
-                        (void) read_all(fd, &i, sizeof(i));
-                identity_child_end(pid, fd);
-        }
+        (void) identity_ask(look->scope->spec, 0, open_suspects, look, SUSPECTS_USEC, &i, sizeof(i));
         if (i >= look->n_suspects)
                 return;
         suspect_path(&look->suspects[i], path);
