@@ -1,21 +1,16 @@
 #include "daemon/job/pages_test.h"
 
-#include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "common/child.h"
 #include "common/log.h"
 #include "common/text.h"
 #include "common/timer.h"
 #include "common/util.h"
+#include "daemon/node/child_run.h"
 
 #define PROGRAM RM_LIBEXEC_DIR "/rm-pages-test"
 #define TEST_USEC (30U * 1000000U) /* it ends by itself in 20 s */
@@ -23,19 +18,17 @@
  * often. */
 #define AGAIN_FIRST_USEC (10U * 1000000U)
 #define AGAIN_MOST_USEC (600U * 1000000U)
-enum { EXIT_LATE = 3 };
+enum { EXIT_LATE = 3, TEXT_BYTES = 512 };
 
 struct pages_test {
         struct event_base *base;
         char *criu_path;
-        pid_t pid;
-        int pidfd, answer; /* -1: it does not run */
-        struct event *exit_event;
-        struct event *timer; /* ends a test, or begins the next one */
+        struct child_run *run; /* NULL: it does not run */
+        struct event *timer;   /* begins the next test */
         uint64_t again_usec;
         bool known; /* a test has ended */
         bool passed;
-        char text[512]; /* why it has not; "": it has */
+        char text[TEXT_BYTES]; /* why it has not; "": it has */
 };
 
 static void finish(struct pages_test *test, bool passed, const char *text) {
@@ -50,76 +43,42 @@ static void finish(struct pages_test *test, bool passed, const char *text) {
                          test->text);
 }
 
-static void let_go(struct pages_test *test) {
-        if (test->exit_event)
-                event_free(take_ptr(test->exit_event));
-        (void) evtimer_del(test->timer);
-        if (test->pidfd >= 0)
-                (void) close(take_fd(&test->pidfd));
-        if (test->answer >= 0)
-                (void) close(take_fd(&test->answer));
-}
+static void on_end(void *context, const struct child_end *end) {
+        struct pages_test *test = context;
+        bool exited = end->error == 0 && end->info.si_code == CLD_EXITED;
 
-static void on_exit_event(evutil_socket_t fd, short what, void *arg) {
-        struct pages_test *test = arg;
-        char text[512];
-        siginfo_t info = { 0 };
-        ssize_t n = read(test->answer, text, sizeof(text) - 1);
-        bool exited;
-
-        text[n > 0 ? n : 0] = '\0';
-        exited = waitid(P_PIDFD, (id_t) test->pidfd, &info, WEXITED) == 0 && info.si_code == CLD_EXITED;
-        if (exited && info.si_status == 0)
-                finish(test, true, text);
+        test->run = NULL;
+        if (exited && end->info.si_status == 0)
+                finish(test, true, end->output);
         else if (exited)
-                finish(test, false, text[0] ? text : "rm-pages-test failed and did not say why");
+                finish(test, false, end->output[0] ? end->output : "rm-pages-test failed and did not say why");
         else
                 finish(test, false, "rm-pages-test was killed, or took too long");
-        let_go(test);
-        if (exited && info.si_status != EXIT_LATE)
+        if (exited && end->info.si_status != EXIT_LATE)
                 return;
         timer_arm(test->timer, test->again_usec);
         test->again_usec = test->again_usec < AGAIN_MOST_USEC / 2 ? 2 * test->again_usec : AGAIN_MOST_USEC;
 }
 
-static int start(struct pages_test *test) {
-        char *const argv[] = { (char *) "rm-pages-test", test->criu_path, NULL };
-        char *const environment[] = { (char *) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *) "LC_ALL=C.UTF-8", NULL };
-        struct child_spec child = { .program = PROGRAM, .argv = argv, .environment = environment, .streams = { -1, -1, -1 } };
-        int fds[2], r;
-
-        if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-                return -errno;
-        test->answer = fds[0];
-        child.streams[STDOUT_FILENO] = fds[1];
-        r = child_start(&child, &test->pid, &test->pidfd);
-        (void) close(fds[1]);
-        return r;
-}
-
 static void begin(struct pages_test *test) {
-        int r = start(test);
+        char *const argv[] = { (char *) "rm-pages-test", test->criu_path, NULL };
+        const struct child_run_spec spec = { .program = PROGRAM,
+                                             .argv = argv,
+                                             .timeout_usec = TEST_USEC,
+                                             .output_most_bytes = TEXT_BYTES,
+                                             .done = on_end,
+                                             .context = test };
+        int r = child_run_start(test->base, &spec, &test->run);
 
         if (r < 0) {
                 cleanup_free char *text = xasprintf("cannot start " PROGRAM ": %s", strerror(-r));
 
                 finish(test, false, text);
-                let_go(test);
-                return;
         }
-        test->exit_event = event_new(test->base, test->pidfd, EV_READ, on_exit_event, test);
-        if (!test->exit_event || event_add(test->exit_event, NULL) < 0)
-                abort(); /* no memory, as in xcalloc() */
-        timer_arm(test->timer, TEST_USEC);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg) {
-        struct pages_test *test = arg;
-
-        if (test->pidfd >= 0)
-                (void) pidfd_send_signal(test->pidfd, SIGKILL, NULL, 0);
-        else
-                begin(test);
+        begin(arg);
 }
 
 struct pages_test *pages_test_start(struct event_base *base, const char *criu_path) {
@@ -127,8 +86,6 @@ struct pages_test *pages_test_start(struct event_base *base, const char *criu_pa
 
         *test = (struct pages_test) { .base = base,
                                       .criu_path = xstrdup(criu_path),
-                                      .pidfd = -1,
-                                      .answer = -1,
                                       .again_usec = AGAIN_FIRST_USEC,
                                       .text = "the test of it that rmd makes at its start still runs" };
         test->timer = evtimer_new(base, on_timer, test);
@@ -141,9 +98,7 @@ struct pages_test *pages_test_start(struct event_base *base, const char *criu_pa
 void pages_test_destroy(struct pages_test *test) {
         if (!test)
                 return;
-        if (test->pidfd >= 0)
-                (void) pidfd_send_signal(test->pidfd, SIGKILL, NULL, 0);
-        let_go(test);
+        child_run_abandon(test->run);
         event_free(test->timer);
         free(test->criu_path);
         free(test);
