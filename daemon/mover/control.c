@@ -154,6 +154,22 @@ int control_poll(struct control *c, struct pollfd *fds, size_t n_fds, int timeou
         return n;
 }
 
+int control_await(struct control *c, int fd, short events, uint64_t deadline_usec, struct rm_error *err) {
+        for (;;) {
+                struct pollfd fds[2] = { { .fd = -1 }, { .fd = fd, .events = events } };
+                uint64_t now = now_usec();
+                int r;
+
+                if (now >= deadline_usec)
+                        return -ETIMEDOUT;
+                r = control_poll(c, fds, 2, (int) ((deadline_usec - now) / 1000) + 1, err);
+                if (r < 0)
+                        return r;
+                if (fds[1].revents)
+                        return 0;
+        }
+}
+
 int control_wait_setup(struct control *c, Rm__MoverCommand__BodyCase kind, struct rm_error *err) {
         while (!c->setup) {
                 struct pollfd fds[1];

@@ -39,6 +39,10 @@ int control_check(struct control *c, struct rm_error *err);
  * as control_check(). */
 int control_poll(struct control *c, struct pollfd *fds, size_t n_fds, int timeout_msec, struct rm_error *err);
 
+/* Waits until `fd` has one of these events, or the end of it (now_usec()). 0; -ETIMEDOUT without a
+ * text; or as control_check(). */
+int control_await(struct control *c, int fd, short events, uint64_t deadline_usec, struct rm_error *err);
+
 /* Until rmd has said what is to be done, which must be of this kind. */
 int control_wait_setup(struct control *c, Rm__MoverCommand__BodyCase kind, struct rm_error *err);
 /* A checkpoint is done: what was said of it is forgotten, and `precopy` may come again. */

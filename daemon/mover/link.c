@@ -40,28 +40,18 @@ void link_socket_setup(int fd, unsigned timeout_msec) {
 
 static int connect_one(struct control *c, const struct addrinfo *a, unsigned timeout_msec, int *ret_fd, struct rm_error *err) {
         cleanup_close int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        struct pollfd fds[2] = { { .fd = -1 }, { .fd = fd, .events = POLLOUT } };
         uint64_t deadline_usec = now_usec() + timeout_msec * UINT64_C(1000);
         socklen_t size = sizeof(int);
-        int code = 0;
+        int code = 0, r;
 
         if (fd < 0)
                 return -errno;
         link_socket_setup(fd, timeout_msec);
         if (connect(fd, a->ai_addr, a->ai_addrlen) < 0 && errno != EINPROGRESS)
                 return -errno;
-        for (;;) {
-                uint64_t now = now_usec();
-                int r;
-
-                if (now >= deadline_usec)
-                        return -ETIMEDOUT;
-                r = control_poll(c, fds, 2, (int) ((deadline_usec - now) / 1000U) + 1, err);
-                if (r < 0)
-                        return r;
-                if (fds[1].revents)
-                        break;
-        }
+        r = control_await(c, fd, POLLOUT, deadline_usec, err);
+        if (r < 0)
+                return r;
         if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size) < 0)
                 return -errno;
         if (code != 0)
@@ -467,19 +457,14 @@ static int connect_handshake(struct link *l, unsigned timeout_msec, struct rm_er
         uint64_t deadline_usec = now_usec() + timeout_msec * UINT64_C(1000);
 
         for (;;) {
-                struct pollfd fds[2] = { { .fd = -1 }, { .fd = l->fd } };
-                uint64_t now = now_usec();
                 int wait = 0;
                 int r = link_handshake_some(l, &wait, err);
 
                 if (r != 0)
                         return r < 0 ? r : 0;
-                if (now >= deadline_usec)
-                        return error_set(err, -ETIMEDOUT, "TLS handshake: timed out");
-                fds[1].events = (short) wait;
-                r = control_poll(l->control, fds, 2, (int) ((deadline_usec - now) / 1000U) + 1, err);
+                r = control_await(l->control, l->fd, (short) wait, deadline_usec, err);
                 if (r < 0)
-                        return r;
+                        return r == -ETIMEDOUT ? error_set(err, r, "TLS handshake: timed out") : r;
         }
 }
 

@@ -30,28 +30,11 @@ int user_link_listen(const char *path, uint32_t uid, int *ret_fd, struct rm_erro
         return 0;
 }
 
-/* 0 when `fd` is ready for it; -ETIMEDOUT without a text. */
-static int wait_for(struct control *c, int fd, short events, uint64_t deadline_usec, struct rm_error *err) {
-        for (;;) {
-                struct pollfd fds[2] = { { .fd = -1 }, { .fd = fd, .events = events } };
-                uint64_t now = now_usec();
-                int r;
-
-                if (now >= deadline_usec)
-                        return -ETIMEDOUT;
-                r = control_poll(c, fds, 2, (int) ((deadline_usec - now) / 1000 + 1), err);
-                if (r < 0)
-                        return r;
-                if (fds[1].revents)
-                        return 0;
-        }
-}
-
 int user_link_accept(struct control *c, int listen_fd, uint32_t uid, int *ret_fd, struct rm_error *err) {
         uint64_t deadline_usec = now_usec() + CONNECT_USEC;
 
         for (;;) {
-                int r = wait_for(c, listen_fd, POLLIN, deadline_usec, err);
+                int r = control_await(c, listen_fd, POLLIN, deadline_usec, err);
                 cleanup_close int fd = r == 0 ? accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
                 struct ucred peer = { 0 };
                 socklen_t n = sizeof(peer);
@@ -86,7 +69,7 @@ int user_link_write(struct control *c, int fd, const void *data, size_t size_byt
                         at += n;
                         size_bytes -= (size_t) n;
                 } else if (errno == EAGAIN) {
-                        r = wait_for(c, fd, POLLOUT, deadline_usec, err);
+                        r = control_await(c, fd, POLLOUT, deadline_usec, err);
                 } else if (errno != EINTR) {
                         r = error_sys(err, -errno, "sending to the program");
                 }
@@ -110,7 +93,7 @@ int user_link_read(struct control *c, int fd, void *data, size_t size_bytes, siz
                 else if (n == 0 || errno == ECONNRESET)
                         break;
                 else if (errno == EAGAIN)
-                        r = wait_for(c, fd, POLLIN, deadline_usec, err);
+                        r = control_await(c, fd, POLLIN, deadline_usec, err);
                 else if (errno != EINTR)
                         r = error_sys(err, -errno, "receiving from the program");
                 if (r < 0)
