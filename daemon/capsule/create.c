@@ -93,8 +93,7 @@ static void on_report(evutil_socket_t fd, short what, void *arg) {
                 return;
         event_free(capsule->report);
         capsule->report = NULL;
-        close(capsule->report_fd);
-        capsule->report_fd = -1;
+        cleanup_close_fd(&capsule->report_fd);
         if (what & EV_TIMEOUT)
                 capsule_report_ready(capsule, -ETIMEDOUT, "rm-capsule takes too long");
         else
@@ -198,8 +197,6 @@ static void on_adopt(evutil_socket_t fd, short what, void *arg) {
         struct capsule *capsule = arg;
         int r = capsule->spool_dir ? capsule_connect(capsule) : -ENOENT;
 
-        (void) fd;
-        (void) what;
         /* rmd may have been killed right after it had started it. */
         if (r < 0 && capsule->spool_dir && ++capsule->tries < ADOPT_TRIES && may_be_starting(capsule)) {
                 timer_arm(capsule->report, ADOPT_RETRY_USEC);

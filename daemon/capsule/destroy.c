@@ -40,8 +40,7 @@ static void reaper_free(struct reaper *reaper) {
         LIST_REMOVE(reaper, entry);
         if (reaper->timer)
                 event_free(reaper->timer);
-        if (reaper->report_fd >= 0)
-                close(reaper->report_fd);
+        cleanup_close_fd(&reaper->report_fd);
         free(reaper->id);
         free(reaper->dir);
         free(reaper->cgroup_dir);
@@ -98,8 +97,7 @@ static bool is_starting(struct reaper *reaper) {
         while (n > 0 || (n < 0 && errno == EINTR));
         if (n < 0)
                 return true;
-        close(reaper->report_fd);
-        reaper->report_fd = -1;
+        cleanup_close_fd(&reaper->report_fd);
         return false;
 }
 
@@ -121,8 +119,6 @@ static void on_look(evutil_socket_t fd, short what, void *arg) {
         uint64_t waited = now_usec() - reaper->started_usec;
         int r = -EBUSY;
 
-        (void) fd;
-        (void) what;
         /* The processes are killed each time: rm-capsule, started just before, may come into its
          * group only now. */
         if (!reaper->asked || waited > KILL_AFTER_USEC)

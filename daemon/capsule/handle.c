@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,9 +74,7 @@ void capsule_unlink(struct capsule *capsule) {
         if (capsule->report)
                 event_free(capsule->report);
         capsule->report = NULL;
-        if (capsule->report_fd >= 0)
-                close(capsule->report_fd);
-        capsule->report_fd = -1;
+        cleanup_close_fd(&capsule->report_fd);
         LIST_REMOVE(capsule, entry);
         capsule->gone = true;
         if (capsule->held == 0)

@@ -184,8 +184,7 @@ int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t s
         }
         prepare.carry = unpacked;
         r = submit(capsule, CAPSULE__REQUEST__OP_RESTORE_PREPARE, &prepare, done, arg);
-        if (unpacked)
-                capsule__carry__free_unpacked(unpacked, NULL);
+        capsule__carry__free_unpacked(unpacked, NULL);
         return r;
 }
 

@@ -37,9 +37,7 @@ void spool_init(struct spool *spool, int dir_fd, const char *name, uint64_t offs
 }
 
 void spool_finish(struct spool *spool) {
-        if (spool->fd >= 0)
-                close(spool->fd);
-        spool->fd = -1;
+        cleanup_close_fd(&spool->fd);
 }
 
 /* Calls `visit` for each segment of `name`. */

@@ -1,7 +1,5 @@
 #include "daemon/image/known.h"
 
-#include <string.h>
-
 #include <xxhash.h>
 
 #include "common/util.h"

@@ -133,8 +133,7 @@ static int parent_open(struct image_place *p, const struct role *r, const char *
                 return k;
         }
         free(p->parent_path);
-        if (p->parent_fd >= 0)
-                (void) close(p->parent_fd);
+        cleanup_close_fd(&p->parent_fd);
         p->parent_role = r;
         p->parent_path = copy;
         p->parent_fd = fd;
@@ -539,7 +538,6 @@ static int place_zero(void *ctx, void *handle, uint64_t offset, uint64_t size_by
 static void place_drop(void *ctx, void *handle) {
         struct file *f = handle;
 
-        (void) ctx;
         cleanup_close_fd(&f->fd);
         image_attributes_finish(&f->attributes);
         free(f->number);
@@ -604,8 +602,7 @@ struct image_place *image_place_create(void) {
 }
 
 static void role_destroy(struct role *r) {
-        if (r->fd >= 0)
-                (void) close(r->fd);
+        cleanup_close_fd(&r->fd);
         free(r->name);
         free(r->path);
         free(r);
@@ -620,13 +617,11 @@ void image_place_destroy(struct image_place *p) {
                 role_destroy(p->roles);
                 p->roles = next;
         }
-        if (p->images_fd >= 0)
-                (void) close(p->images_fd);
+        cleanup_close_fd(&p->images_fd);
         place_ahead_destroy(p->ahead);
         place_blocks_destroy(p->blocks);
         place_pages_destroy(p->pages);
-        if (p->parent_fd >= 0)
-                (void) close(p->parent_fd);
+        cleanup_close_fd(&p->parent_fd);
         free(p->images_path);
         free(p->parent_path);
         free(p);

@@ -33,7 +33,6 @@ int image_reader_create(const struct image_source *source, const struct image_ta
                         struct image_reader **ret_reader, struct rm_error *err) {
         struct image_reader *r = xcalloc(1, sizeof(*r));
 
-        (void) err;
         r->source = source;
         r->target = target;
         r->delta = delta && delta->fetch ? delta : NULL;

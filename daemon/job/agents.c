@@ -263,8 +263,7 @@ static bool launch_group(struct runner *runner, struct resident *group, const Rm
                 r = give_ft(group, spec, &err);
         if (r < 0) {
                 on_launched(resident_capsule(group), r, error_text(&err), launched);
-                if (spec)
-                        rm__job_spec__free_unpacked(spec, NULL);
+                rm__job_spec__free_unpacked(spec, NULL);
                 return true;
         }
         launch_group_command(&command, job, spec, line, preloads(group, spec));

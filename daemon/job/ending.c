@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
 #include "common/util.h"
 #include "daemon/cluster/cluster.h"
 #include "daemon/job/launch.h"
@@ -55,8 +54,6 @@ static void on_signalled(struct capsule *capsule, int error, const char *text, v
         const struct resident *resident = call_done(arg, error);
         struct resident_ending *ending = resident ? ending_of(resident) : NULL;
 
-        (void) capsule;
-        (void) text;
         if (ending && error == -EBUSY && ending->signalled != SIGKILL) {
                 ending->signalled = 0; /* it is sent again */
                 runner_retry(resident_runner(resident));
@@ -89,8 +86,6 @@ uint32_t ending_wanted(const struct resident *head, const Rm__Job *job) {
 static void on_head_told(struct capsule *capsule, int error, const char *text, void *arg) {
         const struct resident *head = call_done(arg, error);
 
-        (void) capsule;
-        (void) text;
         if (head)
                 ending_of(head)->order = error == -ENOSYS ? ORDER_UNKNOWN : ORDER_NONE;
 }
@@ -279,8 +274,6 @@ static void answer(struct runner *runner, const struct resident *group) {
 static void on_ranks_ended(struct capsule *capsule, int error, const char *text, void *arg) {
         const struct resident *group = call_done(arg, error);
 
-        (void) capsule;
-        (void) text;
         if (!group)
                 return;
         ending_of(group)->order = ORDER_NONE;

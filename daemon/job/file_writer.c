@@ -107,8 +107,7 @@ static int start_thread(struct file_writer *writer) {
 static void writer_free(struct file_writer *writer) {
         if (writer->event)
                 event_free(writer->event);
-        if (writer->event_fd >= 0)
-                (void) close(writer->event_fd);
+        cleanup_close_fd(&writer->event_fd);
         (void) pthread_cond_destroy(&writer->more);
         (void) pthread_mutex_destroy(&writer->mutex);
         free(writer);

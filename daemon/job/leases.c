@@ -1,9 +1,6 @@
 /* Passes this node's lease on to PID 1 of each fenced capsule. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
-#include "common/util.h"
 #include "daemon/job/fence.h"
 #include "daemon/job/runner_internal.h"
 

@@ -4,7 +4,6 @@
  * group, is gone. Each group's PID 1 knows how its ranks have ended by themselves: the head's node
  * asks all of them before it reports the end, and takes the first.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,7 +179,6 @@ static void answer(struct runner *runner, const struct resident *group, const st
 static void on_ends(struct capsule *capsule, int error, const struct capsule_rank_ends *ends, void *arg) {
         const struct resident *group = call_done(arg, error);
 
-        (void) capsule;
         if (group)
                 answer(resident_runner(group), group, ends);
 }

@@ -1,5 +1,4 @@
 /* Proposals to the log about one capsule. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -40,8 +40,7 @@ struct acceptor {
 
 static void pending_destroy(struct pending *k) {
         SSL_free(k->link.ssl);
-        if (k->link.fd >= 0)
-                (void) close(k->link.fd);
+        cleanup_close_fd(&k->link.fd);
         free(k);
 }
 
@@ -155,8 +154,7 @@ static int hello_check(const struct pending *k, const struct link_config *config
         else if (m->hello->token.len != config->token_bytes ||
                  CRYPTO_memcmp(m->hello->token.data, config->token, config->token_bytes) != 0)
                 r = error_set(err, -EACCES, "the wrong token");
-        if (m)
-                rm__mover_peer_message__free_unpacked(m, NULL);
+        rm__mover_peer_message__free_unpacked(m, NULL);
         return r;
 }
 

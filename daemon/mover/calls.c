@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 
 /* The usual one has fall-throughs that clang warns of. */
 #define HASH_FUNCTION HASH_OAT

@@ -85,14 +85,12 @@ void capture_destroy(struct capture *c) {
                 return;
         while (c->n_pipes > 0)
                 pipe_forget(c, 0);
-        if (c->criu_fd >= 0)
-                (void) close(c->criu_fd);
+        cleanup_close_fd(&c->criu_fd);
         if (c->listen_fd >= 0) {
                 (void) close(c->listen_fd);
                 (void) unlinkat(c->dir_fd, SOCKET_NAME, 0);
         }
-        if (c->dir_fd >= 0)
-                (void) close(c->dir_fd);
+        cleanup_close_fd(&c->dir_fd);
         free(c);
 }
 
@@ -189,8 +187,7 @@ static int criu_serve(struct capture *c, struct image_writer *w, struct rm_error
 
         r = request_read(c->criu_fd, &name, err);
         if (r == -ENODATA || r == -ECONNRESET) {
-                (void) close(c->criu_fd);
-                c->criu_fd = -1;
+                cleanup_close_fd(&c->criu_fd);
                 return 0;
         }
         if (r == 0)

@@ -13,8 +13,7 @@ void control_init(struct control *c, int fd) {
 }
 
 static void command_free(Rm__MoverCommand *m) {
-        if (m)
-                rm__mover_command__free_unpacked(m, NULL);
+        rm__mover_command__free_unpacked(m, NULL);
 }
 
 void control_finish(struct control *c) {

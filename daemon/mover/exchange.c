@@ -16,8 +16,7 @@ void exchange_init(struct exchange *e, struct control *control) {
 
 void exchange_finish(struct exchange *e) {
         seal_destroy(e->seal);
-        if (e->head)
-                rm__export_head__free_unpacked(e->head, NULL);
+        rm__export_head__free_unpacked(e->head, NULL);
         cleanup_close_fd(&e->fd);
         free(e->chunk);
 }

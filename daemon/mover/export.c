@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "common/fault.h"
-#include "common/util.h"
 #include "daemon/mover/exchange.h"
 #include "daemon/mover/mover.h"
 #include "daemon/mover/priority.h"

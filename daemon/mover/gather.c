@@ -1,7 +1,6 @@
 #include "daemon/mover/gather.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "common/util.h"
 

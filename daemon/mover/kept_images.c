@@ -73,7 +73,6 @@ int kept_images_check(const struct kept_images *k, const void *carry, size_t car
                 r = error_set(err, -EBADMSG, "there is no inventory to compare the image with");
         else
                 r = open_files_check(k->list, k->n, m->inventory, err);
-        if (m)
-                capsule__carry__free_unpacked(m, NULL);
+        capsule__carry__free_unpacked(m, NULL);
         return r;
 }

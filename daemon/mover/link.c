@@ -409,8 +409,7 @@ void link_close(struct link *l) {
                 SSL_free(l->ssl);
         }
         tls_destroy(l->tls);
-        if (l->fd >= 0)
-                (void) close(l->fd);
+        cleanup_close_fd(&l->fd);
         free(l);
 }
 

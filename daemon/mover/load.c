@@ -1,6 +1,4 @@
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/fault.h"
 #include "common/log.h"
@@ -97,7 +95,6 @@ static int file_send(void *ctx, const char *name, int fd, bool manifest, struct 
         const struct image_tree_options options = { .poll = poll_load, .ctx = ctx };
         struct loader *l = ctx;
 
-        (void) manifest;
         if (names_have(l->setup->have, l->setup->n_have, name))
                 return 0;
         return image_spool_write(l->out.writer, name, fd, 0, &options, &l->files, err);

@@ -91,7 +91,6 @@ static int run_send(void *ctx, uint64_t start, uint64_t end, enum map_kind kind)
         struct pages *p = ctx;
         int r;
 
-        (void) kind;
         p->told_bytes += end - start;
         if (p->later)
                 return pages_later_run(p, start, end);
@@ -183,7 +182,6 @@ static int run_queue(void *ctx, uint64_t start, uint64_t end, enum map_kind kind
         struct pages *p = ctx;
         int r = 0;
 
-        (void) kind;
         p->told_bytes += end - start;
         while (r == 0 && (p->n_queued == QUEUE_RUNS || p->queued_bytes >= QUEUE_BYTES))
                 r = first_send(p, p->err);
@@ -266,7 +264,6 @@ int pages_list_end(struct pages *p, struct rm_error *err) {
 int pages_add_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
         struct pages *p = ctx;
 
-        (void) kind;
         (void) pageset_add(p->adding, start, end);
         return 0;
 }

@@ -1,5 +1,4 @@
 #include <string.h>
-#include <unistd.h>
 
 #include "common/fault.h"
 #include "common/log.h"
@@ -91,8 +90,6 @@ static int poll_ahead(void *ctx, const char *what, struct rm_error *err) {
 
 /* Nothing waits for it: what is written next finds room in memory. */
 static int idle_frozen(void *ctx, struct rm_error *err) {
-        (void) ctx;
-        (void) err;
         return 0;
 }
 

@@ -481,8 +481,7 @@ void availability_watch_destroy(struct availability_watch *watch) {
                 event_free(watch->poll_event);
         if (watch->read_event)
                 event_free(watch->read_event);
-        if (watch->inotify_fd >= 0)
-                (void) close(watch->inotify_fd);
+        cleanup_close_fd(&watch->inotify_fd);
         availability_finish(&watch->content);
         free(watch->error);
         free(watch->directory);

@@ -30,10 +30,8 @@ static void run_free(struct child_run *run) {
                 event_free(run->output_event);
         if (run->timer)
                 event_free(run->timer);
-        if (run->pidfd >= 0)
-                (void) close(run->pidfd);
-        if (run->output >= 0)
-                (void) close(run->output);
+        cleanup_close_fd(&run->pidfd);
+        cleanup_close_fd(&run->output);
         free(run->said);
         free(run);
 }

@@ -69,8 +69,7 @@ struct file_asking {
 };
 
 static void job_free(struct job *job) {
-        if (job->inotify_fd >= 0)
-                (void) close(job->inotify_fd);
+        cleanup_close_fd(&job->inotify_fd);
         free(job->answer.data);
         free(job->path);
         free(job->directory);

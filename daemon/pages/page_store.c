@@ -149,7 +149,6 @@ static void mark_gone(struct page_store *store, struct chunk *chunk, uint64_t a,
 }
 
 static void mark_keep(struct page_store *store, struct chunk *chunk, uint64_t a, uint64_t b) {
-        (void) store;
         if (!chunk->keep)
                 chunk->keep = xcalloc(CHUNK_WORDS, sizeof(*chunk->keep));
         bits_put(chunk->keep, a, b, true);

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <linux/fs.h>
 #include <linux/userfaultfd.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -102,7 +101,6 @@ static int copy_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind)
         const struct test *test = ctx;
         int r = 0;
 
-        (void) kind;
         while (start < end && r == 0) {
                 size_t size = end - start < sizeof(data) ? end - start : sizeof(data);
                 ssize_t n = track_read(test->track, start, data, size);
@@ -118,7 +116,6 @@ static int copy_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind)
 static int keep_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
         const struct test *test = ctx;
 
-        (void) kind;
         return page_store_keep(test->store, start, end);
 }
 

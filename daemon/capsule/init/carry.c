@@ -29,8 +29,7 @@ int carry_send(struct init *init, struct ticket ticket, bool checkpoint, int fil
         if (r == 0 && files_fd >= 0)
                 r = rollback_copy(carry.inventory, init->core.spec, files_fd, files_max_bytes, error);
         if (r < 0) {
-                if (carry.inventory)
-                        capsule__inventory__free_unpacked(carry.inventory, NULL);
+                capsule__inventory__free_unpacked(carry.inventory, NULL);
                 return r;
         }
         written_report(init->written, checkpoint, carry.inventory);
@@ -47,12 +46,9 @@ int carry_send(struct init *init, struct ticket ticket, bool checkpoint, int fil
         ctl_reply_carry(init->ctl, ticket, &carry);
         door_carry_finish(&carry);
         waiting_carry_finish(&carry);
-        if (carry.sysv)
-                capsule__sysv__free_unpacked(carry.sysv, NULL);
-        if (carry.parking)
-                capsule__parking__free_unpacked(carry.parking, NULL);
-        if (carry.rank_watch)
-                capsule__rank_watch__free_unpacked(carry.rank_watch, NULL);
+        capsule__sysv__free_unpacked(carry.sysv, NULL);
+        capsule__parking__free_unpacked(carry.parking, NULL);
+        capsule__rank_watch__free_unpacked(carry.rank_watch, NULL);
         capsule__inventory__free_unpacked(carry.inventory, NULL);
         return 0;
 }
@@ -94,7 +90,6 @@ int carry_verify(const struct init *init, const Capsule__Carry *carry, bool move
                 r = inventory_compare_written(carry->inventory, now, error);
         if (r == 0)
                 r = inventory_reach(now, init->core.spec, error);
-        if (now)
-                capsule__inventory__free_unpacked(now, NULL);
+        capsule__inventory__free_unpacked(now, NULL);
         return r < 0 ? error_prefix(error, "the restored processes differ from the dumped ones") : 0;
 }

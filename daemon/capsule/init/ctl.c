@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/error.h"
 #include "common/frame.h"
 #include "common/log.h"
 #include "common/util.h"
@@ -55,8 +54,7 @@ static void close_connection(struct ctl *ctl) {
         if (ctl->connection.fd < 0)
                 return;
         source_remove(ctl->init->core.epoll_fd, &ctl->connection);
-        close(ctl->connection.fd);
-        ctl->connection.fd = -1;
+        cleanup_close_fd(&ctl->connection.fd);
         ctl->number++;
         ctl->in.size = 0;
         ctl->out.size = 0;

@@ -111,7 +111,6 @@ static bool take_message(struct door *door) {
 static void on_message(struct source *source, uint32_t events) {
         struct door *door = source->data;
 
-        (void) events;
         (void) take_message(door);
         announce_look(door->init->announce);
 }

@@ -125,7 +125,6 @@ static void on_timer(struct source *source, uint32_t events) {
         struct fencing *fencing = source->data;
         uint64_t times;
 
-        (void) events;
         if (read(source->fd, &times, sizeof(times)) < 0)
                 return;
         (void) pthread_mutex_lock(&fencing->lock);

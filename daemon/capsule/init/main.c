@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -63,7 +62,6 @@ static void reap(struct init *init) {
 static void on_signal(struct source *source, uint32_t events) {
         struct signalfd_siginfo info;
 
-        (void) events;
         while (read(source->fd, &info, sizeof(info)) == (ssize_t) sizeof(info))
                 ;
         reap(source->data);
@@ -73,7 +71,6 @@ static void on_cgroup_event(struct source *source, uint32_t events) {
         struct init *init = source->data;
         char text[256];
 
-        (void) events;
         (void) !pread(source->fd, text, sizeof(text), 0); /* else it is reported again and again */
         ops_check_frozen(init->ops);
 }

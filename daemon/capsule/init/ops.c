@@ -206,7 +206,6 @@ int ops_refuse_while_ending(const struct ops *ops, struct rm_error *error) {
 static int op_freeze(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         int r;
 
-        (void) request;
         if (ops->init->core.phase == CAPSULE__PHASE__PHASE_FROZEN)
                 return 0;
         r = ops_refuse_while_ending(ops, error);
@@ -239,9 +238,7 @@ int ops_open_images(struct ops *ops, const char *path, struct rm_error *error) {
 }
 
 void ops_close_images(struct ops *ops, int error, const char *text) {
-        if (ops->images_fd >= 0)
-                close(ops->images_fd);
-        ops->images_fd = -1;
+        cleanup_close_fd(&ops->images_fd);
         ops->init->op_error = error;
         (void) text_format(ops->init->op_text, sizeof(ops->init->op_text), "%s", text);
 }
@@ -252,7 +249,6 @@ static int op_run(struct ops *ops, const Capsule__Request *request, struct ticke
         struct init *init = ops->init;
         int r = payload_start(init, request->run, error);
 
-        (void) ticket;
         if (r < 0)
                 return r;
         if (request->run->stdin_null)
@@ -267,7 +263,6 @@ static int op_signal(struct ops *ops, const Capsule__Request *request, struct ti
         int signo = request->signal->signo;
         int r;
 
-        (void) ticket;
         if (signo < 1 || signo > SIGRTMAX)
                 return error_set(error, -EINVAL, "invalid signal %d", signo);
         park_stir(ops->init->park);
@@ -293,8 +288,6 @@ static int op_end_ranks(struct ops *ops, const Capsule__Request *request, struct
 static int op_thaw(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         int r = freezer_set(ops->init, false, error);
 
-        (void) request;
-        (void) ticket;
         if (r == 0 && ops->init->core.phase == CAPSULE__PHASE__PHASE_FROZEN)
                 run_again(ops);
         return r;
@@ -305,8 +298,6 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
         Capsule__Phase phase = init->core.phase;
         int r;
 
-        (void) request;
-        (void) ticket;
         /* A broken payload is not opened: its connections would tell the others that it has
          * died. */
         if (fill_is_broken(init->fill))
@@ -356,14 +347,11 @@ static int op_announce(struct ops *ops, const Capsule__Request *request, struct 
 static int op_input(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         const Capsule__Input *input = request->input;
 
-        (void) error;
         stdio_input(ops->init->stdio, ticket, input->offset, input->data.data, input->data.len);
         return STARTED;
 }
 
 static int op_output_ack(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        (void) ticket;
-        (void) error;
         stdio_ack(ops->init->stdio, request->output_ack->stream, request->output_ack->offset);
         return STARTED;
 }
@@ -371,7 +359,6 @@ static int op_output_ack(struct ops *ops, const Capsule__Request *request, struc
 static int op_agent_reply(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         int r = agents_reply(ops->init->agents, request->agent_reply->id, request->agent_reply->status);
 
-        (void) ticket;
         return r < 0 ? error_set(error, r, "no rm-agent waits for '%s'", request->agent_reply->id) : 0;
 }
 
@@ -380,7 +367,6 @@ static int op_get_flows(struct ops *ops, const Capsule__Request *request, struct
         size_t n = 0;
         int r = flows_read(&flows, &n, error);
 
-        (void) request;
         if (r < 0)
                 return r;
         ctl_reply_flows(ops->init->ctl, ticket, flows, n);
@@ -390,38 +376,27 @@ static int op_get_flows(struct ops *ops, const Capsule__Request *request, struct
 static int op_get_rank_ends(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         Capsule__RankEnds ends;
 
-        (void) request;
-        (void) error;
         rank_ends_read(RANK_END_PATH, &ends);
         ctl_reply_rank_ends(ops->init->ctl, ticket, &ends);
         return STARTED;
 }
 
 static int op_resize_order(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        (void) ticket;
-        (void) error;
         park_order(ops->init->park, request->resize_order);
         return STARTED;
 }
 
 static int op_rank_order(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        (void) ticket;
-        (void) error;
         rank_watch_order(ops->init->rank_watch, request->rank_order);
         return STARTED;
 }
 
 static int op_lease(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        (void) ticket;
-        (void) error;
         fencing_renew(ops->init->fencing, request->lease->end_boot_usec);
         return STARTED;
 }
 
 static int op_quit(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        (void) request;
-        (void) ticket;
-        (void) error;
         criu_forget_dump(ops->init->criu);
         ops->init->quit = true;
         return STARTED;

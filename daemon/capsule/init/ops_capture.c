@@ -55,8 +55,6 @@ void ops_take_link_down(struct ops *ops) {
 int ops_cut(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         int r = ops->init->core.phase == CAPSULE__PHASE__PHASE_FROZEN ? ops_look_at_frozen(ops, error) : 0;
 
-        (void) request;
-        (void) ticket;
         if (r < 0)
                 return r;
         if (ops->init->link.up)
@@ -89,8 +87,6 @@ int ops_dump(struct ops *ops, const Capsule__Request *request, struct ticket tic
 int ops_preload(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         int r;
 
-        (void) request;
-        (void) ticket;
         if (ops->init->core.phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return criu_preload_restore(ops->init->criu, ops->free_pid, error);
         /* A dump that would be in vain is refused, most often before anything has to stand still;

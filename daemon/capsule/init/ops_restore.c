@@ -125,7 +125,6 @@ int ops_restore_prepare(struct ops *ops, const Capsule__Request *request, struct
         const Capsule__Carry *carry = request->restore_prepare->carry;
         int r = link_set_filter(&init->link, true, error);
 
-        (void) ticket;
         if (r == 0)
                 r = link_set_up(&init->link, true, error);
         if (r < 0)
@@ -136,8 +135,7 @@ int ops_restore_prepare(struct ops *ops, const Capsule__Request *request, struct
                 if (r < 0)
                         return r;
                 ops->free_pid = carry->free_pid;
-                if (ops->carry)
-                        capsule__carry__free_unpacked(ops->carry, NULL);
+                capsule__carry__free_unpacked(ops->carry, NULL);
                 ops->carry = carry_copy(carry);
         }
         ops_tell(ops);

@@ -137,7 +137,6 @@ static void on_output(struct source *source, uint32_t events) {
         size_t allowed = allowed_bytes(o);
         ssize_t n = allowed > 0 ? spool_splice(&o->spool, source->fd, allowed) : 0;
 
-        (void) events;
         if (n > 0)
                 o->allowed -= (uint64_t) n;
         if (n < 0 && n != -EAGAIN) {
@@ -188,9 +187,7 @@ static void pop_input(struct stdio *stdio, int error, const char *text) {
 
 static void close_input(struct stdio *stdio) {
         watch(stdio, &stdio->in, &stdio->in_watched, false, 0);
-        if (stdio->in.fd >= 0)
-                close(stdio->in.fd);
-        stdio->in.fd = -1;
+        cleanup_close_fd(&stdio->in.fd);
         stdio->closed = true;
 }
 
@@ -226,7 +223,6 @@ static void push_input(struct stdio *stdio) {
 }
 
 static void on_input(struct source *source, uint32_t events) {
-        (void) events;
         push_input(source->data);
 }
 
@@ -357,8 +353,7 @@ void stdio_connected(struct stdio *stdio) {
 
         if (fd >= 0)
                 (void) fcntl(fd, F_SETPIPE_SZ, INPUT_PIPE_BYTES);
-        if (stdio->in.fd >= 0)
-                close(stdio->in.fd);
+        cleanup_close_fd(&stdio->in.fd);
         stdio->in.fd = fd; /* -1 when the payload has closed its end already */
 }
 

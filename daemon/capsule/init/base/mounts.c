@@ -119,7 +119,6 @@ static int protect_mount(const char *path, const char *type, void *arg, struct r
         struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
         const struct directories *writable = arg;
 
-        (void) type;
         if (is_own(path) || is_writable(path, writable->paths, writable->n))
                 return 0;
         /* A mount that is gone, or hidden below another, is out of reach. */
@@ -149,8 +148,6 @@ static int list_mount(const char *path, const char *type, void *arg, struct rm_e
         struct listing *listing = arg;
         struct directories *found = &listing->found;
 
-        (void) type;
-        (void) error;
         if (is_own(path) || !is_writable(path, listing->writable.paths, listing->writable.n))
                 return 0;
         found->paths = xgrow(found->paths, found->n, sizeof(*found->paths));

@@ -305,8 +305,7 @@ static void close_rpc(struct criu *criu) {
         if (criu->rpc.fd < 0)
                 return;
         source_remove(criu->core->epoll_fd, &criu->rpc);
-        close(criu->rpc.fd);
-        criu->rpc.fd = -1;
+        cleanup_close_fd(&criu->rpc.fd);
 }
 
 /* Ends what was preloaded and never used. */
@@ -428,7 +427,6 @@ static void on_rpc(struct source *source, uint32_t events) {
         ssize_t n = recv(source->fd, data, sizeof(data), MSG_DONTWAIT);
         Criu__Resp *response;
 
-        (void) events;
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
         response = n > 0 ? criu__resp__unpack(NULL, (size_t) n, data) : NULL;

@@ -140,7 +140,6 @@ static void link_show(int dir_fd, const char *name, bool kept) {
 }
 
 static void link_remove(int dir_fd, const char *name, bool kept) {
-        (void) kept;
         if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
                 log_warn("cannot remove %s: %s", name, strerror(errno));
 }

@@ -189,7 +189,6 @@ static int hear(struct fill *fill) {
 static void on_word(struct source *source, uint32_t events) {
         struct fill *fill = source->data;
 
-        (void) events;
         if (hear(fill) != -EAGAIN)
                 stop_hearing(fill); /* its end is noticed by fill_reaped() */
 }

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <libmnl/libmnl.h>
 

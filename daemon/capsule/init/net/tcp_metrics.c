@@ -66,10 +66,7 @@ static void connect_once(int listener, uint32_t own, uint32_t peer) {
             connect(fd, (const struct sockaddr *) &to, sizeof(to)) < 0)
                 return;
         far = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (far >= 0) {
-                close(far);
-                far = -1;
-        }
+        cleanup_close_fd(&far);
 }
 
 void tcp_metrics_set_round_trips(struct mnl_socket *nl, uint32_t own, const char *hosts) {

@@ -85,7 +85,6 @@ static void on_death(struct source *source, uint32_t events) {
         struct core *core = agent->agents->core;
         Capsule__AgentGone gone = CAPSULE__AGENT_GONE__INIT;
 
-        (void) events;
         remove_files(agent->agents, agent->id);
         if (!agent->answered) {
                 gone.id = agent->id;
@@ -216,7 +215,6 @@ static void on_wake(struct source *source, uint32_t events) {
         uint64_t began_usec = thread_cpu_usec();
         char buffer[4096];
 
-        (void) events;
         (void) !read(source->fd, buffer, sizeof(buffer));
         /* While the payload is being restored, its requests are not complete; open() looks
          * again. */

@@ -31,7 +31,6 @@ struct announce *announce_create(struct core *core, struct ranks *ranks, const s
 }
 
 static bool send_notice(void *ctx, uint32_t rank, const void *data, size_t size) {
-        (void) ctx;
         return notice_send(rank, data, size);
 }
 

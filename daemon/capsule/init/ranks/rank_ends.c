@@ -1,6 +1,5 @@
 #include "daemon/capsule/init/ranks/rank_ends.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -69,15 +69,13 @@ static void unwatch(struct watched *watched) {
         if (watched->source.fd < 0)
                 return;
         source_remove(watched->watch->core->epoll_fd, &watched->source);
-        close(watched->source.fd);
-        watched->source.fd = -1;
+        cleanup_close_fd(&watched->source.fd);
 }
 
 static void on_end(struct source *source, uint32_t events) {
         struct watched *watched = source->data;
         struct rank_watch *watch = watched->watch;
 
-        (void) events;
         lost_ranks_gone(watch->ranks, watched->at);
         unwatch(watched);
         rank_watch_look(watch);

@@ -52,7 +52,6 @@ struct mount_points {
 static int add_mount(const char *path, const char *type, void *arg, struct rm_error *error) {
         struct mount_points *mounts = arg;
 
-        (void) error;
         mounts->list = xgrow(mounts->list, mounts->n, sizeof(*mounts->list));
         mounts->list[mounts->n++] = (struct mount_point) { xstrdup(path), files_sync_is_remote(type) };
         return 0;

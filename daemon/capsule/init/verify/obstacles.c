@@ -620,8 +620,7 @@ static void open_suspects(int error, int report_fd, const void *arg) {
                 fd = openat(look->scope->proc, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
                 if (fd < 0 && errno != ENOENT)
                         i = k;
-                if (fd >= 0)
-                        (void) close(fd);
+                cleanup_close_fd(&fd);
         }
         (void) write_all(report_fd, &i, sizeof(i));
 }

@@ -1,6 +1,5 @@
 /* Sockets that CRIU does not carry, or not as they are now. Whose socket it is /proc tells, what is
  * in it the kernel's list of all. */
-#include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -12,7 +11,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "common/text.h"
 #include "common/util.h"
 #include "daemon/capsule/init/net/sock_diag.h"
 #include "daemon/capsule/init/verify/obstacles_internal.h"

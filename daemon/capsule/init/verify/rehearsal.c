@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "common/error.h"
-#include "common/util.h"
 #include "daemon/capsule/init/verify/image_sockets.h"
 #include "daemon/capsule/init/verify/inventory.h"
 #include "daemon/capsule/init/verify/rollback.h"

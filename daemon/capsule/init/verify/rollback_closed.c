@@ -1,6 +1,5 @@
 #include "daemon/capsule/init/verify/rollback_closed.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -150,7 +150,6 @@ static void on_events(struct source *source, uint32_t events) {
         struct written *written = source->data;
         Capsule__Phase phase = written->core->phase;
 
-        (void) events;
         take_events(written,
                     phase == CAPSULE__PHASE__PHASE_EMPTY || phase == CAPSULE__PHASE__PHASE_RESTORING ||
                             phase == CAPSULE__PHASE__PHASE_RESTORED,
@@ -258,7 +257,6 @@ static void watch_mounts(struct written *written) {
 
 /* The kernel says that the mounts have changed, as by an automounter, and does not say it twice. */
 static void on_mountinfo(struct source *source, uint32_t events) {
-        (void) events;
         watch_mounts(source->data);
 }
 

@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/capability.h>
@@ -184,9 +183,7 @@ void written_look(struct written_look *look, written_found_fn found, void *arg) 
 
         if (look->stuck_fd >= 0 && !has_ended(look->stuck_fd))
                 return;
-        if (look->stuck_fd >= 0)
-                (void) close(look->stuck_fd);
-        look->stuck_fd = -1;
+        cleanup_close_fd(&look->stuck_fd);
         if (identity_child(look->spec, CAPABILITY(CAP_DAC_READ_SEARCH), look_as_owner, look, &pid, &fd) < 0)
                 return;
         for (;;) {
