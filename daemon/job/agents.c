@@ -27,35 +27,25 @@ void agents_forget(struct resident *resident) {
         free(take_ptr(agents->waiting_line));
 }
 
-static void request_free(struct agent_request *request) {
+static void forget_request(struct agent_request *request) {
+        LIST_REMOVE(request, entry);
         free(request->id);
         free(request->command);
         free(request);
 }
 
 void agents_finish(struct runner *runner) {
-        while (runner->requests) {
-                struct agent_request *request = runner->requests;
-
-                runner->requests = request->next;
-                request_free(request);
-        }
+        while (!LIST_EMPTY(&runner->requests))
+                forget_request(LIST_FIRST(&runner->requests));
 }
 
 static struct agent_request *find_request(struct runner *runner, uint64_t job, const char *id) {
-        for (struct agent_request *r = runner->requests; r; r = r->next)
+        struct agent_request *r;
+
+        LIST_FOREACH (r, &runner->requests, entry)
                 if (r->job == job && strcmp(r->id, id) == 0)
                         return r;
         return NULL;
-}
-
-static void forget_request(struct runner *runner, struct agent_request *request) {
-        for (struct agent_request **p = &runner->requests; *p; p = &(*p)->next)
-                if (*p == request) {
-                        *p = request->next;
-                        request_free(request);
-                        return;
-                }
 }
 
 static void send_request(struct runner *runner, struct agent_request *request) {
@@ -107,8 +97,7 @@ void agents_on_request(struct runner *runner, struct resident *resident, const c
                 request->to = to;
                 request->id = xstrdup(id);
                 request->command = xstrdup(command);
-                request->next = runner->requests;
-                runner->requests = request;
+                LIST_INSERT_HEAD(&runner->requests, request, entry);
         }
         request->confirmed = false;
         send_request(runner, request);
@@ -127,7 +116,7 @@ void agents_on_gone(struct runner *runner, struct resident *resident, const char
                 (void) cluster_send(runner->rmd->cluster, target->node, &PEER_MESSAGE(&kill));
         }
         if (request)
-                forget_request(runner, request);
+                forget_request(request);
 }
 
 /* A group that has moved does not know who waits for the end of its daemon. */
@@ -141,18 +130,18 @@ static bool knows(const struct runner *runner, const struct agent_request *reque
 void agents_reconcile(struct runner *runner) {
         struct agent_request *next;
 
-        for (struct agent_request *r = runner->requests; r; r = next) {
+        for (struct agent_request *r = LIST_FIRST(&runner->requests); r; r = next) {
                 struct resident *head = runner_current(runner, r->job, STATE_HEAD);
 
-                next = r->next;
+                next = LIST_NEXT(r, entry);
                 if (!head || resident_phase(head) == RESIDENT_EXITED) {
-                        forget_request(runner, r);
+                        forget_request(r);
                 } else if (!may_exist(runner, r->job, r->to)) {
                         char host[64];
 
                         launch_hostname(host, r->job, r->to);
                         refuse(head, r->id, host);
-                        forget_request(runner, r);
+                        forget_request(r);
                 } else if (!knows(runner, r)) {
                         r->confirmed = false;
                         send_request(runner, r);
@@ -342,17 +331,21 @@ void runner_agent_done(struct runner *runner, const char *node, const Rm__AgentD
         }
         if (head && resident_answers(head))
                 (void) capsule_agent_reply(resident_capsule(head), done->agent, done->status & 0xff, NULL, NULL);
-        forget_request(runner, request);
+        forget_request(request);
 }
 
 void runner_keep_peers(struct runner *runner) {
-        for (const struct agent_request *r = runner->requests; r; r = r->next)
+        const struct agent_request *r;
+
+        LIST_FOREACH (r, &runner->requests, entry)
                 if (target_node(runner, r))
                         cluster_keep(runner->rmd->cluster, target_node(runner, r));
 }
 
 void runner_peer_connected(struct runner *runner, const char *node) {
-        for (struct agent_request *r = runner->requests; r; r = r->next) {
+        struct agent_request *r;
+
+        LIST_FOREACH (r, &runner->requests, entry) {
                 const char *target = target_node(runner, r);
 
                 if (!target || strcmp(target, node) == 0)

@@ -68,10 +68,10 @@ static void on_report(evutil_socket_t fd, short what, void *arg) {
         bool share = ranks_share_cores(runner);
         size_t n = 1;
 
-        for (const struct resident *l = runner->residents; l; l = resident_next_of(l))
+        for (const struct resident *l = LIST_FIRST(&runner->residents); l; l = resident_next_of(l))
                 n++;
         timer_arm(runner->core_report, REPORT_USEC);
-        for (struct resident *l = runner->residents; l; l = resident_next_of(l)) {
+        for (struct resident *l = LIST_FIRST(&runner->residents); l; l = resident_next_of(l)) {
                 if (share && resident_index(l) != STATE_HEAD && resident_is_live(l) &&
                     capsule_phase(resident_capsule(l)) == CAPSULE_RUNNING)
                         report(runner, l, PROCESSES_MAX / n + 1);

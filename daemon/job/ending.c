@@ -198,7 +198,7 @@ void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Jo
 void ending_go_on(struct runner *runner) {
         const Rm__State *state = cluster_state(runner->rmd->cluster);
 
-        for (struct resident *l = runner->residents; l; l = resident_next_of(l)) {
+        for (struct resident *l = LIST_FIRST(&runner->residents); l; l = resident_next_of(l)) {
                 const Rm__Job *job = resident_index(l) == STATE_HEAD && resident_is_live(l) && !resident_is_lost(l)
                                              ? state_job(state, resident_job(l))
                                              : NULL;

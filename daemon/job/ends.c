@@ -164,7 +164,7 @@ void ends_orphan(struct runner *runner, struct resident *group) {
 }
 
 void ends_reconcile(struct runner *runner) {
-        for (struct resident *l = runner->residents; l; l = resident_next_of(l)) {
+        for (struct resident *l = LIST_FIRST(&runner->residents); l; l = resident_next_of(l)) {
                 uint64_t since_usec = orphan_of(l)->since_usec;
 
                 if (!since_usec || !resident_is_live(l) || ending_signalled(l))

@@ -32,7 +32,7 @@ static void renew(struct runner *runner, const struct resident *resident, const 
 }
 
 void runner_renew_leases(struct runner *runner) {
-        for (const struct resident *l = runner->residents; l; l = resident_next_of(l)) {
+        for (const struct resident *l = LIST_FIRST(&runner->residents); l; l = resident_next_of(l)) {
                 const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident_job(l));
 
                 if (resident_answers(l) && job && fence_applies(job->spec))

@@ -86,7 +86,7 @@ void memory_report_tracked(struct resident *resident, bool tracked) {
 static size_t count_residents(const struct runner *runner) {
         size_t n = 0;
 
-        for (const struct resident *l = runner->residents; l; l = resident_next_of(l))
+        for (const struct resident *l = LIST_FIRST(&runner->residents); l; l = resident_next_of(l))
                 n++;
         return n;
 }
@@ -119,7 +119,7 @@ static void report(struct runner *runner) {
         const char *why;
 
         message.pages = pages_test_passed(runner->rmd->pages_test, &why);
-        for (const struct resident *l = runner->residents; l; l = resident_next_of(l)) {
+        for (const struct resident *l = LIST_FIRST(&runner->residents); l; l = resident_next_of(l)) {
                 struct memory_report_use use;
                 Rm__GroupMemory *group;
 
@@ -153,7 +153,7 @@ uint64_t memory_report_room(const struct runner *runner) {
         uint64_t reserve = limits_reserve(node.total), capacity;
         size_t most = count_residents(runner);
 
-        for (const struct resident *l = runner->residents; l; l = resident_next_of(l)) {
+        for (const struct resident *l = LIST_FIRST(&runner->residents); l; l = resident_next_of(l)) {
                 struct memory_report_use use;
 
                 if (!resident_is_live(l))

@@ -21,7 +21,7 @@ struct resident {
         uint64_t end_real_usec;
         char *why_lost;
         void **parts; /* by enum resident_part */
-        struct resident *next;
+        LIST_ENTRY(resident) entry;
 };
 
 struct resident *resident_create(struct runner *runner, struct calls *calls, uint64_t job, int32_t index, uint64_t incarnation) {
@@ -179,19 +179,14 @@ void *resident_part(const struct resident *resident, enum resident_part part, si
 
 /* ---- those of one runner ---- */
 
-void resident_list_add(struct resident **list, struct resident *resident) {
-        resident->next = *list;
-        *list = resident;
+void resident_list_add(struct resident_list *list, struct resident *resident) {
+        LIST_INSERT_HEAD(list, resident, entry);
 }
 
-void resident_list_remove(struct resident **list, struct resident *resident) {
-        for (struct resident **p = list; *p; p = &(*p)->next)
-                if (*p == resident) {
-                        *p = resident->next;
-                        return;
-                }
+void resident_list_remove(struct resident *resident) {
+        LIST_REMOVE(resident, entry);
 }
 
 struct resident *resident_next_of(const struct resident *resident) {
-        return resident->next;
+        return LIST_NEXT(resident, entry);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "common/calls.h"
 #include "daemon/capsule/capsule.h"
@@ -112,8 +113,11 @@ void *resident_part(const struct resident *resident, enum resident_part part, si
 
 /* ---- those of one runner ---- */
 
-void resident_list_add(struct resident **list, struct resident *resident);
-void resident_list_remove(struct resident **list, struct resident *resident);
+LIST_HEAD(resident_list, resident);
+
+void resident_list_add(struct resident_list *list, struct resident *resident);
+/* The resident is in a list. */
+void resident_list_remove(struct resident *resident);
 struct resident *resident_next_of(const struct resident *resident);
 
 #endif

@@ -29,7 +29,7 @@ static const char *self_of(const struct runner *runner) {
 /* ---- the table of local capsules ---- */
 
 struct resident *runner_copy(struct runner *runner, uint64_t job, int32_t index, uint64_t incarnation) {
-        for (struct resident *l = runner->residents; l; l = resident_next_of(l))
+        for (struct resident *l = LIST_FIRST(&runner->residents); l; l = resident_next_of(l))
                 if (resident_is(l, job, index, incarnation))
                         return l;
         return NULL;
@@ -52,7 +52,7 @@ static struct resident *add_resident(struct runner *runner, uint64_t job, int32_
 }
 
 static void remove_resident(struct runner *runner, struct resident *resident) {
-        resident_list_remove(&runner->residents, resident);
+        resident_list_remove(resident);
         agents_forget(resident);
         blocker_forget(resident);
         cores_forget(resident);
@@ -100,7 +100,7 @@ static void act(struct runner *runner, struct resident *resident, enum resident_
 }
 
 static struct resident *find_by_capsule(struct runner *runner, const struct capsule *capsule) {
-        for (struct resident *l = runner->residents; l; l = resident_next_of(l))
+        for (struct resident *l = LIST_FIRST(&runner->residents); l; l = resident_next_of(l))
                 if (resident_capsule(l) == capsule)
                         return l;
         return NULL;
@@ -298,7 +298,7 @@ static bool waits_for_older(struct runner *runner, const Rm__Job *job) {
         if (job->attempt < 2)
                 return false;
         launch_job_prefix(prefix, job->id);
-        for (const struct resident *l = runner->residents; l; l = resident_next_of(l))
+        for (const struct resident *l = LIST_FIRST(&runner->residents); l; l = resident_next_of(l))
                 if (resident_job(l) == job->id && resident_incarnation(l) < job->capsules[0]->incarnation)
                         return true;
         return capsule_any_is_going(runner->rmd->capsules, prefix);
@@ -438,7 +438,7 @@ static void drop_strays(struct runner *runner) {
         const Rm__State *state = state_of(runner);
         struct resident *next;
 
-        for (struct resident *l = runner->residents; l; l = next) {
+        for (struct resident *l = LIST_FIRST(&runner->residents); l; l = next) {
                 const Rm__Job *job = state_job(state, resident_job(l));
                 const Rm__Capsule *capsule = job ? job_capsule(job, resident_index(l)) : NULL;
                 bool current = capsule && job_running(job) && capsule->incarnation == resident_incarnation(l) &&
@@ -541,8 +541,8 @@ int runner_create(struct rmd *rmd, const struct runner_ops *ops, void *userdata,
 void runner_destroy(struct runner *runner) {
         if (!runner)
                 return;
-        while (runner->residents)
-                remove_resident(runner, runner->residents);
+        while (!LIST_EMPTY(&runner->residents))
+                remove_resident(runner, LIST_FIRST(&runner->residents));
         agents_finish(runner);
         event_free(runner->wake);
         event_free(runner->retry);

@@ -19,16 +19,16 @@ struct agent_request {
         char *command;
         uint64_t asked;  /* incarnation of the target that it was sent to last; 0: none */
         bool confirmed;  /* that one has it */
-        struct agent_request *next;
+        LIST_ENTRY(agent_request) entry;
 };
 
 struct runner {
         struct rmd *rmd;
         const struct runner_ops *ops;
         void *userdata;
-        struct resident *residents;
+        struct resident_list residents;
         struct calls calls; /* of residents */
-        struct agent_request *requests;
+        LIST_HEAD(, agent_request) requests;
         LIST_HEAD(, gone_report) gone_reports; /* gone.c: under way */
         struct event *wake;
         struct event *retry;

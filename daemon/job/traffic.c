@@ -90,7 +90,7 @@ static void ask(struct runner *runner, struct resident *resident) {
 }
 
 static bool any_of_interest(const struct runner *runner) {
-        for (const struct resident *l = runner->residents; l; l = resident_next_of(l))
+        for (const struct resident *l = LIST_FIRST(&runner->residents); l; l = resident_next_of(l))
                 if (of_interest(runner, l))
                         return true;
         return false;
@@ -99,7 +99,7 @@ static bool any_of_interest(const struct runner *runner) {
 static void on_sample(evutil_socket_t fd, short what, void *arg) {
         struct runner *runner = arg;
 
-        for (struct resident *l = runner->residents; l; l = resident_next_of(l))
+        for (struct resident *l = LIST_FIRST(&runner->residents); l; l = resident_next_of(l))
                 if (of_interest(runner, l))
                         ask(runner, l);
         traffic_wake(runner);

@@ -198,7 +198,7 @@ static void test_answer_to_nobody_is_dropped(void **state) {
 
         node_init(&node);
         ask(&node);
-        resident_list_remove(&node.runner.residents, node.resident);
+        resident_list_remove(node.resident);
         node_finish(&node);
         world.told = -2;
         answer(-EIO);
