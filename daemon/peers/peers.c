@@ -217,6 +217,9 @@ static void up_message(struct link *link, Rm__PeerMessage *message) {
 
         peer->heard_usec = link->heard_usec;
         switch (message->body_case) {
+        case RM__PEER_MESSAGE__BODY_HELLO:
+                link_over(link, -EPROTO, "it describes itself a second time");
+                break;
         case RM__PEER_MESSAGE__BODY_HEARTBEAT:
                 up_heartbeat(link, message->heartbeat);
                 break;

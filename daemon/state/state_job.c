@@ -157,8 +157,8 @@ static uint32_t new_address(struct apply *a, const bool *held) {
         return address;
 }
 
-/* `checkpoint`: that it goes on from, NULL: none; `held`: as new_address(). Its place in the list is
- * reserved. */
+/* `checkpoint`: that it goes on from, NULL: none; `held`: as new_address(). The list of capsules
+ * has a place for it. */
 static void add_capsule(struct apply *a, Rm__Job *job, int32_t index, uint32_t ranks, const char *node,
                         const Rm__Checkpoint *checkpoint, const bool *held) {
         const Rm__CheckpointPart *part = checkpoint ? checkpoint_part(checkpoint, index) : NULL;
