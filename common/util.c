@@ -343,6 +343,19 @@ bool name_valid(const char *name) {
         return true;
 }
 
+void free_all(void *array, size_t n) {
+        void **items = array;
+
+        for (size_t i = 0; i < n; i++)
+                free(items[i]);
+        free(array);
+}
+
+void names_clear(char ***names, size_t *n) {
+        free_all(take_ptr(*names), *n);
+        *n = 0;
+}
+
 bool names_have(char *const *names, size_t n, const char *name) {
         for (size_t i = 0; i < n; i++)
                 if (strcmp(names[i], name) == 0)

@@ -95,6 +95,10 @@ int parse_bytes(const char *text, uint64_t *ret_bytes);
 size_t byte_order_mark_bytes(const char *data, size_t size_bytes);
 /* Names of nodes, jobs, policies: 1..63 of [A-Za-z0-9._-], beginning with a letter or digit. */
 bool name_valid(const char *name);
+/* Frees an array of pointers and each of them; NULL ok. */
+void free_all(void *array, size_t n);
+/* Forgets all of them. */
+void names_clear(char ***names, size_t *n);
 /* Is it one of them? */
 bool names_have(char *const *names, size_t n, const char *name);
 

@@ -331,7 +331,6 @@ int stores_make(const struct checkpoints *c, uint64_t job, struct rm_error *err)
 /* Names of the files there that make up `checkpoint` and those before it, the manifest last;
  * malloc'ed, as each name is. 0 or negative errno; `whole`: -ENOENT without the manifest. */
 int stores_files(const char *dir, uint64_t checkpoint, bool whole, char ***ret_names, size_t *ret_n);
-void stores_files_free(char **names, size_t n);
 /* Removes stores that the state does not name any more. */
 void stores_tidy(struct checkpoints *c);
 /* Removes directories that a previous rmd was about to remove. */

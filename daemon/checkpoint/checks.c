@@ -160,7 +160,7 @@ static bool has_manifest(const struct checkpoints *c, uint64_t job, int32_t inde
 
         if (stores_files(dir, checkpoint, true, &names, &n) < 0)
                 return false;
-        stores_files_free(names, n);
+        free_all(names, n);
         return true;
 }
 

@@ -47,7 +47,7 @@ static void copy_free(struct copy *copy) {
         mover_stop(copy->mover, copy->c->remover, "");
         event_free(copy->deadline);
         caller_finish(&copy->caller);
-        stores_files_free(copy->files, copy->n_files);
+        free_all(copy->files, copy->n_files);
         free(copy->bytes);
         free(copy->node);
         free(copy);
@@ -140,7 +140,7 @@ static void offer(struct checkpoints *c, uint64_t job, uint64_t checkpoint, int3
         else if (checkpoints_send(c, node, &PEER_MESSAGE(&body)) < 0)
                 copy_fail(copy, "it cannot be reached");
         if (r == 0)
-                stores_files_free(body.files, body.n_files);
+                free_all(body.files, body.n_files);
 }
 
 static bool is_up(const struct checkpoints *c, const char *name) {

@@ -110,21 +110,14 @@ static void fill_job(Rm__Job *ret, const Rm__Job *job, Rm__Checkpoint **checkpoi
         ret->n_checkpoints = 1;
 }
 
-static void clear_names(char ***names, size_t *n) {
-        for (size_t i = 0; i < *n; i++)
-                free((*names)[i]);
-        free(take_ptr(*names));
-        *n = 0;
-}
-
 /* The caller's. Where its parts are, and whose disks they filled, is of this cluster at this
  * time. */
 static Rm__Checkpoint *copy_record(const Rm__Checkpoint *record) {
         Rm__Checkpoint *copy = (Rm__Checkpoint *) message_copy(&record->base);
 
         for (size_t i = 0; i < copy->n_parts; i++) {
-                clear_names(&copy->parts[i]->stored, &copy->parts[i]->n_stored);
-                clear_names(&copy->parts[i]->partners, &copy->parts[i]->n_partners);
+                names_clear(&copy->parts[i]->stored, &copy->parts[i]->n_stored);
+                names_clear(&copy->parts[i]->partners, &copy->parts[i]->n_partners);
         }
         return copy;
 }

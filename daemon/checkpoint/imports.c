@@ -100,7 +100,7 @@ static int merge(const char *from, const char *to, uint64_t checkpoint) {
                 r = check_same(from_fd, to_fd, names[i]);
         for (size_t i = 0; i < n && r == 0; i++)
                 r = renameat(from_fd, names[i], to_fd, names[i]) < 0 ? -errno : 0;
-        stores_files_free(names, n);
+        free_all(names, n);
         return r;
 }
 

@@ -58,12 +58,6 @@ static uint64_t job_of(const char *name) {
         return *name != '0' && parse_i64(name, 1, INT64_MAX, &number) == 0 ? (uint64_t) number : 0;
 }
 
-void stores_files_free(char **names, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                free(names[i]);
-        free(names);
-}
-
 int stores_files(const char *dir, uint64_t checkpoint, bool whole, char ***ret_names, size_t *ret_n) {
         DIR *d = opendir(dir);
         const struct dirent *entry;
@@ -85,7 +79,7 @@ int stores_files(const char *dir, uint64_t checkpoint, bool whole, char ***ret_n
         }
         (void) closedir(d);
         if (!manifest && whole) {
-                stores_files_free(names, n);
+                free_all(names, n);
                 return -ENOENT;
         }
         names = xrealloc(names, (n + 1) * sizeof(*names));

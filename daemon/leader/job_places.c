@@ -11,9 +11,7 @@
 #define SAME_RATE 0.2
 
 static void place_finish(struct job_place *place) {
-        for (size_t i = 0; i < place->n_nodes; i++)
-                free(place->nodes[i]);
-        free(place->nodes);
+        free_all(place->nodes, place->n_nodes);
         *place = (struct job_place) { 0 };
 }
 

@@ -177,9 +177,7 @@ static bool any_resizable(const struct rmd *rmd) {
 }
 
 static void deciding_finish(struct deciding *d) {
-        for (size_t j = 0; j < d->n_jobs; j++)
-                free(d->group_node[j]);
-        free(d->group_node);
+        free_all(d->group_node, d->n_jobs);
         free(d->jobs);
         free(d->numbers);
         free(d->snapshot_job);

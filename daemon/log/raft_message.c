@@ -79,9 +79,7 @@ static void put_timeout_now(const struct raft_timeout_now *in, Rm__RaftMessage *
 }
 
 static void free_out(Rm__RaftMessage *out) {
-        for (size_t i = 0; i < out->n_entries; i++)
-                free(out->entries[i]);
-        free(out->entries);
+        free_all(out->entries, out->n_entries);
         raft_free(out->configuration.data);
 }
 

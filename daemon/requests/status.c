@@ -64,7 +64,7 @@ static struct view_own own_figures(const struct rmd *rmd, Rm__SensorView *const 
 void request_status(struct client *client, const Rm__LocalRequest *request) {
         const struct rmd *rmd = client->rmd;
         size_t n_sensors = 0;
-        cleanup_free Rm__SensorView **sensors = sensor_views(rmd->sensors, &n_sensors);
+        Rm__SensorView **sensors = sensor_views(rmd->sensors, &n_sensors);
         cleanup_free char *missing = limits_missing(rmd);
         struct view_own own = own_figures(rmd, sensors, n_sensors, missing);
         struct view_source source = request_view_source(rmd);
@@ -73,6 +73,5 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
 
         client_answer(client, request->id, &status->base);
         rm__status__free_unpacked(status, NULL);
-        for (size_t i = 0; i < n_sensors; i++)
-                free(sensors[i]);
+        free_all(sensors, n_sensors);
 }

@@ -28,12 +28,8 @@ static size_t list_places(const struct rmd *rmd, Rm__Web *web) {
 }
 
 static void free_places(Rm__Web *web) {
-        for (size_t i = 0; i < web->n_sockets; i++)
-                free(web->sockets[i]);
-        for (size_t i = 0; i < web->n_addresses; i++)
-                free(web->addresses[i]);
-        free(web->sockets);
-        free(web->addresses);
+        free_all(web->sockets, web->n_sockets);
+        free_all(web->addresses, web->n_addresses);
 }
 
 /* A token is the caller's: whoever shows it sees what he may see. */

@@ -159,26 +159,9 @@ bool *checkpoint_addresses(const Rm__State *state, const Rm__Job *but) {
 
 /* ---- their end ---- */
 
-static Rm__Checkpoint *take_at(Rm__Job *job, size_t i) {
-        Rm__Checkpoint *checkpoint = job->checkpoints[i];
-
-        job->n_checkpoints--;
-        memmove(job->checkpoints + i, job->checkpoints + i + 1, (job->n_checkpoints - i) * sizeof(Rm__Checkpoint *));
-        if (job->n_checkpoints == 0) {
-                free(job->checkpoints);
-                job->checkpoints = NULL;
-        }
-        return checkpoint;
-}
-
 static void remove_at(Rm__Job *job, size_t i) {
-        rm__checkpoint__free_unpacked(take_at(job, i), NULL);
-}
-
-static void drop_names(char ***names, size_t *n) {
-        while (*n > 0)
-                free((*names)[--*n]);
-        free(take_ptr(*names));
+        rm__checkpoint__free_unpacked(job->checkpoints[i], NULL);
+        REPEATED_REMOVE(job->checkpoints, job->n_checkpoints, i);
 }
 
 /* Takes the drill out of the job's checkpoints, so that nodes remove their parts of it, and keeps
@@ -189,15 +172,16 @@ static void keep_drill(Rm__Job *job, const Rm__Checkpoint *drill, uint64_t time_
                         continue;
                 if (job->drill)
                         rm__checkpoint__free_unpacked(job->drill, NULL);
-                job->drill = take_at(job, i);
+                job->drill = job->checkpoints[i];
+                REPEATED_REMOVE(job->checkpoints, job->n_checkpoints, i);
         }
         job->drill->end_usec = time_usec;
         message_set_string(&job->drill->error, why);
         for (size_t i = 0; i < job->drill->n_parts; i++) {
                 Rm__CheckpointPart *part = job->drill->parts[i];
 
-                drop_names(&part->stored, &part->n_stored);
-                drop_names(&part->partners, &part->n_partners);
+                names_clear(&part->stored, &part->n_stored);
+                names_clear(&part->partners, &part->n_partners);
         }
 }
 
@@ -424,7 +408,7 @@ static bool take_name(char **names, size_t *n, const char *name) {
         for (size_t i = 0; i < *n; i++)
                 if (strcmp(names[i], name) == 0) {
                         free(names[i]);
-                        memmove(names + i, names + i + 1, (--*n - i) * sizeof(char *));
+                        REPEATED_REMOVE(names, *n, i);
                         return true;
                 }
         return false;

@@ -20,12 +20,7 @@ static Rm__NodeCondition *source_at(const Rm__Node *node, size_t at, const char 
 
 static void remove_source(Rm__Node *node, size_t at) {
         rm__node_condition__free_unpacked(node->conditions[at], NULL);
-        node->n_conditions--;
-        memmove(&node->conditions[at], &node->conditions[at + 1], (node->n_conditions - at) * sizeof(node->conditions[0]));
-        if (node->n_conditions > 0)
-                return;
-        free(node->conditions);
-        node->conditions = NULL;
+        REPEATED_REMOVE(node->conditions, node->n_conditions, at);
 }
 
 static Rm__NodeCondition *add_source(Rm__Node *node, size_t at, const char *source) {
@@ -33,9 +28,8 @@ static Rm__NodeCondition *add_source(Rm__Node *node, size_t at, const char *sour
 
         rm__node_condition__init(said);
         message_set_string(&said->source, source);
-        REPEATED_PUSH(node->conditions, node->n_conditions, said);
-        memmove(&node->conditions[at + 1], &node->conditions[at], (node->n_conditions - 1 - at) * sizeof(node->conditions[0]));
-        return node->conditions[at] = said;
+        REPEATED_INSERT(node->conditions, node->n_conditions, at, said);
+        return said;
 }
 
 static int check_condition(struct apply *a, const Rm__CmdNodeCondition *in, const Rm__Node *node) {

@@ -159,9 +159,7 @@ static Rm__Job *bring_job_back(struct apply *a, const Rm__Job *in) {
         message_set_string(&job->reason, "brought back with a checkpoint that had been exported");
         while (at < state->n_jobs && state->jobs[at]->id < job->id)
                 at++;
-        REPEATED_PUSH(state->jobs, state->n_jobs, job);
-        memmove(state->jobs + at + 1, state->jobs + at, (state->n_jobs - 1 - at) * sizeof(Rm__Job *));
-        state->jobs[at] = job;
+        REPEATED_INSERT(state->jobs, state->n_jobs, at, job);
         if (state->next_job <= job->id) /* of a cluster that lost its state */
                 state->next_job = job->id + 1;
         state_index_job(a->index, job->id);
@@ -215,9 +213,7 @@ static void insert(Rm__Job *job, Rm__Checkpoint *checkpoint) {
 
         while (at < job->n_checkpoints && job->checkpoints[at]->id < checkpoint->id)
                 at++;
-        REPEATED_PUSH(job->checkpoints, job->n_checkpoints, checkpoint);
-        memmove(job->checkpoints + at + 1, job->checkpoints + at, (job->n_checkpoints - 1 - at) * sizeof(Rm__Checkpoint *));
-        job->checkpoints[at] = checkpoint;
+        REPEATED_INSERT(job->checkpoints, job->n_checkpoints, at, checkpoint);
         if (job->last_checkpoint < checkpoint->id) /* its numbers are not given again */
                 job->last_checkpoint = checkpoint->id;
 }

@@ -2,6 +2,10 @@
 #ifndef RM_STATE_STATE_INTERNAL_H
 #define RM_STATE_STATE_INTERNAL_H
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
 #include "daemon/state/state_index.h"
 
 /* A command that is being applied. */
@@ -44,6 +48,28 @@ int apply_refuse(struct apply *a, int code, const char *fmt, ...) __attribute__(
                         (array) = xrealloc((array), ((count) + (more)) * sizeof((array)[0]));                                      \
         } while (0)
 #define REPEATED_ADD(array, count, item) ((array)[(count)++] = (item))
+/* The same in front of item `at`. */
+#define REPEATED_INSERT(array, count, at, item)                                                                                    \
+        do {                                                                                                                       \
+                REPEATED_PUSH(array, count, item);                                                                                 \
+                memmove((array) + (at) + 1, (array) + (at), ((count) - 1 - (at)) * sizeof((array)[0]));                            \
+                (array)[at] = (item);                                                                                              \
+        } while (0)
+/* Takes out item `at`, which is not freed. */
+#define REPEATED_REMOVE(array, count, at)                                                                                          \
+        do {                                                                                                                       \
+                (count)--;                                                                                                         \
+                memmove((array) + (at), (array) + (at) + 1, ((count) - (at)) * sizeof((array)[0]));                                \
+        } while (0)
+/* Makes it copies of `n` other messages. */
+#define REPEATED_SET(array, count, from, n)                                                                                        \
+        do {                                                                                                                       \
+                while ((count) > 0)                                                                                                \
+                        protobuf_c_message_free_unpacked(&(array)[--(count)]->base, NULL);                                         \
+                free(take_ptr(array));                                                                                             \
+                for (size_t i_ = 0; i_ < (n); i_++)                                                                                \
+                        REPEATED_PUSH(array, count, (void *) message_copy(&(from)[i_]->base));                                     \
+        } while (0)
 
 /* Each function applies the command of its name: 0, or the code of apply_refuse(). */
 int apply_node_join(struct apply *a);

@@ -34,8 +34,7 @@ void job_remove(struct apply *a, const Rm__Job *job) {
                 at++;
         state_index_forget(a->index, job->id);
         rm__job__free_unpacked(state->jobs[at], NULL);
-        state->n_jobs--;
-        memmove(state->jobs + at, state->jobs + at + 1, (state->n_jobs - at) * sizeof(Rm__Job *));
+        REPEATED_REMOVE(state->jobs, state->n_jobs, at);
 }
 
 static int check_submit(struct apply *a, const Rm__UserLimits *limits, const Rm__JobSpec *spec) {
@@ -110,13 +109,7 @@ int apply_job_availability(struct apply *a) {
                             job->id, in->error);
                 return 0;
         }
-        for (size_t i = 0; i < job->n_available; i++)
-                rm__node_cores__free_unpacked(job->available[i], NULL);
-        free(job->available);
-        job->available = NULL;
-        job->n_available = 0;
-        for (size_t i = 0; i < in->n_nodes; i++)
-                REPEATED_PUSH(job->available, job->n_available, (Rm__NodeCores *) message_copy(&in->nodes[i]->base));
+        REPEATED_SET(job->available, job->n_available, in->nodes, in->n_nodes);
         job->available_set = in->set;
         apply_event(a, "availability", NULL, job->id, 0, 0, "job %" PRIu64 ": availability of its own, %zu nodes", job->id,
                     job->n_available);
@@ -295,11 +288,7 @@ static int check_spares(struct apply *a, const char *what, char *const *nodes, s
 }
 
 void job_set_spares(Rm__Job *job, char *const *nodes, size_t n) {
-        for (size_t i = 0; i < job->n_spare_nodes; i++)
-                free(job->spare_nodes[i]);
-        free(job->spare_nodes);
-        job->spare_nodes = NULL;
-        job->n_spare_nodes = 0;
+        names_clear(&job->spare_nodes, &job->n_spare_nodes);
         for (size_t i = 0; i < n; i++)
                 REPEATED_PUSH(job->spare_nodes, job->n_spare_nodes, xstrdup(nodes[i]));
 }

@@ -17,8 +17,7 @@ static void prune_moves(Rm__State *state) {
                         continue;
                 }
                 rm__move__free_unpacked(move, NULL);
-                state->n_moves--;
-                memmove(state->moves + i, state->moves + i + 1, (state->n_moves - i) * sizeof(Rm__Move *));
+                REPEATED_REMOVE(state->moves, state->n_moves, i);
         }
 }
 

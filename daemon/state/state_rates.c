@@ -26,13 +26,7 @@ int apply_job_rates(struct apply *a) {
 
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < job->n_rates; i++)
-                rm__job_rate__free_unpacked(job->rates[i], NULL);
-        free(job->rates);
-        job->rates = NULL;
-        job->n_rates = 0;
-        for (size_t i = 0; i < in->n_rates; i++)
-                REPEATED_PUSH(job->rates, job->n_rates, (Rm__JobRate *) message_copy(&in->rates[i]->base));
+        REPEATED_SET(job->rates, job->n_rates, in->rates, in->n_rates);
         job->rates_attempt = in->attempt;
         job->rates_next_move = a->state->next_move;
         return 0;

@@ -46,8 +46,7 @@ const Rm__SessionResult *session_result(const Rm__Session *session, uint64_t seq
 
 static void session_remove(Rm__State *state, size_t i) {
         rm__session__free_unpacked(state->sessions[i], NULL);
-        state->n_sessions--;
-        memmove(state->sessions + i, state->sessions + i + 1, (state->n_sessions - i) * sizeof(state->sessions[0]));
+        REPEATED_REMOVE(state->sessions, state->n_sessions, i);
 }
 
 /* Removes the sessions of nodes that have left, and the oldest ones of this node. */
@@ -77,9 +76,7 @@ static Rm__Session *session_open(Rm__State *state, const Rm__Origin *origin) {
         rm__session__init(session);
         message_set_string(&session->node, origin->node);
         session->instance = origin->instance;
-        REPEATED_PUSH(state->sessions, state->n_sessions, session);
-        memmove(state->sessions + i + 1, state->sessions + i, (state->n_sessions - 1 - i) * sizeof(state->sessions[0]));
-        state->sessions[i] = session;
+        REPEATED_INSERT(state->sessions, state->n_sessions, i, session);
         return session;
 }
 

@@ -32,13 +32,7 @@ int apply_topology(struct apply *a) {
                 apply_event(a, "topology", NULL, 0, 0, 0, "%s; the switches stay as they were", in->error);
                 return 0;
         }
-        for (size_t i = 0; i < state->n_switches; i++)
-                rm__switch__free_unpacked(state->switches[i], NULL);
-        free(state->switches);
-        state->switches = NULL;
-        state->n_switches = 0;
-        for (size_t i = 0; i < in->n_switches; i++)
-                REPEATED_PUSH(state->switches, state->n_switches, (Rm__Switch *) message_copy(&in->switches[i]->base));
+        REPEATED_SET(state->switches, state->n_switches, in->switches, in->n_switches);
         message_set_string(&state->topology_path, in->path);
         apply_event(a, "topology", NULL, 0, 0, 0, "%zu switches are known", state->n_switches);
         return 0;

@@ -9,14 +9,6 @@ bool state_is_voter(const Rm__State *state, const char *node) {
         return names_have(state->voters, state->n_voters, node);
 }
 
-static void free_names(char ***names, size_t *n) {
-        for (size_t i = 0; i < *n; i++)
-                free((*names)[i]);
-        free(*names);
-        *names = NULL;
-        *n = 0;
-}
-
 static void tell_voters(struct apply *a, char *const *old, size_t n_old) {
         const Rm__State *state = a->state;
 
@@ -42,7 +34,7 @@ int apply_voters(struct apply *a) {
                 if (name_valid(in->nodes[i]) && !state_is_voter(state, in->nodes[i]))
                         REPEATED_PUSH(state->voters, state->n_voters, xstrdup(in->nodes[i]));
         tell_voters(a, old, n_old);
-        free_names(&old, &n_old);
+        free_all(old, n_old);
         return 0;
 }
 
@@ -75,8 +67,7 @@ static void forget(struct apply *a, Rm__Node *node) {
         failures_advance(a);
         while (state->nodes[at] != node)
                 at++;
-        memmove(&state->nodes[at], &state->nodes[at + 1], (state->n_nodes - at - 1) * sizeof(state->nodes[0]));
-        state->n_nodes--;
+        REPEATED_REMOVE(state->nodes, state->n_nodes, at);
         drop_spares(a, node->name);
         state_index_node_gone(a->index, node->name);
         apply_event(a, "node-removed", node->name, 0, 0, 0, "node %s is removed from the cluster, by %s", node->name,

@@ -53,9 +53,7 @@ void view_staying_fill(const struct view_source *source, const struct view_reade
 }
 
 void view_staying_finish(Rm__NodeView *view) {
-        for (size_t i = 0; i < view->n_staying; i++)
-                free(view->staying[i]);
-        free(view->staying);
+        free_all(view->staying, view->n_staying);
 }
 
 static bool is_to_be_empty(const Rm__Node *node) {

@@ -67,13 +67,7 @@ void view_use(const struct view_source *source, const struct view_reader *reader
 }
 
 void view_use_finish(Rm__Use *use) {
-        for (size_t i = 0; i < use->n_nodes; i++)
-                free(use->nodes[i]);
-        free(use->nodes);
-        for (size_t i = 0; i < use->n_progress; i++)
-                free(use->progress[i]);
-        free(use->progress);
-        for (size_t i = 0; i < use->n_starts; i++)
-                free(use->starts[i]);
-        free(use->starts);
+        free_all(use->nodes, use->n_nodes);
+        free_all(use->progress, use->n_progress);
+        free_all(use->starts, use->n_starts);
 }
