@@ -180,12 +180,13 @@ static void add_head_moves(const struct diff *diff, const uint64_t *load, struct
         for (uint32_t j = 0; j < folded(diff)->n_jobs; j++) {
                 const struct round_job_state *state = &diff->jobs[j];
                 struct round_action move = {
-                        .kind = ROUND_MOVE, .job = j, .group = ROUND_HEAD, .from = state->head_node, .head_node = RM_NO_NODE
+                        .kind = ROUND_MOVE, .job = j, .group = ROUND_HEAD, .from = state->given.head_node, .head_node = RM_NO_NODE
                 };
 
-                if (state->head_node < 0 || state->head_moving_to >= 0 || state->pinned || !must_leave(diff, j, state->head_node))
+                if (state->given.head_node < 0 || state->given.head_moving_to >= 0 || state->given.pinned ||
+                    !must_leave(diff, j, state->given.head_node))
                         continue;
-                if (state->head_stays && diff->fold->real_cores[state->head_node] > 0)
+                if (state->given.head_stays && diff->fold->real_cores[state->given.head_node] > 0)
                         continue;
                 move.to = head_place(diff, j, load, here);
                 /* Leaving a node goes before what the job may use, the other way round it gains
@@ -253,7 +254,7 @@ static uint64_t left_on(const struct diff *diff, const uint64_t *load, uint32_t 
  * cores are left unused.
  */
 static void add_warned(const struct diff *diff, uint32_t j, const uint64_t *load, uint64_t missing, bool by_nodes, char *text) {
-        const bool *kept_off = diff->jobs[j].kept_off;
+        const bool *kept_off = diff->jobs[j].given.kept_off;
         struct hostlist names = { 0 };
         uint64_t there = 0;
 
@@ -275,7 +276,7 @@ static void add_warned(const struct diff *diff, uint32_t j, const uint64_t *load
 
 /* The same of nodes that are kept free for those that need room. */
 static void add_pool(const struct diff *diff, uint32_t j, uint64_t missing, char *text) {
-        const bool *pool = diff->jobs[j].pool;
+        const bool *pool = diff->jobs[j].given.pool;
         struct hostlist names = { 0 };
         uint64_t there = 0;
 
@@ -298,12 +299,12 @@ static void add_pool(const struct diff *diff, uint32_t j, uint64_t missing, char
  * nodes that it waits for. */
 static bool take_spares(const struct diff *diff, uint32_t j, const uint64_t *load, struct spare_choice *choice, int32_t *spares,
                         uint32_t *ret_n, struct round_job_result *job_result) {
-        *ret_n = diff->jobs[j].spares > 0 ? spare_choose(choice, j, spares) : 0;
-        if (*ret_n == diff->jobs[j].spares)
+        *ret_n = diff->jobs[j].given.spares > 0 ? spare_choose(choice, j, spares) : 0;
+        if (*ret_n == diff->jobs[j].given.spares)
                 return true;
-        (void) text_format(job_result->reason, RM_REASON_BYTES, "waits for %u spare node%s; %u %s idle", diff->jobs[j].spares,
-                           diff->jobs[j].spares == 1 ? "" : "s", *ret_n, *ret_n == 1 ? "is" : "are");
-        add_warned(diff, j, load, diff->jobs[j].spares - *ret_n, true, job_result->reason);
+        (void) text_format(job_result->reason, RM_REASON_BYTES, "waits for %u spare node%s; %u %s idle", diff->jobs[j].given.spares,
+                           diff->jobs[j].given.spares == 1 ? "" : "s", *ret_n, *ret_n == 1 ? "is" : "are");
+        add_warned(diff, j, load, diff->jobs[j].given.spares - *ret_n, true, job_result->reason);
         return false;
 }
 
@@ -339,7 +340,7 @@ static void start_or_wait(const struct diff *diff, uint32_t j, const uint64_t *l
                 (void) text_format(job_result->reason, RM_REASON_BYTES, "waits behind job '%s', which waits for spare nodes",
                                    diff->given->jobs[starting->behind].name);
         else if (!take_spares(diff, j, load, starting->choice, starting->spares, &n_spares, job_result))
-                starting->behind = diff->jobs[j].spares < diff->given->n_nodes ? (int32_t) j : -1;
+                starting->behind = diff->jobs[j].given.spares < diff->given->n_nodes ? (int32_t) j : -1;
         else if (!take_cores(diff, j, starting->held))
                 (void) text_format(job_result->reason, RM_REASON_BYTES, "waits for moves that make room for it");
         else {
@@ -351,7 +352,7 @@ static void start_or_wait(const struct diff *diff, uint32_t j, const uint64_t *l
 /* Spare nodes of running jobs, where they are not what they were. */
 static void add_reserves(const struct diff *diff, struct starting *starting, struct round_result *result) {
         for (uint32_t j = 0; j < diff->given->n_jobs; j++) {
-                const struct round_job_state *job = &diff->jobs[j];
+                const struct round_job *job = &diff->jobs[j].given;
                 struct round_action *reserve;
                 uint32_t n;
 
@@ -376,7 +377,7 @@ static void add_starts(const struct diff *diff, const uint64_t *load, struct rou
                                                  .plan = diff->plan,
                                                  .jobs = diff->jobs,
                                                  .held = diff->held,
-                                                 .pool = diff->given->n_jobs > 0 ? diff->jobs[0].pool : NULL };
+                                                 .pool = diff->given->n_jobs > 0 ? diff->jobs[0].given.pool : NULL };
         cleanup_free uint64_t *held = held_now(diff);
         cleanup_free uint32_t *here = xcalloc(diff->given->n_nodes + 1u, sizeof(*here));
         cleanup_free uint32_t *order = xcalloc(diff->given->n_jobs + 1u, sizeof(*order));
@@ -386,8 +387,8 @@ static void add_starts(const struct diff *diff, const uint64_t *load, struct rou
         bool any = false;
 
         for (uint32_t j = 0; j < diff->given->n_jobs; j++) {
-                most = diff->jobs[j].spares > most ? diff->jobs[j].spares : most;
-                any |= diff->jobs[j].spares > 0 || diff->jobs[j].n_spare_nodes > 0;
+                most = diff->jobs[j].given.spares > most ? diff->jobs[j].given.spares : most;
+                any |= diff->jobs[j].given.spares > 0 || diff->jobs[j].given.n_spare_nodes > 0;
         }
         starting.spares = spares = xcalloc(most + 1u, sizeof(*spares));
         if (any) {
@@ -593,12 +594,12 @@ static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_r
 /* Explains the steps of a job that is folded, or would be the first to be. */
 static void explain_steps(const struct round_job_state *state, struct round_job_result *job_result) {
         double bears;
-        bool first = steps_above_goal(&state->steps, &bears);
+        bool first = steps_above_goal(&state->given.steps, &bears);
         char rates[RM_REASON_BYTES] = "";
 
         explain_return(&state->back, job_result->measured);
         if (first || (job_result->folded && !state->back.asked))
-                steps_explain(&state->steps, rates, sizeof(rates));
+                steps_explain(&state->given.steps, rates, sizeof(rates));
         add_text(job_result->measured, rates);
 }
 

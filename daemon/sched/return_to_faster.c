@@ -39,10 +39,10 @@ static void count(struct room *room, const struct rm_plan *plan) {
 }
 
 static uint32_t cores_for(const struct room *room, const struct round_job_state *state, int32_t node) {
-        if (state->pool && state->pool[node] && room->held[node] > 0)
+        if (state->given.pool && state->given.pool[node] && room->held[node] > 0)
                 return room->held[node];
-        for (uint32_t i = 0; i < state->n_spare_nodes; i++)
-                if (state->spare_nodes[i] == node && room->held[node] > 0)
+        for (uint32_t i = 0; i < state->given.n_spare_nodes; i++)
+                if (state->given.spare_nodes[i] == node && room->held[node] > 0)
                         return room->held[node];
         return room->fold->real_cores[node];
 }
@@ -55,7 +55,7 @@ static bool node_has_room(const struct room *room, const struct rm_job *job, con
         for (uint32_t g = 0; g < job->n_groups; g++)
                 if (job->groups[g].node == node)
                         here += job->groups[g].ranks;
-        if (room->own[node] > job_node_limit(job, (uint32_t) node) || (state->kept_off && state->kept_off[node]))
+        if (room->own[node] > job_node_limit(job, (uint32_t) node) || (state->given.kept_off && state->given.kept_off[node]))
                 return false;
         if (there->memory_free != RM_NO_MEMORY_LIMIT && memory_sum(room->memory[node], room->brought[node]) > there->memory_free)
                 return false;
@@ -84,10 +84,10 @@ static const struct steps_place *faster_place(const struct room *room, const str
                                               const struct round_job_state *state) {
         const struct steps_place *best = NULL;
 
-        for (uint32_t i = 0; i < state->steps.n_places; i++) {
-                const struct steps_place *place = &state->steps.places[i];
+        for (uint32_t i = 0; i < state->given.steps.n_places; i++) {
+                const struct steps_place *place = &state->given.steps.places[i];
 
-                if (place->left && place->rate > (best ? best->rate : state->steps.here_rate) &&
+                if (place->left && place->rate > (best ? best->rate : state->given.steps.here_rate) &&
                     has_room(room, job, state, place->group_node))
                         best = place;
         }
@@ -102,9 +102,9 @@ static double moving_usec(const struct rm_job *job, const struct round_job_state
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 if (job->groups[g].node == to[g])
                         continue;
-                if (state->group_move_usec[g] == 0)
+                if (state->given.group_move_usec[g] == 0)
                         return 0;
-                sum += (double) state->group_move_usec[g];
+                sum += (double) state->given.group_move_usec[g];
         }
         return sum;
 }
@@ -126,8 +126,8 @@ static void go(struct room *room, const struct rm_job *job, const struct round_j
 
 /* The job stays where it is, by the plan, and none of its groups is moving or cannot move. */
 static bool may_go(const struct rm_job *job, const struct round_job_state *state, const struct rm_plan_job *planned) {
-        if (planned->decision != RM_PLACE || !job_runs(job) || !state->group_move_usec || state->pinned ||
-            state->steps.here_rate <= 0 || state->back.asked)
+        if (planned->decision != RM_PLACE || !job_runs(job) || !state->given.group_move_usec || state->given.pinned ||
+            state->given.steps.here_rate <= 0 || state->back.asked)
                 return false;
         for (uint32_t g = 0; g < job->n_groups; g++)
                 if (job->groups[g].node != planned->group_node[g] || (job->groups[g].flags & RM_GROUP_PINNED))
@@ -137,7 +137,7 @@ static bool may_go(const struct rm_job *job, const struct round_job_state *state
 
 static void consider(struct room *room, const struct rm_job *job, struct round_job_state *state, struct rm_plan_job *planned) {
         const struct steps_place *place = faster_place(room, job, state);
-        struct round_return back = { .asked = true, .usec_here = 1e6 / state->steps.here_rate };
+        struct round_return back = { .asked = true, .usec_here = 1e6 / state->given.steps.here_rate };
         double moving = place ? moving_usec(job, state, place->group_node) : 0;
 
         if (moving <= 0)
@@ -171,7 +171,7 @@ static void consider_all(struct fold *fold, struct round_job_state *jobs, uint32
 
         count(&room, plan);
         for (uint32_t j = first; j < snapshot->n_jobs; j++)
-                if (any_left(&jobs[j].steps) && may_go(&snapshot->jobs[j], &jobs[j], &plan->jobs[j]))
+                if (any_left(&jobs[j].given.steps) && may_go(&snapshot->jobs[j], &jobs[j], &plan->jobs[j]))
                         consider(&room, &snapshot->jobs[j], &jobs[j], &plan->jobs[j]);
 }
 
@@ -180,7 +180,7 @@ void return_to_faster(struct fold *fold, struct round_job_state *jobs, uint32_t 
 
         /* In most rounds no job has left a place where it was faster, and nothing is computed. */
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
-                if (any_left(&jobs[j].steps)) {
+                if (any_left(&jobs[j].given.steps)) {
                         consider_all(fold, jobs, held, j, plan);
                         return;
                 }

@@ -81,9 +81,9 @@ static bool others_gain(const struct loads *loads, const struct rm_job *job, con
 
 /* How many of its steps it has still to do, as far as its limit leaves time for them. */
 static double steps_to_do(const struct round_job_state *state, double usec_here) {
-        double left = state->steps.left > 0 ? (double) state->steps.left : INFINITY;
+        double left = state->given.steps.left > 0 ? (double) state->given.steps.left : INFINITY;
 
-        return state->left_usec > 0 ? fmin(left, (double) state->left_usec / usec_here) : left;
+        return state->given.left_usec > 0 ? fmin(left, (double) state->given.left_usec / usec_here) : left;
 }
 
 void return_judge(const struct round_job_state *state, double moving_usec, struct round_return *back) {
@@ -127,8 +127,8 @@ static bool judge_by_steps(const struct loads *loads, const struct rm_job *job, 
 
         if (here <= there)
                 return false;
-        if (!measured_times(loads, job, &state->steps, planned, &back) &&
-            !steps_times(&state->steps, here, there, &back.usec_here, &back.usec_there))
+        if (!measured_times(loads, job, &state->given.steps, planned, &back) &&
+            !steps_times(&state->given.steps, here, there, &back.usec_here, &back.usec_there))
                 return false;
         if (others_gain(loads, job, planned))
                 back.usec_here = fmax(back.usec_here, back.usec_there * here / there);
@@ -144,7 +144,7 @@ static void say(struct rm_plan_job *planned, const char *text, double moving_use
 /* True: it stays, and `planned` says why. */
 static bool does_not_pay(const struct loads *loads, const struct rm_job *job, struct round_job_state *state,
                          struct rm_plan_job *planned, const uint64_t *move_usec) {
-        double here = 1, there = 1, moving = 0, left = (double) state->left_usec;
+        double here = 1, there = 1, moving = 0, left = (double) state->given.left_usec;
         bool pays;
 
         for (uint32_t g = 0; g < job->n_groups; g++) {
@@ -161,7 +161,7 @@ static bool does_not_pay(const struct loads *loads, const struct rm_job *job, st
                         say(planned, "by its steps it gains too little by going back", moving);
                 return state->back.stays;
         }
-        if (state->left_usec == 0)
+        if (state->given.left_usec == 0)
                 return false;
         pays = here <= there ? left > moving : return_pays(left / here, moving, here, there);
         if (!pays)
@@ -193,7 +193,7 @@ static void stay(struct loads *loads, const struct rm_job *job, struct rm_plan_j
 
 /* Is something known of its end, or of what it gains, and of what it takes to go back? */
 static bool may_go_back(const struct rm_job *job, const struct round_job_state *state, const struct rm_plan_job *planned) {
-        return (state->left_usec > 0 || steps_known(&state->steps)) && state->group_move_usec && job_runs(job) &&
+        return (state->given.left_usec > 0 || steps_known(&state->given.steps)) && state->given.group_move_usec && job_runs(job) &&
                moves(job, planned);
 }
 
@@ -210,7 +210,7 @@ static void keep_from(const struct fold *fold, struct round_job_state *jobs, uin
                 const struct rm_job *job = &snapshot->jobs[j];
 
                 if (may_go_back(job, &jobs[j], &plan->jobs[j]) && may_stay(&loads, job, plan->jobs[j].group_node) &&
-                    does_not_pay(&loads, job, &jobs[j], &plan->jobs[j], jobs[j].group_move_usec))
+                    does_not_pay(&loads, job, &jobs[j], &plan->jobs[j], jobs[j].given.group_move_usec))
                         stay(&loads, job, &plan->jobs[j]);
         }
 }

@@ -112,7 +112,7 @@ static void reserve_next(struct round *round) {
         left_usec = xcalloc(view->n_jobs, sizeof(*left_usec));
         may = xcalloc(view->n_jobs, sizeof(*may));
         for (uint32_t j = 0; j < view->n_jobs; j++)
-                left_usec[j] = round->jobs[j].left_usec;
+                left_usec[j] = round->jobs[j].given.left_usec;
         reservation = backfill_reserve(view, round->plan, left_usec, (uint32_t) head);
         if (reservation.usec > 0 && reservation.usec != BACKFILL_NEVER) {
                 round->next = head;
@@ -137,34 +137,27 @@ static void take_steps(struct round *round, uint32_t j, const struct steps *step
 
         for (uint32_t i = 0; i < steps->n_places; i++)
                 places[i].group_node = keep(round, steps->places[i].group_node, sizeof(int32_t) * round->given->jobs[j].n_groups);
-        round->jobs[j].steps = *steps;
-        round->jobs[j].steps.places = places;
+        round->jobs[j].given.steps.places = places;
 }
 
 /* The caller's arrays may go after round_create(). Where groups move to is in the fold's
  * snapshot. */
 static void take_job(struct round *round, uint32_t j, const struct round_job *job) {
-        struct round_job_state *own = &round->jobs[j];
+        struct round_job *own = &round->jobs[j].given;
 
-        *own = (struct round_job_state) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
+        *own = job ? *job : (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE };
+        own->group_moving_to = NULL;
         if (!job)
                 return;
-        own->head_node = job->head_node;
-        own->head_moving_to = job->head_moving_to;
-        own->head_stays = job->head_stays;
-        own->pinned = job->pinned;
-        own->left_usec = job->left_usec;
-        own->spares = job->spares;
-        own->n_spare_nodes = job->n_spare_nodes;
         if (job->n_spare_nodes > 0)
                 own->spare_nodes = keep(round, job->spare_nodes, sizeof(*job->spare_nodes) * job->n_spare_nodes);
         if (job->kept_off && j > 0 && job[-1].kept_off == job->kept_off)
-                own->kept_off = own[-1].kept_off; /* mostly the same for all */
+                own->kept_off = round->jobs[j - 1].given.kept_off; /* mostly the same for all */
         else if (job->kept_off)
                 own->kept_off = keep(round, job->kept_off, sizeof(*job->kept_off) * round->given->n_nodes);
         take_steps(round, j, &job->steps);
         if (job->pool && j > 0 && job[-1].pool == job->pool)
-                own->pool = own[-1].pool;
+                own->pool = round->jobs[j - 1].given.pool;
         else if (job->pool)
                 own->pool = keep(round, job->pool, sizeof(*job->pool) * round->given->n_nodes);
         if (job->group_move_usec)

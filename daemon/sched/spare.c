@@ -129,7 +129,7 @@ static void note_load(struct spare_choice *choice) {
 
 static void note_taken(struct spare_choice *choice) {
         for (uint32_t j = 0; j < view_of(choice)->n_jobs; j++) {
-                const struct round_job_state *job = &choice->question.jobs[j];
+                const struct round_job *job = &choice->question.jobs[j].given;
 
                 if (job->head_node >= 0)
                         choice->taken[job->head_node] = true;
@@ -187,7 +187,7 @@ static uint32_t most_on_one(struct spare_choice *choice, uint32_t j) {
 
 /* The job may go there if need be. */
 static bool may_have(const struct spare_choice *choice, uint32_t j, uint32_t node) {
-        const struct round_job_state *job = &choice->question.jobs[j];
+        const struct round_job *job = &choice->question.jobs[j].given;
 
         return !(job->kept_off && job->kept_off[node]) && job_node_limit(&choice->question.given->jobs[j], node) > 0;
 }
@@ -197,7 +197,7 @@ static bool is_candidate(const struct spare_choice *choice, uint32_t j, uint32_t
 }
 
 uint32_t spare_choose(struct spare_choice *choice, uint32_t j, int32_t *ret_nodes) {
-        const struct round_job_state *job = &choice->question.jobs[j];
+        const struct round_job *job = &choice->question.jobs[j].given;
         uint32_t n = 0, cores = most_on_one(choice, j);
 
         for (uint32_t i = 0; i < job->n_spare_nodes && n < job->spares; i++) {
