@@ -1,8 +1,11 @@
 #include "daemon/sched/policy_host.h"
 
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
@@ -25,13 +28,6 @@ enum {
 #define HOST "rm-plugin-host"
 #define OWN_ERROR HOST ": " /* begins the line that says why the host itself gave up */
 
-/* A stream of the child. */
-struct stream {
-        int fd;
-        struct event *event;
-        struct evbuffer *data;
-};
-
 struct policy_host {
         struct event_base *base;
         char *program, *directory;
@@ -42,7 +38,7 @@ struct policy_host {
         pid_t pid;
         int pidfd;
         struct event *exit_event, *timer;
-        struct stream in, out, err; /* of the child */
+        struct bufferevent *in, *out, *err; /* of the child */
         bool overran;
         uint64_t budget_usec;
         char *what; /* "policy 'x'", for errors */
@@ -61,20 +57,15 @@ struct policy_host *policy_host_create(struct event_base *base, const struct pol
         host->directory = xstrdup(config->directory ? config->directory : RM_POLICY_DIR);
         host->memory_bytes = config->memory_bytes;
         host->good_models = json_object();
-        host->pidfd = host->in.fd = host->out.fd = host->err.fd = -1;
+        host->pidfd = -1;
         return host;
 }
 
 /* ---- the end of a run ---- */
 
-static void close_stream(struct stream *stream) {
-        if (stream->event)
-                event_free(stream->event);
-        if (stream->data)
-                evbuffer_free(stream->data);
-        if (stream->fd >= 0)
-                (void) close(stream->fd);
-        *stream = (struct stream) { .fd = -1 };
+static void close_stream(struct bufferevent **stream) {
+        if (*stream)
+                bufferevent_free(take_ptr(*stream));
 }
 
 static void end_run(struct policy_host *host) {
@@ -114,17 +105,23 @@ void policy_host_destroy(struct policy_host *host) {
         free(host);
 }
 
-static void drain_stream(struct stream *stream, size_t max_bytes) {
-        while (evbuffer_get_length(stream->data) < max_bytes && evbuffer_read(stream->data, stream->fd, -1) > 0)
+/* Returns all that the child has written before it ended. */
+static struct evbuffer *drain_stream(struct bufferevent *stream, size_t max_bytes) {
+        struct evbuffer *data = bufferevent_get_input(stream);
+
+        (void) evbuffer_unfreeze(data, 0);
+        while (evbuffer_get_length(data) < max_bytes && evbuffer_read(data, bufferevent_getfd(stream), -1) > 0)
                 ;
+        return data;
 }
 
 /* The last line that the child printed: its own error comes last. */
-static const char *last_line(struct stream *stream) {
+static const char *last_line(struct policy_host *host) {
+        struct evbuffer *data = drain_stream(host->err, 2 * MAX_STDERR_BYTES);
         char *text, *line;
 
-        (void) evbuffer_add(stream->data, "", 1);
-        text = (char *) evbuffer_pullup(stream->data, -1);
+        (void) evbuffer_add(data, "", 1);
+        text = (char *) evbuffer_pullup(data, -1);
         for (size_t n = strlen(text); n > 0 && text[n - 1] == '\n'; n--)
                 text[n - 1] = '\0';
         line = strrchr(text, '\n');
@@ -138,7 +135,7 @@ static int judge_exit(struct policy_host *host, struct rm_error *err) {
 
         if (waitid(P_PIDFD, (id_t) host->pidfd, &info, WEXITED) < 0)
                 return error_sys(err, -errno, "%s: exit status unknown", host->what);
-        said = last_line(&host->err);
+        said = last_line(host);
         if (host->overran)
                 return error_set(err, -ETIME, "%s: killed: no answer after %" PRIu64 " ms", host->what,
                                  (host->budget_usec + GRACE_USEC) / 1000);
@@ -156,10 +153,10 @@ static void finish_place(struct policy_host *host, int r, struct rm_error *err) 
         policy_host_done done = host->done;
         void *context = host->context;
         struct plan_answer answer = { 0 };
-        size_t size_bytes = evbuffer_get_length(host->out.data);
+        struct evbuffer *out = drain_stream(host->out, MAX_ANSWER_BYTES);
 
         if (r == 0) {
-                r = plan_parse(evbuffer_pullup(host->out.data, -1), size_bytes, host->snapshot, &answer, err);
+                r = plan_parse(evbuffer_pullup(out, -1), evbuffer_get_length(out), host->snapshot, &answer, err);
                 if (r == 0)
                         r = plan_validate(host->snapshot, answer.plan, err);
                 if (r < 0)
@@ -175,10 +172,11 @@ static void finish_place(struct policy_host *host, int r, struct rm_error *err) 
 static void finish_list(struct policy_host *host, int r, struct rm_error *err) {
         policy_host_listed listed = host->listed;
         void *context = host->context;
+        struct evbuffer *out = drain_stream(host->out, MAX_ANSWER_BYTES);
         json_t *list = NULL;
 
         if (r == 0) {
-                list = json_loadb((const char *) evbuffer_pullup(host->out.data, -1), evbuffer_get_length(host->out.data), 0, NULL);
+                list = json_loadb((const char *) evbuffer_pullup(out, -1), evbuffer_get_length(out), 0, NULL);
                 if (!json_is_array(list))
                         (void) error_set(err, -EPROTO, "%s: no list was returned", host->what);
         }
@@ -190,13 +188,8 @@ static void finish_list(struct policy_host *host, int r, struct rm_error *err) {
 static void on_exit_event(evutil_socket_t fd, short what, void *context) {
         struct policy_host *host = context;
         struct rm_error err = { 0 };
-        int r;
+        int r = judge_exit(host, &err);
 
-        (void) fd;
-        (void) what;
-        drain_stream(&host->out, MAX_ANSWER_BYTES);
-        drain_stream(&host->err, 2 * MAX_STDERR_BYTES);
-        r = judge_exit(host, &err);
         if (host->snapshot)
                 finish_place(host, r, &err);
         else
@@ -206,114 +199,77 @@ static void on_exit_event(evutil_socket_t fd, short what, void *context) {
 static void on_timer(evutil_socket_t fd, short what, void *context) {
         struct policy_host *host = context;
 
-        (void) fd;
-        (void) what;
         host->overran = true;
         (void) pidfd_send_signal(host->pidfd, SIGKILL, NULL, 0);
 }
 
 /* ---- while it runs ---- */
 
-/* The stream can be read. After too much output, or its end, it is not watched any more; the exit
- * decides. */
-static void on_read(struct stream *stream, size_t max_bytes) {
-        int n = evbuffer_read(stream->data, stream->fd, -1);
-
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) || evbuffer_get_length(stream->data) >= max_bytes)
-                (void) event_del(stream->event);
-}
-
-static void on_out(evutil_socket_t fd, short what, void *context) {
-        struct policy_host *host = context;
-
-        (void) fd;
-        (void) what;
-        on_read(&host->out, MAX_ANSWER_BYTES);
-}
-
 /* A policy may chatter as it likes: the end of it is what counts. */
-static void forget_old(struct stream *stream) {
-        size_t size_bytes = evbuffer_get_length(stream->data);
+static void on_err(struct bufferevent *stream, void *context) {
+        struct evbuffer *data = bufferevent_get_input(stream);
+        size_t size_bytes = evbuffer_get_length(data);
 
         if (size_bytes > MAX_STDERR_BYTES)
-                (void) evbuffer_drain(stream->data, size_bytes - MAX_STDERR_BYTES);
+                (void) evbuffer_drain(data, size_bytes - MAX_STDERR_BYTES);
 }
 
-static void on_err(evutil_socket_t fd, short what, void *context) {
-        struct policy_host *host = context;
-
-        (void) fd;
-        (void) what;
-        on_read(&host->err, SIZE_MAX);
-        forget_old(&host->err);
-}
-
-static void on_in(evutil_socket_t fd, short what, void *context) {
-        struct policy_host *host = context;
-        int n = evbuffer_write(host->in.data, host->in.fd);
-
-        (void) fd;
-        (void) what;
-        if (evbuffer_get_length(host->in.data) > 0 && (n > 0 || errno == EAGAIN || errno == EINTR))
-                return;
-        close_stream(&host->in); /* it ends what the child reads; when the child is gone, its exit says so */
+/* The child has all that it is to read. */
+static void on_written(struct bufferevent *stream, void *context) {
+        close_stream(&((struct policy_host *) context)->in);
 }
 
 /* ---- the start of a run ---- */
 
-static int watch(struct policy_host *host, struct stream *stream, short what, event_callback_fn callback) {
-        if (!stream->data)
-                stream->data = evbuffer_new();
-        stream->event = event_new(host->base, stream->fd, (short) (what | EV_PERSIST), callback, host);
-        return stream->data && stream->event && event_add(stream->event, NULL) == 0 ? 0 : -ENOMEM;
-}
-
 /* Socket pairs, not pipes: writing to a child that is gone is then an error and no signal. */
-static int make_streams(struct policy_host *host, int child[3]) {
-        struct stream *streams[3] = { &host->in, &host->out, &host->err };
+static int make_stream(struct policy_host *host, struct bufferevent **ret, int *ret_child) {
+        int pair[2];
 
-        for (int i = 0; i < 3; i++) {
-                int pair[2];
-
-                if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-                        return -errno;
-                streams[i]->fd = pair[0];
-                child[i] = pair[1];
-                if (set_nonblock(pair[0], true) < 0)
-                        return -errno;
-        }
-        return 0;
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        *ret_child = pair[1];
+        *ret = bufferevent_socket_new(host->base, pair[0], BEV_OPT_CLOSE_ON_FREE);
+        if (!*ret)
+                abort(); /* no memory, as in xcalloc() */
+        return set_nonblock(pair[0], true);
 }
 
-static int begin(struct policy_host *host, char *const argv[], uint64_t kill_usec, struct rm_error *err) {
+/* After too much output, or its end, a stream is not watched any more; the exit decides. */
+static void watch(struct policy_host *host, const char *question, uint64_t kill_usec) {
+        bufferevent_setcb(host->in, NULL, on_written, NULL, host);
+        bufferevent_setcb(host->err, on_err, NULL, NULL, host);
+        bufferevent_setwatermark(host->out, EV_READ, 0, MAX_ANSWER_BYTES);
+        host->exit_event = event_new(host->base, host->pidfd, EV_READ, on_exit_event, host);
+        host->timer = evtimer_new(host->base, on_timer, host);
+        if (bufferevent_enable(host->out, EV_READ) < 0 || bufferevent_enable(host->err, EV_READ) < 0 ||
+            bufferevent_write(host->in, question, strlen(question)) < 0 || !host->exit_event || !host->timer ||
+            event_add(host->exit_event, NULL) < 0)
+                abort(); /* no memory, as in xcalloc() */
+        timer_arm(host->timer, kill_usec);
+        if (!question[0])
+                close_stream(&host->in);
+}
+
+static int begin(struct policy_host *host, char *const argv[], const char *question, uint64_t kill_usec, struct rm_error *err) {
         char *const environment[] = { (char *) "PATH=/usr/bin:/bin", (char *) "LC_ALL=C.UTF-8", NULL };
         struct child_spec child = { .program = host->program, .argv = argv, .environment = environment, .streams = { -1, -1, -1 } };
-        int r = make_streams(host, child.streams);
+        struct bufferevent **streams[] = { &host->in, &host->out, &host->err };
+        int r = 0;
 
+        for (size_t i = 0; i < ARRAY_SIZE(streams) && r == 0; i++)
+                r = make_stream(host, streams[i], &child.streams[i]);
         if (r == 0)
                 r = child_start(&child, &host->pid, &host->pidfd);
-        for (int i = 0; i < 3; i++)
+        for (size_t i = 0; i < ARRAY_SIZE(streams); i++)
                 if (child.streams[i] >= 0)
                         (void) close(child.streams[i]);
-        if (r == 0)
-                r = watch(host, &host->in, EV_WRITE, on_in);
-        if (r == 0)
-                r = watch(host, &host->out, EV_READ, on_out);
-        if (r == 0)
-                r = watch(host, &host->err, EV_READ, on_err);
-        if (r == 0) {
-                host->exit_event = event_new(host->base, host->pidfd, EV_READ, on_exit_event, host);
-                host->timer = evtimer_new(host->base, on_timer, host);
-                if (!host->exit_event || !host->timer || event_add(host->exit_event, NULL) < 0)
-                        r = -ENOMEM;
-                else
-                        timer_arm(host->timer, kill_usec);
-        }
         if (r < 0) {
                 (void) error_sys(err, r, "%s: starting %s", host->what, host->program);
                 policy_host_cancel(host);
+                return r;
         }
-        return r;
+        watch(host, question, kill_usec);
+        return 0;
 }
 
 /* The snapshot as JSON, with the model in it when there is one. */
@@ -360,12 +316,7 @@ static int run(struct policy_host *host, const char *policy, char *model, const 
         host->snapshot = snapshot;
         host->done = done;
         host->context = context;
-        host->in.data = evbuffer_new();
-        if (!host->in.data || evbuffer_add(host->in.data, text, strlen(text)) < 0) {
-                end_run(host);
-                return error_set(err, -ENOMEM, "policy '%s': writing the snapshot", policy);
-        }
-        return begin(host, argv, budget_usec + GRACE_USEC, err);
+        return begin(host, argv, text, budget_usec + GRACE_USEC, err);
 }
 
 int policy_host_run(struct policy_host *host, const char *policy, const struct rm_snapshot *snapshot, uint64_t budget_usec,
@@ -405,5 +356,5 @@ int policy_host_list(struct policy_host *host, policy_host_listed listed, void *
         host->snapshot = NULL;
         host->listed = listed;
         host->context = context;
-        return begin(host, argv, LIST_USEC, err);
+        return begin(host, argv, "", LIST_USEC, err);
 }
