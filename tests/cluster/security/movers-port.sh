@@ -9,7 +9,7 @@ start live n1 --group-size 1 -n 2 "$programs/ordered" --stop-file="$(stop_file l
 running live
 before=$(($(bed_do logs n1 | wc -l) + $(bed_do logs n2 | wc -l)))
 for n in n1 n2; do
-    as bob $n "$programs/badclient" movers 30 >"$work/strangers.$n" 2>&1 &
+    as bob $n "$programs/badclient" movers 300 /home/bob/strangers.stop >"$work/strangers.$n" 2>&1 &
     floods+=($!)
 done
 moves=$(thorough 40 8)
@@ -18,6 +18,7 @@ for ((i = 0; i < moves; i++)); do
     migrate live 1 "$to" --wait --timeout 60 >"$work/migrate" 2>&1 || fail "move $i to $to: $(<"$work/migrate")"
     must "move $i to $to is not over" q arrived live 1 "$to" 60 >/dev/null
 done
+on n1 touch /home/bob/strangers.stop
 wait "${floods[@]}"
 strangers=$(cat "$work"/strangers.* | awk '{ n += $1 } END { print n }')
 lines=$(($(bed_do logs n1 | wc -l) + $(bed_do logs n2 | wc -l) - before))
