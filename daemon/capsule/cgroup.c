@@ -17,27 +17,38 @@
 
 #define DAEMON_GROUP "/rmd-daemon"
 
-/* The mount point of the cgroup v2 tree, or of the v1 hierarchy with the freezer. */
-static char *find_mount(bool v1) {
+/* Another mount may hide this one, or a directory above it: its path leads there then. */
+static bool leads_to(const char *point, unsigned long long mount_id) {
+        struct statx stx;
+
+        return statx(AT_FDCWD, point, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_MNT_ID, &stx) == 0 &&
+               (!(stx.stx_mask & STATX_MNT_ID) || stx.stx_mnt_id == mount_id);
+}
+
+/* The mount point of the cgroup v2 tree, or of the v1 hierarchy with the freezer, and which group
+ * is its root. */
+static char *find_mount(bool v1, char **ret_root) {
         cleanup_file FILE *f = fopen("/proc/self/mountinfo", "re");
         cleanup_free char *line = NULL;
         size_t size = 0;
-        char *found = NULL;
 
-        while (f && !found && getline(&line, &size, f) > 0) {
+        while (f && getline(&line, &size, f) > 0) {
                 char *separator = strstr(line, " - ");
-                char point[4096];
-                bool match;
+                char root[4096], point[4096];
+                unsigned long long mount_id;
 
-                if (!separator || sscanf(line, "%*s %*s %*s %*s %4095s", point) != 1)
+                if (!separator || sscanf(line, "%llu %*s %*s %4095s %4095s", &mount_id, root, point) != 3)
                         continue;
                 separator += 3;
-                match = v1 ? strncmp(separator, "cgroup ", 7) == 0 && strstr(separator, "freezer")
-                           : strncmp(separator, "cgroup2 ", 8) == 0;
-                if (match)
-                        found = xstrdup(point);
+                if (v1 ? strncmp(separator, "cgroup ", 7) != 0 || !strstr(separator, "freezer")
+                       : strncmp(separator, "cgroup2 ", 8) != 0)
+                        continue;
+                if (!leads_to(point, mount_id))
+                        continue;
+                *ret_root = xstrdup(root);
+                return xstrdup(point);
         }
-        return found;
+        return NULL;
 }
 
 /* A group whose members are processes cannot pass controllers on: so rmd.service has us in a group
@@ -49,8 +60,18 @@ static void leave_daemon_group(char *path) {
                 path[length - end] = '\0';
 }
 
-/* Our own group in that tree; "" for its root or when it lies outside of what we see. */
-static char *find_own_group(bool v1) {
+/* The rest of a group's path below the root of a mount; "" when it is that, or lies elsewhere. */
+static const char *below(const char *path, const char *root) {
+        size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
+
+        if (strncmp(path, root, length) != 0 || (path[length] != '/' && path[length] != '\0'))
+                return "";
+        return strcmp(path + length, "/") == 0 || strncmp(path + length, "/..", 3) == 0 ? "" : path + length;
+}
+
+/* Our own group, as a path below the mount with that root; "" when it lies outside of what we
+ * see. */
+static char *find_own_group(bool v1, const char *root) {
         cleanup_file FILE *f = fopen("/proc/self/cgroup", "re");
         cleanup_free char *line = NULL;
         size_t size = 0;
@@ -67,19 +88,20 @@ static char *find_own_group(bool v1) {
                 if (v1 ? !strstr(controllers, "freezer") : *controllers != '\0')
                         continue;
                 leave_daemon_group(path);
-                return xstrdup(strcmp(path, "/") == 0 || strncmp(path, "/..", 3) == 0 ? "" : path);
+                return xstrdup(below(path, root));
         }
         return xstrdup("");
 }
 
 int cgroup_find_parent(char **ret_path, struct rm_error *error) {
         for (int v1 = 0; v1 <= 1; v1++) {
-                cleanup_free char *mount = find_mount(v1);
+                cleanup_free char *root = NULL;
+                cleanup_free char *mount = find_mount(v1, &root);
                 cleanup_free char *own = NULL;
 
                 if (!mount)
                         continue;
-                own = find_own_group(v1);
+                own = find_own_group(v1, root);
                 *ret_path = xasprintf("%s%s/rmd-capsules", mount, own);
                 return 0;
         }
