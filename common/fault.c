@@ -46,7 +46,7 @@ static void copy_action(const struct word *word, char *ret_action) {
                            word->action);
 }
 
-static bool look_in_environment(const char *point, char *ret_action) {
+static bool scan_in_environment(const char *point, char *ret_action) {
         cleanup_free char *text = xstrdup(getenv("RM_FAULT"));
         struct word word;
 
@@ -79,7 +79,7 @@ static bool take_from_file(const char *point, char *ret_action) {
 int fault_point(const char *point, struct rm_error *err) {
         char action[ACTION_BYTES] = "";
 
-        if (!look_in_environment(point, action) && !take_from_file(point, action))
+        if (!scan_in_environment(point, action) && !take_from_file(point, action))
                 return 0;
         if (strcmp(action, "hold") == 0 || strcmp(action, "held") == 0)
                 return error_set(err, -EAGAIN, "fault point %s", point);

@@ -44,7 +44,7 @@ void log_setup(const char *name, int max_level) {
         log_max_level = max_level;
 }
 
-static const char *level_word(int level) {
+static const char *level_name(int level) {
         switch (level) {
         case LOG_ERR:
                 return "error";
@@ -71,7 +71,7 @@ void log_write(int level, const char *fmt, ...) {
         (void) localtime_r(&now.tv_sec, &tm);
         used = strftime(line, sizeof(line), "%Y-%m-%dT%H:%M:%S", &tm);
         used += (size_t) snprintf(line + used, sizeof(line) - used, ".%03ld %s[%d] %s: ", now.tv_nsec / 1000000, log_name,
-                                  (int) getpid(), level_word(level));
+                                  (int) getpid(), level_name(level));
         va_start(ap, fmt);
         (void) text_format_va(text, sizeof(text), fmt, ap);
         va_end(ap);

@@ -83,7 +83,7 @@ static bool inside_character(const char *at) {
 static size_t cut_middle(const char *whole, size_t length, char *ret_text, size_t size_bytes) {
         static const char mark[] = TEXT_CUT_MARK;
         size_t marked = size_bytes > sizeof(mark) ? sizeof(mark) - 1 : 0;
-        size_t room = size_bytes - 1 - marked, begin = marked > 0 ? (room + 1) / 2 : room, end = room - begin;
+        size_t space = size_bytes - 1 - marked, begin = marked > 0 ? (space + 1) / 2 : space, end = space - begin;
 
         while (begin > 0 && inside_character(whole + begin))
                 begin--;

@@ -94,18 +94,18 @@ int read_file(const char *path, size_t max_bytes, char **ret_data, size_t *ret_s
         cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
         cleanup_free char *data = NULL;
         size_t used = 0;
-        size_t room = 0;
+        size_t space = 0;
 
         if (fd < 0)
                 return -errno;
         for (;;) {
                 ssize_t n;
 
-                if (used + 1 >= room) {
-                        room = room ? room * 2 : 4096;
-                        data = xrealloc(data, room);
+                if (used + 1 >= space) {
+                        space = space ? space * 2 : 4096;
+                        data = xrealloc(data, space);
                 }
-                n = read(fd, data + used, room - used - 1);
+                n = read(fd, data + used, space - used - 1);
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0)

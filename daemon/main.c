@@ -333,7 +333,7 @@ static void on_lease(void *userdata) {
 
 /* Modules that wait for a node which may be silent for long keep its connection, so that they hear
  * of its loss. */
-static void on_beat(void *userdata) {
+static void on_heartbeat(void *userdata) {
         struct rmd *rmd = userdata;
 
         if (!rmd->runner)
@@ -348,7 +348,7 @@ static const struct cluster_ops cluster_ops = { .on_applied = on_applied,
                                                 .on_installed = on_installed,
                                                 .on_message = on_message,
                                                 .on_peer = on_peer,
-                                                .on_beat = on_beat,
+                                                .on_heartbeat = on_heartbeat,
                                                 .on_lease = on_lease,
                                                 .on_leader = on_leader,
                                                 .on_failed = on_failed };
@@ -488,7 +488,7 @@ static int start(struct rmd *rmd, struct tls *tls, struct rm_error *err) {
         if (r < 0)
                 return r;
         limits_begin(rmd);
-        rmd->forwarding = forwarding_create(rmd, service_carried_request, service_carried_gone);
+        rmd->forwarding = forwarding_create(rmd, service_forwarded_request, service_forwarded_gone);
         rmd->outputs = outputs_create(rmd);
         rmd->conditions = conditions_create(rmd);
         rmd->doctor = doctor_create(rmd);

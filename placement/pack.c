@@ -171,13 +171,13 @@ static void lift_job(struct pack *pack, uint32_t j) {
         pack->plan->jobs[j].decision = RM_WAIT;
 }
 
-static uint32_t room_on(const struct pack *pack, const struct rm_job *job, uint32_t node) {
-        int64_t room = pack->free_cores[node];
+static uint32_t space_on(const struct pack *pack, const struct rm_job *job, uint32_t node) {
+        int64_t space = pack->free_cores[node];
         int64_t limit = job_node_limit(job, node);
 
-        if (limit != RM_NO_LIMIT && limit - pack->used[node] < room)
-                room = limit - pack->used[node];
-        return room > 0 ? (uint32_t) room : 0;
+        if (limit != RM_NO_LIMIT && limit - pack->used[node] < space)
+                space = limit - pack->used[node];
+        return space > 0 ? (uint32_t) space : 0;
 }
 
 /* best_node() among nodes that the job is not on yet. A node that takes more is never dearer than
@@ -219,8 +219,8 @@ static int32_t best_node(const struct pack *pack, const struct rm_job *job, uint
         int32_t best = RM_NO_NODE;
 
         for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
-                uint32_t room = room_on(pack, job, s);
-                uint32_t fit = room / ranks, hole;
+                uint32_t space = space_on(pack, job, s);
+                uint32_t fit = space / ranks, hole;
                 double price;
 
                 if (fit > count)
@@ -232,7 +232,7 @@ static int32_t best_node(const struct pack *pack, const struct rm_job *job, uint
                 price = (double) snapshot->nodes[s].penalty;
                 if (!pack->used[s])
                         price += (double) snapshot->params.distribution_weight / ((double) fit * ranks);
-                hole = room - fit * ranks;
+                hole = space - fit * ranks;
                 if (best >= 0 && (price > best_price || (price == best_price && hole >= best_hole)))
                         continue;
                 best = (int32_t) s;
@@ -352,7 +352,7 @@ static int keep_groups(struct pack *pack, uint32_t j) {
         for (uint32_t i = 0; i < job->n_groups; i++) {
                 const struct rm_group *group = &job->groups[order[i]];
 
-                if (node[order[i]] < 0 && group->node >= 0 && room_on(pack, job, (uint32_t) group->node) >= group->ranks)
+                if (node[order[i]] < 0 && group->node >= 0 && space_on(pack, job, (uint32_t) group->node) >= group->ranks)
                         put(pack, j, order[i], group->node);
                 missing += node[order[i]] < 0;
         }
@@ -442,7 +442,7 @@ static int count_memory(struct pack *pack) {
 }
 
 /* Pack the jobs that `wanted` marks from nothing. -ENOSPC when that fails too. */
-static int pack_anew(struct pack *pack, const bool *wanted) {
+static int pack_again(struct pack *pack, const bool *requested) {
         uint32_t n = pack->snapshot->n_jobs;
         uint32_t *order = malloc(sizeof(*order) * (n + 1u));
         int r = 0;
@@ -456,7 +456,7 @@ static int pack_anew(struct pack *pack, const bool *wanted) {
         put_pinned(pack);
         qsort_r(order, n, sizeof(*order), compare_size, (void *) pack->snapshot);
         for (uint32_t i = 0; i < n && r == 0; i++)
-                if (wanted[order[i]] && !place_missing(pack, order[i], NULL, NULL))
+                if (requested[order[i]] && !place_missing(pack, order[i], NULL, NULL))
                         r = -ENOSPC;
         free(order);
         if (r == 0)
@@ -506,7 +506,7 @@ int pack_running(struct pack *pack, pack_overflow overflow, void *context) {
         for (int i = 0; i < n_left && r == 0; i++)
                 all &= place_missing(pack, order[i], overflow, context);
         if (r == 0 && !all)
-                r = overflow ? -ENOSPC : pack_anew(pack, runs);
+                r = overflow ? -ENOSPC : pack_again(pack, runs);
         free(order);
         free(runs);
         return r;
@@ -528,14 +528,14 @@ bool pack_fits_alone(const struct rm_snapshot *snapshot, const struct rm_job *jo
         bool rest_fits = rest == 0;
 
         for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
-                uint32_t room = snapshot->nodes[s].cores, limit = job_node_limit(job, s);
+                uint32_t space = snapshot->nodes[s].cores, limit = job_node_limit(job, s);
 
-                if (limit < room)
-                        room = limit;
+                if (limit < space)
+                        space = limit;
                 if (largest > 0)
-                        room = within_memory(job, largest, snapshot->nodes[s].memory, room);
-                slots += room / job->group_size;
-                rest_fits |= room % job->group_size >= rest;
+                        space = within_memory(job, largest, snapshot->nodes[s].memory, space);
+                slots += space / job->group_size;
+                rest_fits |= space % job->group_size >= rest;
                 if (slots > full)
                         return true;
         }
@@ -551,20 +551,20 @@ static bool *placed_jobs(const struct pack *pack) {
 }
 
 /* Make room for job j by moving what runs. On -ENOSPC everything is as it was. */
-static int make_room(struct pack *pack, uint32_t j) {
+static int make_space(struct pack *pack, uint32_t j) {
         uint32_t n = pack->snapshot->n_jobs;
-        bool *wanted = placed_jobs(pack);
+        bool *requested = placed_jobs(pack);
         int32_t **saved = calloc(n + 1u, sizeof(*saved));
         int64_t total = 0;
         bool movable = false;
-        int r = wanted && saved ? 0 : -ENOMEM;
+        int r = requested && saved ? 0 : -ENOMEM;
 
         for (uint32_t s = 0; s < pack->snapshot->n_nodes; s++)
                 total += pack->free_cores[s] > 0 ? pack->free_cores[s] : 0;
         for (uint32_t i = 0; i < n && r == 0; i++) {
                 const struct rm_job *job = &pack->snapshot->jobs[i];
 
-                if (!wanted[i])
+                if (!requested[i])
                         continue;
                 saved[i] = malloc(sizeof(**saved) * job->n_groups);
                 if (!saved[i])
@@ -577,8 +577,8 @@ static int make_room(struct pack *pack, uint32_t j) {
         if (r == 0 && (!movable || total < pack->snapshot->jobs[j].ranks))
                 r = -ENOSPC;
         else if (r == 0) {
-                wanted[j] = true;
-                r = pack_anew(pack, wanted);
+                requested[j] = true;
+                r = pack_again(pack, requested);
                 for (uint32_t i = 0; i < n && r < 0; i++) {
                         lift_job(pack, i);
                         if (!saved[i])
@@ -592,7 +592,7 @@ static int make_room(struct pack *pack, uint32_t j) {
         for (uint32_t i = 0; saved && i < n; i++)
                 free(saved[i]);
         free(saved);
-        free(wanted);
+        free(requested);
         return r;
 }
 
@@ -623,7 +623,7 @@ int pack_waiting(struct pack *pack, bool repack) {
                         continue;
                 lift_job(pack, j);
                 if (repack) {
-                        r = make_room(pack, j);
+                        r = make_space(pack, j);
                         if (r == 0)
                                 continue;
                         if (r != -ENOSPC)

@@ -121,16 +121,16 @@ static void set_prices(struct relaxation *relaxation, int64_t weight) {
         if (!owner) /* prices of 0 will do */
                 return;
         for (uint32_t i = 0; i < relaxation->n_classes && t < relaxation->n_demands; i++) {
-                uint64_t room = (uint64_t) relaxation->classes[i].cores * relaxation->classes[i].nodes;
+                uint64_t space = (uint64_t) relaxation->classes[i].cores * relaxation->classes[i].nodes;
 
                 owner[i] = t;
                 used = i;
-                while (t < relaxation->n_demands && room >= left) {
-                        room -= left;
+                while (t < relaxation->n_demands && space >= left) {
+                        space -= left;
                         if (++t < relaxation->n_demands)
                                 left = relaxation->demands[t].ranks;
                 }
-                left -= t < relaxation->n_demands ? room : 0;
+                left -= t < relaxation->n_demands ? space : 0;
         }
         for (uint32_t i = used; i-- > 0;) {
                 double step = key_of(&relaxation->classes[i + 1], weight) - key_of(&relaxation->classes[i], weight);

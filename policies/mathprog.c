@@ -55,8 +55,8 @@ static bool text_close(struct text *text) {
         return good;
 }
 
-static void tell(const struct mathprog *mathprog, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void tell(const struct mathprog *mathprog, const char *format, ...) {
+static void report(const struct mathprog *mathprog, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void report(const struct mathprog *mathprog, const char *format, ...) {
         char line[SAID_BYTES + 128];
         va_list args;
 
@@ -95,14 +95,14 @@ static void squeeze(char *text) {
 }
 
 /* "fewest-nodes.mod:7: ..." on one line. */
-static void tell_said(struct mathprog *mathprog, const char *name, const char *otherwise) {
+static void report_said(struct mathprog *mathprog, const char *name, const char *otherwise) {
         const char *said = mathprog->said;
 
         squeeze(mathprog->said);
         if (strncmp(said, STDIN_NAME, strlen(STDIN_NAME)) == 0)
-                tell(mathprog, "%s%s", name, said + strlen(STDIN_NAME));
+                report(mathprog, "%s%s", name, said + strlen(STDIN_NAME));
         else
-                tell(mathprog, "%s: %s", name, otherwise);
+                report(mathprog, "%s: %s", name, otherwise);
 }
 
 /* ---- the snapshot as data ---- */
@@ -347,12 +347,12 @@ static int load(struct mathprog *mathprog, const struct rm_snapshot *snapshot, g
         if (strncmp(model, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0) /* which some editors write */
                 model += strlen(BYTE_ORDER_MARK);
         if (line > 0) {
-                tell(mathprog, "%s:%u: more than %d brackets inside each other", name, line, MOST_BRACKETS);
+                report(mathprog, "%s:%u: more than %d brackets inside each other", name, line, MOST_BRACKETS);
                 return -EINVAL;
         }
         r = read_text(model, strlen(model), tran, read_model);
         if (r < 0) {
-                tell_said(mathprog, name, "cannot be read");
+                report_said(mathprog, name, "cannot be read");
                 return r;
         }
         if (!text_open(&text))
@@ -362,11 +362,11 @@ static int load(struct mathprog *mathprog, const struct rm_snapshot *snapshot, g
         r = text_close(&text) ? read_text(text.data, text.size_bytes, tran, read_data) : -ENOMEM;
         free(text.data);
         if (r < 0) {
-                tell_said(mathprog, "the snapshot as data", "does not fit the model");
+                report_said(mathprog, "the snapshot as data", "does not fit the model");
                 return r;
         }
         if (glp_mpl_generate(tran, NULL) != 0) {
-                tell_said(mathprog, name, "cannot be made into a program");
+                report_said(mathprog, name, "cannot be made into a program");
                 return -EINVAL;
         }
         glp_mpl_build_prob(tran, lp);
@@ -395,11 +395,11 @@ static int solve(struct mathprog *mathprog, glp_prob *lp, const struct rm_policy
         r = branch.tm_lim > 0 ? glp_intopt(lp, &branch) : GLP_ETMLIM;
         status = r == 0 || r == GLP_ETMLIM || r == GLP_EMIPGAP || r == GLP_ESTOP ? glp_mip_status(lp) : GLP_UNDEF;
         if (r == GLP_ENOPFS || r == GLP_ENODFS || (r == 0 && status == GLP_NOFEAS)) {
-                tell(mathprog, "%s: no plan satisfies it", name);
+                report(mathprog, "%s: no plan satisfies it", name);
                 return -EINVAL;
         }
         if (status != GLP_OPT && status != GLP_FEAS) {
-                tell(mathprog, r == GLP_ETMLIM ? "%s: no plan found in time" : "%s: cannot be solved", name);
+                report(mathprog, r == GLP_ETMLIM ? "%s: no plan found in time" : "%s: cannot be solved", name);
                 return r == GLP_ETMLIM ? -ETIME : -EINVAL;
         }
         (void) snprintf(plan->method, sizeof(plan->method), "%.40s, %s", name,
@@ -424,22 +424,22 @@ static int take_column(const struct mathprog *mathprog, const struct rm_snapshot
         unsigned j, g, node;
 
         if (!parse_place(name, &j, &g, &node)) {
-                tell(mathprog, "%s: %s has other subscripts than place{JOBS, GROUPS[j], NODES}", mathprog->host->text_name, name);
+                report(mathprog, "%s: %s has other subscripts than place{JOBS, GROUPS[j], NODES}", mathprog->host->text_name, name);
                 return -EINVAL;
         }
         if (fabs(value) < WHOLE)
                 return 0;
         if (fabs(value - 1) > WHOLE) {
-                tell(mathprog, "%s: %s is %g, where only 0 and 1 mean something: is it binary?", mathprog->host->text_name, name,
-                     value);
+                report(mathprog, "%s: %s is %g, where only 0 and 1 mean something: is it binary?", mathprog->host->text_name, name,
+                       value);
                 return -EINVAL;
         }
         if (j >= snapshot->n_jobs || g >= snapshot->jobs[j].n_groups || node >= snapshot->n_nodes) {
-                tell(mathprog, "%s: there is no %s", mathprog->host->text_name, name);
+                report(mathprog, "%s: there is no %s", mathprog->host->text_name, name);
                 return -EINVAL;
         }
         if (plan->jobs[j].group_node[g] >= 0) {
-                tell(mathprog, "%s: group %u of job '%s' is on two nodes", mathprog->host->text_name, g, snapshot->jobs[j].name);
+                report(mathprog, "%s: group %u of job '%s' is on two nodes", mathprog->host->text_name, g, snapshot->jobs[j].name);
                 return -EINVAL;
         }
         plan->jobs[j].group_node[g] = (int32_t) node;
@@ -454,8 +454,8 @@ static int take_decision(const struct mathprog *mathprog, const struct rm_job *j
         planned->decision = placed == job->n_groups ? RM_PLACE : RM_WAIT;
         if (placed == 0 || placed == job->n_groups)
                 return 0;
-        tell(mathprog, "%s: %u of the %u groups of job '%s' are on no node", mathprog->host->text_name, job->n_groups - placed,
-             job->n_groups, job->name);
+        report(mathprog, "%s: %u of the %u groups of job '%s' are on no node", mathprog->host->text_name, job->n_groups - placed,
+               job->n_groups, job->name);
         return -EINVAL;
 }
 
@@ -469,8 +469,8 @@ static int take_plan(const struct mathprog *mathprog, const struct rm_snapshot *
                         r = take_column(mathprog, snapshot, glp_get_col_name(lp, column), glp_mip_col_val(lp, column), plan);
                 }
         if (!any && !declares(mathprog->host->text, "var", "place")) {
-                tell(mathprog, "%s: it declares no var place{j in JOBS, GROUPS[j], NODES}, which is the plan",
-                     mathprog->host->text_name);
+                report(mathprog, "%s: it declares no var place{j in JOBS, GROUPS[j], NODES}, which is the plan",
+                       mathprog->host->text_name);
                 return -EINVAL;
         }
         for (uint32_t j = 0; j < snapshot->n_jobs && r == 0; j++)

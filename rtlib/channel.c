@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/door.h"
+#include "common/program_socket.h"
 
-static const struct sockaddr_un door = { .sun_family = AF_UNIX, .sun_path = DOOR_PATH };
+static const struct sockaddr_un program_socket = { .sun_family = AF_UNIX, .sun_path = PROGRAM_SOCKET_PATH };
 
 static struct {
         _Atomic int fd; /* -1: this process does not listen */
@@ -38,17 +38,18 @@ static void send_out(const uint8_t *data, size_t size) {
 
         if (fd < 0)
                 return;
-        (void) sendto(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *) &door, sizeof(door));
+        (void) sendto(fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *) &program_socket,
+                      sizeof(program_socket));
         if (fd != own)
                 (void) close(fd);
 }
 
-void channel_send(const Door__Request *request) {
-        uint8_t data[DOOR_MESSAGE_BYTES];
+void channel_send(const Program__Request *request) {
+        uint8_t data[PROGRAM_SOCKET_MESSAGE_BYTES];
         int error = errno;
 
-        if (door__request__get_packed_size(request) <= sizeof(data))
-                send_out(data, door__request__pack(request, data));
+        if (program__request__get_packed_size(request) <= sizeof(data))
+                send_out(data, program__request__pack(request, data));
         errno = error;
 }
 
@@ -62,7 +63,7 @@ static int listen_as(uint32_t rank) {
         if (fd < 0)
                 return -errno;
         channel.pid = getpid();
-        channel.name_bytes = door_rank_address(rank, &channel.name);
+        channel.name_bytes = program_socket_rank_address(rank, &channel.name);
         if (bind(fd, (const struct sockaddr *) &channel.name, channel.name_bytes) < 0)
                 r = -errno;
         if (r == 0)
@@ -87,13 +88,14 @@ void channel_close(void) {
         errno = error;
 }
 
-static Door__Notice *receive(void) {
-        uint8_t data[DOOR_MESSAGE_BYTES + 1];
+static Program__Notice *receive(void) {
+        uint8_t data[PROGRAM_SOCKET_MESSAGE_BYTES + 1];
         int fd = channel.fd;
         ssize_t n;
 
         while (is_ours(fd) && (n = recv(fd, data, sizeof(data), MSG_DONTWAIT)) >= 0) {
-                Door__Notice *notice = n <= DOOR_MESSAGE_BYTES ? door__notice__unpack(NULL, (size_t) n, data) : NULL;
+                Program__Notice *notice =
+                        n <= PROGRAM_SOCKET_MESSAGE_BYTES ? program__notice__unpack(NULL, (size_t) n, data) : NULL;
 
                 if (notice)
                         return notice;
@@ -101,9 +103,9 @@ static Door__Notice *receive(void) {
         return NULL;
 }
 
-Door__Notice *channel_next(void) {
+Program__Notice *channel_next(void) {
         int error = errno;
-        Door__Notice *notice = receive();
+        Program__Notice *notice = receive();
 
         errno = error;
         return notice;

@@ -12,14 +12,14 @@ static _Thread_local bool inside; /* in `taking` */
 
 static void take(uint32_t rank) {
         struct events_pending pending = { 0 };
-        Door__Notice *notice;
+        Program__Notice *notice;
 
         while ((notice = channel_next())) {
-                if (notice->body_case == DOOR__NOTICE__BODY_HAPPENS)
-                        events_hear(&pending, notice);
-                else if (notice->body_case == DOOR__NOTICE__BODY_RESIZE)
-                        resizing_hear(notice->resize);
-                door__notice__free_unpacked(notice, NULL);
+                if (notice->body_case == PROGRAM__NOTICE__BODY_HAPPENS)
+                        events_receive(&pending, notice);
+                else if (notice->body_case == PROGRAM__NOTICE__BODY_RESIZE)
+                        resizing_receive(notice->resize);
+                program__notice__free_unpacked(notice, NULL);
         }
         events_settle(&pending, rank);
 }

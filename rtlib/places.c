@@ -8,7 +8,7 @@
 #include "rtlib/notices.h"
 
 #define HOLD_MOST_USEC UINT64_C(120000000) /* whatever PID 1 says */
-#define LOOK_USEC UINT64_C(20000)          /* another thread may have taken what came */
+#define SCAN_USEC UINT64_C(20000)          /* another thread may have taken what came */
 
 static struct {
         _Atomic bool any;
@@ -31,7 +31,7 @@ bool places_note(void) {
         return !places_any() && !atomic_exchange(&places.any, true);
 }
 
-void places_wanted(uint64_t serial, uint64_t hold_usec) {
+void places_requested(uint64_t serial, uint64_t hold_usec) {
         places.end_usec = now_usec() + (hold_usec < HOLD_MOST_USEC ? hold_usec : HOLD_MOST_USEC);
         places.serial = serial;
 }
@@ -41,7 +41,7 @@ void places_over(void) {
 }
 
 /* If no message says that it is over, rmd is lost. */
-static bool is_wanted(uint64_t serial) {
+static bool is_requested(uint64_t serial) {
         if (serial == 0 || atomic_load_explicit(&places.serial, memory_order_relaxed) != serial)
                 return false;
         return now_usec() < atomic_load_explicit(&places.end_usec, memory_order_relaxed);
@@ -52,10 +52,10 @@ void places_stay(uint32_t rank) {
 
         if (serial == 0)
                 return;
-        if (is_wanted(serial))
+        if (is_requested(serial))
                 events_answer(rank, serial);
-        while (is_wanted(serial)) {
-                channel_wait(LOOK_USEC);
+        while (is_requested(serial)) {
+                channel_wait(SCAN_USEC);
                 notices_take(rank);
         }
 }

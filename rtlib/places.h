@@ -11,7 +11,7 @@ bool places_any(void);
 
 /* Called by events.h: the rank is to wait at its next place, for so long at most from now on; in
  * place of an earlier request. And: no longer. */
-void places_wanted(uint64_t serial, uint64_t hold_usec);
+void places_requested(uint64_t serial, uint64_t hold_usec);
 void places_over(void);
 
 /* The rank is at a place: waits there, if that is requested, until it is no longer, or until the

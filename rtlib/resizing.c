@@ -7,13 +7,13 @@
 #include "rm/rmrt.h"
 #include "rtlib/channel.h"
 #include "rtlib/notices.h"
-#include "rtlib/resize.h"
+#include "rtlib/resize_state.h"
 
 #define FINISH_USEC UINT64_C(10000000)
-#define LOOK_USEC UINT64_C(1000000) /* another thread may have taken what came */
+#define SCAN_USEC UINT64_C(1000000) /* another thread may have taken what came */
 #define CALL_USEC UINT64_C(1000)
 
-/* Used by one thread at a time, as rm/rmrt_resize.h says; resizing_hear() comes from there, or
+/* Used by one thread at a time, as rm/rmrt_resize.h says; resizing_receive() comes from there, or
  * while it is not used. */
 static struct {
         struct resize state;
@@ -28,20 +28,20 @@ static uint64_t now_usec(void) {
 }
 
 void resizing_init(uint32_t rank, uint32_t ranks) {
-        resize_init(&resizing.state, rank, ranks);
+        resize_state_init(&resizing.state, rank, ranks);
 }
 
-void resizing_hear(const Door__Resize *notice) {
-        resize_hear(&resizing.state, notice);
+void resizing_receive(const Program__Resize *notice) {
+        resize_state_receive(&resizing.state, notice);
 }
 
 static void say(void) {
-        Door__Resize resize;
-        Door__Request request = DOOR__REQUEST__INIT;
+        Program__Resize resize;
+        Program__Request request = PROGRAM__REQUEST__INIT;
 
-        if (!resize_say(&resizing.state, now_usec(), &resize))
+        if (!resize_state_send(&resizing.state, now_usec(), &resize))
                 return;
-        request.body_case = DOOR__REQUEST__BODY_RESIZE;
+        request.body_case = PROGRAM__REQUEST__BODY_RESIZE;
         request.resize = &resize;
         channel_send(&request);
 }
@@ -62,7 +62,7 @@ static int wait_parked(struct rmrt_change *ret) {
                 if (r < 0)
                         return r;
                 say();
-                channel_wait(LOOK_USEC);
+                channel_wait(SCAN_USEC);
                 notices_take(resizing.state.rank);
         }
         say();
@@ -83,7 +83,7 @@ int rmrt_resize_wait(struct rmrt_change *ret) {
         if (state->phase == RESIZE_FIXED || (!first && state->rank < state->ranks))
                 return -EINVAL; /* it is one of the active ones */
         if (state->phase == RESIZE_MEMBER)
-                resize_park(state);
+                resize_state_park(state);
         return wait_parked(ret);
 }
 
@@ -107,17 +107,17 @@ bool rmrt_resize_poll(struct rmrt_change *ret) {
 
 void rmrt_resize_made(const struct rmrt_change *change) {
         if (change->epoch > 0) /* at the beginning there is none */
-                resize_made(&resizing.state, change);
+                resize_state_made(&resizing.state, change);
 }
 
 void resizing_finish(void) {
         struct resize *state = &resizing.state;
         uint64_t end = now_usec() + FINISH_USEC;
 
-        resize_finish(state);
+        resize_state_finish(state);
         while (state->phase == RESIZE_FINISHING && now_usec() < end && channel_listen(state->rank) == 0) {
                 say();
-                channel_wait(LOOK_USEC / 20);
+                channel_wait(SCAN_USEC / 20);
                 notices_take(resizing.state.rank);
         }
 }

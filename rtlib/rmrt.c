@@ -14,7 +14,7 @@
 #include "rtlib/regions.h"
 #include "rtlib/resizing.h"
 
-#define TELL_USEC UINT64_C(1000000)
+#define REPORT_USEC UINT64_C(1000000)
 
 enum own_state { OWN_UNSAID, OWN_NO, OWN_YES };
 
@@ -28,7 +28,7 @@ static struct {
         _Atomic int own_state; /* enum own_state */
         _Atomic uint64_t next_usec; /* when rmd is told again */
         _Atomic uint64_t again_usec; /* and what this rank wants to hear */
-        _Atomic uint64_t look_usec; /* when it looks again whether something has come: with the next tick of the coarse clock */
+        _Atomic uint64_t scan_usec; /* when it looks again whether something has come: with the next tick of the coarse clock */
 } said;
 
 /* Good to some milliseconds, for a few nanoseconds. */
@@ -54,37 +54,37 @@ static bool read_number(const char *variable, uint32_t *ret) {
         return true;
 }
 
-static void send_listen(uint32_t wanted) {
-        Door__Listen listen = DOOR__LISTEN__INIT;
-        Door__Request request = DOOR__REQUEST__INIT;
+static void send_listen(uint32_t requested) {
+        Program__Listen listen = PROGRAM__LISTEN__INIT;
+        Program__Request request = PROGRAM__REQUEST__INIT;
 
         listen.rank = said.rank;
-        listen.events = wanted;
-        request.body_case = DOOR__REQUEST__BODY_LISTEN;
+        listen.events = requested;
+        request.body_case = PROGRAM__REQUEST__BODY_LISTEN;
         request.listen = &listen;
         channel_send(&request);
 }
 
 static void send_own_state(int own_state) {
-        Door__OwnState own = DOOR__OWN_STATE__INIT;
-        Door__Request request = DOOR__REQUEST__INIT;
+        Program__OwnState own = PROGRAM__OWN_STATE__INIT;
+        Program__Request request = PROGRAM__REQUEST__INIT;
 
         own.rank = said.rank;
         own.own_state = own_state == OWN_YES;
-        request.body_case = DOOR__REQUEST__BODY_OWN_STATE;
+        request.body_case = PROGRAM__REQUEST__BODY_OWN_STATE;
         request.own_state = &own;
         channel_send(&request);
 }
 
 /* Reports are repeated for the case that PID 1 missed one, or the program has closed the socket. */
 static void say_again(void) {
-        uint32_t wanted = events_wanted();
+        uint32_t requested = events_requested();
         int own_state = atomic_load_explicit(&said.own_state, memory_order_relaxed);
 
         if (!rmrt_is_managed())
                 return;
-        if (wanted && channel_listen(said.rank) == 0)
-                send_listen(wanted);
+        if (requested && channel_listen(said.rank) == 0)
+                send_listen(requested);
         if (own_state != OWN_UNSAID && said.rank == 0)
                 send_own_state(own_state);
 }
@@ -116,16 +116,16 @@ bool rmrt_is_respawned(void) {
         return is_respawned && is_respawned();
 }
 
-static void tell(void) {
-        Door__Report report = DOOR__REPORT__INIT;
-        Door__Request request = DOOR__REQUEST__INIT;
+static void report(void) {
+        Program__Report report = PROGRAM__REPORT__INIT;
+        Program__Request request = PROGRAM__REQUEST__INIT;
 
         report.rank = said.rank;
         report.done = atomic_load_explicit(&said.done, memory_order_relaxed);
         report.total = atomic_load_explicit(&said.total, memory_order_relaxed);
         report.goal_min = atomic_load_explicit(&said.goal_min, memory_order_relaxed);
         report.goal_max = atomic_load_explicit(&said.goal_max, memory_order_relaxed);
-        request.body_case = DOOR__REQUEST__BODY_REPORT;
+        request.body_case = PROGRAM__REQUEST__BODY_REPORT;
         request.report = &report;
         channel_send(&request);
 }
@@ -138,13 +138,13 @@ static bool is_due(_Atomic uint64_t *at_usec, uint64_t now, uint64_t next_usec) 
 }
 
 /* For the program's own thread, which is here now. */
-static void look(uint64_t now) {
-        bool listens = events_wanted() != 0;
+static void scan(uint64_t now) {
+        bool listens = events_requested() != 0;
 
         if ((listens || atomic_load_explicit(&said.own_state, memory_order_relaxed)) &&
-            is_due(&said.again_usec, now, now + TELL_USEC))
+            is_due(&said.again_usec, now, now + REPORT_USEC))
                 say_again();
-        if (listens && is_due(&said.look_usec, now, now + 1))
+        if (listens && is_due(&said.scan_usec, now, now + 1))
                 notices_take(said.rank);
 }
 
@@ -158,9 +158,9 @@ int rmrt_step(uint64_t done, uint64_t total) {
         atomic_store_explicit(&said.done, done, memory_order_relaxed);
         atomic_store_explicit(&said.total, total, memory_order_relaxed);
         now = coarse_usec();
-        if (is_due(&said.next_usec, now, now + TELL_USEC))
-                tell();
-        look(now);
+        if (is_due(&said.next_usec, now, now + REPORT_USEC))
+                report();
+        scan(now);
         return 0;
 }
 
@@ -171,7 +171,7 @@ void rmrt_checkpoint_here(void) {
                 return;
         if (first)
                 say_again();
-        look(coarse_usec());
+        scan(coarse_usec());
         places_stay(said.rank);
 }
 
@@ -215,8 +215,8 @@ int rmrt_include(const void *memory, size_t bytes) {
 void rmrt_finalize(void) {
         if (!atomic_exchange(&said.managed, false))
                 return;
-        tell();
-        if (events_wanted())
+        report();
+        if (events_requested())
                 send_listen(0);
         resizing_finish();
         channel_close();

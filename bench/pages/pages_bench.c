@@ -73,7 +73,7 @@ struct bench {
         uint64_t usec[STEPS][REPETITIONS_MAX];
         size_t repetition;
         uint8_t data[READ_BYTES];
-        uint64_t told;
+        uint64_t reported;
         uint64_t write_usec;
 };
 
@@ -137,7 +137,7 @@ static int count_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind
         struct bench *b = ctx;
 
         (void) kind;
-        b->told += (end - start) / PAGE;
+        b->reported += (end - start) / PAGE;
         return 0;
 }
 
@@ -168,14 +168,14 @@ static void step(struct bench *b, enum step which, int (*round)(struct track *, 
         struct rm_error err = { 0 };
         uint64_t begin = now_usec();
 
-        b->told = 0;
+        b->reported = 0;
         need(round(b->track, count_run, b, &err) == 0, error_text(&err));
         note(b, which, now_usec() - begin);
 }
 
 static void rounds(struct bench *b, int link) {
         step(b, FIRST_ROUND, track_round);
-        need(b->told >= b->pages, "first round");
+        need(b->reported >= b->pages, "first round");
         step(b, CLEAN_ROUND, track_round);
         step(b, CLEAN_LAST, track_last);
         note(b, PASS_PROTECTED, let_write(link, 1));

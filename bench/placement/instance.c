@@ -20,21 +20,21 @@ uint32_t dice_between(struct dice *dice, uint32_t low, uint32_t high) {
 }
 
 /* Scale `ranks` so that they add up to `wanted`, each at least 1. */
-static void scale_ranks(struct dice *dice, uint32_t *ranks, uint32_t n, uint64_t wanted) {
+static void scale_ranks(struct dice *dice, uint32_t *ranks, uint32_t n, uint64_t requested) {
         uint64_t sum = 0, now = 0;
 
         for (uint32_t j = 0; j < n; j++)
                 sum += ranks[j];
         for (uint32_t j = 0; j < n; j++) {
-                ranks[j] = (uint32_t) (ranks[j] * wanted / sum);
+                ranks[j] = (uint32_t) (ranks[j] * requested / sum);
                 ranks[j] = ranks[j] > 0 ? ranks[j] : 1;
                 now += ranks[j];
         }
-        while (now < wanted) {
+        while (now < requested) {
                 ranks[dice_between(dice, 0, n - 1)]++;
                 now++;
         }
-        for (uint32_t tries = 0; now > wanted && tries < 100 * n; tries++) {
+        for (uint32_t tries = 0; now > requested && tries < 100 * n; tries++) {
                 uint32_t j = dice_between(dice, 0, n - 1);
 
                 if (ranks[j] > 1) {
@@ -63,11 +63,11 @@ static void draw_ranks(const struct instance *instance, struct dice *dice, uint6
  * one. */
 static void put_jobs(struct snapshot *snapshot, struct dice *dice, uint32_t group_size) {
         const struct rm_snapshot *view = snapshot_view(snapshot);
-        cleanup_free uint32_t *room = xcalloc(view->n_nodes + 1u, sizeof(*room));
+        cleanup_free uint32_t *space = xcalloc(view->n_nodes + 1u, sizeof(*space));
         uint64_t left = 0;
 
         for (uint32_t s = 0; s < view->n_nodes; s++)
-                left += (room[s] = view->nodes[s].cores) / group_size;
+                left += (space[s] = view->nodes[s].cores) / group_size;
         for (uint32_t j = 0; j < view->n_jobs && view->jobs[j].n_groups <= left; j++) {
                 uint32_t price = dice_between(dice, 0, 30), s = dice_between(dice, 0, view->n_nodes - 1);
 
@@ -77,9 +77,9 @@ static void put_jobs(struct snapshot *snapshot, struct dice *dice, uint32_t grou
 
                         if (dice_between(dice, 0, 3) == 0)
                                 s = dice_between(dice, 0, view->n_nodes - 1);
-                        while (room[s] < group->ranks)
+                        while (space[s] < group->ranks)
                                 s = (s + 1) % view->n_nodes;
-                        room[s] -= group->ranks;
+                        space[s] -= group->ranks;
                         group->node = (int32_t) s;
                         group->move_cost = price;
                 }

@@ -7,7 +7,7 @@
 #include "bench/placement/treematch_graphs.h"
 #include "common/util.h"
 
-enum { LOOK = 1024 /* swaps between two looks at the clock */ };
+enum { SCAN = 1024 /* swaps between two looks at the clock */ };
 
 /* The temperatures in bytes that a pair exchanges in the mean. */
 static const double hottest = 2, coldest = 0.01;
@@ -114,7 +114,7 @@ double anneal_moves(const struct rm_job *job, const uint32_t *home, const uint32
         while (a.n_movers > 0 && (part = (double) (clock() - begin) / CLOCKS_PER_SEC / seconds) < 1) {
                 double heat = mean * hottest * pow(coldest / hottest, part);
 
-                for (int i = 0; i < LOOK; i++) {
+                for (int i = 0; i < SCAN; i++) {
                         cut += try_swap(&a, home, heat);
                         best = cut < best ? cut : best;
                 }

@@ -13,7 +13,7 @@ struct partition {
         const struct rm_traffic *traffic;
         const uint32_t *rank; /* the members */
         uint32_t n;
-        const uint32_t *room; /* each part */
+        const uint32_t *space; /* each part */
         uint32_t n_parts;
         uint64_t *state;
 };
@@ -39,7 +39,7 @@ static uint32_t best_part(const struct partition *p, uint32_t i, const uint32_t 
         for (uint32_t k = 0; k < p->n; k++) {
                 uint64_t bytes;
 
-                if (part[k] == UINT32_MAX || used[part[k]] >= p->room[part[k]])
+                if (part[k] == UINT32_MAX || used[part[k]] >= p->space[part[k]])
                         continue;
                 bytes = bytes_between(p->traffic, p->rank[i], p->rank[k]);
                 if (best == UINT32_MAX || bytes > most) {
@@ -56,7 +56,7 @@ static void grow_once(const struct partition *p, uint32_t *part, uint32_t *used)
         for (uint32_t k = 0; k < p->n_parts; k++) {
                 uint32_t seed;
 
-                if (p->room[k] == 0)
+                if (p->space[k] == 0)
                         continue;
                 do
                         seed = roll(p->state, p->n);
@@ -93,8 +93,8 @@ static void partition(const struct partition *p, uint32_t *ret_part) {
 /* Marks the ranks that leave node n in `leaves`. Returns how many stay. */
 static uint32_t step_one(const struct rm_job *job, const uint32_t *home, uint32_t n, uint64_t *state, bool *leaves) {
         cleanup_free uint32_t *rank = xcalloc(job->ranks, sizeof(*rank)), *part = xcalloc(job->ranks, sizeof(*part));
-        uint32_t here = 0, room[2];
-        struct partition p = { .traffic = &job->traffic, .rank = rank, .room = room, .n_parts = 2, .state = state };
+        uint32_t here = 0, space[2];
+        struct partition p = { .traffic = &job->traffic, .rank = rank, .space = space, .n_parts = 2, .state = state };
 
         for (uint32_t r = 0; r < job->ranks; r++)
                 if (home[r] == n)
@@ -102,8 +102,8 @@ static uint32_t step_one(const struct rm_job *job, const uint32_t *home, uint32_
         if (here <= NODE_CORES)
                 return here;
         p.n = here;
-        room[0] = NODE_CORES;
-        room[1] = here - NODE_CORES;
+        space[0] = NODE_CORES;
+        space[1] = here - NODE_CORES;
         partition(&p, part);
         for (uint32_t i = 0; i < here; i++)
                 leaves[rank[i]] = part[i] == 1;
@@ -112,21 +112,21 @@ static uint32_t step_one(const struct rm_job *job, const uint32_t *home, uint32_
 
 void twostep_plain(const struct rm_job *job, const uint32_t *home, uint32_t n_nodes, uint64_t seed, uint32_t *ret_core) {
         cleanup_free bool *leaves = xcalloc(job->ranks, sizeof(*leaves));
-        cleanup_free uint32_t *room = xcalloc(n_nodes, sizeof(*room)), *used = xcalloc(n_nodes, sizeof(*used));
+        cleanup_free uint32_t *space = xcalloc(n_nodes, sizeof(*space)), *used = xcalloc(n_nodes, sizeof(*used));
         cleanup_free uint32_t *rank = xcalloc(job->ranks, sizeof(*rank)), *part = xcalloc(job->ranks, sizeof(*part));
         uint64_t state = seed;
-        struct partition p = { .traffic = &job->traffic, .rank = rank, .room = room, .n_parts = n_nodes, .state = &state };
+        struct partition p = { .traffic = &job->traffic, .rank = rank, .space = space, .n_parts = n_nodes, .state = &state };
         uint32_t spare = 0;
 
         for (uint32_t n = 0; n < n_nodes; n++)
-                room[n] = NODE_CORES - step_one(job, home, n, &state, leaves);
+                space[n] = NODE_CORES - step_one(job, home, n, &state, leaves);
         for (uint32_t r = 0; r < job->ranks; r++)
                 if (leaves[r])
                         rank[p.n++] = r;
         /* Only as many cores are used as are needed, those of the first nodes. */
         for (uint32_t n = 0; n < n_nodes; n++) {
-                room[n] = room[n] < p.n - spare ? room[n] : p.n - spare;
-                spare += room[n];
+                space[n] = space[n] < p.n - spare ? space[n] : p.n - spare;
+                spare += space[n];
         }
         if (p.n > 0)
                 partition(&p, part);

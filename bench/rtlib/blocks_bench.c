@@ -132,7 +132,7 @@ static uint64_t adaptive_checkpoint(struct adaptive *a, const uint8_t *memory, s
         size_t blocks;
         uint64_t bytes;
 
-        adaptive_look(a, memory, hash);
+        adaptive_scan(a, memory, hash);
         bytes = adaptive_dirty(a, ret_sections, &blocks);
         adaptive_adapt(a, memory, hash);
         return bytes;
@@ -177,7 +177,7 @@ static double contender_sec(const struct contender *c, double speed) {
         return ((double) c->nsec / 1e9 + (double) c->bytes / speed) / N_COUNTED;
 }
 
-static void contender_tell(const struct contender *c) {
+static void contender_report(const struct contender *c) {
         (void) printf("  %-20s %7.2f %6.1f %% %9lu %8.1f", c->name, (double) c->bytes / 1e6 / N_COUNTED,
                       100.0 * (double) c->bytes / (double) contenders[0].bytes, (unsigned long) (c->sections / N_COUNTED),
                       (double) c->nsec / 1e6 / N_COUNTED);
@@ -209,7 +209,7 @@ static const struct contender *find(enum method method, size_t block_bytes) {
 }
 
 /* How much more or less adaptive blocks write and take. */
-static void compare_tell(void) {
+static void compare_report(void) {
         static const size_t tables[] = { 16384, 4096, 512, 128 };
 
         for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
@@ -247,8 +247,8 @@ static void run(const struct trace *trace) {
         (void) printf("  %-20s %7s %8s %9s %8s %9s %9s %9s\n", "", "MB", "of full", "sections", "hash ms", "s 10 MB/s", "100 MB/s",
                       "1 GB/s");
         for (size_t i = 0; i < ARRAY_SIZE(contenders); i++)
-                contender_tell(&contenders[i]);
-        compare_tell();
+                contender_report(&contenders[i]);
+        compare_report();
         (void) fflush(stdout);
         for (size_t i = 0; i < ARRAY_SIZE(contenders); i++)
                 contender_end(&contenders[i]);

@@ -45,7 +45,7 @@ static void must(int r) {
         exit(1);
 }
 
-static void tell(const char *what, double *runs) {
+static void report(const char *what, double *runs) {
         qsort(runs, RUNS, sizeof(*runs), compare);
         (void) printf("%-46s %6.0f ms (%.0f to %.0f), %5.0f MB/s of memory\n", what, runs[RUNS / 2] * 1e3, runs[0] * 1e3,
                       runs[RUNS - 1] * 1e3, (double) BYTES / 1e6 / runs[RUNS / 2]);
@@ -73,7 +73,7 @@ static void plain_file(const char *directory, const double *cells) {
                 runs[i] = now_sec() - begin;
         }
         (void) unlink(path);
-        tell("plain file", runs);
+        report("plain file", runs);
 }
 
 /* Saves an array of which one cell in so many has changed since the last time; 0: none. */
@@ -89,7 +89,7 @@ static void saves(const char *what, double *cells, uint64_t every) {
                 must(rmrt_save_by(&alone));
                 runs[i] = now_sec() - begin;
         }
-        tell(what, runs);
+        report(what, runs);
 }
 
 static void restores(void) {
@@ -101,7 +101,7 @@ static void restores(void) {
                 must(rmrt_restore_by(&alone));
                 runs[i] = now_sec() - begin;
         }
-        tell("restore", runs);
+        report("restore", runs);
 }
 
 int main(int argc, char **argv) {

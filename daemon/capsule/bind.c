@@ -20,7 +20,7 @@ struct binding {
 };
 
 /* The CPUs that a thread which now has `now` is to have. */
-static cpu_set_t wanted(const struct binding *binding, const cpu_set_t *now) {
+static cpu_set_t requested(const struct binding *binding, const cpu_set_t *now) {
         cpu_set_t both;
 
         CPU_AND(&both, now, binding->cpus);
@@ -42,7 +42,7 @@ static unsigned bind_process(int pid, const struct binding *binding, int *error)
 
                 if (sched_getaffinity(tid, sizeof(now), &now) < 0)
                         continue;
-                next = wanted(binding, &now);
+                next = requested(binding, &now);
                 if (CPU_EQUAL(&next, &now))
                         continue;
                 if (sched_setaffinity(tid, sizeof(next), &next) == 0)

@@ -96,7 +96,7 @@ struct capsule_spec {
          * has its address and leads nowhere, files of the node are only looked at, and what was
          * restored never runs: capsule_open(), capsule_thaw() and capsule_run() fail with
          * -EPERM. */
-        bool rehearsal;
+        bool drill;
         uid_t uid; /* owner of the payload */
         gid_t gid;
         const gid_t *groups; /* supplementary */
@@ -140,7 +140,7 @@ struct capsule_callbacks {
          * none. Told after `ready`, and when it changes: PID 1 looks every ten seconds, more rarely
          * where it changes often. `processes`: another number when the payload has other processes;
          * 0: not known. */
-        void (*obstacle)(struct capsule *capsule, const char *text, uint64_t processes, void *userdata);
+        void (*blocker)(struct capsule *capsule, const char *text, uint64_t processes, void *userdata);
         /* The capsule's output is not taken for now. Told again only for another reason. NULL
          * ok. */
         void (*stalled)(struct capsule *capsule, enum capsule_stall why, void *userdata);
@@ -207,7 +207,7 @@ struct capsule_progress {
         uint64_t done; /* steps, of the rank that is furthest behind */
         uint64_t total; /* 0: not known */
         double goal_min, goal_max; /* steps per second; 0: none */
-        uint64_t told_usec; /* when, monotonic */
+        uint64_t reported_usec; /* when, monotonic */
         uint32_t excluding; /* of the next: have memory that need not be carried */
         uint32_t listening; /* ranks that want to be told something, also if `ranks` is 0 */
         uint32_t placing; /* of these: have places to be saved at */
@@ -347,15 +347,16 @@ int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, b
 /* The carry must go from source to destination beside images and tmpfs contents: counters of stdio,
  * open agent requests. Opaque bytes; taken at the source when frozen, handed to restore_prepare at
  * the destination. */
-enum { CAPSULE_CARRY_MAX = 7 * 512 * 1024 };
-typedef void (*capsule_carry_fn)(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg);
-int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg);
+enum { CAPSULE_SAVED_STATE_MAX = 7 * 512 * 1024 };
+typedef void (*capsule_saved_state_fn)(struct capsule *capsule, int error, const char *text, const void *saved_state, size_t size,
+                                       void *arg);
+int capsule_get_saved_state(struct capsule *capsule, capsule_saved_state_fn done, void *arg);
 /* Gets the carry for a checkpoint. Files that are written in place, of `max_bytes` together at
  * most, are copied to `files_dir` (as `images_dir` above; "": they are not), which then travels
  * too, as CAPSULE_FILES_DIR beside the images. -EFBIG: they are larger. */
 #define CAPSULE_FILES_DIR "files"
-int capsule_get_carry_and_files(struct capsule *capsule, const char *files_dir, uint64_t max_bytes, capsule_carry_fn done,
-                                void *arg);
+int capsule_get_saved_state_and_files(struct capsule *capsule, const char *files_dir, uint64_t max_bytes,
+                                      capsule_saved_state_fn done, void *arg);
 
 /* Gets what the payload has sent over its TCP connections, by the address at the other end: sums
  * over those there are now, so they may fall, and begin at 0 after a restore. Only while it runs
@@ -392,13 +393,13 @@ bool capsule_can_limit(const struct capsule_ctx *ctx, enum capsule_resource whic
 void capsule_reserve_memory(struct capsule_ctx *ctx, uint64_t total_bytes, uint64_t reserve_bytes);
 
 /* Destination: counters set, CRIU preloaded. `carry` NULL: from zero. */
-int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg);
+int capsule_restore_prepare(struct capsule *capsule, const void *saved_state, size_t size, capsule_done_fn done, void *arg);
 /* The tmpfs contents must be in place. Leaves the payload frozen and filtered. With `pages` its
  * private memory lies in the directory "pages" of images_dir; PID 1 takes the files from there, and
  * gives their contents to the payload from now on (status.filling), without rmd. */
 int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages, uint64_t timeout_usec, capsule_done_fn done,
                     void *arg);
-/* Restores a checkpoint, after which the processes had gone on (in a rehearsal: are going on, and
+/* Restores a checkpoint, after which the processes had gone on (in a drill: are going on, and
  * their files stay as they are): files that they had open for writing are cut back first to what
  * they were. Done with error 0: `text` names files, a space between them, that are written in place
  * and may differ from what they were. Errors: as of rollback_files(); `other_files`: as there. */

@@ -74,7 +74,7 @@ void capsule_report_dead(struct capsule *capsule) {
 /* True when it is to be told. Nothing new, as long as it lasts, is of interest too: for how
  * long. */
 static bool take_filling(struct capsule_status *status, const Capsule__Status *s) {
-        bool told = s->filling || status->filling || strcmp(status->killed, s->killed) != 0;
+        bool reported = s->filling || status->filling || strcmp(status->killed, s->killed) != 0;
 
         status->filling = s->filling;
         status->fill_bytes = s->fill_bytes;
@@ -82,7 +82,7 @@ static bool take_filling(struct capsule_status *status, const Capsule__Status *s
         status->later_p99_usec = s->later_p99_usec;
         status->broken = s->broken;
         (void) text_format(status->killed, sizeof(status->killed), "%s", s->killed);
-        return told;
+        return reported;
 }
 
 static void take_rank_ends(const Capsule__RankEnds *from, struct capsule_rank_ends *ret) {
@@ -100,7 +100,7 @@ static void take_status(struct capsule *capsule, const Capsule__Status *s) {
         struct capsule_status *status = &capsule->status;
         bool was_ready = capsule->ready;
         bool was_fenced = status->fenced;
-        bool tell_filling = take_filling(status, s);
+        bool report_filling = take_filling(status, s);
 
         status->phase = (enum capsule_phase) s->phase;
         status->cut = s->cut;
@@ -124,16 +124,16 @@ static void take_status(struct capsule *capsule, const Capsule__Status *s) {
                          s->fenced ? "fenced, since this node has no lease" : "this node has a lease for it");
         if (was_ready && was_fenced && !s->fenced && !capsule->gone && capsule->callbacks.unfenced)
                 capsule->callbacks.unfenced(capsule, capsule->userdata);
-        if (was_ready && tell_filling && !capsule->gone && capsule->callbacks.filling)
+        if (was_ready && report_filling && !capsule->gone && capsule->callbacks.filling)
                 capsule->callbacks.filling(capsule, capsule->userdata);
 }
 
-static void answer_carry(struct capsule *capsule, const struct answer *answer, const Capsule__Carry *message) {
-        size_t size = capsule__carry__get_packed_size(message);
-        cleanup_free uint8_t *carry = xcalloc(1, size);
+static void answer_saved_state(struct capsule *capsule, const struct answer *answer, const Capsule__SavedState *message) {
+        size_t size = capsule__saved_state__get_packed_size(message);
+        cleanup_free uint8_t *saved_state = xcalloc(1, size);
 
-        (void) capsule__carry__pack(message, carry);
-        answer->carry(capsule, 0, "", carry, size, answer->arg);
+        (void) capsule__saved_state__pack(message, saved_state);
+        answer->saved_state(capsule, 0, "", saved_state, size, answer->arg);
 }
 
 static void answer_rank_ends(struct capsule *capsule, const struct answer *answer, const Capsule__Reply *reply) {
@@ -162,8 +162,8 @@ static void take_reply(struct capsule *capsule, const Capsule__Reply *reply) {
         STAILQ_REMOVE(&capsule->pendings, p, pending, entry);
         if (p->answer.done)
                 p->answer.done(capsule, reply->error, reply->text, p->answer.arg);
-        else if (p->answer.carry && reply->carry)
-                answer_carry(capsule, &p->answer, reply->carry);
+        else if (p->answer.saved_state && reply->saved_state)
+                answer_saved_state(capsule, &p->answer, reply->saved_state);
         else if (p->answer.rank_ends && reply->error == 0)
                 answer_rank_ends(capsule, &p->answer, reply);
         else if (p->answer.flows && reply->error == 0)
@@ -219,7 +219,7 @@ static void take_progress(struct capsule *capsule, const Capsule__Progress *prog
                 .total = progress->total,
                 .goal_min = progress->goal_min,
                 .goal_max = progress->goal_max,
-                .told_usec = now_usec(),
+                .reported_usec = now_usec(),
                 .excluding = progress->excluding,
                 .listening = progress->listening,
                 .placing = progress->placing,
@@ -260,9 +260,9 @@ static void take_event(struct capsule *capsule, const Capsule__Event *event) {
         case CAPSULE__EVENT__EVENT_EXITED:
                 report_exited(capsule, event->exited->wait_status);
                 break;
-        case CAPSULE__EVENT__EVENT_OBSTACLE:
-                if (callbacks->obstacle)
-                        callbacks->obstacle(capsule, event->obstacle->text, event->obstacle->processes, capsule->userdata);
+        case CAPSULE__EVENT__EVENT_BLOCKER:
+                if (callbacks->blocker)
+                        callbacks->blocker(capsule, event->blocker->text, event->blocker->processes, capsule->userdata);
                 break;
         case CAPSULE__EVENT__EVENT_PROGRESS:
                 take_progress(capsule, event->progress);

@@ -82,10 +82,10 @@ static void finish_creation(struct capsule *capsule) {
 
 static void on_report(evutil_socket_t fd, short what, void *arg) {
         struct capsule *capsule = arg;
-        size_t room = sizeof(capsule->report_text) - 1 - capsule->report_size;
-        ssize_t n = what & EV_TIMEOUT ? 0 : read(fd, capsule->report_text + capsule->report_size, room);
+        size_t space = sizeof(capsule->report_text) - 1 - capsule->report_size;
+        ssize_t n = what & EV_TIMEOUT ? 0 : read(fd, capsule->report_text + capsule->report_size, space);
 
-        if (n > 0 && (size_t) n < room) {
+        if (n > 0 && (size_t) n < space) {
                 capsule->report_size += (size_t) n;
                 return;
         }

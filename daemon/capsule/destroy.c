@@ -14,7 +14,7 @@
 #include "daemon/capsule/slow.h"
 
 enum {
-        LOOK_USEC = 5000,
+        SCAN_USEC = 5000,
         KILL_AFTER_USEC = 200000, /* PID 1 gets this long to remove the link and end by itself */
         GIVE_UP_USEC = 30000000,
 };
@@ -114,7 +114,7 @@ static int remove_all(const struct reaper *reaper) {
         return r;
 }
 
-static void on_look(evutil_socket_t fd, short what, void *arg) {
+static void on_scan(evutil_socket_t fd, short what, void *arg) {
         struct reaper *reaper = arg;
         uint64_t waited = now_usec() - reaper->started_usec;
         int r = -EBUSY;
@@ -126,7 +126,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg) {
         if (!is_starting(reaper) && !populated(reaper, "init") && !populated(reaper, "payload"))
                 r = remove_all(reaper);
         if (r == -EBUSY && waited < GIVE_UP_USEC) {
-                timer_arm(reaper->timer, LOOK_USEC);
+                timer_arm(reaper->timer, SCAN_USEC);
                 return;
         }
         if (r < 0)
@@ -166,7 +166,7 @@ void capsule_destroy(struct capsule *capsule, bool spool, capsule_done_fn done, 
         reaper->done = done;
         reaper->arg = arg;
         LIST_INSERT_HEAD(&capsule->ctx->reapers, reaper, entry);
-        reaper->timer = event_new(capsule->ctx->base, -1, 0, on_look, reaper);
+        reaper->timer = event_new(capsule->ctx->base, -1, 0, on_scan, reaper);
         if (reaper->timer)
                 timer_arm(reaper->timer, 0);
         capsule_hold(capsule);

@@ -49,8 +49,8 @@ bool capsule_release(struct capsule *capsule) {
 void capsule_answer_error(struct capsule *capsule, const struct answer *answer, int error, const char *text) {
         if (answer->done)
                 answer->done(capsule, error, text, answer->arg);
-        else if (answer->carry)
-                answer->carry(capsule, error, text, NULL, 0, answer->arg);
+        else if (answer->saved_state)
+                answer->saved_state(capsule, error, text, NULL, 0, answer->arg);
         else if (answer->flows)
                 answer->flows(capsule, error, text, NULL, 0, answer->arg);
         else if (answer->rank_ends)

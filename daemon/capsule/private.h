@@ -30,7 +30,7 @@ struct capsule_ctx {
 /* The function that is told what PID 1 answers. One of these is set, or none. */
 struct answer {
         capsule_done_fn done;
-        capsule_carry_fn carry;
+        capsule_saved_state_fn saved_state;
         capsule_flows_fn flows;
         capsule_rank_ends_fn rank_ends;
         void *arg;

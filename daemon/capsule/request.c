@@ -148,20 +148,22 @@ int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, b
         return submit(capsule, CAPSULE__REQUEST__OP_DUMP, &dump, done, arg);
 }
 
-int capsule_get_carry_and_files(struct capsule *capsule, const char *files_dir, uint64_t max_bytes, capsule_carry_fn done,
-                                void *arg) {
-        Capsule__GetCarry body = CAPSULE__GET_CARRY__INIT;
+int capsule_get_saved_state_and_files(struct capsule *capsule, const char *files_dir, uint64_t max_bytes,
+                                      capsule_saved_state_fn done, void *arg) {
+        Capsule__GetSavedState body = CAPSULE__GET_SAVED_STATE__INIT;
 
         body.files_dir = (char *) files_dir;
         body.max_bytes = max_bytes;
         body.checkpoint = true;
-        return submit_for(capsule, CAPSULE__REQUEST__OP_GET_CARRY, &body, (struct answer) { .carry = done, .arg = arg });
+        return submit_for(capsule, CAPSULE__REQUEST__OP_GET_SAVED_STATE, &body,
+                          (struct answer) { .saved_state = done, .arg = arg });
 }
 
-int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg) {
-        Capsule__GetCarry body = CAPSULE__GET_CARRY__INIT;
+int capsule_get_saved_state(struct capsule *capsule, capsule_saved_state_fn done, void *arg) {
+        Capsule__GetSavedState body = CAPSULE__GET_SAVED_STATE__INIT;
 
-        return submit_for(capsule, CAPSULE__REQUEST__OP_GET_CARRY, &body, (struct answer) { .carry = done, .arg = arg });
+        return submit_for(capsule, CAPSULE__REQUEST__OP_GET_SAVED_STATE, &body,
+                          (struct answer) { .saved_state = done, .arg = arg });
 }
 
 int capsule_get_flows(struct capsule *capsule, capsule_flows_fn done, void *arg) {
@@ -172,19 +174,19 @@ int capsule_get_rank_ends(struct capsule *capsule, capsule_rank_ends_fn done, vo
         return submit_plain(capsule, CAPSULE__REQUEST__OP_GET_RANK_ENDS, (struct answer) { .rank_ends = done, .arg = arg });
 }
 
-int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg) {
+int capsule_restore_prepare(struct capsule *capsule, const void *saved_state, size_t size, capsule_done_fn done, void *arg) {
         Capsule__RestorePrepare prepare = CAPSULE__RESTORE_PREPARE__INIT;
-        Capsule__Carry *unpacked = NULL;
+        Capsule__SavedState *unpacked = NULL;
         int r;
 
-        if (carry) {
-                unpacked = size <= CAPSULE_CARRY_MAX ? capsule__carry__unpack(NULL, size, carry) : NULL;
+        if (saved_state) {
+                unpacked = size <= CAPSULE_SAVED_STATE_MAX ? capsule__saved_state__unpack(NULL, size, saved_state) : NULL;
                 if (!unpacked)
                         return -EBADMSG;
         }
-        prepare.carry = unpacked;
+        prepare.saved_state = unpacked;
         r = submit(capsule, CAPSULE__REQUEST__OP_RESTORE_PREPARE, &prepare, done, arg);
-        capsule__carry__free_unpacked(unpacked, NULL);
+        capsule__saved_state__free_unpacked(unpacked, NULL);
         return r;
 }
 

@@ -68,7 +68,7 @@ int capsule_spec_write(const struct capsule *capsule, const struct capsule_spec 
         message.n_peers = spec->n_peers;
         message.cut = spec->cut;
         message.fenced = spec->fenced;
-        message.rehearsal = spec->rehearsal;
+        message.drill = spec->drill;
         message.uid = spec->uid;
         message.gid = spec->gid;
         message.groups = groups;

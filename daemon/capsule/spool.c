@@ -55,7 +55,7 @@ static int for_each_segment(int dir_fd, const char *name, void (*visit)(uint64_t
 }
 
 struct search {
-        uint64_t wanted;
+        uint64_t requested;
         uint64_t best; /* the last that begins at or before `wanted` */
         uint64_t next; /* the first that begins after it */
         bool found;
@@ -64,7 +64,7 @@ struct search {
 static void search_visit(uint64_t offset, void *arg) {
         struct search *s = arg;
 
-        if (offset > s->wanted) {
+        if (offset > s->requested) {
                 if (offset < s->next)
                         s->next = offset;
         } else if (!s->found || offset > s->best) {
@@ -142,7 +142,7 @@ int spool_drain(struct spool *spool, int pipe_fd) {
 }
 
 void spool_trim(struct spool *spool, uint64_t offset) {
-        struct search s = { .wanted = offset, .next = UINT64_MAX };
+        struct search s = { .requested = offset, .next = UINT64_MAX };
 
         if (offset > spool->end || for_each_segment(spool->dir_fd, spool->name, search_visit, &s) < 0 || !s.found)
                 return;
@@ -152,7 +152,7 @@ void spool_trim(struct spool *spool, uint64_t offset) {
 }
 
 ssize_t spool_read(int dir_fd, const char *name, uint64_t offset, void *buffer, size_t size) {
-        struct search s = { .wanted = offset, .next = UINT64_MAX };
+        struct search s = { .requested = offset, .next = UINT64_MAX };
         char file[SEGMENT_NAME_MAX];
         cleanup_close int fd = -1;
         ssize_t n;
@@ -171,7 +171,7 @@ ssize_t spool_read(int dir_fd, const char *name, uint64_t offset, void *buffer, 
 }
 
 int spool_next(int dir_fd, const char *name, uint64_t offset, uint64_t *ret_begin) {
-        struct search s = { .wanted = offset, .next = UINT64_MAX };
+        struct search s = { .requested = offset, .next = UINT64_MAX };
         int r = for_each_segment(dir_fd, name, search_visit, &s);
 
         if (r < 0)

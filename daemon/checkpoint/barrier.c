@@ -52,31 +52,31 @@ static bool is_meant(const struct barrier *barrier, size_t part, Rm__CheckpointP
 }
 
 /* To each node with a capsule of the job that is meant, once. */
-static void tell_nodes(struct checkpoints *c, const struct barrier *barrier, const Rm__Checkpoint *checkpoint,
-                       Rm__CheckpointGo *go) {
+static void report_nodes(struct checkpoints *c, const struct barrier *barrier, const Rm__Checkpoint *checkpoint,
+                         Rm__CheckpointGo *go) {
         const Rm__PeerMessage message = PEER_MESSAGE(go);
 
         go->job = barrier->job;
         go->checkpoint = barrier->checkpoint;
         for (size_t i = 0; i < checkpoint->n_parts; i++) {
-                bool told = !is_meant(barrier, i, go->phase);
+                bool reported = !is_meant(barrier, i, go->phase);
 
-                for (size_t k = 0; k < i && !told; k++)
-                        told = is_meant(barrier, k, go->phase) &&
-                               strcmp(checkpoint->parts[k]->node, checkpoint->parts[i]->node) == 0;
-                if (!told && checkpoints_send(c, checkpoint->parts[i]->node, &message) < 0)
+                for (size_t k = 0; k < i && !reported; k++)
+                        reported = is_meant(barrier, k, go->phase) &&
+                                   strcmp(checkpoint->parts[k]->node, checkpoint->parts[i]->node) == 0;
+                if (!reported && checkpoints_send(c, checkpoint->parts[i]->node, &message) < 0)
                         log_warn("checkpoint %" PRIu64 ".%" PRIu64 ": %s cannot be reached", barrier->job, barrier->checkpoint,
                                  checkpoint->parts[i]->node);
         }
 }
 
-static void tell_all(struct checkpoints *c, const struct barrier *barrier, const Rm__Checkpoint *checkpoint,
-                     Rm__CheckpointPhase phase, const char *error) {
+static void report_all(struct checkpoints *c, const struct barrier *barrier, const Rm__Checkpoint *checkpoint,
+                       Rm__CheckpointPhase phase, const char *error) {
         Rm__CheckpointGo go = RM__CHECKPOINT_GO__INIT;
 
         go.phase = phase;
         go.error = (char *) error;
-        tell_nodes(c, barrier, checkpoint, &go);
+        report_nodes(c, barrier, checkpoint, &go);
 }
 
 static Rm__CheckpointPhase least(const struct barrier *barrier) {
@@ -126,7 +126,7 @@ static void begin_round(struct barrier *barrier, const Rm__Checkpoint *checkpoin
         go.round = barrier->rounds.round;
         go.wait_usec = barrier->rounds.end_usec > now ? barrier->rounds.end_usec - now : 0;
         timer_arm(barrier->round_over, rounds_left(&barrier->rounds, now));
-        tell_nodes(barrier->c, barrier, checkpoint, &go);
+        report_nodes(barrier->c, barrier, checkpoint, &go);
 }
 
 /* False: no rank is to be waited for, or there is no time for that. */
@@ -152,7 +152,7 @@ static void end_places(struct barrier *barrier) {
 
 static void freeze_all(struct barrier *barrier, const Rm__Checkpoint *checkpoint) {
         end_places(barrier);
-        tell_all(barrier->c, barrier, checkpoint, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED, "");
+        report_all(barrier->c, barrier, checkpoint, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED, "");
 }
 
 static void on_round_over(evutil_socket_t fd, short what, void *arg) {
@@ -189,12 +189,12 @@ static void advance(struct checkpoints *c, struct barrier *barrier, const Rm__Ch
         if (phase == RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CAPTURED)
                 propose_captured(c, barrier);
         else if (phase != RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED || !begin_places(barrier, checkpoint))
-                tell_all(c, barrier, checkpoint, phase, "");
+                report_all(c, barrier, checkpoint, phase, "");
 }
 
 static void barrier_fail(struct checkpoints *c, struct barrier *barrier, const Rm__Checkpoint *checkpoint, const char *error) {
         if (!barrier->failed)
-                tell_all(c, barrier, checkpoint, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_FAILED, error);
+                report_all(c, barrier, checkpoint, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_FAILED, error);
         barrier->failed = true;
         end_places(barrier);
         checkpoints_propose_abort(c, barrier->job, barrier->checkpoint, error);

@@ -79,7 +79,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg) {
 static void on_retry(evutil_socket_t fd, short what, void *arg) {
         struct checkpoints *c = arg;
 
-        c->retry_wanted = false;
+        c->retry_requested = false;
         reconcile(c);
 }
 
@@ -102,9 +102,9 @@ void checkpoints_wake(struct checkpoints *c) {
 }
 
 void checkpoints_retry(struct checkpoints *c) {
-        if (c->retry_wanted)
+        if (c->retry_requested)
                 return;
-        c->retry_wanted = true;
+        c->retry_requested = true;
         timer_arm(c->retry, RETRY_USEC);
 }
 
@@ -125,8 +125,8 @@ bool checkpoints_on_message(struct checkpoints *c, const char *node, const Rm__P
         case RM__PEER_MESSAGE__BODY_RESTORE_ASK:
                 loads_on_ask(c, node, message->restore_ask);
                 return true;
-        case RM__PEER_MESSAGE__BODY_RESTORE_CARRY:
-                restores_on_carry(c, node, message->restore_carry);
+        case RM__PEER_MESSAGE__BODY_RESTORE_SAVED_STATE:
+                restores_on_saved_state(c, node, message->restore_saved_state);
                 return true;
         default:
                 return false;

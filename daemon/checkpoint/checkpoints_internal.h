@@ -51,8 +51,8 @@ struct save {
         uint64_t pause_usec;
         uint64_t raw_bytes, stored_bytes, store_usec;
         uint64_t output_end[2]; /* of a head, when it was cut */
-        uint8_t *carry;
-        size_t carry_bytes;
+        uint8_t *saved_state;
+        size_t saved_state_bytes;
         bool pages; /* private memory goes apart from CRIU's images, as rm-mover has told */
         bool copies; /* with those of files that are written in place */
         char error[512];
@@ -125,7 +125,7 @@ struct restore {
         int code; /* of the capsule's error; 0: it was another one */
         bool said; /* that it fails: by who sends it, or what came does */
         bool unread; /* what was sent last was no good */
-        uint64_t told_usec; /* when the leader was told that it has failed */
+        uint64_t reported_usec; /* when the leader was told that it has failed */
         LIST_ENTRY(restore) entry;
 };
 
@@ -197,7 +197,7 @@ struct checkpoints {
          * log's clock; 0: not known yet. */
         uint64_t since_usec;
         struct event *retry;
-        bool retry_wanted;
+        bool retry_requested;
         struct event *tidy; /* pending: stores are to be searched for parts that are not needed */
         struct event *tidy_again; /* pending: something was too new to be told from what is being made */
         LIST_HEAD(, save) saves;
@@ -210,7 +210,7 @@ struct checkpoints {
         char *sockets; /* the directory of theirs */
         uint64_t last_socket;
         struct event *verify; /* NULL: nothing is read again by itself */
-        bool looked; /* whether what this node has by the log is there */
+        bool scanned; /* whether what this node has by the log is there */
         TAILQ_HEAD(, check) checks; /* the first that has an rm-mover is the only one */
 };
 
@@ -271,7 +271,7 @@ void copies_finish(struct checkpoints *c);
 /* ---- restores.c ---- */
 void restores_wake(struct checkpoints *c);
 void restores_capsule_ready(struct checkpoints *c, struct resident *resident, int error, const char *text);
-void restores_on_carry(struct checkpoints *c, const char *node, const Rm__RestoreCarry *carry);
+void restores_on_saved_state(struct checkpoints *c, const char *node, const Rm__RestoreSavedState *saved_state);
 void restores_on_lost(struct checkpoints *c, const char *node);
 /* Tries one, with a capsule that is about to be made, which no other module uses. */
 struct restore *restores_begin_drill(struct checkpoints *c, uint64_t job, const Rm__Checkpoint *checkpoint, int32_t index);

@@ -83,7 +83,7 @@ static void note_had(struct check *check) {
 }
 
 /* Tells the log of checkpoints that it takes to be here, and that are not, or are damaged. */
-static void tell_log(const struct check *check, const Rm__MoverVerified *found) {
+static void report_log(const struct check *check, const Rm__MoverVerified *found) {
         const Rm__Job *job = state_job(checkpoints_state(check->c), check->job);
         const char *here = stores_place(check->c);
         struct command cmd;
@@ -108,7 +108,7 @@ static void on_event(void *userdata, const Rm__MoverEvent *event) {
                 timer_arm(check->deadline, SILENCE_USEC);
                 break;
         case RM__MOVER_EVENT__BODY_VERIFIED:
-                tell_log(check, event->verified);
+                report_log(check, event->verified);
                 check_end(check, event->verified, 0, "");
                 break;
         case RM__MOVER_EVENT__BODY_FAILED:
@@ -189,8 +189,8 @@ void checks_wake(struct checkpoints *c) {
         struct check *check, *next;
         struct rm_error err = { 0 };
 
-        if (!c->looked) {
-                c->looked = true;
+        if (!c->scanned) {
+                c->scanned = true;
                 want_listed(c, false);
         }
         TAILQ_FOREACH (check, &c->checks, entry)

@@ -237,7 +237,7 @@ static void send_accept(struct checkpoints *c, const char *node, Rm__CopyAccept 
         (void) checkpoints_send(c, node, &PEER_MESSAGE(body));
 }
 
-static void tell(const struct copy *copy, uint32_t port, char **have, size_t n_have, const char *error) {
+static void report(const struct copy *copy, uint32_t port, char **have, size_t n_have, const char *error) {
         Rm__CopyAccept body = RM__COPY_ACCEPT__INIT;
 
         body.job = copy->job;
@@ -254,14 +254,14 @@ static void tell(const struct copy *copy, uint32_t port, char **have, size_t n_h
 
 /* Tells the sender which of the offered files are here: files never change, so the size tells one
  * that is whole. */
-static void tell_listening(struct copy *copy, const char *dir, uint32_t port) {
+static void report_listening(struct copy *copy, const char *dir, uint32_t port) {
         cleanup_free char **have = xcalloc(copy->n_files + 1, sizeof(*have));
         size_t n = 0;
 
         for (size_t i = 0; i < copy->n_files; i++)
                 if (copy->bytes[i] > 0 && file_bytes(dir, copy->files[i]) == copy->bytes[i])
                         have[n++] = copy->files[i];
-        tell(copy, port, have, n, "");
+        report(copy, port, have, n, "");
 }
 
 /* Only what the checkpoint needs has come, of all that was offered. The manifest is the last of
@@ -292,7 +292,7 @@ static void propose_stored(struct copy *copy) {
 }
 
 static void fail_to_settle(struct copy *copy, int r) {
-        tell(copy, 0, NULL, 0, strerror(-r));
+        report(copy, 0, NULL, 0, strerror(-r));
         copy_fail(copy, strerror(-r));
 }
 
@@ -340,7 +340,7 @@ static void on_in_event(void *userdata, const Rm__MoverEvent *event) {
 
         switch (event->body_case) {
         case RM__MOVER_EVENT__BODY_LISTENING:
-                tell_listening(copy, dir, event->listening->port);
+                report_listening(copy, dir, event->listening->port);
                 break;
         case RM__MOVER_EVENT__BODY_PROGRESS:
                 timer_arm(copy->deadline, SILENCE_USEC);
@@ -351,7 +351,7 @@ static void on_in_event(void *userdata, const Rm__MoverEvent *event) {
                 settle(copy);
                 break;
         case RM__MOVER_EVENT__BODY_FAILED:
-                tell(copy, 0, NULL, 0, event->failed->text);
+                report(copy, 0, NULL, 0, event->failed->text);
                 copy_fail(copy, event->failed->text);
                 break;
         default:
@@ -364,7 +364,7 @@ static void on_in_gone(void *userdata) {
 
         if (copy->received)
                 return;
-        tell(copy, 0, NULL, 0, "rm-mover exited unexpectedly");
+        report(copy, 0, NULL, 0, "rm-mover exited unexpectedly");
         copy_fail(copy, "rm-mover exited unexpectedly");
 }
 
@@ -442,7 +442,7 @@ static int check_offer(const struct copy *copy, const Rm__CopyOffer *offer, stru
 }
 
 /* Answers an offer of a checkpoint that the state of this node does not have yet. */
-static void tell_later(struct checkpoints *c, const char *node, const Rm__CopyOffer *offer) {
+static void report_later(struct checkpoints *c, const char *node, const Rm__CopyOffer *offer) {
         Rm__CopyAccept body = RM__COPY_ACCEPT__INIT;
 
         body.job = offer->job;
@@ -459,7 +459,7 @@ void copies_on_offer(struct checkpoints *c, const char *node, const Rm__CopyOffe
         if (copy)
                 copy_free(copy); /* it begins again */
         if (offer->index > checkpoints_state(c)->index) {
-                tell_later(c, node, offer);
+                report_later(c, node, offer);
                 return;
         }
         copy = create(c, offer->job, offer->checkpoint, offer->capsule, node, true);
@@ -473,7 +473,7 @@ void copies_on_offer(struct checkpoints *c, const char *node, const Rm__CopyOffe
                 (void) error_set(&err, -EIO, "cannot get random bytes");
         else if (check_offer(copy, offer, &err) == 0 && start_in(copy, &err) == 0)
                 return;
-        tell(copy, 0, NULL, 0, error_text(&err));
+        report(copy, 0, NULL, 0, error_text(&err));
         copy_fail(copy, error_text(&err));
 }
 

@@ -40,10 +40,10 @@ static uint64_t needed_bytes(const struct checkpoints *c, uint64_t job, const Rm
         return memory_use_of_move(use.memory_bytes, use.files_bytes, save && save->pages);
 }
 
-static int check_room(const struct checkpoints *c, uint64_t job, const Rm__CheckpointPart *part, uint64_t checkpoint,
-                      struct rm_error *err) {
+static int check_space(const struct checkpoints *c, uint64_t job, const Rm__CheckpointPart *part, uint64_t checkpoint,
+                       struct rm_error *err) {
         uint64_t needed = needed_bytes(c, job, part, checkpoint);
-        uint64_t free_bytes = memory_report_room(c->rmd->runner);
+        uint64_t free_bytes = memory_report_space(c->rmd->runner);
 
         if (needed <= free_bytes)
                 return 0;
@@ -101,9 +101,9 @@ static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoin
                 return;
         }
         restore = restores_begin_drill(c, job->id, checkpoint, part->capsule);
-        r = check_room(c, job->id, part, checkpoint->id, &err);
+        r = check_space(c, job->id, part, checkpoint->id, &err);
         if (r == 0)
-                r = runner_make_rehearsal(c->rmd->runner, job, part->capsule, restore->incarnation, &err);
+                r = runner_make_drill(c->rmd->runner, job, part->capsule, restore->incarnation, &err);
         if (r == 0)
                 return; /* restores_capsule_ready() */
         (void) text_format(restore->error, sizeof(restore->error), "%s", error_text(&err));

@@ -67,7 +67,7 @@ static int want_part(struct checkpoints *c, uint64_t job, uint64_t checkpoint, c
         if (r < 0 || is_coming(c, part) || *coming >= COMING_MAX)
                 return r;
         ++*coming;
-        checkpoints_propose(c, command_checkpoint_copy_wanted(&cmd, job, checkpoint, part->capsule, checkpoints_self(c)));
+        checkpoints_propose(c, command_checkpoint_copy_requested(&cmd, job, checkpoint, part->capsule, checkpoints_self(c)));
         return 0;
 }
 

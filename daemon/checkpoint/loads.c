@@ -25,20 +25,20 @@ static void load_free(struct load *load) {
         free(load);
 }
 
-static void answer(struct checkpoints *c, const char *node, const Rm__RestoreCarry *carry) {
-        (void) checkpoints_send(c, node, &PEER_MESSAGE(carry));
+static void answer(struct checkpoints *c, const char *node, const Rm__RestoreSavedState *saved_state) {
+        (void) checkpoints_send(c, node, &PEER_MESSAGE(saved_state));
 }
 
-static void tell(const struct load *load, const ProtobufCBinaryData *carry, const char *error) {
-        Rm__RestoreCarry body = RM__RESTORE_CARRY__INIT;
+static void report(const struct load *load, const ProtobufCBinaryData *saved_state, const char *error) {
+        Rm__RestoreSavedState body = RM__RESTORE_SAVED_STATE__INIT;
 
         body.job = load->job;
         body.checkpoint = load->checkpoint;
         body.capsule = load->index;
         body.incarnation = load->incarnation;
         body.error = (char *) error;
-        if (carry)
-                body.carry = *carry;
+        if (saved_state)
+                body.saved_state = *saved_state;
         answer(load->c, load->node, &body);
 }
 
@@ -47,7 +47,7 @@ static void on_event(void *userdata, const Rm__MoverEvent *event) {
 
         switch (event->body_case) {
         case RM__MOVER_EVENT__BODY_LOADING:
-                tell(load, &event->loading->carry, "");
+                report(load, &event->loading->saved_state, "");
                 break;
         case RM__MOVER_EVENT__BODY_ACKNOWLEDGED:
                 log_info("checkpoint %" PRIu64 ".%" PRIu64 ": capsule %" PRId32 " sent to %s", load->job, load->checkpoint,
@@ -57,7 +57,7 @@ static void on_event(void *userdata, const Rm__MoverEvent *event) {
         case RM__MOVER_EVENT__BODY_FAILED:
                 log_warn("checkpoint %" PRIu64 ".%" PRIu64 ": sending capsule %" PRId32 " to %s: %s", load->job, load->checkpoint,
                          load->index, load->node, event->failed->text);
-                tell(load, NULL, event->failed->text);
+                report(load, NULL, event->failed->text);
                 checks_want_unread(load->c, load->job, load->index, event->failed->code);
                 load_free(load);
                 break;
@@ -69,7 +69,7 @@ static void on_event(void *userdata, const Rm__MoverEvent *event) {
 static void on_gone(void *userdata) {
         struct load *load = userdata;
 
-        tell(load, NULL, "rm-mover exited unexpectedly");
+        report(load, NULL, "rm-mover exited unexpectedly");
         load_free(load);
 }
 
@@ -106,7 +106,7 @@ void loads_on_ask(struct checkpoints *c, const char *node, const Rm__RestoreAsk 
                 (void) error_set(&err, -ENOENT, "%s knows nothing of that checkpoint", checkpoints_self(c));
         else if (start(load, ask, to, &err) == 0)
                 return;
-        tell(load, NULL, error_text(&err));
+        report(load, NULL, error_text(&err));
         load_free(load);
 }
 

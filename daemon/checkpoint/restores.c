@@ -16,7 +16,7 @@
 
 #define PREPARE_USEC (30U * UINT64_C(1000000))
 #define SILENCE_USEC (60U * UINT64_C(1000000))
-#define TELL_AGAIN_USEC (15U * UINT64_C(1000000)) /* longer than a proposal waits for a leader */
+#define REPORT_AGAIN_USEC (15U * UINT64_C(1000000)) /* longer than a proposal waits for a leader */
 
 static void restore_enter(struct restore *restore);
 
@@ -65,9 +65,9 @@ static bool restore_event(struct restore *restore, enum restore_event event) {
 /* ---- who sends it ---- */
 
 static bool was_tried(const struct restore *restore, const char *node) {
-        cleanup_free char *spaced = xasprintf(" %s ", restore->tried), *wanted = xasprintf(" %s ", node);
+        cleanup_free char *spaced = xasprintf(" %s ", restore->tried), *requested = xasprintf(" %s ", node);
 
-        return strstr(spaced, wanted) != NULL;
+        return strstr(spaced, requested) != NULL;
 }
 
 /* This node if it has the part, else one that is up; NULL: all that are have been tried. */
@@ -137,21 +137,21 @@ static void ask(struct restore *restore) {
 
 /* ---- what comes ---- */
 
-void restores_on_carry(struct checkpoints *c, const char *node, const Rm__RestoreCarry *carry) {
-        struct restore *restore = find(c, carry->job, carry->capsule, carry->incarnation);
+void restores_on_saved_state(struct checkpoints *c, const char *node, const Rm__RestoreSavedState *saved_state) {
+        struct restore *restore = find(c, saved_state->job, saved_state->capsule, saved_state->incarnation);
 
         if (!restore || restore->state != RESTORE_TRANSFER || !restore->from || strcmp(restore->from, node) != 0)
                 return;
-        if (carry->error[0]) {
+        if (saved_state->error[0]) {
                 restore->said = true;
-                restore_fail(restore, "%s: %s", node, carry->error);
+                restore_fail(restore, "%s: %s", node, saved_state->error);
                 return;
         }
-        arrival_carry(restore->arrival, carry->carry.data, carry->carry.len);
+        arrival_saved_state(restore->arrival, saved_state->saved_state.data, saved_state->saved_state.len);
 }
 
 /* Without a copy their contents of then are lost. */
-static void tell_doubts(struct restore *restore, const char *files) {
+static void report_mismatches(struct restore *restore, const char *files) {
         cleanup_free char *text = xasprintf("job %" PRIu64 ": written in place, and perhaps not as they were at checkpoint %" PRIu64
                                             ".%" PRIu64 ": %s",
                                             restore->job, restore->job, restore->checkpoint, files);
@@ -190,7 +190,7 @@ static void on_restored(void *owner, const char *text) {
         if (restore->state != RESTORE_RESTORE)
                 return;
         if (*text && !restore->drill)
-                tell_doubts(restore, text);
+                report_mismatches(restore, text);
         (void) restore_event(restore, RESTORE_EV_RESTORED);
 }
 
@@ -245,7 +245,7 @@ static void give_up(struct restore *restore) {
         }
         if (!job || job->restored_from != restore->checkpoint)
                 return;
-        restore->told_usec = now_usec();
+        restore->reported_usec = now_usec();
         checkpoints_retry(restore->c); /* it may not reach the log, as without a leader */
         unrestored =
                 command_checkpoint_unrestored(&cmd, job->id, restore->checkpoint, checkpoints_self(restore->c), restore->error);
@@ -369,7 +369,7 @@ void restores_end_drill(struct restore *restore) {
 }
 
 /* The capsule is to be restored, and nothing is in it yet. */
-static bool is_wanted(const struct checkpoints *c, const struct resident *resident, const Rm__Job **ret_job) {
+static bool is_requested(const struct checkpoints *c, const struct resident *resident, const Rm__Job **ret_job) {
         const Rm__Job *job = state_job(checkpoints_state(c), resident_job(resident));
         const Rm__Capsule *capsule = job ? job_capsule(job, resident_index(resident)) : NULL;
 
@@ -392,7 +392,7 @@ void restores_capsule_ready(struct checkpoints *c, struct resident *resident, in
                 restore->begin_usec = now_usec();
                 (void) restore_event(restore, RESTORE_EV_START);
         }
-        if (restore || !is_wanted(c, resident, &job))
+        if (restore || !is_requested(c, resident, &job))
                 return;
         if (capsule_phase(resident_capsule(resident)) != CAPSULE_EMPTY &&
             capsule_phase(resident_capsule(resident)) != CAPSULE_RESTORED)
@@ -430,7 +430,7 @@ static void see_placed(struct checkpoints *c) {
                 struct resident *resident = runner_current(c->rmd->runner, placed[i].job->id, placed[i].capsule->index);
                 const Rm__Job *job;
 
-                if (!resident || !resident_answers(resident) || !is_wanted(c, resident, &job))
+                if (!resident || !resident_answers(resident) || !is_requested(c, resident, &job))
                         continue;
                 if (capsule_phase(resident_capsule(resident)) == CAPSULE_RESTORING)
                         checkpoints_retry(c);
@@ -457,7 +457,7 @@ static void see_restore(struct restore *restore) {
                 arrival_open(restore->arrival);
         else if (restore->state == RESTORE_DONE && job && job->state != RM__JOB_STATE__JOB_STARTING)
                 (void) restore_event(restore, RESTORE_EV_RUNNING);
-        else if (restore->state == RESTORE_FAILED && now_usec() - restore->told_usec > TELL_AGAIN_USEC)
+        else if (restore->state == RESTORE_FAILED && now_usec() - restore->reported_usec > REPORT_AGAIN_USEC)
                 give_up(restore);
         else if (restore->state == RESTORE_FAILED)
                 checkpoints_retry(restore->c);

@@ -126,7 +126,7 @@ static uint32_t places_of(const struct save *save) {
         return status.progress.placing;
 }
 
-static int tell_round(const struct save *save, Rm__CheckpointPhase phase, uint32_t round) {
+static int report_round(const struct save *save, Rm__CheckpointPhase phase, uint32_t round) {
         const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
         const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
         Rm__CheckpointAt at = RM__CHECKPOINT_AT__INIT;
@@ -144,14 +144,14 @@ static int tell_round(const struct save *save, Rm__CheckpointPhase phase, uint32
         return head ? checkpoints_send(save->c, head->node, &PEER_MESSAGE(&at)) : -ENOENT;
 }
 
-static int tell(const struct save *save, Rm__CheckpointPhase phase) {
-        return tell_round(save, phase, 0);
+static int report(const struct save *save, Rm__CheckpointPhase phase) {
+        return report_round(save, phase, 0);
 }
 
 /* If the node of mpirun is not told, it waits indefinitely, and so do the moves and changes of the
  * job. */
-static void tell_or_fail(struct save *save, Rm__CheckpointPhase phase) {
-        if (tell(save, phase) < 0)
+static void report_or_fail(struct save *save, Rm__CheckpointPhase phase) {
+        if (report(save, phase) < 0)
                 save_fail(save, "the node of mpirun cannot be reached");
 }
 
@@ -169,7 +169,7 @@ static void on_in_place(struct capsule *capsule, int error, const char *text, vo
 
         free(arg);
         if (save && save->state == SAVE_COPIED) /* if it is not heard, the head waits for its whole time */
-                (void) tell_round(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_PLACE, asked.round);
+                (void) report_round(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_PLACE, asked.round);
 }
 
 /* A capsule that has ended by now comes to nothing as it is frozen. */
@@ -395,7 +395,7 @@ static void fill_precopy(void *owner, Rm__MoverPrecopy *body) {
 
 /* Asks for what travels with the capsule, and how its files were; with copies of them if the job
  * wants that. */
-static int get_carry(void *owner, struct capsule *capsule, capsule_carry_fn done, void *arg) {
+static int get_saved_state(void *owner, struct capsule *capsule, capsule_saved_state_fn done, void *arg) {
         struct save *save = owner;
         const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
         cleanup_free char *dir = copies_dir(save);
@@ -404,18 +404,18 @@ static int get_carry(void *owner, struct capsule *capsule, capsule_carry_fn done
 
         save->copies = job && job->spec->checkpoint_files;
         if (!save->copies)
-                return capsule_get_carry_and_files(capsule, "", 0, done, arg);
+                return capsule_get_saved_state_and_files(capsule, "", 0, done, arg);
         r = images_directory(save->c->remover, dir, &err);
-        return r < 0 ? r : capsule_get_carry_and_files(capsule, dir, buffer_bytes(save->c), done, arg);
+        return r < 0 ? r : capsule_get_saved_state_and_files(capsule, dir, buffer_bytes(save->c), done, arg);
 }
 
-static void on_carry(void *owner, const void *carry, size_t size_bytes) {
+static void on_saved_state(void *owner, const void *saved_state, size_t size_bytes) {
         struct save *save = owner;
 
-        free(save->carry);
-        save->carry = xcalloc(1, size_bytes + 1);
-        memcpy(save->carry, carry, size_bytes);
-        save->carry_bytes = size_bytes;
+        free(save->saved_state);
+        save->saved_state = xcalloc(1, size_bytes + 1);
+        memcpy(save->saved_state, saved_state, size_bytes);
+        save->saved_state_bytes = size_bytes;
 }
 
 static void fill_dump_done(void *owner, Rm__MoverDumpDone *body, struct transfer_trees *trees) {
@@ -423,8 +423,8 @@ static void fill_dump_done(void *owner, Rm__MoverDumpDone *body, struct transfer
 
         if (save->copies)
                 transfer_trees_add_files(trees, save->dir);
-        body->carry.data = save->carry;
-        body->carry.len = save->carry_bytes;
+        body->saved_state.data = save->saved_state;
+        body->saved_state.len = save->saved_state_bytes;
 }
 
 static void on_done(void *owner, enum capture_step step) {
@@ -446,8 +446,8 @@ static const struct capture_ops capture_ops = { .kind = CAPSULE_CHECKPOINT,
                                                 .get_leave_by_usec = get_leave_by_usec,
                                                 .set_deadline = set_deadline,
                                                 .fill_precopy = fill_precopy,
-                                                .get_carry = get_carry,
-                                                .on_carry = on_carry,
+                                                .get_saved_state = get_saved_state,
+                                                .on_saved_state = on_saved_state,
                                                 .fill_dump_done = fill_dump_done,
                                                 .on_done = on_done,
                                                 .on_failed = on_failed };
@@ -470,7 +470,7 @@ static void enter_store(struct save *save) {
         save->pause_usec = now_usec() - capture_frozen_usec(save->capture);
         capture_open(save->capture);
         timer_set(save->deadline, 0); /* a slow disk is no error */
-        tell_or_fail(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CAPTURED);
+        report_or_fail(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CAPTURED);
 }
 
 static void drop_copies(struct save *save) {
@@ -498,7 +498,7 @@ static void enter_undo(struct save *save) {
         capture_open(save->capture);
         stop_mover(save);
         if (save->error[0]) {
-                (void) tell(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_FAILED);
+                (void) report(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_FAILED);
                 save->given_up = save->checkpoint; /* give_up_leftover() */
         }
         save_event(save, SAVE_EV_OVER);
@@ -537,7 +537,7 @@ static void save_enter(struct save *save) {
                 break;
         case SAVE_COPIED:
                 timer_set(save->deadline, OTHERS_USEC);
-                tell_or_fail(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED);
+                report_or_fail(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_COPIED);
                 break;
         case SAVE_FREEZE:
                 capture_freeze(save->capture, PREPARE_USEC);
@@ -547,7 +547,7 @@ static void save_enter(struct save *save) {
                 break;
         case SAVE_HELD:
                 capture_limit_freeze(save->capture);
-                tell_or_fail(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CUT);
+                report_or_fail(save, RM__CHECKPOINT_PHASE__CHECKPOINT_PHASE_CUT);
                 break;
         case SAVE_DUMP:
                 enter_dump(save, resident);
@@ -596,7 +596,7 @@ static void save_free(struct save *save) {
         event_free(save->deadline);
         gate_finish(&save->gate);
         free(save->kept);
-        free(save->carry);
+        free(save->saved_state);
         free(save->dir);
         free(save);
 }
@@ -619,7 +619,7 @@ static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoin
         capture_begin(save->capture, save->job, save->index, save->incarnation);
         save->pause_usec = save->raw_bytes = 0;
         save->error[0] = '\0';
-        free(take_ptr(save->carry));
+        free(take_ptr(save->saved_state));
         save_event(save, SAVE_EV_START);
 }
 

@@ -28,8 +28,8 @@
 #define USERS_BYTES_MAX (64U << 20)
 
 /* Carried requests that wait may have so many bytes, beside those of the connections. */
-#define CARRIED_BYTES_MAX USER_BYTES_MAX
-#define USERS_CARRIED_BYTES_MAX USERS_BYTES_MAX
+#define FORWARDED_BYTES_MAX USER_BYTES_MAX
+#define USERS_FORWARDED_BYTES_MAX USERS_BYTES_MAX
 #define REQUEST_ITSELF_BYTES 512U /* what a request takes that is nearly empty */
 
 /* rmd has a real-time priority, which users must not get hold of by asking without end: a third of
@@ -38,7 +38,7 @@
 static const struct rate_limit users_work = { .usec_each = 3, .burst = 5000 };
 /* To read and decode a small request and to send the answer, which is done apart from handling it.
  * A carried one has a channel of its own, and goes through TLS. */
-static const uint64_t exchange_usec[ACCOUNT_WAYS] = { [ACCOUNT_LOCAL] = 25, [ACCOUNT_CARRIED] = 80, [ACCOUNT_ATTACHED] = 40 };
+static const uint64_t exchange_usec[ACCOUNT_WAYS] = { [ACCOUNT_LOCAL] = 25, [ACCOUNT_FORWARDED] = 80, [ACCOUNT_ATTACHED] = 40 };
 static const struct rate_limit user_work = { .usec_each = 6, .burst = 2500 };
 /* A user who submits jobs in a loop makes one entry each, some 100 a second at most; a voter's disk
  * takes thousands. */
@@ -71,7 +71,7 @@ static bool is_idle(const struct account *account) {
 
         for (unsigned way = 0; way < ACCOUNT_WAYS; way++)
                 open += account->open[way];
-        return account->n_silent == 0 && account->n_known == 0 && account->n_carried == 0 && open == 0;
+        return account->n_silent == 0 && account->n_known == 0 && account->n_forwarded == 0 && open == 0;
 }
 
 struct accounts *accounts_create(struct event *turn, struct event *over) {
@@ -206,7 +206,7 @@ unsigned account_known_max(const struct account *account) {
         return is_root(account) ? ROOT_KNOWN_MAX : KNOWN_MAX;
 }
 
-bool account_greet(struct client *client) {
+bool account_resync(struct client *client) {
         struct account *account = client->account;
 
         if (account->n_known >= account_known_max(account))
@@ -358,17 +358,17 @@ void account_close(struct account *account, enum account_way way) {
 
 /* ---- carried requests ---- */
 
-struct carried_request {
+struct forwarded_request {
         Rm__LocalRequest *request;
         size_t bytes;
-        STAILQ_ENTRY(carried_request) entry;
+        STAILQ_ENTRY(forwarded_request) entry;
 };
 
-void account_join_carried(struct accounts *accounts, struct client *client, enum account_way way) {
+void account_join_forwarded(struct accounts *accounts, struct client *client, enum account_way way) {
         client->account = account_get(accounts, client->uid);
         client->way = way;
         STAILQ_INIT(&client->requests);
-        client->account->n_carried++;
+        client->account->n_forwarded++;
 }
 
 static void count_waiting(struct account *account, size_t bytes, bool comes) {
@@ -380,10 +380,10 @@ static void count_waiting(struct account *account, size_t bytes, bool comes) {
 int account_put_request(struct client *client, const Rm__LocalRequest *request) {
         struct account *account = client->account;
         size_t bytes = rm__local_request__get_packed_size(request) + REQUEST_ITSELF_BYTES;
-        struct carried_request *waits;
+        struct forwarded_request *waits;
 
-        if (!account->accounts || account->carried_bytes + bytes > CARRIED_BYTES_MAX ||
-            account->accounts->carried_bytes + bytes > USERS_CARRIED_BYTES_MAX)
+        if (!account->accounts || account->carried_bytes + bytes > FORWARDED_BYTES_MAX ||
+            account->accounts->carried_bytes + bytes > USERS_FORWARDED_BYTES_MAX)
                 return -EDQUOT;
         waits = xcalloc(1, sizeof(*waits));
         waits->request = (Rm__LocalRequest *) message_copy(&request->base);
@@ -395,7 +395,7 @@ int account_put_request(struct client *client, const Rm__LocalRequest *request) 
 }
 
 static Rm__LocalRequest *take_first(struct client *client) {
-        struct carried_request *waits = STAILQ_FIRST(&client->requests);
+        struct forwarded_request *waits = STAILQ_FIRST(&client->requests);
         Rm__LocalRequest *request = waits->request;
 
         STAILQ_REMOVE_HEAD(&client->requests, entry);
@@ -419,7 +419,7 @@ static void leave_carried(struct client *client) {
                 not_ready(client);
         while (!STAILQ_EMPTY(&client->requests))
                 rm__local_request__free_unpacked(take_first(client), NULL);
-        account->n_carried--;
+        account->n_forwarded--;
         if (!account->accounts && is_idle(account))
                 free(account);
 }

@@ -37,7 +37,7 @@ struct accounts;
  * wait for each other. */
 enum account_way {
         ACCOUNT_LOCAL,
-        ACCOUNT_CARRIED,
+        ACCOUNT_FORWARDED,
         /* Carried, from a front end that is attached to its job: none stays open, and none waits
          * for those that do. */
         ACCOUNT_ATTACHED,
@@ -56,7 +56,7 @@ struct account {
         struct client_list ready[ACCOUNT_WAYS]; /* whose next request is whole and waits */
         unsigned n_silent;
         unsigned n_known;
-        unsigned n_carried;
+        unsigned n_forwarded;
         size_t carried_bytes; /* of carried requests that wait */
         unsigned open[ACCOUNT_WAYS]; /* requests that are still being handled */
         struct rate work; /* microseconds of the processor */
@@ -84,7 +84,7 @@ bool accounts_admit(struct accounts *accounts, uid_t uid, uint64_t now_usec, str
 /* The client has connected. Sets client->account. */
 void account_join(struct account *account, struct client *client, uint64_t now_usec);
 /* The client has said hello. False: its user has as many clients as allowed already. */
-bool account_greet(struct client *client);
+bool account_resync(struct client *client);
 /* The client, local or carried, leaves: requests of a carried one that wait are dropped. */
 void account_leave(struct client *client);
 /* How many may have said hello. */
@@ -92,7 +92,7 @@ unsigned account_known_max(const struct account *account);
 
 /* A client whose requests another node carries here, by this way. Sets client->account and
  * client->way. Also from inside a callback of a conn. */
-void account_join_carried(struct accounts *accounts, struct client *client, enum account_way way);
+void account_join_forwarded(struct accounts *accounts, struct client *client, enum account_way way);
 /* Copies a request of such a client, which waits for its turn. -EDQUOT: the user, or all users
  * together, have too much that waits. */
 int account_put_request(struct client *client, const Rm__LocalRequest *request);

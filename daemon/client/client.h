@@ -45,7 +45,7 @@ struct client {
          * requests do not wait */
         struct account *account;
         enum account_way way;
-        STAILQ_HEAD(, carried_request) requests; /* carried ones that wait */
+        STAILQ_HEAD(, forwarded_request) requests; /* carried ones that wait */
         TAILQ_ENTRY(client) place;
         TAILQ_ENTRY(client) ready_place;
         TAILQ_ENTRY(client) all; /* requests/service.c */

@@ -19,7 +19,7 @@
 #define VOTERS 3U
 #define VOTER_TIMEOUT_USEC UINT64_C(120000000)
 /* Longer than anything that is asked may wait for its answer; and than the time between two calls
- * of on_beat, several times. */
+ * of on_heartbeat, several times. */
 #define IDLE_USEC UINT64_C(30000000)
 #define IDLE_HEARTBEATS 10U
 
@@ -68,7 +68,7 @@ void cluster_replace_state(void *userdata, Rm__State *state) {
                 peers_learn(c->peers, state->nodes[i]);
 }
 
-void cluster_tell_installed(void *userdata) {
+void cluster_report_installed(void *userdata) {
         struct cluster *c = userdata;
 
         peers_set_log(c->peers, c->member ? raftlog_id(c->log) : following_log_id(c->following));
@@ -84,7 +84,7 @@ static void suspect_lost(struct cluster *c, const Rm__Command *command) {
                 peers_suspect(c->peers, command->node_health->node);
 }
 
-void cluster_tell_applied(struct cluster *c, const Rm__Command *command, const struct state_result *result) {
+void cluster_report_applied(struct cluster *c, const Rm__Command *command, const struct state_result *result) {
         suspect_lost(c, command);
         if (c->ops.on_applied)
                 c->ops.on_applied(c->userdata, command, result);
@@ -92,7 +92,7 @@ void cluster_tell_applied(struct cluster *c, const Rm__Command *command, const s
         proposals_applied(c->proposals);
 }
 
-/* ---- the mesh tells ---- */
+/* ---- the transport tells ---- */
 
 static void on_leading(void *userdata, const char *node, bool leading) {
         struct cluster *c = userdata;
@@ -125,7 +125,7 @@ static void on_peer(void *userdata, const char *node, bool connected) {
                 role_set_leader(c, NULL);
         }
         if (connected && c->leading)
-                leading_look(c->leading, node);
+                leading_scan(c->leading, node);
 }
 
 /* Voters stay connected to each other: they elect. */
@@ -137,17 +137,17 @@ static void keep_voters(struct cluster *c) {
                 peers_keep(c->peers, others[i]);
 }
 
-static void on_beat(void *userdata) {
+static void on_heartbeat(void *userdata) {
         struct cluster *c = userdata;
 
         if (c->leading) {
-                role_tell_lease(c);
-                leading_beat(c->leading);
+                role_report_lease(c);
+                leading_heartbeat(c->leading);
         }
-        if (c->ops.on_beat)
-                c->ops.on_beat(c->userdata);
+        if (c->ops.on_heartbeat)
+                c->ops.on_heartbeat(c->userdata);
         if (c->following)
-                following_beat(c->following);
+                following_heartbeat(c->following);
         log_see_member(-1, 0, c);
         keep_voters(c);
         proposals_expire(c->proposals, now_usec());
@@ -313,7 +313,7 @@ uint64_t cluster_lease_end_usec(const struct cluster *c) {
 uint64_t cluster_fence_safe_usec(const struct cluster *c, const char *node) {
         if (cluster_is_self(c, node))
                 return UINT64_MAX;
-        return leases_safe_usec(c->leases, peers_heard_usec(c->peers, node));
+        return leases_safe_usec(c->leases, peers_received_usec(c->peers, node));
 }
 
 bool cluster_disk_full(const struct cluster *c) {
@@ -362,7 +362,7 @@ static int open_peers(struct cluster *c, const struct cluster_config *config, st
                                               .confirms = role_confirms,
                                               .on_confirmed = role_on_confirmed,
                                               .on_drained = on_drained,
-                                              .on_beat = on_beat };
+                                              .on_heartbeat = on_heartbeat };
         Rm__Node self = *config->self;
         struct peers_config peers = {
                 .cluster = config->name,
@@ -395,8 +395,8 @@ static void on_started(evutil_socket_t fd, short what, void *userdata) {
                 return;
         if (c->ops.on_leader)
                 c->ops.on_leader(c->userdata, c->leader);
-        cluster_tell_installed(c);
-        leading_beat(c->leading);
+        cluster_report_installed(c);
+        leading_heartbeat(c->leading);
 }
 
 static int cluster_open(struct cluster *c, const struct cluster_config *config, struct rm_error *err) {

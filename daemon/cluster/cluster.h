@@ -56,7 +56,7 @@ struct cluster_ops {
          * both ends have no use for them. */
         void (*on_peer)(void *userdata, const char *node, bool connected);
         /* Every few seconds, often enough to call cluster_keep() from. */
-        void (*on_beat)(void *userdata);
+        void (*on_heartbeat)(void *userdata);
         /* cluster_lease_end_usec() has grown. */
         void (*on_lease)(void *userdata);
         /* The leader has changed; NULL = none is known. */

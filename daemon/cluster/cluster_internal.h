@@ -58,15 +58,15 @@ void cluster_fail(void *userdata, const struct rm_error *why);
 const Rm__State *cluster_get_state(void *userdata);
 void cluster_apply(struct cluster *c, uint64_t index, const Rm__Command *command, struct state_result *ret);
 void cluster_replace_state(void *userdata, Rm__State *state);
-void cluster_tell_installed(void *userdata);
-void cluster_tell_applied(struct cluster *c, const Rm__Command *command, const struct state_result *result);
+void cluster_report_installed(void *userdata);
+void cluster_report_applied(struct cluster *c, const Rm__Command *command, const struct state_result *result);
 
 /* ---- cluster_role.c ---- */
 /* The members of the log's configuration but this node; with `voters`, only those with a vote. */
 size_t role_other_members(const struct cluster *c, bool voters, const char **names, size_t max);
 /* Returns, while this node leads, when the leases end that it gives, and its own. */
 uint64_t role_given_end_usec(const struct cluster *c);
-void role_tell_lease(struct cluster *c);
+void role_report_lease(struct cluster *c);
 /* The state has changed: a lease that was given for this index may begin. */
 void role_reach_lease(struct cluster *c);
 /* These are functions of peers_ops. */

@@ -43,7 +43,7 @@ static int apply_entry(struct cluster *c, uint64_t index, const Rm__Command *com
         if (c->leading && raftlog_leading(c->log))
                 leading_applied(c->leading, before, index, command);
         if (c->peers)
-                cluster_tell_applied(c, command, &result);
+                cluster_report_applied(c, command, &result);
         if (c->following)
                 following_applied(c->following);
         state_result_finish(&result);
@@ -72,7 +72,7 @@ static int restore(struct cluster *c, Rm__State *state, struct rm_error *err) {
         }
         cluster_replace_state(c, state);
         if (c->peers)
-                cluster_tell_installed(c);
+                cluster_report_installed(c);
         if (c->following)
                 following_applied(c->following);
         return 0;

@@ -36,7 +36,7 @@ uint64_t role_given_end_usec(const struct cluster *c) {
         return leases_given_end_usec(c->leases, leases_quorum_usec(c->leases, others, n, now_boot_usec()), c->state->lease_usec);
 }
 
-void role_tell_lease(struct cluster *c) {
+void role_report_lease(struct cluster *c) {
         if (c->ops.on_lease)
                 c->ops.on_lease(c->userdata);
 }
@@ -73,8 +73,8 @@ void role_on_confirmed(void *userdata, const char *node, uint64_t sent_boot_usec
                 return;
         leases_confirm(c->leases, node, sent_boot_usec);
         if (!had && role_given_end_usec(c) > now_boot_usec())
-                peers_beat(c->peers);
-        role_tell_lease(c);
+                peers_heartbeat(c->peers);
+        role_report_lease(c);
 }
 
 void role_on_lease(void *userdata, const char *node, uint64_t sent_usec, uint64_t lease_usec, uint64_t index) {
@@ -88,7 +88,7 @@ void role_on_lease(void *userdata, const char *node, uint64_t sent_usec, uint64_
 
 void role_reach_lease(struct cluster *c) {
         if (leases_reach(c->leases, c->state->index))
-                role_tell_lease(c);
+                role_report_lease(c);
 }
 
 /* ---- leading ---- */
@@ -118,8 +118,8 @@ void role_begin_leading(struct cluster *c) {
         static const struct leading_ops ops = { .get_state = cluster_get_state, .get_index = get_index, .log = leading_log };
         const struct leading_config config = { .log_id = raftlog_id(c->log),
                                                .feed = c->feed,
-                                               .mesh_ops = mesh_of_peers(),
-                                               .mesh = c->peers,
+                                               .transport_ops = transport_of_peers(),
+                                               .transport = c->peers,
                                                .last_time_usec = c->last_time_usec,
                                                .node_timeout_usec = c->node_timeout_usec,
                                                .voter_timeout_usec = c->voter_timeout_usec,
@@ -146,7 +146,7 @@ static int following_apply(void *userdata, uint64_t index, const Rm__Command *co
                 *err = result.error;
                 return result.error.code;
         }
-        cluster_tell_applied(c, command, &result);
+        cluster_report_applied(c, command, &result);
         state_result_finish(&result);
         return 0;
 }
@@ -169,7 +169,7 @@ static void on_installed(void *userdata) {
 
         if (log_note_joined(c, &err) < 0)
                 log_warn("%s", error_text(&err));
-        cluster_tell_installed(c);
+        cluster_report_installed(c);
 }
 
 /* `state_log_id`: of the log that the state is of, where this node has kept it until now; 0: it is
@@ -251,8 +251,8 @@ static void win(struct cluster *c) {
         role_begin_leading(c);
         peers_set_leading(c->peers, c->leading_term);
         role_set_leader(c, peers_self(c->peers)->name);
-        cluster_tell_installed(c); /* the state is certain now */
-        leading_beat(c->leading);
+        cluster_report_installed(c); /* the state is certain now */
+        leading_heartbeat(c->leading);
 }
 
 /* This node loses the leadership; peers that it tells see a node that does not lead. */

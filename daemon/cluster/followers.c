@@ -41,7 +41,7 @@ struct follower {
         unsigned installs;
         uint64_t next_install_usec;
         bool behind; /* what it has is of no use: the whole state is next */
-        bool told; /* that it has all */
+        bool reported; /* that it has all */
         LIST_ENTRY(follower) entry;
         UT_hash_handle hh;
 };
@@ -78,11 +78,11 @@ static void follower_free(struct followers *fs, struct follower *follower) {
 }
 
 static int send_to(struct followers *fs, const char *node, const Rm__PeerMessage *message) {
-        return fs->leading->mesh_ops->send(fs->leading->mesh, node, message);
+        return fs->leading->transport_ops->send(fs->leading->transport, node, message);
 }
 
 static size_t pending_bytes(const struct followers *fs, const struct follower *follower) {
-        return fs->leading->mesh_ops->pending_bytes(fs->leading->mesh, follower->name);
+        return fs->leading->transport_ops->pending_bytes(fs->leading->transport, follower->name);
 }
 
 /* ---- the whole state ---- */
@@ -123,7 +123,7 @@ static int install_begin(struct followers *fs, struct follower *follower) {
         follower->next_install_usec = now + install_wait_usec(follower->installs + 1);
         follower->image = image_get(fs);
         follower->sent_bytes = 0;
-        follower->told = false;
+        follower->reported = false;
         if (!follower->image) {
                 log_error("node %s cannot follow: the state is over %zu bytes; it shrinks as ended jobs are forgotten ([job] keep)",
                           follower->name, STATE_MAX_BYTES);
@@ -210,9 +210,9 @@ static int send_one(struct followers *fs, struct follower *follower) {
         if (follower->index != leading_state(fs->leading)->index)
                 return send_next(fs, follower);
         follower->installs = 0;
-        if (follower->told)
+        if (follower->reported)
                 return -EALREADY;
-        follower->told = true;
+        follower->reported = true;
         return send_followed(fs, follower->name);
 }
 
@@ -223,7 +223,7 @@ static void follower_failed(struct followers *fs, struct follower *follower, int
 
         log_warn("node %s cannot follow: %s", name, strerror(-code));
         follower_free(fs, follower);
-        fs->leading->mesh_ops->reset(fs->leading->mesh, name, "sending failed; follower reset");
+        fs->leading->transport_ops->reset(fs->leading->transport, name, "sending failed; follower reset");
 }
 
 static void pump(struct followers *fs, struct follower *follower) {
@@ -255,7 +255,7 @@ void followers_serve(struct followers *fs, const char *node, const Rm__Follow *f
                 HASH_ADD_KEYPTR(hh, fs->by_name, follower->name, strlen(follower->name), follower);
         }
         image_release(fs, take_ptr(follower->image));
-        follower->told = false;
+        follower->reported = false;
         follower->index = follow->index;
         follower->behind = follow->log != log || follow->index > leading_state(fs->leading)->index;
         pump(fs, follower);
@@ -268,7 +268,8 @@ void followers_applied(struct followers *fs, uint64_t before, uint64_t index, co
         for (follower = LIST_FIRST(&fs->list); follower; follower = next) {
                 next = LIST_NEXT(follower, entry);
                 /* The others come to it in their time. */
-                if (follower->image || follower->index != before || !follower->told || pending_bytes(fs, follower) >= WINDOW_BYTES)
+                if (follower->image || follower->index != before || !follower->reported ||
+                    pending_bytes(fs, follower) >= WINDOW_BYTES)
                         continue;
                 r = send_append(fs, follower, index, command);
                 if (r < 0) {
@@ -285,12 +286,12 @@ void followers_drained(struct followers *fs, const char *node) {
                 pump(fs, follower);
 }
 
-void followers_beat(struct followers *fs) {
+void followers_heartbeat(struct followers *fs) {
         struct follower *follower, *next;
 
         for (follower = LIST_FIRST(&fs->list); follower; follower = next) {
                 next = LIST_NEXT(follower, entry);
-                if (follower->next_install_usec != 0 && !follower->told)
+                if (follower->next_install_usec != 0 && !follower->reported)
                         pump(fs, follower);
         }
 }

@@ -27,7 +27,7 @@ struct following {
         bool voter; /* it keeps the log */
         bool synced;
         bool failed;
-        bool told; /* voter: the leader has said how far it must have come */
+        bool reported; /* voter: the leader has said how far it must have come */
         uint64_t must_index; /* and that is this */
         struct state_cache *cache; /* NULL: voter */
         uint64_t log_id; /* that the state is of; 0 = of none */
@@ -55,7 +55,7 @@ static void ask(struct following *f) {
         Rm__Follow follow = RM__FOLLOW__INIT;
 
         parts_reset(&f->install);
-        f->told = false;
+        f->reported = false;
         f->ask_usec = 0;
         f->progress_usec = now_usec();
         follow.index = state_of(f)->index;
@@ -65,7 +65,7 @@ static void ask(struct following *f) {
         (void) f->ops.send(f->userdata, &PEER_MESSAGE(&follow));
 }
 
-/* The data that came is not the data that was requested: following_beat() asks again, so that
+/* The data that came is not the data that was requested: following_heartbeat() asks again, so that
  * neither side is busy with a fault that stays. */
 static void ask_later(struct following *f, const char *why) {
         uint64_t wait = ASK_AGAIN_USEC << (f->ask_failures < 6 ? f->ask_failures : 6);
@@ -80,7 +80,7 @@ static void ask_later(struct following *f, const char *why) {
         f->ask_usec = now_usec() + wait;
 }
 
-void following_beat(struct following *f) {
+void following_heartbeat(struct following *f) {
         uint64_t now = now_usec();
 
         if (!f->leader || f->synced || f->failed)
@@ -184,7 +184,7 @@ static void become_synced(struct following *f) {
 
 void following_applied(struct following *f) {
         f->progress_usec = now_usec();
-        if (f->told && !f->synced && !f->failed && state_of(f)->index >= f->must_index)
+        if (f->reported && !f->synced && !f->failed && state_of(f)->index >= f->must_index)
                 become_synced(f);
 }
 
@@ -200,7 +200,7 @@ static void take_followed(struct following *f, const Rm__Followed *followed) {
                 ask_later(f, "it is of another log than the one that this node keeps");
                 return;
         }
-        f->told = true;
+        f->reported = true;
         f->must_index = followed->index;
         following_applied(f);
 }
@@ -218,7 +218,7 @@ void following_set_leader(struct following *f, const char *leader) {
         free(f->leader);
         f->leader = xstrdup(leader);
         f->synced = false;
-        f->told = false;
+        f->reported = false;
         parts_reset(&f->install);
         if (leader && !f->failed)
                 ask(f);

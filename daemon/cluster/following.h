@@ -62,6 +62,6 @@ void following_take(struct following *following, const Rm__PeerMessage *message)
 /* The log that this node keeps has applied something. */
 void following_applied(struct following *following);
 /* Does what is due; to be called from time to time. */
-void following_beat(struct following *following);
+void following_heartbeat(struct following *following);
 
 #endif

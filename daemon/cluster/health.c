@@ -139,9 +139,9 @@ static void check_level(struct health *h) {
 /* This node is connected to itself. */
 static const Rm__Node *present(const struct health *h, const char *name) {
         const struct leading *l = h->leading;
-        const Rm__Node *self = l->mesh_ops->self(l->mesh);
+        const Rm__Node *self = l->transport_ops->self(l->transport);
 
-        return strcmp(name, self->name) == 0 ? self : l->mesh_ops->node(l->mesh, name);
+        return strcmp(name, self->name) == 0 ? self : l->transport_ops->node(l->transport, name);
 }
 
 static bool cut_off(const struct health *h) {
@@ -166,14 +166,14 @@ static bool is_whole(const struct health *h) {
 
 static void check_absent(struct health *h, const Rm__Node *known) {
         const struct leading *l = h->leading;
-        uint64_t heard = l->mesh_ops->heard_usec(l->mesh, known->name);
-        uint64_t silent = now_usec() - (heard > h->since_usec ? heard : h->since_usec);
+        uint64_t received = l->transport_ops->received_usec(l->transport, known->name);
+        uint64_t silent = now_usec() - (received > h->since_usec ? received : h->since_usec);
         char why[96];
 
         if (known->health == RM__NODE_HEALTH__NODE_HEALTH_DOWN || silent <= l->node_timeout_usec)
                 return;
         (void) snprintf(why, sizeof(why), "not heard of for %.1f s", (double) silent / 1e6);
-        if (silent > UNKNOWN_TIMEOUTS * l->node_timeout_usec || (heard > 0 && is_whole(h)))
+        if (silent > UNKNOWN_TIMEOUTS * l->node_timeout_usec || (received > 0 && is_whole(h)))
                 propose_health(h, known->name, RM__NODE_HEALTH__NODE_HEALTH_DOWN, why);
         else if (known->health == RM__NODE_HEALTH__NODE_HEALTH_UP)
                 propose_health(h, known->name, RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN, why);
@@ -208,8 +208,8 @@ void health_check(struct health *h, const char *node) {
         }
         if (cut_off(h))
                 h->cut_off_usec = now_usec();
-        check_one(h, l->mesh_ops->self(l->mesh)->name);
-        l->mesh_ops->foreach(l->mesh, visit_peer, h);
+        check_one(h, l->transport_ops->self(l->transport)->name);
+        l->transport_ops->foreach(l->transport, visit_peer, h);
         for (size_t i = 0; i < state->n_nodes; i++)
                 check_one(h, state->nodes[i]->name);
 }

@@ -103,7 +103,7 @@ static void send_reply(struct leading *l, const char *node, uint32_t id, const s
         reply.text = outcome->error.code < 0 ? (char *) error_text(&outcome->error) : (char *) protobuf_c_empty_string;
         reply.index = outcome->index;
         reply.created = outcome->created;
-        (void) l->mesh_ops->send(l->mesh, node, &PEER_MESSAGE(&reply));
+        (void) l->transport_ops->send(l->transport, node, &PEER_MESSAGE(&reply));
 }
 
 /* An entry that is cancelled since this node stops is not answered: the node that asked will see
@@ -157,7 +157,7 @@ void leading_applied(struct leading *l, uint64_t before, uint64_t index, const R
         followers_applied(l->followers, before, index, command);
 }
 
-void leading_look(struct leading *l, const char *node) {
+void leading_scan(struct leading *l, const char *node) {
         health_check(l->health, node);
 }
 
@@ -185,11 +185,11 @@ static void log_lease(struct leading *l) {
                 l->logging_lease = leading_propose(l, command_lease(&c, usec), on_lease_logged, l, NULL) == 0;
 }
 
-void leading_beat(struct leading *l) {
+void leading_heartbeat(struct leading *l) {
         log_lease(l);
         health_check(l->health, NULL);
-        followers_beat(l->followers);
-        members_beat(l->members);
+        followers_heartbeat(l->followers);
+        members_heartbeat(l->members);
 }
 
 /* ---- create and destroy ---- */
@@ -201,8 +201,8 @@ struct leading *leading_create(const struct leading_config *config, const struct
         l->userdata = userdata;
         l->log_id = config->log_id;
         l->feed = config->feed;
-        l->mesh_ops = config->mesh_ops;
-        l->mesh = config->mesh;
+        l->transport_ops = config->transport_ops;
+        l->transport = config->transport;
         l->last_time_usec = config->last_time_usec;
         l->node_timeout_usec = config->node_timeout_usec;
         l->voter_timeout_usec = config->voter_timeout_usec;

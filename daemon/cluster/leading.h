@@ -1,7 +1,7 @@
 /* The role of the leader: its followers, the health of nodes and the feature level as it proposes
  * them, the members of the log, the log's clock, and what it was asked to put into the log. Made
  * when this node has won the leadership, destroyed when it has lost it: a node that wins it again
- * begins with nothing. It has no timers: leading_beat() is its clock. */
+ * begins with nothing. It has no timers: leading_heartbeat() is its clock. */
 #ifndef RM_CLUSTER_LEADING_H
 #define RM_CLUSTER_LEADING_H
 
@@ -10,7 +10,7 @@
 #include "daemon/cluster/lease.h"
 #include "daemon/log/feed.h"
 #include "daemon/log/raftlog.h"
-#include "daemon/peers/mesh.h"
+#include "daemon/peers/transport.h"
 #include "proto/peer.pb-c.h"
 
 struct leading;
@@ -18,9 +18,9 @@ struct state_index;
 
 struct leading_config {
         uint64_t log_id;
-        const struct feed *feed; /* it, and the mesh, outlive the object */
-        const struct mesh_ops *mesh_ops;
-        void *mesh;
+        const struct feed *feed; /* it, and the transport, outlive the object */
+        const struct transport_ops *transport_ops;
+        void *transport;
         uint64_t last_time_usec; /* of the last command applied, real */
         uint64_t node_timeout_usec;
         uint64_t voter_timeout_usec; /* a voter that is DOWN for so long is replaced */
@@ -59,12 +59,12 @@ void leading_voter_ready(struct leading *leading, const char *node, const Rm__Vo
 /* A command was applied as entry `index`; the state was at `before`. */
 void leading_applied(struct leading *leading, uint64_t before, uint64_t index, const Rm__Command *command);
 /* A node is connected, or describes itself again (this one too). */
-void leading_look(struct leading *leading, const char *node);
+void leading_scan(struct leading *leading, const char *node);
 /* The node's connection is lost. */
 void leading_lost(struct leading *leading, const char *node);
 /* The messages to the node have left its queue. */
 void leading_drained(struct leading *leading, const char *node);
 /* From time to time, and at the beginning. */
-void leading_beat(struct leading *leading);
+void leading_heartbeat(struct leading *leading);
 
 #endif

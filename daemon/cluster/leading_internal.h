@@ -18,8 +18,8 @@ struct leading {
         void *userdata;
         uint64_t log_id;
         const struct feed *feed;
-        const struct mesh_ops *mesh_ops;
-        void *mesh;
+        const struct transport_ops *transport_ops;
+        void *transport;
         uint64_t since_usec; /* when the leadership began */
         uint64_t last_time_usec; /* of the log's clock, as it was read last */
         uint64_t node_timeout_usec;
@@ -50,7 +50,7 @@ void followers_serve(struct followers *fs, const char *node, const Rm__Follow *f
 void followers_applied(struct followers *fs, uint64_t before, uint64_t index, const Rm__Command *command);
 void followers_drained(struct followers *fs, const char *node);
 void followers_lost(struct followers *fs, const char *node);
-void followers_beat(struct followers *fs);
+void followers_heartbeat(struct followers *fs);
 
 /* ---- health.c ---- */
 struct health *health_create(struct leading *leading);
@@ -62,7 +62,7 @@ void health_check(struct health *h, const char *node);
 struct members *members_create(struct leading *leading);
 void members_destroy(struct members *m);
 /* Do what comes next, if nothing is under way. Safe to repeat. */
-void members_beat(struct members *m);
+void members_heartbeat(struct members *m);
 void members_ready(struct members *m, const char *node, const Rm__VoterReady *message);
 /* A node follows whose log, or none, has this number of raft's. */
 void members_follows(struct members *m, const char *node, uint64_t id);

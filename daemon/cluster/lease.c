@@ -16,10 +16,10 @@ uint64_t lease_end_usec(uint64_t sent_usec, uint64_t lease_usec) {
         return add(sent_usec, lease_usec);
 }
 
-uint64_t lease_safe_usec(uint64_t heard_usec, uint64_t lease_usec) {
+uint64_t lease_safe_usec(uint64_t received_usec, uint64_t lease_usec) {
         uint64_t drift_usec = lease_usec / DRIFT_PART + 1;
 
-        return add(heard_usec, add(lease_usec, add(drift_usec, LEASE_FENCE_USEC)));
+        return add(received_usec, add(lease_usec, add(drift_usec, LEASE_FENCE_USEC)));
 }
 
 /* The last confirmation of one voter. */
@@ -158,8 +158,8 @@ uint64_t leases_to_log_usec(const struct leases *leases, uint64_t now_usec, uint
         return leases->lease_usec;
 }
 
-uint64_t leases_safe_usec(const struct leases *leases, uint64_t heard_usec) {
-        uint64_t given = lease_safe_usec(heard_usec, leases->lease_usec);
+uint64_t leases_safe_usec(const struct leases *leases, uint64_t received_usec) {
+        uint64_t given = lease_safe_usec(received_usec, leases->lease_usec);
         uint64_t before = lease_safe_usec(leases->since_usec, leases->before_usec);
 
         return given > before ? given : before;

@@ -39,9 +39,9 @@
 /* When the lease ends whose holder wrote `sent_usec`; UINT64_MAX if that is beyond. */
 uint64_t lease_end_usec(uint64_t sent_usec, uint64_t lease_usec);
 
-/* When, by the clock of `heard_usec`, a node has surely fenced its capsules that was heard last
+/* When, by the clock of `received_usec`, a node has surely fenced its capsules that was heard last
  * then. */
-uint64_t lease_safe_usec(uint64_t heard_usec, uint64_t lease_usec);
+uint64_t lease_safe_usec(uint64_t received_usec, uint64_t lease_usec);
 
 /* The lease of this node, and those that it gives while it leads. */
 struct leases;
@@ -78,6 +78,6 @@ uint64_t leases_given_end_usec(const struct leases *leases, uint64_t quorum_usec
 uint64_t leases_to_log_usec(const struct leases *leases, uint64_t now_usec, uint64_t longest_usec);
 /* Like lease_safe_usec(), while leading: of a node that was heard last then (0: never), with what
  * it may have from before. */
-uint64_t leases_safe_usec(const struct leases *leases, uint64_t heard_usec);
+uint64_t leases_safe_usec(const struct leases *leases, uint64_t received_usec);
 
 #endif

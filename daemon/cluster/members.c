@@ -39,9 +39,9 @@ static struct count count_nodes(const struct members_node *nodes, size_t n) {
 }
 
 /* How many there are to be: an odd number. */
-static unsigned target(const struct count *count, unsigned wanted) {
+static unsigned target(const struct count *count, unsigned requested) {
         unsigned possible = count->voters + count->pending + count->fresh;
-        unsigned most = possible < wanted ? possible : wanted;
+        unsigned most = possible < requested ? possible : requested;
 
         return most < 1 ? 1 : most % 2 == 0 ? most - 1 : most;
 }
@@ -104,7 +104,7 @@ static struct members_step grow(const struct members_node *nodes, size_t n, cons
 /* ---- fewer ---- */
 
 /* Finds a member of the configuration that is not to get a vote any more. */
-static const struct members_node *stray(const struct members_node *nodes, size_t n, const struct count *count, unsigned need) {
+static const struct members_node *orphan(const struct members_node *nodes, size_t n, const struct count *count, unsigned need) {
         for (size_t i = 0; i < n; i++)
                 if ((nodes[i].role == RAFTLOG_SPARE || nodes[i].role == RAFTLOG_STANDBY) &&
                     (!is_pending(&nodes[i]) || count->pending > need))
@@ -154,16 +154,16 @@ static const struct members_node *find_self(const struct members_node *nodes, si
         return NULL;
 }
 
-struct members_step members_next(const struct members_node *nodes, size_t n, unsigned wanted) {
+struct members_step members_next(const struct members_node *nodes, size_t n, unsigned requested) {
         struct count count = count_nodes(nodes, n);
         const struct members_node *self = find_self(nodes, n), *odd_one;
-        unsigned to_be = target(&count, wanted);
+        unsigned to_be = target(&count, requested);
         unsigned need = to_be > count.good ? to_be - count.good : 0;
 
         /* Lost and drained voters are replaced only as far as there are other nodes. */
         if (need > count.pending + count.fresh)
                 need = count.pending + count.fresh;
-        odd_one = stray(nodes, n, &count, need);
+        odd_one = orphan(nodes, n, &count, need);
         if (odd_one)
                 return step(MEMBERS_REMOVE, odd_one);
         if (need > 0)

@@ -47,6 +47,6 @@ struct members_step {
  * another node a lost or drained one stays, one that leaves does not. Those that are to get a vote
  * get all entries first, so that no moment is longer than it must be in which there is an even
  * number. The leader goes last: another one leads before. */
-struct members_step members_next(const struct members_node *nodes, size_t n, unsigned wanted);
+struct members_step members_next(const struct members_node *nodes, size_t n, unsigned requested);
 
 #endif

@@ -106,7 +106,7 @@ static const struct raftlog_member *find_member(const struct view *view, const c
 }
 
 static bool is_self(const struct leading *l, const char *node) {
-        return strcmp(l->mesh_ops->self(l->mesh)->name, node) == 0;
+        return strcmp(l->transport_ops->self(l->transport)->name, node) == 0;
 }
 
 static bool is_without(const struct members *m, uint64_t id) {
@@ -118,8 +118,8 @@ static bool is_without(const struct members *m, uint64_t id) {
         return false;
 }
 
-static bool heard_lately(const struct members *m, const char *node) {
-        return now_usec() < m->leading->mesh_ops->heard_usec(m->leading->mesh, node) + RECENT_USEC;
+static bool received_lately(const struct members *m, const char *node) {
+        return now_usec() < m->leading->transport_ops->received_usec(m->leading->transport, node) + RECENT_USEC;
 }
 
 /* A member without its log can only be removed; as a node it may be invited again. */
@@ -127,7 +127,7 @@ static void view_member(const struct members *m, struct members_node *node, cons
         node->role = member ? member->role : RAFTLOG_NONE;
         node->leaving = node->leaving || (member && is_without(m, member->id));
         node->id = member ? member->id : 0;
-        node->current = member && member->current && (member->role != RAFTLOG_STANDBY || heard_lately(m, member->node));
+        node->current = member && member->current && (member->role != RAFTLOG_STANDBY || received_lately(m, member->node));
 }
 
 static struct members_node view_node(const struct members *m, const struct view *view, const Rm__Node *in, int32_t switch_at) {
@@ -141,7 +141,8 @@ static struct members_node view_node(const struct members *m, const struct view 
                                      .leaving = in->leaving[0],
                                      .lost = down && in->health_since_usec < leading_long_down_usec(l) };
 
-        node.usable = node.self || (in->health == RM__NODE_HEALTH__NODE_HEALTH_UP && l->mesh_ops->node(l->mesh, in->name));
+        node.usable =
+                node.self || (in->health == RM__NODE_HEALTH__NODE_HEALTH_UP && l->transport_ops->node(l->transport, in->name));
         view_member(m, &node, find_member(view, in->name));
         if (node.id == 0 && ready)
                 node.id = ready->id;
@@ -171,7 +172,7 @@ static void view_fill(struct members *m, struct view *view) {
 /* ---- steps ---- */
 
 static void send_to(struct members *m, const char *node, const Rm__PeerMessage *message) {
-        (void) m->leading->mesh_ops->send(m->leading->mesh, node, message);
+        (void) m->leading->transport_ops->send(m->leading->transport, node, message);
 }
 
 static void invite(struct members *m, const char *node) {
@@ -203,7 +204,7 @@ static void on_changed(void *userdata, int code) {
                         m->next_usec = now_usec() + (code < 0 ? AGAIN_USEC : TRANSFER_AGAIN_USEC);
                 if (code == 0 && change->action == MEMBERS_REMOVE)
                         members_retire(m, change->node, change->id);
-                members_beat(m);
+                members_heartbeat(m);
         }
         free(change->node);
         free(change);
@@ -253,16 +254,16 @@ static void next_step(struct members *m, const struct view *view) {
 
 /* ---- what the log says ---- */
 
-static void on_told(void *userdata, const struct raftlog_outcome *outcome) {
+static void on_reported(void *userdata, const struct raftlog_outcome *outcome) {
         struct members *m = userdata;
 
         m->telling = false;
         if (outcome->error.code == 0)
-                members_beat(m);
+                members_heartbeat(m);
 }
 
 /* True: it is as it was told. */
-static bool tell_voters(struct members *m, const struct view *view) {
+static bool report_voters(struct members *m, const struct view *view) {
         const Rm__State *state = leading_state(m->leading);
         const char *names[RAFTLOG_MEMBERS_MAX];
         struct command c;
@@ -276,7 +277,7 @@ static bool tell_voters(struct members *m, const struct view *view) {
                 same = same && state_is_voter(state, names[i]);
         if (same && n == state->n_voters)
                 return true;
-        m->telling = leading_propose(m->leading, command_voters(&c, names, n), on_told, m, NULL) == 0;
+        m->telling = leading_propose(m->leading, command_voters(&c, names, n), on_reported, m, NULL) == 0;
         return false;
 }
 
@@ -325,7 +326,7 @@ static bool is_busy(struct members *m) {
         return true;
 }
 
-void members_beat(struct members *m) {
+void members_heartbeat(struct members *m) {
         struct view view;
 
         if (!m->leading->log || leading_state(m->leading)->lease_usec == 0 || is_busy(m))
@@ -335,7 +336,7 @@ void members_beat(struct members *m) {
                 m->company_usec = 0;
         else if (m->company_usec == 0)
                 m->company_usec = now_usec();
-        if (tell_voters(m, &view)) {
+        if (report_voters(m, &view)) {
                 remove_left(m);
                 if (now_usec() >= m->next_usec)
                         next_step(m, &view);
@@ -355,7 +356,7 @@ void members_ready(struct members *m, const char *node, const Rm__VoterReady *me
         }
         ready->id = message->voter;
         m->next_usec = 0;
-        members_beat(m);
+        members_heartbeat(m);
 }
 
 void members_follows(struct members *m, const char *node, uint64_t id) {

@@ -345,7 +345,7 @@ static int check_section(const char *text, struct rm_error *err) {
 
 /* Reads a line for inih, which by itself would take an indented line for more of the one before,
  * and cut off what is too long. */
-static char *read_line(char *buf, int room, void *user) {
+static char *read_line(char *buf, int space, void *user) {
         struct reader *reader = user;
         cleanup_free char *line = NULL;
         size_t allocated = 0;
@@ -358,8 +358,8 @@ static char *read_line(char *buf, int room, void *user) {
         blanks = strspn(line, " \t");
         if (strlen(line) < (size_t) n)
                 (void) error_set(reader->err, -EINVAL, "not a text file");
-        else if ((size_t) n - blanks >= (size_t) room)
-                (void) error_set(reader->err, -EINVAL, "the line is longer than %d bytes", room - 1);
+        else if ((size_t) n - blanks >= (size_t) space)
+                (void) error_set(reader->err, -EINVAL, "the line is longer than %d bytes", space - 1);
         else if (check_section(line + blanks, reader->err) == 0)
                 return strcpy(buf, line + blanks);
         reader->stopped_line = reader->line;

@@ -145,7 +145,7 @@ static int take_remap(struct check *c, struct criu_cursor entry) {
         return 0;
 }
 
-static int look_at_name(struct check *c, uint64_t id, const struct criu_field *f) {
+static int scan_name(struct check *c, uint64_t id, const struct criu_field *f) {
         cleanup_free char *name = strndup((const char *) f->bytes.at, (size_t) (f->bytes.end - f->bytes.at));
 
         if (!name)
@@ -156,7 +156,7 @@ static int look_at_name(struct check *c, uint64_t id, const struct criu_field *f
         return unknown(c, name);
 }
 
-static int look_at_reg(struct check *c, uint64_t id, struct criu_cursor reg) {
+static int scan_reg(struct check *c, uint64_t id, struct criu_cursor reg) {
         struct criu_field f;
         bool named = false;
         int r = 0;
@@ -164,12 +164,12 @@ static int look_at_reg(struct check *c, uint64_t id, struct criu_cursor reg) {
         while (r == 0 && criu_next_field(&reg, &f))
                 if (f.number == REG_NAME && !f.varint) {
                         named = true;
-                        r = look_at_name(c, id, &f);
+                        r = scan_name(c, id, &f);
                 }
         return r == 0 && (!named || !criu_all_read(&reg)) ? damaged(c, FILES) : r;
 }
 
-static int look_at_file(struct check *c, struct criu_cursor entry) {
+static int scan_file(struct check *c, struct criu_cursor entry) {
         struct criu_cursor again = entry;
         uint64_t type = 0, id = 0;
         struct criu_field f;
@@ -188,7 +188,7 @@ static int look_at_file(struct check *c, struct criu_cursor entry) {
         }
         while (r == 0 && criu_next_field(&again, &f))
                 if (f.number == FILE_REG)
-                        r = f.varint ? damaged(c, FILES) : look_at_reg(c, id, f.bytes);
+                        r = f.varint ? damaged(c, FILES) : scan_reg(c, id, f.bytes);
         return r;
 }
 
@@ -196,7 +196,7 @@ static bool is_ghost(const Capsule__InventoryFile *file, uint64_t inode, uint64_
         return strcmp(file->name, "deleted") == 0 && file->inode == inode && file->uid == uid && file->mode == mode;
 }
 
-static int look_at_ghost(struct check *c, const struct criu_image *image) {
+static int scan_ghost(struct check *c, const struct criu_image *image) {
         struct criu_cursor entries, entry;
         uint64_t inode = 0, uid = UINT64_MAX, mode = 0;
         struct criu_field f;
@@ -216,10 +216,10 @@ static int look_at_ghost(struct check *c, const struct criu_image *image) {
         return unknown(c, "the contents of a file without a name");
 }
 
-static int look_at_image(struct check *c, const struct criu_image *image) {
+static int scan_image(struct check *c, const struct criu_image *image) {
         if (strcmp(image->name, FILES) == 0)
-                return each_entry(c, image, CRIU_IMAGE_MAGIC_FILES, look_at_file);
-        return begins(image->name, GHOSTS) ? look_at_ghost(c, image) : 0;
+                return each_entry(c, image, CRIU_IMAGE_MAGIC_FILES, scan_file);
+        return begins(image->name, GHOSTS) ? scan_ghost(c, image) : 0;
 }
 
 /* 1 or 0, or negative. */
@@ -244,7 +244,7 @@ int open_files_check(const struct criu_image *images, size_t n, const Capsule__I
 
         take_names(&c);
         for (size_t i = 0; i < n && r == 0; i++)
-                r = look_at_image(&c, &images[i]);
+                r = scan_image(&c, &images[i]);
         free(c.names);
         free(c.remapped.list);
         free(c.links.list);

@@ -309,7 +309,7 @@ static int try_port(const struct sockaddr_in *address) {
         if (fd < 0)
                 return -errno;
         /* The option is set as rm-mover sets it: a connection of an earlier move that has not quite
-         * ended is no obstacle. */
+         * ended is no blocker. */
         (void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
         return bind(fd, (const struct sockaddr *) address, sizeof(*address)) < 0 || listen(fd, 1) < 0 ? -errno : 0;
 }

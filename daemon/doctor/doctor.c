@@ -32,7 +32,7 @@ struct waiter {
 struct doctor {
         struct rmd *rmd;
         struct child_run *run; /* NULL: none */
-        bool told; /* requests that wait for the run in hand have been, though it has not ended */
+        bool reported; /* requests that wait for the run in hand have been, though it has not ended */
         Rm__NodeFacts *facts; /* of the last run; NULL: none yet */
         uint64_t collected_usec;
         STAILQ_HEAD(, waiter) waiters;
@@ -46,7 +46,7 @@ struct doctor *doctor_create(struct rmd *rmd) {
         return doctor;
 }
 
-static void tell(struct doctor *doctor, const Rm__NodeFacts *facts) {
+static void report(struct doctor *doctor, const Rm__NodeFacts *facts) {
         while (!STAILQ_EMPTY(&doctor->waiters)) {
                 struct waiter *waiter = STAILQ_FIRST(&doctor->waiters);
 
@@ -60,7 +60,7 @@ void doctor_destroy(struct doctor *doctor) {
         if (!doctor)
                 return;
         child_run_abandon(doctor->run);
-        tell(doctor, NULL);
+        report(doctor, NULL);
         if (doctor->facts)
                 rm__node_facts__free_unpacked(doctor->facts, NULL);
         free(doctor);
@@ -96,7 +96,7 @@ static void finish(struct doctor *doctor, Rm__NodeFacts *facts, const char *why_
                 rm__node_facts__free_unpacked(doctor->facts, NULL);
         doctor->facts = facts;
         doctor->collected_usec = now_usec();
-        tell(doctor, facts);
+        report(doctor, facts);
 }
 
 /* The process may not end yet, or never, when it waits for a disk. Until then no other is begun. */
@@ -105,7 +105,7 @@ static void on_killed(void *context, const struct child_end *end) {
         struct rm_error err = { 0 };
 
         (void) child_end_error(end, PROGRAM, COLLECT_USEC, &err);
-        doctor->told = true;
+        doctor->reported = true;
         finish(doctor, NULL, error_text(&err));
 }
 
@@ -115,7 +115,7 @@ static void on_done(void *context, const struct child_end *end) {
         struct rm_error err = { 0 };
 
         doctor->run = NULL;
-        if (doctor->told)
+        if (doctor->reported)
                 return;
         if (child_end_error(end, PROGRAM, COLLECT_USEC, &err) == 0)
                 (void) doctor_parse(end->output, end->output_bytes, &facts, &err);
@@ -155,13 +155,13 @@ static int start(struct doctor *doctor) {
                                              .on_killed = on_killed,
                                              .context = doctor };
 
-        doctor->told = false;
+        doctor->reported = false;
         return child_run_start(doctor->rmd->base, &spec, &doctor->run);
 }
 
 /* The last run was killed and has not ended: its disk still hangs. */
 static bool still_hangs(const struct doctor *doctor) {
-        return doctor->run && doctor->told;
+        return doctor->run && doctor->reported;
 }
 
 void doctor_ask(struct doctor *doctor, doctor_fn done, void *userdata) {

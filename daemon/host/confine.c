@@ -15,11 +15,11 @@
 #include "daemon/host/host.h"
 
 static int limit(int resource, uint64_t value, const char *name, struct rm_error *err) {
-        struct rlimit now, wanted = { .rlim_cur = value, .rlim_max = value };
+        struct rlimit now, requested = { .rlim_cur = value, .rlim_max = value };
 
         if (getrlimit((__rlimit_resource_t) resource, &now) == 0 && now.rlim_max < value)
-                wanted.rlim_cur = wanted.rlim_max = now.rlim_max;
-        if (setrlimit((__rlimit_resource_t) resource, &wanted) < 0)
+                requested.rlim_cur = requested.rlim_max = now.rlim_max;
+        if (setrlimit((__rlimit_resource_t) resource, &requested) < 0)
                 return error_sys(err, -errno, "limit on %s", name);
         return 0;
 }

@@ -117,5 +117,5 @@ int host_run_fence(int argc, char **argv) {
         r = host_keep_output(&context.host, &err);
         if (r == 0)
                 r = ask(&context, &err);
-        return host_tell(&context.host, r, &err);
+        return host_report(&context.host, r, &err);
 }

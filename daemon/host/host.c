@@ -54,7 +54,7 @@ int host_keep_output(struct host *host, struct rm_error *err) {
         return 0;
 }
 
-int host_tell(const struct host *host, int r, struct rm_error *err) {
+int host_report(const struct host *host, int r, struct rm_error *err) {
         error_clean(err);
         if (r < 0)
                 (void) write_all(host->answer_fd, error_text(err), strlen(error_text(err)));

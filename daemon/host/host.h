@@ -31,7 +31,7 @@ void host_parse(struct host *host, const struct argp *own, int argc, char **argv
  * its libraries print goes to stderr from now on. */
 int host_keep_output(struct host *host, struct rm_error *err);
 /* Writes why there is no answer in its place, when `r` is an error. Returns the exit status. */
-int host_tell(const struct host *host, int r, struct rm_error *err);
+int host_report(const struct host *host, int r, struct rm_error *err);
 
 /* The callback that tells a plugin how much of the budget is left; `data` is a struct host. */
 uint64_t host_left(void *data);

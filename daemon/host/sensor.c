@@ -87,7 +87,7 @@ static void on_log(void *data, enum rm_plugin_level level, const char *text) {
                 (void) json_array_append_new(context->log, json_pack("{s:i, s:s}", "level", (int) level, "text", line));
 }
 
-static bool is_told(const struct context *context, const char *name) {
+static bool is_reported(const struct context *context, const char *name) {
         const json_t *reading;
         size_t i;
 
@@ -112,7 +112,7 @@ static int on_reading(void *data, const struct rm_sensor_reading *reading) {
                 return -E2BIG;
         (void) text_escape(reading->name, name, sizeof(name));
         (void) text_escape(reading->unit ? reading->unit : "", unit, sizeof(unit));
-        if (!*name || is_told(context, name))
+        if (!*name || is_reported(context, name))
                 return -EINVAL;
         object = json_pack("{s:s, s:s, s:f, s:i, s:i, s:i}", "name", name, "unit", unit, "value", reading->value, "flags",
                            (int) (reading->flags & (RM_SENSOR_COUNTER | RM_SENSOR_FIXED)), "at_low", (int) reading->at_low,
@@ -251,5 +251,5 @@ int host_run_sensor(int argc, char **argv) {
                 r = write_answer(&context, context.host.answer_fd, &err);
         json_decref(context.readings);
         json_decref(context.log);
-        return host_tell(&context.host, r, &err);
+        return host_report(&context.host, r, &err);
 }

@@ -33,24 +33,24 @@ void image_coder_destroy(struct image_coder *c) {
         free(c);
 }
 
-static size_t zstd_encode(struct image_coder *c, const void *in, size_t size_bytes, void *out, size_t room_bytes) {
+static size_t zstd_encode(struct image_coder *c, const void *in, size_t size_bytes, void *out, size_t space_bytes) {
         size_t n;
 
         if (!c->zstd_encoder)
                 c->zstd_encoder = ZSTD_createCCtx();
         if (!c->zstd_encoder)
                 return 0;
-        n = ZSTD_compressCCtx(c->zstd_encoder, out, room_bytes, in, size_bytes, ZSTD_LEVEL);
+        n = ZSTD_compressCCtx(c->zstd_encoder, out, space_bytes, in, size_bytes, ZSTD_LEVEL);
         return ZSTD_isError(n) ? 0 : n;
 }
 
 size_t image_encode(struct image_coder *c, enum image_codec codec, const void *in, size_t size_bytes, void *out,
-                    size_t room_bytes) {
+                    size_t space_bytes) {
         int n;
 
         if (codec == IMAGE_CODEC_ZSTD)
-                return zstd_encode(c, in, size_bytes, out, room_bytes);
-        n = LZ4_compress_default(in, out, (int) size_bytes, (int) room_bytes);
+                return zstd_encode(c, in, size_bytes, out, space_bytes);
+        n = LZ4_compress_default(in, out, (int) size_bytes, (int) space_bytes);
         return n > 0 ? (size_t) n : 0;
 }
 

@@ -25,9 +25,10 @@ struct image_coder;
 struct image_coder *image_coder_create(void); /* never NULL */
 void image_coder_destroy(struct image_coder *c); /* NULL ok */
 
-/* Bytes in `out`, at most `room_bytes`; 0: it does not become that small. Sizes up to
+/* Bytes in `out`, at most `space_bytes`; 0: it does not become that small. Sizes up to
  * IMAGE_PAYLOAD_MAX_BYTES; not for IMAGE_CODEC_NONE. */
-size_t image_encode(struct image_coder *c, enum image_codec codec, const void *in, size_t size_bytes, void *out, size_t room_bytes);
+size_t image_encode(struct image_coder *c, enum image_codec codec, const void *in, size_t size_bytes, void *out,
+                    size_t space_bytes);
 
 /* Exactly `out_bytes` into `out`, or -EBADMSG; -EPROTONOSUPPORT: no codec of this number. `in`
  * comes from outside: whatever is in it, nothing is written beyond `out_bytes`. Sizes up to

@@ -12,7 +12,7 @@ struct image_known {
         struct image_delta delta;
         XXH128_hash_t *hashes; /* by number */
         uint64_t n;
-        uint64_t room;     /* of `hashes`; a power of two */
+        uint64_t space;     /* of `hashes`; a power of two */
         uint32_t *buckets; /* twice as many; number + 1, 0 = free */
         uint64_t last;     /* found last: the next one is most likely the one after it */
 };
@@ -23,7 +23,7 @@ static bool same(XXH128_hash_t a, XXH128_hash_t b) {
 
 /* The bucket that has this hash, or the free one where it belongs. */
 static uint32_t *bucket_find(const struct image_known *k, XXH128_hash_t hash) {
-        uint64_t mask = k->room * 2 - 1;
+        uint64_t mask = k->space * 2 - 1;
         uint64_t i = hash.low64 & mask;
 
         while (k->buckets[i] != 0 && !same(k->hashes[k->buckets[i] - 1], hash))
@@ -50,11 +50,11 @@ static bool peer_has(void *ctx, const void *block, uint64_t *ret_number) {
         return true;
 }
 
-static void room_set(struct image_known *k, uint64_t room) {
-        k->hashes = xrealloc(k->hashes, room * sizeof(*k->hashes));
+static void space_set(struct image_known *k, uint64_t space) {
+        k->hashes = xrealloc(k->hashes, space * sizeof(*k->hashes));
         free(k->buckets);
-        k->buckets = xcalloc(room * 2, sizeof(*k->buckets));
-        k->room = room;
+        k->buckets = xcalloc(space * 2, sizeof(*k->buckets));
+        k->space = space;
         for (uint64_t i = 0; i < k->n; i++)
                 *bucket_find(k, k->hashes[i]) = (uint32_t) (i + 1);
 }
@@ -63,7 +63,7 @@ struct image_known *image_known_create(void) {
         struct image_known *k = xcalloc(1, sizeof(*k));
 
         k->delta = (struct image_delta) { .ctx = k, .peer_has = peer_has };
-        room_set(k, FIRST_BLOCKS);
+        space_set(k, FIRST_BLOCKS);
         return k;
 }
 
@@ -81,8 +81,8 @@ bool image_known_add(struct image_known *k, const void *block) {
 
         if (*bucket != 0 || k->n >= IMAGE_BLOCKS_MAX - 1)
                 return false;
-        if (k->n == k->room) {
-                room_set(k, k->room * 2);
+        if (k->n == k->space) {
+                space_set(k, k->space * 2);
                 bucket = bucket_find(k, hash);
         }
         k->hashes[k->n++] = hash;

@@ -275,7 +275,7 @@ static int process_ended(struct place_pages *p, struct place_process *process, s
         return r;
 }
 
-/* Writes the set of pages for the filler (daemon/capsule/init/memory/fill.c). */
+/* Writes the set of pages for the uffd handler (daemon/capsule/init/memory/fill.c). */
 static int later_write(struct place_pages *p, const struct place_process *process, struct rm_error *err) {
         cleanup_close int fd = openat(p->later_fd, process->pid, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         int r = fd < 0 ? -errno : pageset_save(process->kept, fd);

@@ -211,13 +211,13 @@ int image_writer_open(struct image_writer *w, const struct image_object *object,
 }
 
 void *image_writer_buffer(struct image_writer *w, size_t size_bytes, struct rm_error *err) {
-        size_t room_bytes = w->data_head_bytes + size_bytes + RUNS_HEAD_BYTES + IMAGE_CHECKSUM_BYTES;
+        size_t space_bytes = w->data_head_bytes + size_bytes + RUNS_HEAD_BYTES + IMAGE_CHECKSUM_BYTES;
 
         if (w->ended || size_bytes > IMAGE_PAYLOAD_MAX_BYTES) {
                 (void) error_set(err, -EINVAL, "no room in the image stream");
                 return NULL;
         }
-        w->area = w->sink->reserve(w->sink->ctx, room_bytes, err);
+        w->area = w->sink->reserve(w->sink->ctx, space_bytes, err);
         if (!w->area)
                 return NULL;
         w->buffer = w->area + w->data_head_bytes;

@@ -151,7 +151,7 @@ void agents_reconcile(struct runner *runner) {
 
 /* ---- the target's side ---- */
 
-static void tell_head(struct runner *runner, const struct resident *group, bool running, int status) {
+static void report_head(struct runner *runner, const struct resident *group, bool running, int status) {
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident_job(group));
         const Rm__Capsule *head = job ? job_capsule(job, STATE_HEAD) : NULL;
         char *agent = agents_of(group)->agent;
@@ -169,7 +169,7 @@ static void tell_head(struct runner *runner, const struct resident *group, bool 
 }
 
 void agents_report_exit(struct runner *runner, struct resident *group) {
-        tell_head(runner, group, false, launch_exit_code(resident_wait_status(group)));
+        report_head(runner, group, false, launch_exit_code(resident_wait_status(group)));
 }
 
 struct launched {
@@ -197,7 +197,7 @@ static void on_launched(struct capsule *capsule, int error, const char *text, vo
                             "job %" PRIu64 ": group %" PRId32 " cannot start its daemon: %s", resident_job(group),
                             resident_index(group), text);
                 (void) resident_event(group, RESIDENT_EV_UNLAUNCHED); /* if the head does not hear of it, it asks again */
-                tell_head(resident_runner(group), group, false, 127);
+                report_head(resident_runner(group), group, false, 127);
         } else if (group) {
                 runner_wake(resident_runner(group)); /* it may have cores to go to */
         }
@@ -295,7 +295,7 @@ void runner_agent_run(struct runner *runner, const Rm__AgentRun *run) {
         if (resident_phase(group) == RESIDENT_READY && capsule_phase(resident_capsule(group)) == CAPSULE_EMPTY &&
             !launch_group(runner, group, job, run->command))
                 return;
-        tell_head(runner, group, true, 0);
+        report_head(runner, group, true, 0);
 }
 
 void runner_agent_kill(struct runner *runner, const Rm__AgentKill *kill) {

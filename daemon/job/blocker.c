@@ -22,7 +22,7 @@ void blocker_forget(struct resident *resident) {
         free(take_ptr(blocker_of(resident)->text));
 }
 
-void blocker_told(struct resident *resident, const char *text, uint64_t processes) {
+void blocker_reported(struct resident *resident, const char *text, uint64_t processes) {
         struct blocker *blocker = blocker_of(resident);
 
         free(blocker->text);
@@ -48,9 +48,9 @@ void blocker_report(struct runner *runner, struct resident *resident, const Rm__
         struct command c;
 
         if (!resident_is_live(resident) || !blocker->text || capsule->state == RM__CAPSULE_STATE__CAPSULE_PLACED ||
-            (!changed && strcmp(blocker->text, capsule->obstacle) == 0))
+            (!changed && strcmp(blocker->text, capsule->blocker) == 0))
                 return;
         runner_propose(runner, resident,
-                       command_capsule_obstacle(&c, resident_job(resident), resident_index(resident),
-                                                cluster_self(runner->rmd->cluster), blocker->text, changed));
+                       command_capsule_blocker(&c, resident_job(resident), resident_index(resident),
+                                               cluster_self(runner->rmd->cluster), blocker->text, changed));
 }

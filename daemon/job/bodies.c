@@ -71,9 +71,9 @@ struct bodies {
         bool full;
         uint64_t handed_over_usec; /* the lead, for want of room here; 0: never */
         bool changed; /* jobs have, since the last sweep */
-        bool look_at_all; /* jobs that may need a body that is not here: any, or these */
-        uint64_t *look_at;
-        size_t n_look_at;
+        bool scan_all; /* jobs that may need a body that is not here: any, or these */
+        uint64_t *scan_one;
+        size_t n_scan;
 };
 
 static const Rm__State *state_of(const struct bodies *bodies) {
@@ -153,7 +153,7 @@ static void release(struct bodies *bodies, uid_t uid, const uint8_t *digest) {
                 held_free(held);
 }
 
-static int check_room(struct bodies *bodies, const Rm__JobSpec *spec, struct rm_error *err) {
+static int check_space(struct bodies *bodies, const Rm__JobSpec *spec, struct rm_error *err) {
         int r = state_check_body(state_of(bodies), spec, err);
 
         if (r == 0)
@@ -216,7 +216,7 @@ void bodies_take(struct bodies *bodies, Rm__JobSpec *spec, bodies_taken_fn done,
         if (rm__job_spec__get_packed_size(spec) > REST_MAX_BYTES)
                 (void) error_set(&err, -E2BIG, "names and paths of the job are too long");
         else if (data)
-                (void) check_room(bodies, spec, &err);
+                (void) check_space(bodies, spec, &err);
         if (!data || err.code < 0) {
                 done(userdata, &err);
                 return;
@@ -239,14 +239,14 @@ void bodies_offer(struct bodies *bodies, Rm__JobSpec *spec) {
                 held->until_usec = now_usec() + HELD_USEC;
                 return;
         }
-        if (!data || check_held(bodies, spec->uid, size_bytes, &err) < 0 || !body_store_has_room(bodies->store, size_bytes))
+        if (!data || check_held(bodies, spec->uid, size_bytes, &err) < 0 || !body_store_has_space(bodies->store, size_bytes))
                 return;
         hold(bodies, spec);
         body_store_put(bodies->store, spec->body_digest.data, data, size_bytes);
 }
 
 bool bodies_disk_full(const struct bodies *bodies) {
-        return bodies && bodies->full && !body_store_has_room(bodies->store, 0);
+        return bodies && bodies->full && !body_store_has_space(bodies->store, 0);
 }
 
 /* ---- bringing one here ---- */
@@ -266,7 +266,7 @@ static void fetch_free(struct bodies *bodies, struct fetch *fetch) {
         parts_reset(&fetch->parts);
         free(fetch->source);
         free(fetch);
-        if (bodies->look_at_all)
+        if (bodies->scan_all)
                 event_active(bodies->wake, EV_TIMEOUT, 0);
 }
 
@@ -346,7 +346,7 @@ static struct fetch *fetch_begin(struct bodies *bodies, const Rm__Job *job) {
         struct fetch *fetch;
 
         if (bodies->n_fetches >= FETCHES_MAX) {
-                bodies->look_at_all = true; /* in its turn */
+                bodies->scan_all = true; /* in its turn */
                 return NULL;
         }
         fetch = xcalloc(1, sizeof(*fetch));
@@ -459,25 +459,25 @@ static void bring(struct bodies *bodies, const Rm__Job *job) {
 static void on_wake(evutil_socket_t fd, short what, void *arg) {
         struct bodies *bodies = arg;
         const Rm__State *state = state_of(bodies);
-        bool all = bodies->look_at_all;
+        bool all = bodies->scan_all;
 
         if (!cluster_synced(bodies->rmd->cluster))
                 return; /* and told when it is */
-        bodies->look_at_all = false;
+        bodies->scan_all = false;
         for (size_t i = 0; i < state->n_jobs && all; i++)
                 bring(bodies, state->jobs[i]);
-        for (size_t i = 0; i < bodies->n_look_at && !all; i++) {
-                const Rm__Job *job = state_job(state, bodies->look_at[i]);
+        for (size_t i = 0; i < bodies->n_scan && !all; i++) {
+                const Rm__Job *job = state_job(state, bodies->scan_one[i]);
 
                 if (job)
                         bring(bodies, job);
         }
-        bodies->n_look_at = 0;
+        bodies->n_scan = 0;
 }
 
-static void look_at(struct bodies *bodies, uint64_t job) {
-        bodies->look_at = xgrow(bodies->look_at, bodies->n_look_at, sizeof(*bodies->look_at));
-        bodies->look_at[bodies->n_look_at++] = job;
+static void scan_one(struct bodies *bodies, uint64_t job) {
+        bodies->scan_one = xgrow(bodies->scan_one, bodies->n_scan, sizeof(*bodies->scan_one));
+        bodies->scan_one[bodies->n_scan++] = job;
 }
 
 int bodies_get(struct bodies *bodies, const Rm__Job *job, Rm__JobSpec **ret, struct rm_error *err) {
@@ -565,11 +565,11 @@ void bodies_applied(struct bodies *bodies, const Rm__Command *command) {
                 release(bodies, spec->uid, spec->body_digest.data);
         bodies->changed = true;
         if (!command)
-                bodies->look_at_all = true;
+                bodies->scan_all = true;
         else if (spec && state->n_jobs > 0)
-                look_at(bodies, state->jobs[state->n_jobs - 1]->id);
+                scan_one(bodies, state->jobs[state->n_jobs - 1]->id);
         else if (command->body_case == RM__COMMAND__BODY_JOB_PLACE)
-                look_at(bodies, command->job_place->job);
+                scan_one(bodies, command->job_place->job);
         else
                 return; /* no body is needed that was not before */
         event_active(bodies->wake, EV_TIMEOUT, 0);
@@ -609,6 +609,6 @@ void bodies_destroy(struct bodies *bodies) {
                 held_free(LIST_FIRST(&bodies->held));
         event_free(bodies->tick);
         event_free(bodies->wake);
-        free(bodies->look_at);
+        free(bodies->scan_one);
         free(bodies);
 }

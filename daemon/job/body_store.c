@@ -18,7 +18,7 @@
 #define NAME_CHARS ((size_t) 2 * STATE_DIGEST_BYTES)
 /* The log lies on the same disk, and needs as much for itself (raftlog.c): without it nothing can
  * be changed any more. */
-#define ROOM_BYTES (8U << 20)
+#define SPACE_BYTES (8U << 20)
 
 struct stored {
         uint8_t digest[STATE_DIGEST_BYTES];
@@ -190,10 +190,10 @@ static void remove_at(struct body_store *store, size_t at) {
         memmove(stored, stored + 1, (store->n - at) * sizeof(*stored));
 }
 
-bool body_store_has_room(const struct body_store *store, size_t size_bytes) {
+bool body_store_has_space(const struct body_store *store, size_t size_bytes) {
         struct statvfs disk;
 
-        return statvfs(store->dir, &disk) < 0 || (uint64_t) disk.f_bavail * disk.f_frsize >= size_bytes + ROOM_BYTES;
+        return statvfs(store->dir, &disk) < 0 || (uint64_t) disk.f_bavail * disk.f_frsize >= size_bytes + SPACE_BYTES;
 }
 
 /* Proposals are made again and again; it is said once. */
@@ -211,7 +211,7 @@ void body_store_put(struct body_store *store, const uint8_t *digest, const uint8
 
         if (body_store_has(store, digest))
                 return;
-        if (body_store_has_room(store, size_bytes))
+        if (body_store_has_space(store, size_bytes))
                 r = write_file_atomic(path, data, size_bytes, 0600, false);
         set_failed(store, r);
         if (r < 0) {
@@ -246,7 +246,7 @@ static void on_put(void *userdata, int code) {
 }
 
 static int check_put(struct body_store *store, size_t size_bytes) {
-        if (!body_store_has_room(store, size_bytes))
+        if (!body_store_has_space(store, size_bytes))
                 return -ENOSPC;
         return store->writer ? 0 : file_writer_create(store->base, &store->writer);
 }

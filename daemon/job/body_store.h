@@ -23,7 +23,7 @@ bool body_store_has(const struct body_store *store, const uint8_t *digest);
 uint64_t body_store_bytes(const struct body_store *store);
 
 /* Has the disk room for so much, beside what the log may need? */
-bool body_store_has_room(const struct body_store *store, size_t size_bytes);
+bool body_store_has_space(const struct body_store *store, size_t size_bytes);
 
 /* Keep it; in memory where the disk does not take it. */
 void body_store_put(struct body_store *store, const uint8_t *digest, const uint8_t *data, size_t size_bytes);

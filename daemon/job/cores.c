@@ -12,7 +12,7 @@
 
 /* A process that was being forked when its group was bound may come out on other cores: so the
  * group is looked at again for a while. */
-#define LOOKED_AFTER_USEC 10000000
+#define SCANNED_AFTER_USEC 10000000
 /* A node without usable cores is about to be left, which takes least time if nothing there is
  * slowed down. Capsules that are still here after so long have nowhere to go. */
 #define LEAVE_USEC 30000000
@@ -83,7 +83,7 @@ static uint32_t usable_cores(struct runner *runner) {
         }
         if (runner->unusable_usec == 0)
                 runner->unusable_usec = now_usec();
-        runner_look_again(runner);
+        runner_scan_again(runner);
         if (now_usec() - runner->unusable_usec > LEAVE_USEC)
                 return 1;
         return runner->usable_cores ? runner->usable_cores : offered;
@@ -144,9 +144,9 @@ static void find_place(struct runner *runner, const struct resident *resident, c
 
 /* Binds those processes that run elsewhere by now; those that have bound themselves to some of
  * their cores stay there. */
-static void look_after(struct runner *runner, const struct resident *resident, const struct place *place) {
+static void scan_after(struct runner *runner, const struct resident *resident, const struct place *place) {
         struct cores *cores = cores_of(resident);
-        bool new = cores->bound_usec > 0 && now_usec() - cores->bound_usec <= LOOKED_AFTER_USEC;
+        bool new = cores->bound_usec > 0 && now_usec() - cores->bound_usec <= SCANNED_AFTER_USEC;
 
         if (!new)
                 cores->bound_usec = 0;
@@ -157,11 +157,11 @@ static void look_after(struct runner *runner, const struct resident *resident, c
         if (new)
                 runner_retry(runner);
         else
-                runner_look_again(runner);
+                runner_scan_again(runner);
 }
 
-static void bind_anew(struct runner *runner, const struct resident *resident, const Rm__Capsule *capsule,
-                      const struct place *place) {
+static void bind_again(struct runner *runner, const struct resident *resident, const Rm__Capsule *capsule,
+                       const struct place *place) {
         struct cores *cores = cores_of(resident);
         bool same = same_cores(cores, capsule);
         int r = capsule_bind(resident_capsule(resident), &place->cpus, same, cores->bound ? &cores->cpus : NULL);
@@ -194,7 +194,7 @@ void cores_apply(struct runner *runner, struct resident *resident, const Rm__Cap
         else if (phase == CAPSULE_EMPTY)
                 return;
         else if (same_cores(cores, capsule) && CPU_EQUAL(&place.cpus, cores->bound ? &cores->cpus : &place.all))
-                look_after(runner, resident, &place);
+                scan_after(runner, resident, &place);
         else
-                bind_anew(runner, resident, capsule, &place);
+                bind_again(runner, resident, capsule, &place);
 }

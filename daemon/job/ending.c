@@ -73,7 +73,7 @@ bool ending_signalled(const struct resident *resident) {
 
 /* ---- the node of the head: its ranks ---- */
 
-uint32_t ending_wanted(const struct resident *head, const Rm__Job *job) {
+uint32_t ending_requested(const struct resident *head, const Rm__Job *job) {
         struct capsule_status status = { 0 };
 
         if (job->cancel)
@@ -83,7 +83,7 @@ uint32_t ending_wanted(const struct resident *head, const Rm__Job *job) {
         return status.ending;
 }
 
-static void on_head_told(struct capsule *capsule, int error, const char *text, void *arg) {
+static void on_head_reported(struct capsule *capsule, int error, const char *text, void *arg) {
         const struct resident *head = call_done(arg, error);
 
         if (head)
@@ -92,7 +92,7 @@ static void on_head_told(struct capsule *capsule, int error, const char *text, v
 
 /* Tells PID 1 of the head; from then on the head is not moved, and whatever rmd runs on this node
  * knows that the job is being ended. False: not yet. */
-static bool tell_head(const struct resident *head, uint32_t signo) {
+static bool report_head(const struct resident *head, uint32_t signo) {
         struct resident_ending *ending = ending_of(head);
         struct capsule_status status;
         struct call *call;
@@ -103,7 +103,7 @@ static bool tell_head(const struct resident *head, uint32_t signo) {
         if (ending->order == ORDER_UNDER_WAY)
                 return false;
         call = resident_call(head);
-        if (call_begun(call, capsule_end_ranks(resident_capsule(head), (int) signo, 0, on_head_told, call)))
+        if (call_begun(call, capsule_end_ranks(resident_capsule(head), (int) signo, 0, on_head_reported, call)))
                 ending->order = ORDER_UNDER_WAY;
         return false;
 }
@@ -136,7 +136,7 @@ static bool ranks_gone(struct runner *runner, struct resident *head, const Rm__J
         uint64_t now = now_usec();
         bool all = true;
 
-        if (!tell_head(head, signo))
+        if (!report_head(head, signo))
                 return false;
         if (!ending->begin_usec)
                 ending->begin_usec = now;
@@ -174,7 +174,7 @@ static bool was_started(const struct resident *head, const Rm__Job *job) {
 }
 
 void ending_reconcile(struct runner *runner, struct resident *head, const Rm__Job *job) {
-        uint32_t signo = ending_wanted(head, job), last = launch_signal_for_mpirun(signo);
+        uint32_t signo = ending_requested(head, job), last = launch_signal_for_mpirun(signo);
         Rm__JobState final_state = job->cancel ? job->final_state : RM__JOB_STATE__JOB_PENDING;
         struct resident_ending *ending = ending_of(head);
         uint64_t now = now_usec();
@@ -203,7 +203,7 @@ void ending_go_on(struct runner *runner) {
                                              ? state_job(state, resident_job(l))
                                              : NULL;
 
-                if (job && job_running(job) && runner_current(runner, resident_job(l), STATE_HEAD) == l && ending_wanted(l, job))
+                if (job && job_running(job) && runner_current(runner, resident_job(l), STATE_HEAD) == l && ending_requested(l, job))
                         ending_reconcile(runner, l, job);
         }
 }

@@ -102,7 +102,7 @@ static bool was_killed(const struct resident *group, enum end end) {
         return !ending_signalled(group) && (end == END_KILLED || (code > 128 && code <= 128 + SIGRTMAX));
 }
 
-static void tell(struct runner *runner, struct resident *group, enum end end) {
+static void report(struct runner *runner, struct resident *group, enum end end) {
         bool has_status = end == END_KILLED || end == END_EXITED;
         cleanup_free char *reason = reason_of(runner, group, end);
         Rm__CmdGroupEnd *body;
@@ -139,7 +139,7 @@ static uint64_t wait_usec(const Rm__Job *job) {
         return job->group_end_usec > 0 || (job->final_state == RM__JOB_STATE__JOB_FAILED && !job->reason[0]) ? WHY_WAIT_USEC : 0;
 }
 
-bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job) {
+bool ends_reported(struct runner *runner, struct resident *group, const Rm__Job *job) {
         struct orphan *orphan = orphan_of(group);
         enum end end = end_of(group);
 
@@ -151,7 +151,7 @@ bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job
         }
         if (!worth_telling(job, group, end))
                 return true;
-        tell(runner, group, end);
+        report(runner, group, end);
         return false;
 }
 

@@ -14,8 +14,8 @@ void fence_mac(uint64_t epoch, uint32_t address, uint8_t ret_mac[static 6]) {
 }
 
 bool fence_due(const struct fence_view *view) {
-        if (!view->synced || !view->belongs || view->lease_usec == view->told_usec)
+        if (!view->synced || !view->belongs || view->lease_usec == view->reported_usec)
                 return false;
         /* A lease that was told as endless ends when the node no longer keeps the only log. */
-        return view->lease_usec > view->told_usec || view->told_usec == UINT64_MAX;
+        return view->lease_usec > view->reported_usec || view->reported_usec == UINT64_MAX;
 }

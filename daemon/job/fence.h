@@ -24,7 +24,7 @@ struct fence_view {
         bool synced; /* the state is known to be current */
         bool belongs; /* by the state it is the capsule, or a copy that a move makes, of a job that has not ended */
         uint64_t lease_usec; /* when this node's lease ends */
-        uint64_t told_usec; /* what its PID 1 was told last; 0: nothing yet, by this rmd */
+        uint64_t reported_usec; /* what its PID 1 was told last; 0: nothing yet, by this rmd */
 };
 
 /* PID 1 is to be told lease_usec. Without a current state nothing is renewed: what stands still

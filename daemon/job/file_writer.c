@@ -40,7 +40,7 @@ static int write_file(const struct item *item) {
         return r < 0 ? r : sync_name(item->path);
 }
 
-static void tell(const struct file_writer *writer) {
+static void report(const struct file_writer *writer) {
         const uint64_t one = 1;
 
         (void) write_all(writer->event_fd, &one, sizeof(one));
@@ -62,7 +62,7 @@ static void *run(void *arg) {
                 item->code = write_file(item);
                 (void) pthread_mutex_lock(&writer->mutex);
                 STAILQ_INSERT_TAIL(&writer->written, item, entry);
-                tell(writer);
+                report(writer);
         }
         (void) pthread_mutex_unlock(&writer->mutex);
         return NULL;

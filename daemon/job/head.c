@@ -101,7 +101,7 @@ static unsigned facts_of(const struct resident *head, const Rm__Job *job, const 
                (job->state == RM__JOB_STATE__JOB_STARTING ? HEAD_STARTING : 0U) | (all_ready(job) ? HEAD_ALL_READY : 0U) |
                (job->restored_from ? HEAD_FROM_CHECKPOINT : 0U) | (job_may_restart(job) ? HEAD_MAY_RESTART : 0U) |
                (capsule_phase(resident_capsule(head)) > CAPSULE_EMPTY ? HEAD_OCCUPIED : 0U) | (job->cancel ? HEAD_CANCELLED : 0U) |
-               (ending_wanted(head, job) ? HEAD_ENDING : 0U) | (rank_loss_is_total(job) ? HEAD_NO_RANKS : 0U);
+               (ending_requested(head, job) ? HEAD_ENDING : 0U) | (rank_loss_is_total(job) ? HEAD_NO_RANKS : 0U);
 }
 
 /* Reports the end of mpirun, once it is known how the ranks of a job that has failed have ended. */

@@ -5,7 +5,7 @@
 #include "daemon/job/runner_internal.h"
 
 struct lease {
-        uint64_t told_usec; /* that its PID 1 was told last (now_boot_usec()); 0: none, by this rmd */
+        uint64_t reported_usec; /* that its PID 1 was told last (now_boot_usec()); 0: none, by this rmd */
 };
 
 static bool belongs(const struct runner *runner, const Rm__Job *job, const struct resident *resident) {
@@ -24,11 +24,11 @@ static void renew(struct runner *runner, const struct resident *resident, const 
                 .synced = cluster_synced(runner->rmd->cluster),
                 .belongs = belongs(runner, job, resident),
                 .lease_usec = cluster_lease_end_usec(runner->rmd->cluster),
-                .told_usec = lease->told_usec,
+                .reported_usec = lease->reported_usec,
         };
 
         if (fence_due(&view) && capsule_renew_lease(resident_capsule(resident), view.lease_usec) == 0)
-                lease->told_usec = view.lease_usec;
+                lease->reported_usec = view.lease_usec;
 }
 
 void runner_renew_leases(struct runner *runner) {

@@ -44,31 +44,32 @@ uint64_t memory_report_capacity(const struct memory_report_node *node, uint64_t 
         return left < all ? left : all;
 }
 
-bool memory_report_due(const struct memory_report_told *told, const char *leader, const Rm__NodeMemory *report, uint64_t now_usec) {
-        uint64_t before = told->capacity_bytes, capacity_bytes = report->capacity_bytes;
+bool memory_report_due(const struct memory_report_sent *reported, const char *leader, const Rm__NodeMemory *report,
+                       uint64_t now_usec) {
+        uint64_t before = reported->capacity_bytes, capacity_bytes = report->capacity_bytes;
 
-        if (report->n_groups > 0 || told->groups || report->pages != told->pages || !told->leader ||
-            strcmp(told->leader, leader) != 0 || (report->counters && report->counters->changes != told->changes))
+        if (report->n_groups > 0 || reported->groups || report->pages != reported->pages || !reported->leader ||
+            strcmp(reported->leader, leader) != 0 || (report->counters && report->counters->changes != reported->changes))
                 return true;
-        return now_usec - told->sent_usec >= QUIET_REPORT_USEC ||
+        return now_usec - reported->sent_usec >= QUIET_REPORT_USEC ||
                (capacity_bytes > before ? capacity_bytes - before : before - capacity_bytes) >= QUIET_STEP_BYTES;
 }
 
 static void send_report(struct runner *runner, Rm__NodeMemory *report) {
         const char *leader = cluster_leader(runner->rmd->cluster);
-        struct memory_report_told *told = &runner->memory_told;
+        struct memory_report_sent *reported = &runner->memory_reported;
         uint64_t now = now_usec();
 
-        if (!leader || !memory_report_due(told, leader, report, now))
+        if (!leader || !memory_report_due(reported, leader, report, now))
                 return;
         (void) cluster_send(runner->rmd->cluster, leader, &PEER_MESSAGE(report)); /* lost: the next one follows */
-        free(told->leader);
-        *told = (struct memory_report_told) { .leader = xstrdup(leader),
-                                              .capacity_bytes = report->capacity_bytes,
-                                              .sent_usec = now,
-                                              .groups = report->n_groups > 0,
-                                              .pages = report->pages,
-                                              .changes = report->counters->changes };
+        free(reported->leader);
+        *reported = (struct memory_report_sent) { .leader = xstrdup(leader),
+                                                  .capacity_bytes = report->capacity_bytes,
+                                                  .sent_usec = now,
+                                                  .groups = report->n_groups > 0,
+                                                  .pages = report->pages,
+                                                  .changes = report->counters->changes };
 }
 
 struct tracking {
@@ -105,7 +106,7 @@ static Rm__GroupProgress *progress_of(const struct resident *resident) {
         ret->total = status.progress.total;
         ret->goal_min = status.progress.goal_min;
         ret->goal_max = status.progress.goal_max;
-        ret->age_usec = now_usec() - status.progress.told_usec;
+        ret->age_usec = now_usec() - status.progress.reported_usec;
         return ret;
 }
 
@@ -123,7 +124,7 @@ static void report(struct runner *runner) {
                 struct memory_report_use use;
                 Rm__GroupMemory *group;
 
-                if (!resident_is_live(l) || resident_origin(l) == RESIDENT_REHEARSAL)
+                if (!resident_is_live(l) || resident_origin(l) == RESIDENT_DRILL)
                         continue;
                 memory_report_read(l, MEMORY_REPORT_PROCESSES_MAX / most + 1, &use);
                 *(resident_index(l) == STATE_HEAD ? &node.heads : &node.groups) += use.memory_bytes + use.files_bytes;
@@ -148,7 +149,7 @@ static void report(struct runner *runner) {
                 free(groups[i].progress);
 }
 
-uint64_t memory_report_room(const struct runner *runner) {
+uint64_t memory_report_space(const struct runner *runner) {
         struct memory_report_node node = { .total = runner->rmd->topology->memory_bytes, .available = memory_use_available() };
         uint64_t reserve = limits_reserve(node.total), capacity;
         size_t most = count_residents(runner);
@@ -185,5 +186,5 @@ void memory_report_start(struct runner *runner) {
 
 void memory_report_stop(struct runner *runner) {
         event_free(runner->memory);
-        free(runner->memory_told.leader);
+        free(runner->memory_reported.leader);
 }

@@ -33,7 +33,7 @@ struct memory_report_node {
 void memory_report_tracked(struct resident *resident, bool tracked);
 
 /* The last report. */
-struct memory_report_told {
+struct memory_report_sent {
         char *leader;
         uint64_t capacity_bytes;
         uint64_t sent_usec;
@@ -43,10 +43,11 @@ struct memory_report_told {
 };
 
 /* Pure. Must this be reported, too? Without groups little changes, and a leader has many nodes. */
-bool memory_report_due(const struct memory_report_told *told, const char *leader, const Rm__NodeMemory *report, uint64_t now_usec);
+bool memory_report_due(const struct memory_report_sent *reported, const char *leader, const Rm__NodeMemory *report,
+                       uint64_t now_usec);
 
 /* The memory that could be added here now, whatever jobs there are; UINT64_MAX: nobody knows. */
-uint64_t memory_report_room(const struct runner *runner);
+uint64_t memory_report_space(const struct runner *runner);
 
 /* Pure. What groups may have on the node in all, those that are there included; UINT64_MAX: no
  * limit. `offered`: [node] memory. */

@@ -145,7 +145,7 @@ static bool reads(const struct reader *reader, const Rm__Job *job) {
 /* Tells a front end where to go on with the input, when it attaches later, or to an attempt that
  * goes on from a checkpoint. Nothing is told before this rmd has taken over the head, which it may
  * not have yet after a restart. */
-static void tell_input_offset(struct outputs *outputs, struct reader *reader) {
+static void report_input_offset(struct outputs *outputs, struct reader *reader) {
         struct resident *head = runner_current(outputs->rmd->runner, reader->job, STATE_HEAD);
         Rm__JobInputAck ack = RM__JOB_INPUT_ACK__INIT;
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
@@ -168,7 +168,7 @@ static void pump_reader(struct outputs *outputs, struct reader *reader) {
 
         if (!reads(reader, job))
                 return;
-        tell_input_offset(outputs, reader);
+        report_input_offset(outputs, reader);
         if (dir_fd < 0 && !output_complete(outputs, job))
                 return; /* not made yet, or on its way */
         pump_stream(outputs, reader, job, dir_fd, CAPSULE_STDOUT);

@@ -6,7 +6,7 @@
 #define AGAIN_USEC UINT64_C(10000000) /* a program may change its mind as often as it likes, but the log is everybody's */
 
 struct own_state {
-        uint64_t told_usec; /* when the log was told last; 0: never */
+        uint64_t reported_usec; /* when the log was told last; 0: never */
 };
 
 void own_state_report(struct runner *runner, struct resident *resident, const Rm__Job *job) {
@@ -17,10 +17,10 @@ void own_state_report(struct runner *runner, struct resident *resident, const Rm
         capsule_get_status(resident_capsule(resident), &status);
         if (!job_running(job) || !status.progress.own_state_said || status.progress.own_state == job->own_state)
                 return;
-        if (own_state->told_usec > 0 && now_usec() < own_state->told_usec + AGAIN_USEC) {
+        if (own_state->reported_usec > 0 && now_usec() < own_state->reported_usec + AGAIN_USEC) {
                 runner_retry(runner);
                 return;
         }
-        own_state->told_usec = now_usec();
+        own_state->reported_usec = now_usec();
         runner_propose(runner, resident, command_job_own_state(&c, job->id, job->attempt, status.progress.own_state));
 }

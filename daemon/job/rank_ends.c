@@ -29,7 +29,7 @@
 
 /* The answer of a group. */
 struct group_ends {
-        bool told;
+        bool reported;
         struct capsule_rank_ends ends;
 };
 
@@ -99,7 +99,7 @@ bool rank_ends_known(struct runner *runner, struct resident *head, const Rm__Job
         uint64_t now = now_usec();
         bool all = true;
 
-        if (launch_exit_code(resident_wait_status(head)) == 0 || ending_wanted(head, job) || launch_goes_on(job->spec))
+        if (launch_exit_code(resident_wait_status(head)) == 0 || ending_requested(head, job) || launch_goes_on(job->spec))
                 return true;
         if (!ends->asked_usec)
                 ends->asked_usec = now;
@@ -108,7 +108,7 @@ bool rank_ends_known(struct runner *runner, struct resident *head, const Rm__Job
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *group = job->capsules[i];
 
-                if (group->index < 0 || (size_t) group->index >= groups_of(job) || ends->groups[group->index].told)
+                if (group->index < 0 || (size_t) group->index >= groups_of(job) || ends->groups[group->index].reported)
                         continue;
                 all = false;
                 ask(runner, job, group);
@@ -120,14 +120,14 @@ bool rank_ends_known(struct runner *runner, struct resident *head, const Rm__Job
 }
 
 char *rank_ends_take(const struct resident *head, const Rm__Job *job, int *ret_exit_code) {
-        const struct group_ends *told = rank_ends_of(head)->groups;
+        const struct group_ends *reported = rank_ends_of(head)->groups;
         cleanup_free struct capsule_rank_ends *groups = xcalloc(groups_of(job) + 1, sizeof(*groups));
         struct rank_ends_first first;
         const Rm__Capsule *group;
 
-        for (size_t i = 0; told && i < groups_of(job); i++)
-                groups[i] = told[i].ends;
-        if (!told)
+        for (size_t i = 0; reported && i < groups_of(job); i++)
+                groups[i] = reported[i].ends;
+        if (!reported)
                 return NULL;
         first = rank_ends_choose(*ret_exit_code, groups, groups_of(job));
         *ret_exit_code = first.exit_code;
@@ -146,7 +146,7 @@ void runner_ends(struct runner *runner, const Rm__Ends *ends) {
             (size_t) ends->from_capsule >= groups_of(job) || ends->signal > 127 || ends->exit_code > 255)
                 return;
         groups[ends->from_capsule] = (struct group_ends) {
-                .told = true,
+                .reported = true,
                 .ends = { .signal = (int) ends->signal,
                           .signal_usec = ends->signal_usec,
                           .exit_code = (int) ends->exit_code,

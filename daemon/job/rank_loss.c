@@ -7,8 +7,8 @@
 #include "daemon/job/runner_internal.h"
 #include "daemon/state/commands.h"
 
-/* mpirun has ended, so all that its ranks have said is in their PID 1's door; those that have said
- * nothing will not. */
+/* mpirun has ended, so all that its ranks have said is in their PID 1's program socket; those that
+ * have said nothing will not. */
 #define WORDS_WAIT_USEC (UINT64_C(1) * 1000000U)
 /* No rank is left: mpirun ends within milliseconds. PRRTE's may miss the end of the last ones if
  * several end at once, and then waits for ever. */
@@ -16,11 +16,11 @@
 
 /* The part of each copy that this file keeps. */
 struct rank_loss {
-        /* PID 1 of the copy has the first `n_told` ranks that the job has lost, and knows whether
-         * any speaks. */
+        /* PID 1 of the copy has the first `n_reported` ranks that the job has lost, and knows
+         * whether any speaks. */
         bool ordered;
-        size_t n_told;
-        bool speaks_told;
+        size_t n_reported;
+        bool speaks_reported;
         /* The time since which something is awaited; 0: nothing is. A group whose job has ended
          * waits for what its ranks have said; a head whose job has lost all ranks waits for
          * mpirun's end. */
@@ -39,12 +39,12 @@ static void pass_on(const struct resident *resident, const Rm__Job *job, const R
         const Rm__RankLosses *losses = job->rank_losses;
         struct rank_loss *loss = loss_of(resident);
 
-        if (loss->ordered && loss->n_told == losses->n_lost && loss->speaks_told == losses->speaks)
+        if (loss->ordered && loss->n_reported == losses->n_lost && loss->speaks_reported == losses->speaks)
                 return;
         loss->ordered = capsule_rank_order(resident_capsule(resident), job_first_rank(job, capsule), capsule->ranks, losses->lost,
                                            losses->n_lost, losses->speaks) == 0;
-        loss->n_told = losses->n_lost;
-        loss->speaks_told = losses->speaks;
+        loss->n_reported = losses->n_lost;
+        loss->speaks_reported = losses->speaks;
 }
 
 /* Does the state lack something of what the ranks have said? */
@@ -60,13 +60,13 @@ static bool is_news(const Rm__RankLosses *losses, const Rm__Capsule *capsule, co
 /* Tells the log what the ranks have said. False: the state shows all that is known. */
 static bool report(struct runner *runner, struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct capsule_status status;
-        Rm__CmdJobRanksTold *body;
+        Rm__CmdJobRanksReported *body;
         struct command c;
 
         capsule_get_status(resident_capsule(resident), &status);
         if (!is_news(job->rank_losses, capsule, &status.ranks_said))
                 return false;
-        body = command_job_ranks_told(&c, job->id, job->attempt, capsule->index, capsule->node);
+        body = command_job_ranks_reported(&c, job->id, job->attempt, capsule->index, capsule->node);
         body->speaks = status.ranks_said.speaks;
         body->finished = status.ranks_said.finished;
         body->lost = (uint32_t *) status.ranks_said.lost;
@@ -101,7 +101,7 @@ bool rank_loss_waited_for_mpirun(struct runner *runner, const struct resident *h
         return has_waited(runner, head, MPIRUN_WAIT_USEC);
 }
 
-bool rank_loss_told(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule) {
+bool rank_loss_reported(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule) {
         const Rm__RankLosses *losses = job->rank_losses;
 
         if (!losses || job->cancel || !resident_capsule(group) || !resident_answers(group))

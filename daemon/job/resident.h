@@ -19,7 +19,7 @@ struct runner;
 enum resident_origin {
         RESIDENT_CREATED,   /* by this rmd, or not at all (MISSING) */
         RESIDENT_ADOPTED,   /* an rmd before this one had made it */
-        RESIDENT_REHEARSAL, /* by this rmd, only to try a restore in it */
+        RESIDENT_DRILL, /* by this rmd, only to try a restore in it */
 };
 
 /* `calls`: of all residents of `runner`. */

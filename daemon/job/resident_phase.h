@@ -51,10 +51,10 @@ enum resident_event {
 enum resident_action {
         RESIDENT_REFUSED,     /* the event cannot be in that phase: nothing has changed, and nothing is done */
         RESIDENT_NOTHING,
-        RESIDENT_TELL_READY,  /* PID 1 is given its orders, and whoever waits for the capsule hears of it */
+        RESIDENT_REPORT_READY,  /* PID 1 is given its orders, and whoever waits for the capsule hears of it */
         RESIDENT_SEND,        /* the command is sent */
-        RESIDENT_TELL_EXITED, /* whoever reads the output of a head, or waits for the daemon of a group, hears of it */
-        RESIDENT_TELL_LOST,   /* whoever waits for the capsule hears of it */
+        RESIDENT_REPORT_EXITED, /* whoever reads the output of a head, or waits for the daemon of a group, hears of it */
+        RESIDENT_REPORT_LOST,   /* whoever waits for the capsule hears of it */
         RESIDENT_REPORT,      /* the log is told */
         RESIDENT_ACTIONS
 };

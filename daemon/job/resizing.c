@@ -13,7 +13,7 @@
 struct resizing {
         bool ordered; /* its PID 1 has `order` */
         Capsule__ResizeOrder order;
-        bool awake_told; /* that the group runs though it is parked */
+        bool awake_reported; /* that the group runs though it is parked */
 };
 
 static struct resizing *resizing_of(const struct resident *resident) {
@@ -31,7 +31,7 @@ static Capsule__ResizeOrder order_of(const Rm__Job *job, const Rm__Capsule *caps
         order.first = job_first_rank(job, capsule);
         order.ranks = capsule->ranks;
         order.active = resize->active;
-        order.wanted = resize->wanted;
+        order.requested = resize->requested;
         order.epoch = resize->epoch;
         order.begun = resize->begun;
         order.freeze = job_group_may_freeze(job, capsule);
@@ -40,7 +40,7 @@ static Capsule__ResizeOrder order_of(const Rm__Job *job, const Rm__Capsule *caps
 }
 
 static bool same_order(const Capsule__ResizeOrder *a, const Capsule__ResizeOrder *b) {
-        return a->first == b->first && a->ranks == b->ranks && a->active == b->active && a->wanted == b->wanted &&
+        return a->first == b->first && a->ranks == b->ranks && a->active == b->active && a->requested == b->requested &&
                a->epoch == b->epoch && a->begun == b->begun && a->freeze == b->freeze && a->end == b->end;
 }
 
@@ -49,18 +49,19 @@ static bool same_order(const Capsule__ResizeOrder *a, const Capsule__ResizeOrder
 static bool is_news(const Rm__Resize *resize, const struct capsule_resize_said *said) {
         bool begun = said->begun == resize->epoch && !resize->begun, done = said->done == resize->epoch;
 
-        return (said->listens && !resize->listens) || (said->ending && !resize->ending) || (resize->wanted > 0 && (begun || done));
+        return (said->listens && !resize->listens) || (said->ending && !resize->ending) ||
+               (resize->requested > 0 && (begun || done));
 }
 
 static void report(struct runner *runner, struct resident *resident, const Rm__Job *job) {
         struct capsule_status status;
-        Rm__CmdJobResizeTold *body;
+        Rm__CmdJobResizeReported *body;
         struct command c;
 
         capsule_get_status(resident_capsule(resident), &status);
         if (!is_news(job->resize, &status.resize_said))
                 return;
-        body = command_job_resize_told(&c, job->id, job->attempt);
+        body = command_job_resize_reported(&c, job->id, job->attempt);
         body->listens = status.resize_said.listens;
         body->begun = status.resize_said.begun;
         body->done = status.resize_said.done;
@@ -77,16 +78,16 @@ static bool is_first_parked(const Rm__Job *job, const Rm__Capsule *capsule) {
 
 /* A program that knows nothing of librmrt runs all its ranks: whoever shares cores with them is to
  * find out why. */
-static void tell_awake(struct runner *runner, const struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
+static void report_awake(struct runner *runner, const struct resident *resident, const Rm__Job *job, const Rm__Capsule *capsule) {
         struct resizing *resizing = resizing_of(resident);
         struct capsule_status status;
         cleanup_free char *text = NULL;
         struct command c;
 
         capsule_get_status(resident_capsule(resident), &status);
-        if (!status.resize_said.awake || resizing->awake_told || !is_first_parked(job, capsule))
+        if (!status.resize_said.awake || resizing->awake_reported || !is_first_parked(job, capsule))
                 return;
-        resizing->awake_told = true;
+        resizing->awake_reported = true;
         text = xasprintf("job %" PRIu64 " of %s: group %" PRId32
                          " on %s is in reserve and runs, on cores that the job does not have: "
                          "its program does not wait in rmrt_resize_point(3)",
@@ -102,7 +103,7 @@ void resizing_apply(struct runner *runner, struct resident *resident, const Rm__
                 resizing->ordered = capsule_resize_order(resident_capsule(resident), &order) == 0;
                 resizing->order = order;
         }
-        tell_awake(runner, resident, job, capsule);
+        report_awake(runner, resident, job, capsule);
         if (capsule->index == 0 && job_running(job))
                 report(runner, resident, job);
 }

@@ -12,7 +12,7 @@
 #include "daemon/job/outputs.h"
 
 #define RETRY_USEC 300000
-#define LOOK_USEC 2000000
+#define SCAN_USEC 2000000
 
 struct limiting {
         bool done;
@@ -88,13 +88,13 @@ static void act(struct runner *runner, struct resident *resident, enum resident_
 
         if (action == RESIDENT_REFUSED)
                 return;
-        if (action == RESIDENT_TELL_READY)
+        if (action == RESIDENT_REPORT_READY)
                 runner_order_again(resident);
-        if (is_head && (action == RESIDENT_TELL_READY || action == RESIDENT_TELL_EXITED))
+        if (is_head && (action == RESIDENT_REPORT_READY || action == RESIDENT_REPORT_EXITED))
                 outputs_pump(runner->rmd->outputs, resident_job(resident));
-        else if (action == RESIDENT_TELL_EXITED)
+        else if (action == RESIDENT_REPORT_EXITED)
                 agents_report_exit(runner, resident);
-        if (action == RESIDENT_TELL_READY || action == RESIDENT_TELL_LOST)
+        if (action == RESIDENT_REPORT_READY || action == RESIDENT_REPORT_LOST)
                 runner->ops->on_capsule(runner->userdata, resident, error, text);
         runner_wake(runner);
 }
@@ -159,7 +159,7 @@ static void on_stalled(struct capsule *capsule, enum capsule_stall why, void *us
         const struct resident *resident = find_by_capsule(userdata, capsule);
 
         if (resident)
-                stalls_tell(userdata, resident, why);
+                stalls_report(userdata, resident, why);
 }
 
 static void on_lost(struct capsule *capsule, const char *text, void *userdata) {
@@ -172,12 +172,12 @@ static void on_lost(struct capsule *capsule, const char *text, void *userdata) {
         act(runner, resident, resident_lost(resident, RESIDENT_EV_LOST, text, now_real_usec()), -ECHILD, text);
 }
 
-static void on_obstacle(struct capsule *capsule, const char *text, uint64_t processes, void *userdata) {
+static void on_blocker(struct capsule *capsule, const char *text, uint64_t processes, void *userdata) {
         struct resident *resident = find_by_capsule(userdata, capsule);
 
         if (!resident)
                 return;
-        blocker_told(resident, text, processes);
+        blocker_reported(resident, text, processes);
         runner_wake(userdata);
 }
 
@@ -211,7 +211,7 @@ static const struct capsule_callbacks callbacks = {
         .agent_request = on_agent_request,
         .agent_gone = on_agent_gone,
         .exited = on_exited,
-        .obstacle = on_obstacle,
+        .blocker = on_blocker,
         .stalled = on_stalled,
         .filling = on_filling,
         .unfenced = on_unfenced,
@@ -231,7 +231,7 @@ static int make_resident(struct runner *runner, const Rm__Job *job, int32_t inde
 
         if (r < 0)
                 return error_set(err, r, "no such capsule");
-        spec.spec.rehearsal = origin == RESIDENT_REHEARSAL;
+        spec.spec.drill = origin == RESIDENT_DRILL;
         limits_here(runner->rmd, job_capsule(job, index)->ranks, job_capsule(job, index)->ranks * job->spec->rank_memory_bytes,
                     kept, &spec.spec.limits);
         r = capsule_create(runner->rmd->capsules, &spec.spec, &callbacks, runner, &capsule, err);
@@ -252,13 +252,13 @@ int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *
         return make_resident(runner, job, move->capsule, move->incarnation, kept, RESIDENT_CREATED, ret, err);
 }
 
-int runner_make_rehearsal(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation, struct rm_error *err) {
+int runner_make_drill(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation, struct rm_error *err) {
         const struct resident *original = runner_current(runner, job->id, index);
         struct capsule_limits kept = { 0 };
 
         if (original && resident_capsule(original))
                 capsule_get_limits(resident_capsule(original), &kept);
-        return make_resident(runner, job, index, incarnation, &kept, RESIDENT_REHEARSAL, NULL, err);
+        return make_resident(runner, job, index, incarnation, &kept, RESIDENT_DRILL, NULL, err);
 }
 
 /* ---- matching state and capsules ---- */
@@ -397,7 +397,7 @@ static void end_placed(struct runner *runner, const Rm__Job *job, const Rm__Caps
         if (resident && resident_answers(resident) && job->resize && capsule->index != STATE_HEAD)
                 resizing_apply(runner, resident, job, capsule); /* a daemon that stands still does not end */
         if (resident && capsule->index != STATE_HEAD &&
-            (!rank_loss_told(runner, resident, job, capsule) || !ends_told(runner, resident, job)))
+            (!rank_loss_reported(runner, resident, job, capsule) || !ends_reported(runner, resident, job)))
                 return;
         while ((resident = runner_copy(runner, job->id, capsule->index, capsule->incarnation)))
                 runner_drop(runner, resident, capsule->index != STATE_HEAD);
@@ -477,7 +477,7 @@ static void on_wake(evutil_socket_t fd, short what, void *arg) {
 static void on_retry(evutil_socket_t fd, short what, void *arg) {
         struct runner *runner = arg;
 
-        runner->retry_wanted = false;
+        runner->retry_requested = false;
         reconcile(runner);
 }
 
@@ -486,15 +486,15 @@ void runner_wake(struct runner *runner) {
 }
 
 void runner_retry(struct runner *runner) {
-        if (runner->retry_wanted)
+        if (runner->retry_requested)
                 return;
-        runner->retry_wanted = true;
+        runner->retry_requested = true;
         timer_arm(runner->retry, RETRY_USEC);
 }
 
-void runner_look_again(struct runner *runner) {
-        if (!evtimer_pending(runner->look, NULL))
-                timer_arm(runner->look, LOOK_USEC);
+void runner_scan_again(struct runner *runner) {
+        if (!evtimer_pending(runner->scan, NULL))
+                timer_arm(runner->scan, SCAN_USEC);
 }
 
 /* ---- life ---- */
@@ -523,7 +523,7 @@ int runner_create(struct rmd *rmd, const struct runner_ops *ops, void *userdata,
         runner->userdata = userdata;
         runner->wake = event_new(rmd->base, -1, 0, on_wake, runner);
         runner->retry = evtimer_new(rmd->base, on_retry, runner);
-        runner->look = evtimer_new(rmd->base, on_wake, runner);
+        runner->scan = evtimer_new(rmd->base, on_wake, runner);
         traffic_start(runner);
         memory_report_start(runner);
         core_report_start(runner);
@@ -546,7 +546,7 @@ void runner_destroy(struct runner *runner) {
         agents_finish(runner);
         event_free(runner->wake);
         event_free(runner->retry);
-        event_free(runner->look);
+        event_free(runner->scan);
         traffic_stop(runner);
         memory_report_stop(runner);
         core_report_stop(runner);

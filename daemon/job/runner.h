@@ -50,9 +50,9 @@ struct resident *runner_copy(struct runner *runner, uint64_t job, int32_t index,
  * `kept`, what it could at the source. */
 int runner_make_copy(struct runner *runner, const Rm__Job *job, const Rm__Move *move, const struct capsule_limits *kept,
                      struct resident **ret, struct rm_error *err);
-/* Make a copy to try a restore in (capsule_spec.rehearsal); on_capsule() is told when it answers.
+/* Make a copy to try a restore in (capsule_spec.drill); on_capsule() is told when it answers.
  * `incarnation`: one that the state does not give. */
-int runner_make_rehearsal(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation, struct rm_error *err);
+int runner_make_drill(struct runner *runner, const Rm__Job *job, int32_t index, uint64_t incarnation, struct rm_error *err);
 /* Kill and forget one copy. `spool`: its output too. */
 void runner_drop(struct runner *runner, struct resident *resident, bool spool);
 

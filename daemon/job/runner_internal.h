@@ -32,12 +32,12 @@ struct runner {
         LIST_HEAD(, gone_report) gone_reports; /* gone.c: under way */
         struct event *wake;
         struct event *retry;
-        bool retry_wanted;
-        struct event *look;        /* as retry, but not so soon */
+        bool retry_requested;
+        struct event *scan;        /* as retry, but not so soon */
         uint32_t usable_cores;     /* cores.c: of this node, when there last were some */
         uint64_t unusable_usec;    /* cores.c: since when there are none; 0: there are */
         struct event *memory; /* memory_report.c */
-        struct memory_report_told memory_told;
+        struct memory_report_sent memory_reported;
         struct event *core_report; /* core_report.c */
         struct event *sample; /* while there are groups whose traffic is of interest */
 };
@@ -66,7 +66,7 @@ void ends_reconcile(struct runner *runner);
 char *ends_why_killed(const struct runner *runner, const struct resident *resident);
 /* May the capsule of a job that is COMPLETING go? False while it must stay, since it is not known
  * or not in the log how its daemon ended. */
-bool ends_told(struct runner *runner, struct resident *group, const Rm__Job *job);
+bool ends_reported(struct runner *runner, struct resident *group, const Rm__Job *job);
 
 /*
  * gone.c: the log is told that nothing is left here of a capsule, until the state shows it. One
@@ -108,7 +108,7 @@ void head_reconcile(struct runner *runner, struct resident *head, const Rm__Job 
  * ending.c: a job is ended: first its ranks, then mpirun.
  */
 /* The signal by which the job of this head is to end; 0: it is not. */
-uint32_t ending_wanted(const struct resident *head, const Rm__Job *job);
+uint32_t ending_requested(const struct resident *head, const Rm__Job *job);
 /* Returns the exit code of a job whose head has exited: 128 and the signal by which it was
  * cancelled, or what mpirun returned. */
 int ending_exit_code(const struct resident *head, const Rm__Job *job);
@@ -153,12 +153,12 @@ void cores_forget(struct resident *resident);
 
 /* blocker.c: what keeps the capsule from being moved. PID 1 has told it; the log is told of it when
  * it is another thing than the state says. */
-void blocker_told(struct resident *resident, const char *text, uint64_t processes);
+void blocker_reported(struct resident *resident, const char *text, uint64_t processes);
 void blocker_report(struct runner *runner, struct resident *resident, const Rm__Capsule *capsule);
 void blocker_forget(struct resident *resident);
 
 /* stalls.c: PID 1 has told that it cannot keep the capsule's output. */
-void stalls_tell(struct runner *runner, const struct resident *resident, enum capsule_stall why);
+void stalls_report(struct runner *runner, const struct resident *resident, enum capsule_stall why);
 
 /* resizing.c: a group of a job with parked ranks is told what is wanted of them, and the log what
  * its rank 0 has said. */
@@ -175,7 +175,7 @@ void rank_loss_apply(struct runner *runner, struct resident *resident, const Rm_
 void rank_loss_order_again(struct resident *resident);
 /* May the capsule of a job that is COMPLETING go? False while it must stay, since not all that its
  * ranks have said is in the log. */
-bool rank_loss_told(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule);
+bool rank_loss_reported(struct runner *runner, struct resident *group, const Rm__Job *job, const Rm__Capsule *capsule);
 /* Were all ranks of the job lost? */
 bool rank_loss_is_total(const Rm__Job *job);
 /* Were all ranks lost so long ago that mpirun, in `head`, will not end by itself? */
@@ -185,6 +185,6 @@ bool rank_loss_waited_for_mpirun(struct runner *runner, const struct resident *h
 void own_state_report(struct runner *runner, struct resident *resident, const Rm__Job *job);
 
 /* The runner looks again soon, since something has to be looked after for as long as it lasts. */
-void runner_look_again(struct runner *runner);
+void runner_scan_again(struct runner *runner);
 
 #endif

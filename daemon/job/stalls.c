@@ -7,21 +7,21 @@
 #include "daemon/state/commands.h"
 
 struct stalls {
-        unsigned told; /* a bit for each enum capsule_stall */
+        unsigned reported; /* a bit for each enum capsule_stall */
 };
 
 /* Each reason is told once: a reader that is slower than the program makes it wait over and
  * over. */
-void stalls_tell(struct runner *runner, const struct resident *resident, enum capsule_stall why) {
+void stalls_report(struct runner *runner, const struct resident *resident, enum capsule_stall why) {
         const Rm__Job *job = state_job(cluster_state(runner->rmd->cluster), resident_job(resident));
         struct stalls *stalls = resident_part(resident, RESIDENT_STALLS, sizeof(*stalls));
         const char *self = cluster_self(runner->rmd->cluster);
         cleanup_free char *text = NULL;
         struct command c;
 
-        if (!job || why == CAPSULE_STALL_NONE || (stalls->told & 1U << why))
+        if (!job || why == CAPSULE_STALL_NONE || (stalls->reported & 1U << why))
                 return;
-        stalls->told |= 1U << why;
+        stalls->reported |= 1U << why;
         if (why == CAPSULE_STALL_QUOTA)
                 text = xasprintf("job %" PRIu64 ": the output of %s kept on %s has reached [job] spool_max: until some is fetched "
                                  "mpirun keeps the rest in its memory",

@@ -27,11 +27,11 @@ static struct peer *find(struct peer *peers, uint32_t address) {
 }
 
 /* The head talks to everybody, for nobody's sake. */
-static struct peer *index_peers(const struct config *config, const Rm__Job *job, struct peer *room) {
+static struct peer *index_peers(const struct config *config, const Rm__Job *job, struct peer *space) {
         struct peer *peers = NULL;
 
         for (size_t i = 0; i < job->n_capsules; i++) {
-                struct peer *peer = &room[i];
+                struct peer *peer = &space[i];
 
                 if (job->capsules[i]->index == STATE_HEAD)
                         continue;
@@ -44,8 +44,8 @@ static struct peer *index_peers(const struct config *config, const Rm__Job *job,
 
 size_t traffic_delta(const struct config *config, const Rm__Job *job, const struct capsule_flow *before, size_t n_before,
                      const struct capsule_flow *now, size_t n_now, struct traffic_sent *ret) {
-        cleanup_free struct peer *room = xcalloc(job->n_capsules, sizeof(*room));
-        struct peer *peers = index_peers(config, job, room);
+        cleanup_free struct peer *space = xcalloc(job->n_capsules, sizeof(*space));
+        struct peer *peers = index_peers(config, job, space);
         size_t n = 0;
 
         for (size_t i = 0; i < n_before; i++) {

@@ -25,8 +25,8 @@ int leader_checkpoint(struct rmd *rmd, uint64_t id, const struct checkpoint_wish
                       struct rm_error *err) {
         const Rm__State *state = cluster_state(rmd->cluster);
         const Rm__Job *job = state_job(state, id);
-        bool partners_wanted = wish->cause != RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL &&
-                               strcmp(rmd->config->checkpoint_store, CONFIG_STORE_PARTNER) == 0;
+        bool partners_requested = wish->cause != RM__CHECKPOINT_CAUSE__CHECKPOINT_CAUSE_DRILL &&
+                                  strcmp(rmd->config->checkpoint_store, CONFIG_STORE_PARTNER) == 0;
         cleanup_free char **nodes = NULL, **partners = NULL;
         Rm__CmdCheckpointStart *body;
         struct state_result result;
@@ -53,7 +53,7 @@ int leader_checkpoint(struct rmd *rmd, uint64_t id, const struct checkpoint_wish
                         continue;
                 nodes[body->n_capsule_nodes++] = node;
                 partners[body->n_partners++] =
-                        partners_choose(state, job, node, partners_wanted ? rmd->config->checkpoint_copies : 0);
+                        partners_choose(state, job, node, partners_requested ? rmd->config->checkpoint_copies : 0);
         }
         if (cluster_effect(rmd->cluster, &c.command, &result) == STATE_EFFECT_REFUSED)
                 callback(userdata, result.error.code, result.error.text, state->index, 0);
@@ -282,7 +282,7 @@ static bool copy_again(struct rmd *rmd, const Rm__Job *job, uint64_t now) {
                         if (!node)
                                 continue;
                         cluster_decide(rmd->cluster,
-                                       command_checkpoint_copy_wanted(&c, job->id, checkpoint->id, part->capsule, node));
+                                       command_checkpoint_copy_requested(&c, job->id, checkpoint->id, part->capsule, node));
                         return true;
                 }
         }

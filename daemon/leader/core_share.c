@@ -88,9 +88,9 @@ void core_share_forget(struct core_share *share, const struct state_index *index
 /* A rank that sleeps is not slower for the others. A group with more busy processes than ranks
  * wants as many cores as these. */
 static double slowdown(const struct group *group, uint32_t ranks) {
-        double wanted = fmax(ranks, group->ran + group->waited);
+        double requested = fmax(ranks, group->ran + group->waited);
 
-        return group->waited < wanted ? wanted / (wanted - group->waited) : 0;
+        return group->waited < requested ? requested / (requested - group->waited) : 0;
 }
 
 double core_share_slowdown(const struct core_share *share, const Rm__Job *job) {

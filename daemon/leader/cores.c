@@ -68,7 +68,7 @@ static bool leaves(const struct answer *answer, uint32_t j, uint64_t number, con
                 strcmp(answer->snapshot->nodes[node[capsule->index]].name, capsule->node) != 0);
 }
 
-static void look_at_group(const struct answer *answer, uint32_t j, uint64_t number, const Rm__Capsule *capsule, struct news *news) {
+static void scan_group(const struct answer *answer, uint32_t j, uint64_t number, const Rm__Capsule *capsule, struct news *news) {
         uint32_t g = (uint32_t) capsule->index;
         uint32_t *cores = news->cores + answer->snapshot->jobs[j].groups[g].first_rank;
         Rm__GroupCores *item = &news->items[news->n];
@@ -87,7 +87,7 @@ static void look_at_group(const struct answer *answer, uint32_t j, uint64_t numb
         news->pointers[news->n++] = item;
 }
 
-static void tell_job(struct rmd *rmd, const struct answer *answer, uint32_t j) {
+static void report_job(struct rmd *rmd, const struct answer *answer, uint32_t j) {
         const struct rm_job *job = &answer->snapshot->jobs[j];
         uint64_t number = strtoull(job->name, NULL, 10);
         const Rm__Job *of = state_job(answer->state, number);
@@ -102,7 +102,7 @@ static void tell_job(struct rmd *rmd, const struct answer *answer, uint32_t j) {
         news.cores = xcalloc(job->ranks, sizeof(*news.cores));
         for (size_t i = 0; i < of->n_capsules; i++)
                 if (of->capsules[i]->index >= 0 && (uint32_t) of->capsules[i]->index < job->n_groups)
-                        look_at_group(answer, j, number, of->capsules[i], &news);
+                        scan_group(answer, j, number, of->capsules[i], &news);
         body = command_job_cores(&c, number);
         body->groups = news.pointers;
         body->n_groups = news.n;
@@ -113,9 +113,9 @@ static void tell_job(struct rmd *rmd, const struct answer *answer, uint32_t j) {
         free(news.cores);
 }
 
-void cores_tell(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result) {
+void cores_report(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result) {
         const struct answer answer = { cluster_state(rmd->cluster), cluster_index(rmd->cluster), snapshot, result };
 
         for (uint32_t j = 0; j < result->n_jobs; j++)
-                tell_job(rmd, &answer, j);
+                report_job(rmd, &answer, j);
 }

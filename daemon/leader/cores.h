@@ -6,6 +6,6 @@
 #include "daemon/sched/round.h"
 
 /* Proposes what has changed, a command for each job. Only for the leader. */
-void cores_tell(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result);
+void cores_report(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result);
 
 #endif

@@ -87,10 +87,10 @@ static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const
                                                       .head_node = action->head_node,
                                                       .capsules_per_core = rmd->config->max_capsules_per_core });
         if (!nodes) {
-                enact_tell_reason(rmd, job,
-                                  "waits for memory for its parked ranks, or for nodes with fewer capsules ([job] "
-                                  "max_capsules_per_core)",
-                                  false);
+                enact_report_reason(rmd, job,
+                                    "waits for memory for its parked ranks, or for nodes with fewer capsules ([job] "
+                                    "max_capsules_per_core)",
+                                    false);
                 return false;
         }
         body->group_size = size;
@@ -193,12 +193,12 @@ static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, cons
         body->capsules_per_core = move_limit(rmd, snapshot, action);
         /* Without a free capsule on the node the move would be refused, and every round would
          * propose it again. */
-        if (state_capsule_room(cluster_index(rmd->cluster), body->to, body->capsules_per_core) > 0 &&
+        if (state_capsule_space(cluster_index(rmd->cluster), body->to, body->capsules_per_core) > 0 &&
             may_arrive(rmd, snapshot->nodes[action->from].name, body->to))
                 propose(rmd, &c.command);
 }
 
-void enact_tell_reason(struct rmd *rmd, const Rm__Job *job, const char *reason, bool lost_round) {
+void enact_report_reason(struct rmd *rmd, const Rm__Job *job, const char *reason, bool lost_round) {
         bool waits = job->state == RM__JOB_STATE__JOB_PENDING;
         cleanup_free char *text = waits ? job_wait_text(job, reason) : xstrdup(reason);
         struct command c;
@@ -208,7 +208,7 @@ void enact_tell_reason(struct rmd *rmd, const Rm__Job *job, const char *reason, 
 }
 
 /* Without jobs no policy was asked, so that nothing is known to be better. */
-static void tell_warnings(struct rmd *rmd, const struct rm_snapshot *snapshot, const char *warnings) {
+static void report_warnings(struct rmd *rmd, const struct rm_snapshot *snapshot, const char *warnings) {
         struct command c;
 
         if (strcmp(warnings, state_of(rmd)->scheduling_warning) == 0 || (!*warnings && snapshot->n_jobs == 0))
@@ -271,19 +271,19 @@ static bool has_node_to_leave(const Rm__State *state, const Rm__Job *job) {
 }
 
 /* Tells the reason, and which nodes the job cannot come to, if it waits for some. */
-static void tell_reason(struct rmd *rmd, const Rm__Job *job, const char *reason, bool lost_round) {
+static void report_reason(struct rmd *rmd, const Rm__Job *job, const char *reason, bool lost_round) {
         bool waits = job->n_capsules == 0 || has_node_to_leave(state_of(rmd), job);
         cleanup_free char *against = waits ? processors_reason(state_of(rmd), job) : NULL;
         cleanup_free char *text = against ? xasprintf("%s%s%s", reason, *reason ? "; " : "", against) : NULL;
 
-        enact_tell_reason(rmd, job, text ? text : reason, lost_round);
+        enact_report_reason(rmd, job, text ? text : reason, lost_round);
 }
 
 bool enact_round(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
         bool started = false, skipped = false;
 
-        tell_warnings(rmd, snapshot, warnings);
-        cores_tell(rmd, snapshot, result);
+        report_warnings(rmd, snapshot, warnings);
+        cores_report(rmd, snapshot, result);
         enact_actions(rmd, snapshot, result, &started, &skipped);
         move_parked(rmd, snapshot, &skipped);
         for (uint32_t i = 0; i < result->n_jobs; i++) {
@@ -294,9 +294,9 @@ bool enact_round(struct rmd *rmd, const struct rm_snapshot *snapshot, const stru
                 /* Looked at again with each tick: its time may be over. */
                 skipped |= job && job->state == RM__JOB_STATE__JOB_PENDING && job->attempt > 1 && job->spec->recover_wait_usec > 0;
                 if (job && job->state == RM__JOB_STATE__JOB_PENDING && result->jobs[i].waits)
-                        tell_reason(rmd, job, result->jobs[i].reason, result->jobs[i].lost && started);
+                        report_reason(rmd, job, result->jobs[i].reason, result->jobs[i].lost && started);
                 else if (job && job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel)
-                        tell_reason(rmd, job, result->jobs[i].reason, false);
+                        report_reason(rmd, job, result->jobs[i].reason, false);
         }
         return skipped;
 }

@@ -19,6 +19,6 @@ const Rm__Job *enact_job(const struct rmd *rmd, const struct rm_snapshot *snapsh
 enum cooldown enact_cooldown(const struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action);
 /* Tell a job why it waits, or stays, when that is another reason than before. lost_round: others
  * were served, and it ages. */
-void enact_tell_reason(struct rmd *rmd, const Rm__Job *job, const char *reason, bool lost_round);
+void enact_report_reason(struct rmd *rmd, const Rm__Job *job, const char *reason, bool lost_round);
 
 #endif

@@ -24,7 +24,7 @@ struct fence {
         struct fence_host *host; /* NULL: none runs */
         unsigned tries;
         uint64_t next_usec; /* monotonic, when none runs */
-        bool wanted;
+        bool requested;
 };
 
 struct fences {
@@ -39,7 +39,7 @@ uint64_t fences_pause_usec(uint64_t retry_usec, unsigned failures) {
 }
 
 /* Better now than when a node is lost. */
-static void look_for_plugin(const struct fences *fences) {
+static void search_plugin(const struct fences *fences) {
         cleanup_free char *path = xasprintf(RM_PLUGIN_DIR "/%s.so", fences->rmd->config->fence_plugin);
 
         if (fences_configured(fences) && access(path, R_OK) < 0)
@@ -52,7 +52,7 @@ struct fences *fences_create(struct rmd *rmd) {
 
         fences->rmd = rmd;
         LIST_INIT(&fences->list);
-        look_for_plugin(fences);
+        search_plugin(fences);
         return fences;
 }
 
@@ -75,7 +75,7 @@ bool fences_configured(const struct fences *fences) {
         return strcmp(fences->rmd->config->fence_plugin, CONFIG_FENCE_NONE) != 0;
 }
 
-static void tell(const struct fence *fence, bool fenced, const char *text) {
+static void report(const struct fence *fence, bool fenced, const char *text) {
         struct command c;
 
         cluster_propose(fence->fences->rmd->cluster,
@@ -90,7 +90,7 @@ static void failed(struct fence *fence, const char *why) {
 
         fence->next_usec = now_usec() + pause;
         log_warn("fence of node %s: %s", fence->node, text);
-        tell(fence, false, text);
+        report(fence, false, text);
 }
 
 static void on_done(void *context, const struct rm_error *error) {
@@ -108,7 +108,7 @@ static void on_done(void *context, const struct rm_error *error) {
         /* The result is proposed again after this time, in case that the log does not take it
          * now. */
         fence->next_usec = now_usec() + config->fence_retry_usec;
-        tell(fence, true, text);
+        report(fence, true, text);
 }
 
 /* A failure is to be read until the next one, or the end. */
@@ -126,7 +126,7 @@ static void start(struct fence *fence, const Rm__Node *node) {
 
         log_info("fence of node %s: %s, try %u", fence->node, text, fence->tries);
         if (!node->fence[0])
-                tell(fence, false, text);
+                report(fence, false, text);
         if (fence_host_start(rmd->base, &order, on_done, fence, &fence->host, &err) < 0)
                 failed(fence, error_text(&err));
 }
@@ -145,27 +145,27 @@ static struct fence *find(struct fences *fences, const Rm__Node *node) {
         return fence;
 }
 
-void fences_look_begin(struct fences *fences) {
+void fences_scan_begin(struct fences *fences) {
         struct fence *fence;
 
         LIST_FOREACH (fence, &fences->list, entry)
-                fence->wanted = false;
+                fence->requested = false;
 }
 
 void fences_want(struct fences *fences, const Rm__Node *node) {
         struct fence *fence = find(fences, node);
 
-        fence->wanted = true;
+        fence->requested = true;
         if (!fence->host && now_usec() >= fence->next_usec)
                 start(fence, node);
 }
 
-void fences_look_end(struct fences *fences) {
+void fences_scan_end(struct fences *fences) {
         struct fence *fence, *next;
 
         for (fence = LIST_FIRST(&fences->list); fence; fence = next) {
                 next = LIST_NEXT(fence, entry);
-                if (fence->wanted)
+                if (fence->requested)
                         continue;
                 if (fence->host)
                         log_info("fence of node %s: ended, nothing waits for it any more", fence->node);

@@ -19,9 +19,9 @@ bool fences_configured(const struct fences *fences);
 
 /* In turn, every now and then: begin, one call for each node (DOWN, not fenced, with jobs that only
  * wait for this), end. What runs for a node that is not named any more is killed. */
-void fences_look_begin(struct fences *fences);
+void fences_scan_begin(struct fences *fences);
 void fences_want(struct fences *fences, const Rm__Node *node);
-void fences_look_end(struct fences *fences);
+void fences_scan_end(struct fences *fences);
 
 /* Pure. From the end of one try to the next, when so many have failed, at least one: it doubles, up
  * to 16 times `retry_usec`. */

@@ -188,7 +188,7 @@ static void arrive(struct job_places *places, const Rm__State *state, const Rm__
         note_return(places, &places->places[0]);
 }
 
-bool job_places_look(struct job_places *places, const struct state_index *index, const Rm__Job *job, double share) {
+bool job_places_scan(struct job_places *places, const struct state_index *index, const Rm__Job *job, double share) {
         const Rm__State *state = state_index_state(index);
         uint64_t set = share > 0 ? set_of(job) : 0;
         bool was_here = places->here;

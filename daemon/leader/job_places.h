@@ -51,7 +51,7 @@ void job_place_pack(const struct job_place *place, Rm__JobRate *ret);
 
 /* The job is where it is now, with `share` ranks to a core on its fullest node (0: it moves). True:
  * that is another place than the last time. */
-bool job_places_look(struct job_places *places, const struct state_index *index, const Rm__Job *job, double share);
+bool job_places_scan(struct job_places *places, const struct state_index *index, const Rm__Job *job, double share);
 
 /* The place where the job is; NULL: it moves. */
 struct job_place *job_places_here(struct job_places *places);

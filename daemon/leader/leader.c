@@ -17,7 +17,7 @@
 #include "daemon/leader/expiry.h"
 #include "daemon/leader/fences.h"
 #include "daemon/leader/files.h"
-#include "daemon/leader/losses.h"
+#include "daemon/leader/node_losses.h"
 #include "daemon/leader/node_memory.h"
 #include "daemon/leader/progress.h"
 #include "daemon/leader/resizes.h"
@@ -30,7 +30,7 @@
 
 #define TICK_USEC 1000000U
 #define REPORTS_MOST_USEC (1U * TICK_USEC)
-#define REPORTS_LOOK_USEC 50000U
+#define REPORTS_SCAN_USEC 50000U
 #define LOSS_MOST_USEC (60U * TICK_USEC) /* longer leases are looked at with the ticks */
 
 struct leader {
@@ -139,12 +139,12 @@ static void make_input(const struct rmd *rmd, struct round_input *ret) {
         round_input_create(cluster_index(rmd->cluster), &config, ret);
 }
 
-static void tell_left_out(struct leader *leader, const struct round_input *input) {
+static void report_left_out(struct leader *leader, const struct round_input *input) {
         for (size_t i = 0; i < input->n_left_out; i++) {
                 const Rm__Job *job = state_job(state_of(leader), input->left_out[i].job);
 
                 if (job && !job->cancel && job->state <= RM__JOB_STATE__JOB_RUNNING)
-                        enact_tell_reason(leader->rmd, job, input->left_out[i].reason, false);
+                        enact_report_reason(leader->rmd, job, input->left_out[i].reason, false);
         }
 }
 
@@ -173,19 +173,19 @@ static void run_round(struct leader *leader) {
         if (!cluster_synced(leader->rmd->cluster))
                 return;
         if (awaits_reports(leader)) {
-                settle_later(leader, REPORTS_LOOK_USEC);
+                settle_later(leader, REPORTS_SCAN_USEC);
                 return;
         }
         if (scheduler_busy(leader->scheduler)) {
                 leader->again = true;
                 return;
         }
-        if (topology_tell(leader->rmd, leader->switches))
+        if (topology_report(leader->rmd, leader->switches))
                 return; /* and back once it is known */
         leader->round_usec = now_usec();
         leader->round_log_usec = cluster_log_usec(leader->rmd->cluster);
         make_input(leader->rmd, &input);
-        tell_left_out(leader, &input);
+        report_left_out(leader, &input);
         leader->skipped |= input.avoids;
         traffic_mark(leader->traffic);
         node_memory_mark(leader->memory);
@@ -220,7 +220,7 @@ static void forget_old_job(struct leader *leader, uint64_t now) {
                 propose(leader, command_job_forget(&c, job));
 }
 
-static void tell_overdue(struct leader *leader, uint64_t now) {
+static void report_overdue(struct leader *leader, uint64_t now) {
         const Rm__Node *node = expiry_overdue_node(cluster_index(leader->rmd->cluster), now);
         struct command c;
 
@@ -251,15 +251,15 @@ static bool has_fenced(void *userdata, const char *node) {
 }
 
 static void answer_losses(struct leader *leader, uint64_t now) {
-        const struct losses_rule rule = { 2 * leader->rmd->config->node_timeout_usec, has_fenced, leader,
-                                          fences_configured(leader->fences) };
+        const struct node_losses_rule rule = { 2 * leader->rmd->config->node_timeout_usec, has_fenced, leader,
+                                               fences_configured(leader->fences) };
         size_t n;
         cleanup_free struct loss *losses = losses_find(cluster_index(leader->rmd->cluster), &rule, now, &n);
 
-        fences_look_begin(leader->fences);
+        fences_scan_begin(leader->fences);
         for (size_t i = 0; i < n; i++)
                 answer_loss(leader, &losses[i]);
-        fences_look_end(leader->fences);
+        fences_scan_end(leader->fences);
 }
 
 static void on_loss(evutil_socket_t fd, short what, void *arg) {
@@ -321,7 +321,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
                 return;
         cancel_over_limit(leader, now);
         forget_old_job(leader, now);
-        tell_overdue(leader, now);
+        report_overdue(leader, now);
         answer_losses(leader, now);
         checkpoints_tick(leader->rmd, now);
         traffic_forget_ended(leader->traffic, state_of(leader));
@@ -330,7 +330,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg) {
         progress_forget(leader->progress, state_of(leader));
         log_rates(leader);
         core_share_forget(leader->core_share, cluster_index(leader->rmd->cluster));
-        if (switches_file_look(leader->switches))
+        if (switches_file_scan(leader->switches))
                 settle_later(leader, leader->rmd->config->settle_usec);
         if (leader->skipped || timer_due(leader)) {
                 leader->skipped = false;

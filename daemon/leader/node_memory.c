@@ -30,7 +30,7 @@ struct group {
 struct node {
         char *name;
         uint64_t capacity; /* UINT64_MAX: no limit */
-        uint64_t room;     /* of that, what groups have left that were there */
+        uint64_t space;     /* of that, what groups have left that were there */
         uint64_t marked;   /* the same at node_memory_mark() */
         bool pages;        /* tracked memory can come there */
         UT_hash_handle hh;
@@ -127,24 +127,24 @@ void node_memory_add(struct node_memory *memory, const Rm__State *state, const c
                 return;
         node = find_or_add_node(memory, name);
         for (size_t i = 0; i < report->n_groups; i++) {
-                const Rm__GroupMemory *told = report->groups[i];
-                const Rm__Job *job = state_job(state, told->job);
-                const Rm__Capsule *capsule = job && job_running(job) ? job_capsule(job, told->capsule) : NULL;
+                const Rm__GroupMemory *reported = report->groups[i];
+                const Rm__Job *job = state_job(state, reported->job);
+                const Rm__Capsule *capsule = job && job_running(job) ? job_capsule(job, reported->capsule) : NULL;
                 struct group *group;
 
                 if (!capsule || capsule->index == STATE_HEAD || strcmp(capsule->node, name) != 0)
                         continue;
-                group = find_or_add_group(memory, told->job, told->capsule);
-                group->memory_bytes = fall_slowly(group->memory_bytes, least(told->memory_bytes, MOST_BYTES));
-                group->files_bytes = fall_slowly(group->files_bytes, least(told->files_bytes, MOST_BYTES));
-                group->tracked = told->tracked;
+                group = find_or_add_group(memory, reported->job, reported->capsule);
+                group->memory_bytes = fall_slowly(group->memory_bytes, least(reported->memory_bytes, MOST_BYTES));
+                group->files_bytes = fall_slowly(group->files_bytes, least(reported->files_bytes, MOST_BYTES));
+                group->tracked = reported->tracked;
                 taken += group->memory_bytes + group->files_bytes;
         }
         memory->without_pages -= !node->pages;
         memory->without_pages += !report->pages;
         node->pages = report->pages;
         node->capacity = report->capacity_bytes == UINT64_MAX ? UINT64_MAX : least(report->capacity_bytes, MOST_BYTES);
-        node->room = least(node->capacity > taken ? node->capacity - taken : 0, MOST_BYTES);
+        node->space = least(node->capacity > taken ? node->capacity - taken : 0, MOST_BYTES);
 }
 
 bool node_memory_knows(const struct node_memory *memory, const char *name) {
@@ -168,14 +168,14 @@ void node_memory_forget(struct node_memory *memory, const Rm__State *state) {
 
 bool node_memory_grown(const struct node_memory *memory) {
         for (const struct node *node = memory->nodes; node; node = node->hh.next)
-                if (node->room >= node->marked + NODE_MEMORY_STEP_BYTES)
+                if (node->space >= node->marked + NODE_MEMORY_STEP_BYTES)
                         return true;
         return false;
 }
 
 void node_memory_mark(struct node_memory *memory) {
         for (struct node *node = memory->nodes; node; node = node->hh.next)
-                node->marked = node->room;
+                node->marked = node->space;
 }
 
 /* ---- what a policy sees ---- */

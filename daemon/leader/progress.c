@@ -12,7 +12,7 @@
 #include "daemon/leader/smoothing.h"
 
 /* How often it is looked at on how many cores a job is. */
-#define LOOK_USEC 1000000u
+#define SCAN_USEC 1000000u
 
 struct group {
         uint32_t ranks; /* that say how far they are; 0: nothing is known */
@@ -28,8 +28,8 @@ struct job {
         uint64_t since_usec; /* when that last changed; 0: nothing is known */
         double rate;         /* steps per second; 0: not known */
         uint64_t rate_usec;  /* how long steps were seen of which that is the mean */
-        bool told; /* by the report that is being taken */
-        uint64_t looked_usec;  /* when it was looked at where it is */
+        bool reported; /* by the report that is being taken */
+        uint64_t scanned_usec;  /* when it was looked at where it is */
         uint64_t settled_usec; /* from then on what is told is of steps on those nodes */
         struct job_places places;
         size_t n_groups;
@@ -70,10 +70,10 @@ static struct job *find(const struct progress *progress, uint64_t id) {
 }
 
 /* The progress of another attempt is not known yet. */
-static void begin_anew(struct job *job, uint32_t attempt) {
+static void begin_again(struct job *job, uint32_t attempt) {
         memset(job->groups, 0, job->n_groups * sizeof(*job->groups));
         job->attempt = attempt;
-        job->done = job->since_usec = job->looked_usec = 0;
+        job->done = job->since_usec = job->scanned_usec = 0;
         job->rate = 0;
         job->rate_usec = 0;
 }
@@ -86,7 +86,7 @@ static struct job *find_or_add(struct progress *progress, const Rm__Job *of) {
                 job = NULL;
         }
         if (job && job->attempt != of->attempt)
-                begin_anew(job, of->attempt);
+                begin_again(job, of->attempt);
         if (!job) {
                 job = xcalloc(1, sizeof(*job));
                 *job = (struct job) { .id = of->id, .attempt = of->attempt, .n_groups = of->n_capsules };
@@ -127,11 +127,11 @@ static double share_now(const struct state_index *index, const Rm__Job *of) {
 
 /* Looks at the job's places once in a while, not at each report of a group, since that is a walk
  * over all of its groups. */
-static void look(struct job *job, const struct state_index *index, const Rm__Job *of, uint64_t now_usec) {
-        if (job->looked_usec > 0 && now_usec < job->looked_usec + LOOK_USEC)
+static void scan(struct job *job, const struct state_index *index, const Rm__Job *of, uint64_t now_usec) {
+        if (job->scanned_usec > 0 && now_usec < job->scanned_usec + SCAN_USEC)
                 return;
-        job->looked_usec = now_usec;
-        if (job_places_look(&job->places, index, of, share_now(index, of)))
+        job->scanned_usec = now_usec;
+        if (job_places_scan(&job->places, index, of, share_now(index, of)))
                 job->settled_usec = now_usec + PROGRESS_SETTLE_USEC;
 }
 
@@ -181,25 +181,25 @@ static bool forget_parked(struct progress *progress, const Rm__Job *of, int32_t 
         return true;
 }
 
-static void add_group(struct progress *progress, const Rm__State *state, const Rm__GroupMemory *told, uint64_t now_usec) {
-        const Rm__Job *of = state_job(state, told->job);
+static void add_group(struct progress *progress, const Rm__State *state, const Rm__GroupMemory *reported, uint64_t now_usec) {
+        const Rm__Job *of = state_job(state, reported->job);
         struct job *job;
 
-        if (forget_parked(progress, of, told->capsule))
+        if (forget_parked(progress, of, reported->capsule))
                 return;
-        if (!of || !told->progress || of->state != RM__JOB_STATE__JOB_RUNNING || told->progress->ranks == 0 || told->capsule < 0 ||
-            !job_capsule(of, told->capsule))
+        if (!of || !reported->progress || of->state != RM__JOB_STATE__JOB_RUNNING || reported->progress->ranks == 0 ||
+            reported->capsule < 0 || !job_capsule(of, reported->capsule))
                 return;
         job = find_or_add(progress, of);
-        job->groups[told->capsule] = (struct group) {
-                .ranks = told->progress->ranks,
-                .done = told->progress->done,
-                .total = told->progress->total,
-                .goal_min = usable_goal(told->progress->goal_min),
-                .goal_max = usable_goal(told->progress->goal_max),
-                .said_usec = now_usec > told->progress->age_usec ? now_usec - told->progress->age_usec : now_usec,
+        job->groups[reported->capsule] = (struct group) {
+                .ranks = reported->progress->ranks,
+                .done = reported->progress->done,
+                .total = reported->progress->total,
+                .goal_min = usable_goal(reported->progress->goal_min),
+                .goal_max = usable_goal(reported->progress->goal_max),
+                .said_usec = now_usec > reported->progress->age_usec ? now_usec - reported->progress->age_usec : now_usec,
         };
-        job->told = true;
+        job->reported = true;
 }
 
 /* A job is looked at once, however many of its groups are on that node. */
@@ -211,11 +211,11 @@ void progress_add(struct progress *progress, const struct state_index *index, co
         for (size_t i = 0; i < report->n_groups; i++) {
                 struct job *job = find(progress, report->groups[i]->job);
 
-                if (!job || !job->told)
+                if (!job || !job->reported)
                         continue;
-                look(job, index, state_job(state, job->id), now_usec);
+                scan(job, index, state_job(state, job->id), now_usec);
                 follow(job);
-                job->told = false;
+                job->reported = false;
         }
 }
 
@@ -228,7 +228,7 @@ void progress_forget(struct progress *progress, const Rm__State *state) {
                 if (!of || job_ended(of))
                         drop(progress, job);
                 else if (of->state != RM__JOB_STATE__JOB_RUNNING)
-                        begin_anew(job, job->attempt);
+                        begin_again(job, job->attempt);
         }
 }
 

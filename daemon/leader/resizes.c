@@ -107,7 +107,7 @@ static int32_t *groups_of(const struct deciding *d, const Rm__Job *job, uint32_t
 static bool is_silent(const struct deciding *d, const Rm__Job *job) {
         const Rm__Resize *resize = job->resize;
 
-        return resize->wanted != 0 && resize->wanted < resize->active && !resize->begun && has_rested(d->rmd, job);
+        return resize->requested != 0 && resize->requested < resize->active && !resize->begun && has_rested(d->rmd, job);
 }
 
 static void add_job(struct deciding *d, uint32_t index, const Rm__Job *job) {
@@ -118,11 +118,11 @@ static void add_job(struct deciding *d, uint32_t index, const Rm__Job *job) {
         *ret = (struct malleable_job) { .active = view->ranks, .priority = view->priority };
         if (resize && job->n_capsules > 0) { /* else it is being started, or fixed */
                 ret->active = resize->active;
-                ret->wanted = is_silent(d, job) ? 0 : resize->wanted;
+                ret->requested = is_silent(d, job) ? 0 : resize->requested;
                 ret->least = job->spec->min_ranks;
                 ret->most = job->spec->ranks;
                 ret->step = job->group_size;
-                ret->may_change = resize->listens && ret->wanted == resize->wanted && !resize->by_hand && !resize->ending &&
+                ret->may_change = resize->listens && ret->requested == resize->requested && !resize->by_hand && !resize->ending &&
                                   job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel;
                 ret->may_stay = ret->may_change && !resize->begun;
                 ret->goal = goal_of(d->progress, job->id);
@@ -159,10 +159,10 @@ static uint64_t add_nodes(struct deciding *d) {
         return cores;
 }
 
-static const char *reason_for(const struct malleable_job *job, uint32_t wanted, const struct malleable_waiting *waiting) {
-        if (wanted > job->active)
+static const char *reason_for(const struct malleable_job *job, uint32_t requested, const struct malleable_waiting *waiting) {
+        if (requested > job->active)
                 return "there are free cores";
-        if (wanted == job->active)
+        if (requested == job->active)
                 return "its cores are needed otherwise";
         return waiting->ranks > 0 ? "a job waits for cores" : "there are fewer cores than ranks";
 }
@@ -196,15 +196,16 @@ static void add_jobs(struct deciding *d, const struct round_result *result) {
 }
 
 /* True: the job was changed a moment ago, and is to be looked at again. */
-static bool ask(const struct deciding *d, size_t i, uint32_t wanted, const struct malleable_waiting *waiting) {
-        const Rm__Job *job = wanted ? state_job(cluster_state(d->rmd->cluster), d->numbers[i]) : NULL;
+static bool ask(const struct deciding *d, size_t i, uint32_t requested, const struct malleable_waiting *waiting) {
+        const Rm__Job *job = requested ? state_job(cluster_state(d->rmd->cluster), d->numbers[i]) : NULL;
         struct command c;
 
         if (!job)
                 return false;
-        if (wanted != job->resize->active && !has_rested(d->rmd, job))
+        if (requested != job->resize->active && !has_rested(d->rmd, job))
                 return true;
-        cluster_decide(d->rmd->cluster, command_job_resize_auto(&c, job->id, wanted, reason_for(&d->jobs[i], wanted, waiting)));
+        cluster_decide(d->rmd->cluster,
+                       command_job_resize_auto(&c, job->id, requested, reason_for(&d->jobs[i], requested, waiting)));
         return false;
 }
 
@@ -249,7 +250,7 @@ bool resizes_decide(struct rmd *rmd, const struct progress *progress, const stru
         question.nodes = d.nodes;
         malleable_decide(&question, &answer);
         for (size_t i = 0; i < d.n_jobs; i++)
-                again |= ask(&d, i, answer.wanted[i], &question.waiting);
+                again |= ask(&d, i, answer.requested[i], &question.waiting);
         again |= move_groups(&d, &answer);
         malleable_answer_finish(&answer);
         deciding_finish(&d);

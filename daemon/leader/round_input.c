@@ -66,7 +66,7 @@ static uint32_t node_state(const struct state_index *index, const Rm__Node *node
                 (void) state_node_ranks(index, node->name, &capsules);
                 return capsules > 0 ? RM_NODE_DRAINING : RM_NODE_DRAINED;
         }
-        (void) node_state_parse(state_node_word(index, node), &word); /* UNKNOWN counts as DOWN: not used */
+        (void) node_state_parse(state_node_name(index, node), &word); /* UNKNOWN counts as DOWN: not used */
         return word;
 }
 

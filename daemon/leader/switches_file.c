@@ -17,7 +17,7 @@ struct switches_file {
 };
 
 /* Opening, rather than stat(), makes network file systems ask the server. */
-static struct file_stamp look_now(const struct switches_file *file) {
+static struct file_stamp scan_now(const struct switches_file *file) {
         struct stat st;
         int fd = -1;
         int r = user_file_open(file->config->topology, USER_NONE, 0, &fd, &st);
@@ -45,13 +45,13 @@ static void read_now(struct switches_file *file) {
         file->list = list;
 }
 
-bool switches_file_look(struct switches_file *file) {
+bool switches_file_scan(struct switches_file *file) {
         struct file_stamp now;
         bool same;
 
         if (!file->config->topology[0])
                 return false;
-        now = look_now(file);
+        now = scan_now(file);
         same = file_stamp_equal(&now, &file->seen);
         file->seen = now;
         if (!same || file_stamp_equal(&now, &file->read))
@@ -73,7 +73,7 @@ struct switches_file *switches_file_create(const struct config *config) {
 
         file->config = config;
         if (config->topology[0]) {
-                file->seen = look_now(file);
+                file->seen = scan_now(file);
                 read_now(file);
         }
         return file;

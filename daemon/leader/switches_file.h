@@ -16,7 +16,7 @@ void switches_file_destroy(struct switches_file *file); /* NULL ok */
 /* Has the file changed? To be called about once a second: one that changes is read only when it
  * looks the same at two calls in a row, so that nothing is made of what is still being written.
  * True: it was read, and what follows may be different. */
-bool switches_file_look(struct switches_file *file);
+bool switches_file_scan(struct switches_file *file);
 
 /* The switches of the last good reading; none, where there never was one. Valid until the next
  * look. */

@@ -9,29 +9,29 @@
 #include "daemon/config/config.h"
 #include "daemon/state/commands.h"
 
-struct told {
+struct reported {
         Rm__Switch *items;
         Rm__Switch **pointers;
 };
 
 /* Points into `switches`. */
-static struct told fill(const struct switches *switches, Rm__CmdTopology *ret_body) {
-        struct told told = { xcalloc(switches->n, sizeof(*told.items)), xcalloc(switches->n, sizeof(Rm__Switch *)) };
+static struct reported fill(const struct switches *switches, Rm__CmdTopology *ret_body) {
+        struct reported reported = { xcalloc(switches->n, sizeof(*reported.items)), xcalloc(switches->n, sizeof(Rm__Switch *)) };
 
         for (size_t i = 0; i < switches->n; i++) {
                 const struct config_switch *at = &switches->list[i];
 
-                rm__switch__init(&told.items[i]);
-                told.items[i].name = at->name;
-                told.items[i].above = at->parent == SIZE_MAX ? 0 : (uint32_t) at->parent + 1;
-                told.items[i].nodes = at->nodes.names;
-                told.items[i].n_nodes = at->nodes.n_names;
-                told.items[i].line = (uint32_t) at->line;
-                told.pointers[i] = &told.items[i];
+                rm__switch__init(&reported.items[i]);
+                reported.items[i].name = at->name;
+                reported.items[i].above = at->parent == SIZE_MAX ? 0 : (uint32_t) at->parent + 1;
+                reported.items[i].nodes = at->nodes.names;
+                reported.items[i].n_nodes = at->nodes.n_names;
+                reported.items[i].line = (uint32_t) at->line;
+                reported.pointers[i] = &reported.items[i];
         }
-        ret_body->switches = told.pointers;
+        ret_body->switches = reported.pointers;
         ret_body->n_switches = switches->n;
-        return told;
+        return reported;
 }
 
 static bool same(const Rm__CmdTopology *a, const Rm__CmdTopology *b) {
@@ -48,12 +48,12 @@ static bool same(const Rm__CmdTopology *a, const Rm__CmdTopology *b) {
         return memcmp(of_a, of_b, size_bytes) == 0;
 }
 
-static bool tell_switches(struct rmd *rmd, const struct switches *switches) {
+static bool report_switches(struct rmd *rmd, const struct switches *switches) {
         const Rm__State *state = cluster_state(rmd->cluster);
         Rm__CmdTopology known = RM__CMD_TOPOLOGY__INIT;
         struct command c;
         Rm__CmdTopology *body = command_topology(&c);
-        struct told told = fill(switches, body);
+        struct reported reported = fill(switches, body);
         bool news;
 
         body->path = rmd->config->topology;
@@ -64,13 +64,13 @@ static bool tell_switches(struct rmd *rmd, const struct switches *switches) {
         news = !same(&known, body);
         if (news)
                 cluster_decide(rmd->cluster, &c.command);
-        free(told.items);
-        free(told.pointers);
+        free(reported.items);
+        free(reported.pointers);
         return news;
 }
 
 /* The state keeps the switches that it has. */
-static bool tell_error(struct rmd *rmd, const char *error) {
+static bool report_error(struct rmd *rmd, const char *error) {
         struct command c;
 
         if (strcmp(cluster_state(rmd->cluster)->topology_error, error) == 0)
@@ -80,8 +80,8 @@ static bool tell_error(struct rmd *rmd, const char *error) {
         return true;
 }
 
-bool topology_tell(struct rmd *rmd, const struct switches_file *file) {
+bool topology_report(struct rmd *rmd, const struct switches_file *file) {
         const char *error = switches_file_error(file);
 
-        return error ? tell_error(rmd, error) : tell_switches(rmd, switches_file_list(file));
+        return error ? report_error(rmd, error) : report_switches(rmd, switches_file_list(file));
 }

@@ -8,6 +8,6 @@
 #include "daemon/leader/switches_file.h"
 
 /* Proposes it, if the state has something else; true: it has. Only for the leader. */
-bool topology_tell(struct rmd *rmd, const struct switches_file *file);
+bool topology_report(struct rmd *rmd, const struct switches_file *file);
 
 #endif

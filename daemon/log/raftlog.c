@@ -27,7 +27,7 @@
 #define DISK_RESERVE_KIB 64U
 /* So much must be free besides for a large entry: others may be under way, and segments and
  * snapshots are made beside it. */
-#define ROOM_BYTES (8U << 20)
+#define SPACE_BYTES (8U << 20)
 /* A snapshot that was lost on its way is sent again after this time. */
 #define INSTALL_MSEC 5000U
 /* Each message about damage in the log ends with this advice. */
@@ -180,25 +180,25 @@ const char *raftlog_leader(const struct raftlog *log) {
 static bool same_leader(const struct raftlog *log) {
         const char *leader = raftlog_leader(log);
 
-        return leader && log->told_leader ? strcmp(leader, log->told_leader) == 0 : leader == log->told_leader;
+        return leader && log->reported_leader ? strcmp(leader, log->reported_leader) == 0 : leader == log->reported_leader;
 }
 
 /* Is it as it was told? */
-static bool role_told(struct raftlog *log) {
+static bool role_reported(struct raftlog *log) {
         uint64_t term = raftlog_leading(log) ? raftlog_term(log) : 0;
 
-        if (term == log->told_term && same_leader(log))
+        if (term == log->reported_term && same_leader(log))
                 return true;
-        log->told_term = term;
-        free(log->told_leader);
-        log->told_leader = xstrdup(raftlog_leader(log));
+        log->reported_term = term;
+        free(log->reported_leader);
+        log->reported_leader = xstrdup(raftlog_leader(log));
         return false;
 }
 
 static void on_role_event(evutil_socket_t fd, short what, void *userdata) {
         struct raftlog *log = userdata;
 
-        if (!role_told(log))
+        if (!role_reported(log))
                 log->ops.on_role(log->userdata);
 }
 
@@ -209,7 +209,7 @@ static void on_step(struct raft *raft) {
 
         note_won(log);
         raftlog_members_step(log);
-        if (log->opened && (term != log->told_term || !same_leader(log)))
+        if (log->opened && (term != log->reported_term || !same_leader(log)))
                 event_active(log->role_event, EV_TIMEOUT, 0);
 }
 
@@ -356,7 +356,7 @@ int raftlog_open(struct event_base *base, const struct raftlog_config *config, c
                 return r;
         }
         uvloop_kick(log->loop);
-        (void) role_told(log);
+        (void) role_reported(log);
         log->opened = true;
         *ret = log;
         return 0;
@@ -384,7 +384,7 @@ void raftlog_close(struct raftlog *log) {
         uvloop_destroy(log->loop);
         raftlog_members_finish(log);
         event_free(log->role_event);
-        free(log->told_leader);
+        free(log->reported_leader);
         free(log->log_dir);
         free(log->identity_path);
         free(log);
@@ -416,12 +416,12 @@ static void on_raft_applied(struct raft_apply *raft, int status, void *result) {
 /* Small entries fit into what is made ahead, or raft refuses them. A large one goes beyond it, and
  * raft does not survive that there is no room: it would die, and leave a log that cannot be
  * read. */
-static bool has_room(const struct raftlog *log, size_t bytes) {
+static bool has_space(const struct raftlog *log, size_t bytes) {
         struct statvfs disk;
 
         if (bytes <= DISK_RESERVE_KIB * 1024U / 2)
                 return true;
-        return statvfs(log->log_dir, &disk) < 0 || (uint64_t) disk.f_bavail * disk.f_frsize >= 2 * (uint64_t) bytes + ROOM_BYTES;
+        return statvfs(log->log_dir, &disk) < 0 || (uint64_t) disk.f_bavail * disk.f_frsize >= 2 * (uint64_t) bytes + SPACE_BYTES;
 }
 
 bool raftlog_full(const struct raftlog *log) {
@@ -446,7 +446,7 @@ int raftlog_propose(struct raftlog *log, const Rm__Command *command, raftlog_don
 
         if (!raftlog_leading(log))
                 return -EHOSTUNREACH;
-        if (size_bytes <= LOG_ENTRY_MAX_BYTES && !has_room(log, size_bytes)) {
+        if (size_bytes <= LOG_ENTRY_MAX_BYTES && !has_space(log, size_bytes)) {
                 log_warn("%s: the disk is nearly full; an entry of %zu bytes is refused", log->log_dir, size_bytes);
                 return -ENOSPC;
         }

@@ -23,10 +23,10 @@ struct inbound {
 };
 
 /* Up to where another voter knows, or will soon, what is committed. */
-struct told {
+struct reported {
         uint64_t id;
         uint64_t index;
-        LIST_ENTRY(told) entry;
+        LIST_ENTRY(reported) entry;
 };
 
 /* An entry that was on the disk when the log was opened. */
@@ -70,8 +70,8 @@ struct raftlog {
         uint64_t won_term; /* the last one in which this voter was elected */
         uint64_t won_index; /* when that is applied, all that earlier leaders have committed is */
         uint64_t won_commit; /* what was known as committed then; all that is committed after it is of that term */
-        uint64_t told_term; /* what was told by on_role: the term that is led; 0: none */
-        char *told_leader;
+        uint64_t reported_term; /* what was told by on_role: the term that is led; 0: none */
+        char *reported_leader;
         struct event *role_event;
         struct rm_error failed; /* why nothing more is applied; code 0: it is */
         char *log_dir;
@@ -94,7 +94,7 @@ struct raftlog {
         struct raft_message early_lead; /* see keep_early_lead(); of type 0: there is none */
         char *early_lead_node;
         struct event *early_lead_event;
-        LIST_HEAD(, told) told;
+        LIST_HEAD(, reported) reported;
         LIST_HEAD(, change) changes; /* raftlog_changes.c */
         bool changing; /* `change` or `transfer` is under way */
         struct raft_change change;

@@ -104,31 +104,31 @@ static const char *receiver_of(struct raftlog *log, const struct raft_message *m
 }
 
 /* NULL: nothing yet. */
-static struct told *find_told(const struct raftlog *log, uint64_t id) {
-        struct told *told;
+static struct reported *find_reported(const struct raftlog *log, uint64_t id) {
+        struct reported *reported;
 
-        LIST_FOREACH (told, &log->told, entry)
-                if (told->id == id)
-                        return told;
+        LIST_FOREACH (reported, &log->reported, entry)
+                if (reported->id == id)
+                        return reported;
         return NULL;
 }
 
 /* A voter that gets the message takes for committed all that it has by then. If the message is
  * lost, a heartbeat does the same. */
-static void note_told(struct raftlog *log, const struct raft_message *message) {
+static void note_reported(struct raftlog *log, const struct raft_message *message) {
         const struct raft_append_entries *append = &message->append_entries;
-        struct told *told = find_told(log, message->server_id);
+        struct reported *reported = find_reported(log, message->server_id);
         uint64_t last;
 
         if (message->type != RAFT_APPEND_ENTRIES)
                 return;
-        if (!told) {
-                told = xcalloc(1, sizeof(*told));
-                told->id = message->server_id;
-                LIST_INSERT_HEAD(&log->told, told, entry);
+        if (!reported) {
+                reported = xcalloc(1, sizeof(*reported));
+                reported->id = message->server_id;
+                LIST_INSERT_HEAD(&log->reported, reported, entry);
         }
         last = append->prev_log_index + append->n_entries;
-        told->index = append->leader_commit < last ? append->leader_commit : last;
+        reported->index = append->leader_commit < last ? append->leader_commit : last;
 }
 
 /* A message that cannot be sent is lost: raft sends again those that matter. */
@@ -143,7 +143,7 @@ static int send_message(struct raft_io *io, struct raft_io_send *req, const stru
         correct_snapshot(log, message);
         correct_refusal(log, message);
         correct_pre_vote(log, message);
-        note_told(log, message);
+        note_reported(log, message);
         if (!log->closing && log->ops.send && receiver && raft_message_pack(message, &data, &size_bytes) == 0) {
                 part.log = log->log_id;
                 part.from = log->voter_id;
@@ -164,7 +164,7 @@ static int send_message(struct raft_io *io, struct raft_io_send *req, const stru
 /* libraft 0.22.1 tells the others of a commit with their next entries or heartbeat, and clients of
  * those nodes would wait so long. This is a heartbeat as Raft knows it: it says that the entry at
  * `index`, of this term, is committed. */
-static void tell_committed(struct raftlog *log, const struct raft_server *server, uint64_t index) {
+static void report_committed(struct raftlog *log, const struct raft_server *server, uint64_t index) {
         struct raft_message message = { .type = RAFT_APPEND_ENTRIES, .server_id = server->id, .server_address = server->address };
 
         message.append_entries.term = raft_current_term(&log->raft);
@@ -185,12 +185,12 @@ static void on_commit_event(evutil_socket_t fd, short what, void *userdata) {
                 return;
         for (unsigned i = 0; i < configuration->n; i++) {
                 const struct raft_server *server = &configuration->servers[i];
-                const struct told *told = find_told(log, server->id);
+                const struct reported *reported = find_reported(log, server->id);
                 raft_index match = 0;
 
-                if (server->id != log->voter_id && told && told->index < index &&
+                if (server->id != log->voter_id && reported && reported->index < index &&
                     raft_match_index(&log->raft, server->id, &match) == 0 && match >= index)
-                        tell_committed(log, server, index);
+                        report_committed(log, server, index);
         }
 }
 
@@ -650,14 +650,14 @@ void raftlog_members_init(struct raftlog *log, struct event_base *base, unsigned
 }
 
 void raftlog_members_finish(struct raftlog *log) {
-        struct told *told;
+        struct reported *reported;
 
         raftlog_changes_finish(log);
         while (!LIST_EMPTY(&log->inbound))
                 inbound_free(LIST_FIRST(&log->inbound));
-        while ((told = LIST_FIRST(&log->told))) {
-                LIST_REMOVE(told, entry);
-                free(told);
+        while ((reported = LIST_FIRST(&log->reported))) {
+                LIST_REMOVE(reported, entry);
+                free(reported);
         }
         if (log->tick_event)
                 event_free(log->tick_event);

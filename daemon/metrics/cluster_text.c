@@ -29,7 +29,7 @@ static size_t word_index(const char *const *words, size_t n, const char *word) {
 }
 
 static void count_node(const struct state_index *index, const Rm__Node *node, struct node_figures *f) {
-        size_t word = word_index(node_words, ARRAY_SIZE(node_words), state_node_word(index, node));
+        size_t word = word_index(node_words, ARRAY_SIZE(node_words), state_node_name(index, node));
         uint32_t usable = node_usable_cores(node), capsules = 0;
         uint32_t ranks = state_node_ranks(index, node->name, &capsules);
         uint32_t used = ranks < usable ? ranks : usable;
@@ -118,7 +118,7 @@ static void write_jobs(struct openmetrics *om, const struct state_index *index, 
 
         for (size_t i = 0; i < state->n_jobs; i++) {
                 const Rm__Job *job = state->jobs[i];
-                size_t word = word_index(job_words, ARRAY_SIZE(job_words), state_job_word(index, job));
+                size_t word = word_index(job_words, ARRAY_SIZE(job_words), state_job_name(index, job));
 
                 if (word < ARRAY_SIZE(job_words))
                         f.states[word]++;

@@ -18,7 +18,7 @@
 
 #define PREPARE_USEC (20U * 1000000U)
 
-static void tell_prepared(struct move *move, uint32_t port, const char *error) {
+static void report_prepared(struct move *move, uint32_t port, const char *error) {
         Rm__MovePrepared prepared = RM__MOVE_PREPARED__INIT;
         const char *why;
 
@@ -31,7 +31,7 @@ static void tell_prepared(struct move *move, uint32_t port, const char *error) {
         (void) move_send(move, &PEER_MESSAGE(&prepared));
 }
 
-static void tell_failed(struct move *move) {
+static void report_failed(struct move *move) {
         Rm__MoveFailed failed = RM__MOVE_FAILED__INIT;
 
         failed.move = move->id;
@@ -51,7 +51,7 @@ static void on_listening(void *owner, uint16_t port) {
 
         if (move->state != MOVE_PREPARE)
                 return;
-        tell_prepared(move, port, "");
+        report_prepared(move, port, "");
         move_event(move, MOVE_EV_READY);
 }
 
@@ -73,7 +73,7 @@ static void on_restored(void *owner, const char *text) {
         move_event(move, MOVE_EV_RESTORED);
 }
 
-static void tell_opened(struct move *move) {
+static void report_opened(struct move *move) {
         Rm__MoveOpened opened = RM__MOVE_OPENED__INIT;
 
         opened.move = move->id;
@@ -86,8 +86,8 @@ static void on_opened(void *owner) {
         struct move *move = owner;
 
         move->opened_usec = now_usec();
-        move->opened_told = true;
-        tell_opened(move);
+        move->opened_reported = true;
+        report_opened(move);
         move_event(move, MOVE_EV_OPENED);
 }
 
@@ -117,11 +117,11 @@ void destination_create(struct move *move) {
 }
 
 bool destination_is_complete(const struct move *move) {
-        return move->opened_told || arrival_is_complete(move->arrival);
+        return move->opened_reported || arrival_is_complete(move->arrival);
 }
 
 void destination_on_image_sent(struct move *move, const Rm__MoveImageSent *sent) {
-        arrival_carry(move->arrival, sent->carry.data, sent->carry.len);
+        arrival_saved_state(move->arrival, sent->saved_state.data, sent->saved_state.len);
 }
 
 /* The group may grow while it is moved, but what arrives counts for no group's limit. */
@@ -174,8 +174,8 @@ void destination_begin_pending(struct moves *moves) {
 
 /* Whether its memory can be tracked is only known when that has begun, so there is to be room for
  * either way; with room for the one, the source gives up if it has to go the other. */
-static int check_room(const struct moves *moves, const Rm__MovePrepare *prepare, bool ahead, struct capacity_need *ret_need,
-                      struct rm_error *err) {
+static int check_space(const struct moves *moves, const Rm__MovePrepare *prepare, bool ahead, struct capacity_need *ret_need,
+                       struct rm_error *err) {
         struct capacity_need need = {
                 .memory_bytes = prepare->memory_bytes,
                 .files_bytes = prepare->files_bytes,
@@ -219,7 +219,7 @@ void destination_begin(struct moves *moves, const char *node, const Rm__MovePrep
                 moves_retry(moves);
                 return;
         }
-        if (check_room(moves, prepare, !record->stop, &need, &err) < 0) {
+        if (check_space(moves, prepare, !record->stop, &need, &err) < 0) {
                 refuse(moves, node, prepare->move, error_text(&err));
                 return;
         }
@@ -268,7 +268,7 @@ static void propose_commit(struct move *move) {
 }
 
 static void open_copy(struct move *move) {
-        if (!move->opened_told)
+        if (!move->opened_reported)
                 arrival_open(move->arrival);
 }
 
@@ -346,7 +346,7 @@ void destination_adopt(struct moves *moves, const Rm__Move *record) {
         struct move *move = move_create(moves, record, MOVE_DESTINATION);
 
         move->incarnation = record->incarnation;
-        move->pages = move->opened_told = true;
+        move->pages = move->opened_reported = true;
         move->later_bytes = record->later_bytes;
         move->opened_usec = now_usec() > ran_usec ? now_usec() - ran_usec : 0;
         log_info("move %" PRIu64 " (destination): the group runs here, and gets the rest of its memory", move->id);
@@ -368,7 +368,7 @@ static void undo(struct move *move) {
         move_stop_mover(move);
         if (resident)
                 runner_drop(move->moves->rmd->runner, resident, true);
-        tell_failed(move);
+        report_failed(move);
         move_propose_abort(move);
 }
 
@@ -401,7 +401,7 @@ void destination_enter(struct move *move) {
                 break;
         default: /* END: filled, or aborted */
                 move_stop_mover(move);
-                if (!move->opened_told && resident)
+                if (!move->opened_reported && resident)
                         runner_drop(move->moves->rmd->runner, resident, true);
                 moves_retry(move->moves);
         }

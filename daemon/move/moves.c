@@ -319,7 +319,7 @@ static void apply_record(struct move *move, const Rm__Move *record) {
                 else if (move->role == MOVE_SOURCE && move->state == MOVE_PREPARE)
                         source_retry(move);
                 else if (move->role == MOVE_SOURCE && move->state == MOVE_PRECOPY)
-                        source_hurry(move);
+                        source_expedite(move);
                 break;
         case RM__MOVE_STATE__MOVE_COMMITTED:
                 if (!move->committed_usec)
@@ -389,14 +389,14 @@ void moves_wake(struct moves *moves) {
 static void on_retry(evutil_socket_t fd, short what, void *arg) {
         struct moves *moves = arg;
 
-        moves->retry_wanted = false;
+        moves->retry_requested = false;
         reconcile(moves);
 }
 
 void moves_retry(struct moves *moves) {
-        if (moves->retry_wanted)
+        if (moves->retry_requested)
                 return;
-        moves->retry_wanted = true;
+        moves->retry_requested = true;
         timer_arm(moves->retry, RETRY_USEC);
 }
 

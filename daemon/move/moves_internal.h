@@ -36,7 +36,7 @@ struct move {
         bool end_mark_sent; /* source: from here on the destination may have a whole copy */
         struct capsule_limits kept; /* destination: what the group may use at the source */
         bool proposing;
-        bool opened_told;   /* source: the destination runs; destination: it does */
+        bool opened_reported;   /* source: the destination runs; destination: it does */
         bool pages;         /* private memory travels apart from CRIU's images; source, before the pre-copy: it is wished for */
         bool pages_only;    /* the destination has no room for it otherwise */
         char untracked[256]; /* source: why it does not */
@@ -47,7 +47,7 @@ struct move {
         uint64_t memory_bytes; /* source: of the group's processes, when the move began */
         uint64_t leave_by_usec; /* source: until when, as rm-mover was told last, by the log's clock; 0: whenever */
         enum capture_wait waits; /* source, in PREPARE */
-        uint64_t waiting_told_usec; /* source: when the log was last told of that; 0: it was not */
+        uint64_t waiting_reported_usec; /* source: when the log was last told of that; 0: it was not */
         struct event *deadline;
         struct gate gate;   /* of the state */
         bool stream_lost; /* source: the failure is that the destination has closed the stream */
@@ -78,7 +78,7 @@ struct moves {
         char *dir; /* a tmpfs: images and capture sockets */
         struct remover *remover;
         struct event *retry;
-        bool retry_wanted;
+        bool retry_requested;
         struct event *wake;
         /* Moves from here with lower numbers were begun, by this rmd or by one before it. The
          * others started while this one was out of reach. UINT64_MAX: it has not had all of the log
@@ -115,7 +115,7 @@ void source_capsule_filling(struct move *move);
 /* A move that waits for the test of tracking goes on if that has ended. */
 void source_retry(struct move *move);
 /* The state has changed: rm-mover may have to hurry. */
-void source_hurry(struct move *move);
+void source_expedite(struct move *move);
 void source_on_prepared(struct move *move, const Rm__MovePrepared *prepared);
 void source_on_opened(struct move *move, const Rm__MoveOpened *opened);
 /* The destination says why it gave up. */

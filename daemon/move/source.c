@@ -19,7 +19,7 @@
 #define PRECOPY_USEC (15U * 1000000U) /* from one sign of progress to the next */
 #define OPENED_USEC (5U * 1000000U)
 #define MEMORY_SILENCE_USEC (60U * 1000000U) /* PID 1 tells every second how much memory is still missing */
-#define WAITING_TELL_USEC (3U * 1000000U)    /* most groups have all of theirs by then */
+#define WAITING_REPORT_USEC (3U * 1000000U)    /* most groups have all of theirs by then */
 #define WAITING_AGAIN_USEC (10U * 1000000U)
 
 _Static_assert((int) CONFIG_CODEC_LZ4 == (int) RM__MOVER_CODEC__MOVER_CODEC_LZ4 &&
@@ -48,7 +48,7 @@ static void note_figures(struct move *move, const Rm__MoverFigures *figures) {
         move->figures.ahead_rounds = (uint32_t) figures->ahead_rounds;
         move->figures.last_bytes = move->pages ? figures->last_bytes : 0;
         move->figures.slow_usec = figures->slow_usec;
-        move->figures.hurry_usec = figures->hurry_usec;
+        move->figures.expedite_usec = figures->expedite_usec;
 }
 
 /* rm-mover could track every process, or else says why not. */
@@ -81,9 +81,9 @@ static void log_postcopy(const struct move *move, const Rm__MoverFigures *figure
 
 static void on_precopied(struct move *move, const Rm__MoverPrecopied *precopied) {
         note_way(move, precopied->figures);
-        if (precopied->figures && precopied->figures->hurry_usec > 0)
+        if (precopied->figures && precopied->figures->expedite_usec > 0)
                 log_info("move %" PRIu64 ": no time for another round after %" PRIu64 ", %.1f s before the deadline of the drain",
-                         move->id, precopied->figures->ahead_rounds, (double) precopied->figures->hurry_usec / 1e6);
+                         move->id, precopied->figures->ahead_rounds, (double) precopied->figures->expedite_usec / 1e6);
         log_postcopy(move, precopied->figures);
         if (move->pages_only && !move->pages)
                 move_fail(move, "%s has room for the group's memory only if it is tracked, which is not possible: %s", move->other,
@@ -230,7 +230,7 @@ static void measure_need(struct move *move, const struct resident *resident, Rm_
         prepare->pids_max = limits.pids;
 }
 
-static void tell_waiting(struct move *move, const char *text) {
+static void report_waiting(struct move *move, const char *text) {
         struct command c;
 
         cluster_propose(move->moves->rmd->cluster, command_move_waiting(&c, move->id, text), NULL, NULL);
@@ -244,13 +244,13 @@ static void await_memory(struct move *move, const struct resident *resident) {
         struct capsule_status status;
 
         timer_set(move->deadline, MEMORY_SILENCE_USEC);
-        if (now - move->begin_usec < WAITING_TELL_USEC ||
-            (move->waiting_told_usec > 0 && now - move->waiting_told_usec < WAITING_AGAIN_USEC))
+        if (now - move->begin_usec < WAITING_REPORT_USEC ||
+            (move->waiting_reported_usec > 0 && now - move->waiting_reported_usec < WAITING_AGAIN_USEC))
                 return;
         capsule_get_status(resident_capsule(resident), &status);
         text = xasprintf("%.0f MB of its memory have not yet arrived from its last move", (double) status.fill_bytes / 1e6);
-        move->waiting_told_usec = now;
-        tell_waiting(move, text);
+        move->waiting_reported_usec = now;
+        report_waiting(move, text);
 }
 
 /* Without an answer of the test the group would be frozen for as long as all of its memory takes,
@@ -310,8 +310,8 @@ void source_capsule_filling(struct move *move) {
         if (move->state != MOVE_PREPARE || move->waits != CAPTURE_AWAITS_MEMORY)
                 return;
         enter_prepare(move);
-        if (move->waits != CAPTURE_AWAITS_MEMORY && move->waiting_told_usec > 0)
-                tell_waiting(move, "");
+        if (move->waits != CAPTURE_AWAITS_MEMORY && move->waiting_reported_usec > 0)
+                report_waiting(move, "");
 }
 
 /* The loss of either node ends the group then: only if its job may start again. The head cannot be
@@ -337,11 +337,11 @@ static uint64_t take_deadline(struct move *move) {
         return move->leave_by_usec > now ? move->leave_by_usec - now : 1;
 }
 
-void source_hurry(struct move *move) {
-        uint64_t told_usec = move->leave_by_usec, left_usec = take_deadline(move);
-        Rm__MoverHurry body = RM__MOVER_HURRY__INIT;
+void source_expedite(struct move *move) {
+        uint64_t reported_usec = move->leave_by_usec, left_usec = take_deadline(move);
+        Rm__MoverExpedite body = RM__MOVER_EXPEDITE__INIT;
 
-        if (move->leave_by_usec == told_usec)
+        if (move->leave_by_usec == reported_usec)
                 return;
         body.deadline_usec = left_usec;
         if (mover_command(move->mover, &MOVER_COMMAND(&body)) < 0)
@@ -376,17 +376,17 @@ static void fill_precopy(void *owner, Rm__MoverPrecopy *body) {
                 body->slow_usec = config->move_slow_usec;
 }
 
-static int get_carry(void *owner, struct capsule *capsule, capsule_carry_fn done, void *arg) {
-        return capsule_get_carry(capsule, done, arg);
+static int get_saved_state(void *owner, struct capsule *capsule, capsule_saved_state_fn done, void *arg) {
+        return capsule_get_saved_state(capsule, done, arg);
 }
 
-static void on_carry(void *owner, const void *carry, size_t size_bytes) {
+static void on_saved_state(void *owner, const void *saved_state, size_t size_bytes) {
         struct move *move = owner;
         Rm__MoveImageSent sent = RM__MOVE_IMAGE_SENT__INIT;
 
         sent.move = move->id;
-        sent.carry.data = (uint8_t *) carry;
-        sent.carry.len = size_bytes;
+        sent.saved_state.data = (uint8_t *) saved_state;
+        sent.saved_state.len = size_bytes;
         if (move_send(move, &PEER_MESSAGE(&sent)) < 0)
                 move_fail(move, "%s cannot be reached", move->other);
 }
@@ -424,8 +424,8 @@ static const struct capture_ops capture_ops = { .kind = CAPSULE_MOVE,
                                                 .get_leave_by_usec = get_leave_by_usec,
                                                 .set_deadline = set_deadline,
                                                 .fill_precopy = fill_precopy,
-                                                .get_carry = get_carry,
-                                                .on_carry = on_carry,
+                                                .get_saved_state = get_saved_state,
+                                                .on_saved_state = on_saved_state,
                                                 .fill_dump_done = fill_dump_done,
                                                 .on_done = on_done,
                                                 .on_failed = on_failed };
@@ -507,14 +507,14 @@ void source_release(struct move *move) {
                 runner_drop(move->moves->rmd->runner, resident, true);
         /* The move is reported with its figures when the destination tells them; it has until the
          * deadline. */
-        if (move->opened_told || now_usec() - move->committed_usec > OPENED_USEC)
+        if (move->opened_reported || now_usec() - move->committed_usec > OPENED_USEC)
                 propose_done(move);
         moves_retry(move->moves); /* until the state shows it */
 }
 
 void source_on_opened(struct move *move, const Rm__MoveOpened *opened) {
         move->opened_usec = now_usec();
-        move->opened_told = true;
+        move->opened_reported = true;
         move->figures.restore_usec = opened->restore_usec;
         move->figures.commit_usec = opened->commit_usec;
         if (move->state == MOVE_RELEASE)

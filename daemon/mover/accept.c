@@ -13,7 +13,7 @@
 
 #define HELLO_MAX_BYTES 256U
 #define PENDING_MAX 128U
-#define TOLD_MAX 5U /* refusals that are logged, of one acceptor */
+#define REPORTED_MAX 5U /* refusals that are logged, of one acceptor */
 #define HANDSHAKE_USEC 5000000U
 
 /* Anyone may connect; the first one with the key and the token is accepted. */
@@ -47,19 +47,19 @@ static void pending_destroy(struct pending *k) {
 static void pending_refuse(struct acceptor *a, size_t i, const char *why) {
         struct pending *k = a->pending[i];
 
-        if (a->refused++ < TOLD_MAX)
+        if (a->refused++ < REPORTED_MAX)
                 log_warn("refused a connection from %s: %s", k->name, why);
         pending_destroy(k);
         a->pending[i] = NULL;
 }
 
-static void name_address(const union address *address, char *out, size_t room_bytes) {
+static void name_address(const union address *address, char *out, size_t space_bytes) {
         bool six = address->any.sa_family == AF_INET6;
         char text[INET6_ADDRSTRLEN] = "?";
 
         (void) inet_ntop(address->any.sa_family,
                          six ? (const void *) &address->in6.sin6_addr : (const void *) &address->in.sin_addr, text, sizeof(text));
-        (void) snprintf(out, room_bytes, "%s:%u", text, ntohs(six ? address->in6.sin6_port : address->in.sin_port));
+        (void) snprintf(out, space_bytes, "%s:%u", text, ntohs(six ? address->in6.sin6_port : address->in.sin_port));
 }
 
 static bool same_host(const union address *a, const union address *b) {
@@ -202,7 +202,7 @@ static int acceptor_wait(struct acceptor *a, uint64_t deadline_usec, struct poll
 }
 
 /* 1: accept *ret_index. */
-static int acceptor_look(struct acceptor *a, const struct pollfd *fds, size_t *ret_index) {
+static int acceptor_scan(struct acceptor *a, const struct pollfd *fds, size_t *ret_index) {
         for (size_t i = 0; i < PENDING_MAX; i++) {
                 struct pending *k = a->pending[i];
                 struct rm_error why = { 0 };
@@ -251,7 +251,7 @@ int link_accept(struct control *c, const struct link_config *config, int listen_
                 r = acceptor_wait(&a, deadline_usec, fds, err);
                 if (r < 0)
                         break;
-                r = acceptor_look(&a, fds, &index);
+                r = acceptor_scan(&a, fds, &index);
                 if (r > 0) {
                         l->fd = take_fd(&a.pending[index]->link.fd);
                         l->ssl = take_ptr(a.pending[index]->link.ssl);
@@ -262,7 +262,7 @@ int link_accept(struct control *c, const struct link_config *config, int listen_
                 for (unsigned i = 0; fds[1].revents && i < PENDING_MAX / 4 && pending_add(&a); i++)
                         ;
         }
-        if (a.refused > TOLD_MAX)
+        if (a.refused > REPORTED_MAX)
                 log_warn("refused %u connections in all", a.refused);
         for (size_t i = 0; i < PENDING_MAX; i++)
                 if (a.pending[i])

@@ -24,7 +24,7 @@
 
 struct thread {
         pid_t tid;
-        unsigned look; /* the last that has seen it */
+        unsigned scan; /* the last that has seen it */
         uint64_t over_usec; /* its calls from before then are over */
         /* The look that its progress is measured from, which began and was over at these times. */
         uint64_t since_usec;
@@ -37,7 +37,7 @@ struct thread {
 
 struct calls {
         struct thread *threads;
-        unsigned look;
+        unsigned scan;
         uint64_t over_usec;
 };
 
@@ -101,7 +101,7 @@ static struct thread *thread_find(struct calls *calls, pid_t tid) {
 
 /* Looks at one thread. A thread that has ended is passed over, and so are all where the kernel does
  * not tell stacks. The stack of a thread that comes to a processor meanwhile is not valid. */
-static void thread_look(struct calls *calls, int dir_fd, const char *tid) {
+static void thread_scan(struct calls *calls, int dir_fd, const char *tid) {
         char stack[STACK_BYTES], sched[SCHED_BYTES], after[SCHED_BYTES];
         struct thread now = { .since_usec = now_usec() };
         struct thread *thread;
@@ -115,7 +115,7 @@ static void thread_look(struct calls *calls, int dir_fd, const char *tid) {
         clear = !now.running && is_clear(stack);
         (void) sscanf(after, "%" SCNu64 " %*u %" SCNu64, &now.run_nsec, &now.runs);
         thread = thread_find(calls, (pid_t) strtol(tid, NULL, 10));
-        thread->look = calls->look;
+        thread->scan = calls->scan;
         if (clear)
                 thread->over_usec = now.since_usec;
         else if (has_advanced(thread, &now))
@@ -129,16 +129,16 @@ static void thread_look(struct calls *calls, int dir_fd, const char *tid) {
         thread->running = now.running;
 }
 
-static void process_look(struct calls *calls, pid_t pid) {
+static void process_scan(struct calls *calls, pid_t pid) {
         cleanup_free char *path = xasprintf("/proc/%d/task", (int) pid);
         cleanup_dir DIR *dir = opendir(path);
         const char *tid;
 
         while ((tid = next_number(dir)))
-                thread_look(calls, dirfd(dir), tid);
+                thread_scan(calls, dirfd(dir), tid);
 }
 
-int calls_look(struct calls *calls, const char *procs_file) {
+int calls_scan(struct calls *calls, const char *procs_file) {
         cleanup_free pid_t *pids = NULL;
         uint64_t over_usec = now_usec();
         struct thread *thread, *next;
@@ -147,11 +147,11 @@ int calls_look(struct calls *calls, const char *procs_file) {
 
         if (r < 0)
                 return r;
-        calls->look++;
+        calls->scan++;
         for (size_t i = 0; i < n; i++)
-                process_look(calls, pids[i]);
+                process_scan(calls, pids[i]);
         HASH_ITER (hh, calls->threads, thread, next) {
-                if (thread->look != calls->look)
+                if (thread->scan != calls->scan)
                         thread_drop(calls, thread);
                 else if (thread->over_usec < over_usec)
                         over_usec = thread->over_usec;

@@ -14,7 +14,7 @@ struct calls *calls_create(void); /* never NULL */
 void calls_destroy(struct calls *calls); /* NULL ok */
 
 /* Looks at all threads of the processes that `procs_file` names. 0 or -errno. */
-int calls_look(struct calls *calls, const char *procs_file);
+int calls_scan(struct calls *calls, const char *procs_file);
 
 /* All calls that began before this time are over, as far as looks at those threads tell. A kernel
  * that does not say where they are: the time of the last look. */

@@ -123,13 +123,13 @@ static int pipe_receive(int sock, int *ret_fd) {
         struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
         union {
                 struct cmsghdr align;
-                char room[CMSG_SPACE(sizeof(int))];
+                char space[CMSG_SPACE(sizeof(int))];
         } buffer = { 0 };
         struct msghdr message = {
                 .msg_iov = &iov,
                 .msg_iovlen = 1,
-                .msg_control = buffer.room,
-                .msg_controllen = sizeof(buffer.room),
+                .msg_control = buffer.space,
+                .msg_controllen = sizeof(buffer.space),
         };
         struct cmsghdr *c;
         ssize_t n;

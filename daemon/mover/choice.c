@@ -13,8 +13,8 @@
 #define PROBE_EVERY_CHUNKS 50.0
 #define PROBE_LEAST_USEC 20000.0
 #define PROBE_MOST_USEC 10000000.0
-/* A rate that was measured for a short time, such as while TCP starts slowly, is not believed in for
- * longer than this many times that time. */
+/* A rate that was measured for a short time, such as while TCP starts slowly, is not believed in
+ * for longer than this many times that time. */
 #define BELIEF_PER_EVIDENCE 10.0
 /* Samples: after so many bytes, and so that they take one per cent of the time at most. */
 #define SAMPLE_EVERY_BYTES (1U << 20)

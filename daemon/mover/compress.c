@@ -24,10 +24,10 @@ struct compress {
 
 /* Encodes, and notes what that cost. */
 static size_t encode_by(struct compress *c, enum image_codec codec, const void *in, size_t size_bytes, void *out,
-                        size_t room_bytes) {
+                        size_t space_bytes) {
         uint64_t start_usec = now_usec();
         uint64_t start_nsec = thread_nsec();
-        size_t n = image_encode(c->coder, codec, in, size_bytes, out, room_bytes);
+        size_t n = image_encode(c->coder, codec, in, size_bytes, out, space_bytes);
 
         choice_encoded(&c->choice, codec, size_bytes, n, thread_nsec() - start_nsec, (now_usec() - start_usec) * 1000U);
         return n;
@@ -93,7 +93,7 @@ static enum image_codec encode(void *ctx, const void *in, size_t size_bytes, voi
         return n > 0 ? codec : IMAGE_CODEC_NONE;
 }
 
-struct compress *compress_create(struct link *link, Rm__MoverCodec wanted) {
+struct compress *compress_create(struct link *link, Rm__MoverCodec requested) {
         static const enum image_codec codecs[] = {
                 [RM__MOVER_CODEC__MOVER_CODEC_LZ4] = IMAGE_CODEC_LZ4, [RM__MOVER_CODEC__MOVER_CODEC_ZSTD] = IMAGE_CODEC_ZSTD
         };
@@ -102,9 +102,9 @@ struct compress *compress_create(struct link *link, Rm__MoverCodec wanted) {
 
         c->link = link;
         c->coder = image_coder_create();
-        c->by_choice = wanted == RM__MOVER_CODEC__MOVER_CODEC_AUTO && known != 0;
-        if ((size_t) wanted < ARRAY_SIZE(codecs) && (known & IMAGE_CODEC_BIT(codecs[wanted])))
-                c->fixed = codecs[wanted];
+        c->by_choice = requested == RM__MOVER_CODEC__MOVER_CODEC_AUTO && known != 0;
+        if ((size_t) requested < ARRAY_SIZE(codecs) && (known & IMAGE_CODEC_BIT(codecs[requested])))
+                c->fixed = codecs[requested];
         if (c->by_choice || c->fixed != IMAGE_CODEC_NONE)
                 c->encoder = (struct image_encoder) { .ctx = c, .encode = encode };
         choice_init(&c->choice, known);

@@ -9,7 +9,7 @@
 struct compress;
 
 /* Uses only what the link's peer can decode. `link` must outlive it. Never NULL. */
-struct compress *compress_create(struct link *link, Rm__MoverCodec wanted);
+struct compress *compress_create(struct link *link, Rm__MoverCodec requested);
 void compress_destroy(struct compress *c); /* NULL ok */
 
 /* NULL: payloads are stored as they are. Lives as long as `c`. */

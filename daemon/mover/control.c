@@ -74,8 +74,8 @@ static int command_apply(struct control *c, Rm__MoverCommand *m, struct rm_error
                         break;
                 c->proceed = m;
                 return 0;
-        case RM__MOVER_COMMAND__BODY_HURRY:
-                set_deadline(c, m->hurry->deadline_usec);
+        case RM__MOVER_COMMAND__BODY_EXPEDITE:
+                set_deadline(c, m->expedite->deadline_usec);
                 command_free(m);
                 return 0;
         case RM__MOVER_COMMAND__BODY_GO_ON:
@@ -307,10 +307,10 @@ void control_send_released(struct control *c) {
         event_send(c, RM__MOVER_EVENT__BODY_RELEASED, &m);
 }
 
-void control_send_loading(struct control *c, const void *carry, size_t carry_bytes, uint64_t raw_bytes) {
+void control_send_loading(struct control *c, const void *saved_state, size_t saved_state_bytes, uint64_t raw_bytes) {
         Rm__MoverLoading m = RM__MOVER_LOADING__INIT;
 
-        m.carry = (ProtobufCBinaryData) { .len = carry_bytes, .data = (uint8_t *) carry };
+        m.saved_state = (ProtobufCBinaryData) { .len = saved_state_bytes, .data = (uint8_t *) saved_state };
         m.raw_bytes = raw_bytes;
         event_send(c, RM__MOVER_EVENT__BODY_LOADING, &m);
 }

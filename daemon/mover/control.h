@@ -66,7 +66,7 @@ void control_send_received(struct control *c, Rm__MoverFigures *figures);
 void control_send_captured(struct control *c, Rm__MoverFigures *figures, uint64_t in_memory_bytes);
 void control_send_stored(struct control *c, Rm__MoverStored *m);
 void control_send_released(struct control *c);
-void control_send_loading(struct control *c, const void *carry, size_t carry_bytes, uint64_t raw_bytes);
+void control_send_loading(struct control *c, const void *saved_state, size_t saved_state_bytes, uint64_t raw_bytes);
 void control_send_verified(struct control *c, Rm__MoverVerified *m);
 void control_send_importing(struct control *c, const void *head, size_t head_bytes);
 void control_send_imported(struct control *c, uint64_t bytes);

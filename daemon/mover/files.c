@@ -113,7 +113,7 @@ void files_add_tree(struct files *f, const char *role, const char *path) {
         f->trees[f->n_trees++] = (struct tree) { .role = xstrdup(role), .path = xstrdup(path), .dev = st.st_dev };
 }
 
-bool files_carry(const struct files *f, dev_t dev) {
+bool files_saved_state(const struct files *f, dev_t dev) {
         for (size_t i = 0; i < f->n_trees; i++)
                 if (f->trees[i].dev == dev)
                         return true;

@@ -18,7 +18,7 @@ void files_destroy(struct files *f); /* NULL ok */
 void files_add_tree(struct files *f, const char *role, const char *path);
 
 /* Is the file on one of these trees' file systems? */
-bool files_carry(const struct files *f, dev_t dev);
+bool files_saved_state(const struct files *f, dev_t dev);
 
 /* Round after round, while a round finds much less that has changed than the one before. Sends the
  * first IMAGE_AHEAD_MAX files that are not small: whole, then blocks of IMAGE_BLOCK_BYTES whose

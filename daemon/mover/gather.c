@@ -159,7 +159,7 @@ void gather_figures_ahead(struct gather *g, Rm__MoverFigures *f) {
         f->ahead_rounds = g->ahead.rounds;
         f->pages = g->pages != NULL;
         f->later_bytes = g->later_bytes;
-        f->hurry_usec = g->control->deadline.cut_usec;
+        f->expedite_usec = g->control->deadline.cut_usec;
         if (g->pages) {
                 f->probe_bytes = pages_figures(g->pages)->probe_bytes;
                 f->probe_usec = pages_figures(g->pages)->probe_usec;

@@ -56,7 +56,7 @@ static int ask_rmd(struct importer *m, struct rm_error *err) {
 
 /* ---- the files ---- */
 
-static int take_room(struct importer *m, uint64_t size_bytes, struct rm_error *err) {
+static int take_space(struct importer *m, uint64_t size_bytes, struct rm_error *err) {
         uint64_t bytes = size_bytes < FILE_LEAST_BYTES ? FILE_LEAST_BYTES : size_bytes;
 
         if (bytes > m->space_bytes)
@@ -104,7 +104,7 @@ static int one_file(struct importer *m, const Rm__ExportFile *file, struct rm_er
 
         if (file->capsule != checkpoint->parts[m->part]->capsule || !directory_name_valid(file->name, checkpoint->id))
                 return damaged(err);
-        r = take_room(m, file->size_bytes, err);
+        r = take_space(m, file->size_bytes, err);
         if (r == 0)
                 r = open_part(m, err);
         if (r == 0)

@@ -7,7 +7,7 @@
 #include "daemon/criu_images/open_files.h"
 #include "proto/capsule.pb-c.h"
 
-enum { ROOM_BYTES = 4096 };
+enum { SPACE_BYTES = 4096 };
 
 struct kept_images {
         struct criu_image *list;
@@ -37,17 +37,17 @@ size_t kept_images_begin(struct kept_images *k, const char *name) {
         return k->n;
 }
 
-/* The room is a power of two from ROOM_BYTES on. */
-static void make_room(struct criu_image *image, size_t more) {
-        size_t room = ROOM_BYTES;
+/* The room is a power of two from SPACE_BYTES on. */
+static void make_space(struct criu_image *image, size_t more) {
+        size_t space = SPACE_BYTES;
 
-        while (room < image->size)
-                room *= 2;
-        if (image->bytes && image->size + more <= room)
+        while (space < image->size)
+                space *= 2;
+        if (image->bytes && image->size + more <= space)
                 return;
-        while (room < image->size + more)
-                room *= 2;
-        image->bytes = xrealloc(image->bytes, room);
+        while (space < image->size + more)
+                space *= 2;
+        image->bytes = xrealloc(image->bytes, space);
 }
 
 void kept_images_add(struct kept_images *k, size_t number, const void *data, size_t size_bytes) {
@@ -60,19 +60,19 @@ void kept_images_add(struct kept_images *k, size_t number, const void *data, siz
                 size_bytes = most - image->size;
         if (size_bytes == 0)
                 return;
-        make_room(image, size_bytes);
+        make_space(image, size_bytes);
         memcpy(image->bytes + image->size, data, size_bytes);
         image->size += size_bytes;
 }
 
-int kept_images_check(const struct kept_images *k, const void *carry, size_t carry_bytes, struct rm_error *err) {
-        Capsule__Carry *m = capsule__carry__unpack(NULL, carry_bytes, carry);
+int kept_images_check(const struct kept_images *k, const void *saved_state, size_t saved_state_bytes, struct rm_error *err) {
+        Capsule__SavedState *m = capsule__saved_state__unpack(NULL, saved_state_bytes, saved_state);
         int r;
 
         if (!m || !m->inventory)
                 r = error_set(err, -EBADMSG, "there is no inventory to compare the image with");
         else
                 r = open_files_check(k->list, k->n, m->inventory, err);
-        capsule__carry__free_unpacked(m, NULL);
+        capsule__saved_state__free_unpacked(m, NULL);
         return r;
 }

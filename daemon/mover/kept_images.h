@@ -17,7 +17,8 @@ size_t kept_images_begin(struct kept_images *k, const char *name);
 /* Adds data that follows in the image; no more of it is kept than is needed. */
 void kept_images_add(struct kept_images *k, size_t number, const void *data, size_t size_bytes);
 
-/* Do they have only files of the inventory in this packed Capsule__Carry? 0, -EPERM or -EBADMSG. */
-int kept_images_check(const struct kept_images *k, const void *carry, size_t carry_bytes, struct rm_error *err);
+/* Do they have only files of the inventory in this packed Capsule__SavedState? 0, -EPERM or
+ * -EBADMSG. */
+int kept_images_check(const struct kept_images *k, const void *saved_state, size_t saved_state_bytes, struct rm_error *err);
 
 #endif

@@ -214,7 +214,7 @@ static int link_wait(struct link *l, int events, struct rm_error *err) {
 /* While something in the queue has not even been sent, the link, or the peer, is what everything
  * waits for: and so it was since the last look, as there is one before each write, and the queue
  * only becomes shorter between writes. */
-static void queue_look(struct link *l) {
+static void queue_scan(struct link *l) {
         uint64_t now = now_usec();
         uint64_t acked_bytes;
         int unsent_bytes = 0;
@@ -224,14 +224,14 @@ static void queue_look(struct link *l) {
                 return;
         /* The queue also has what TLS adds. */
         acked_bytes = l->figures.sent_bytes > (uint64_t) queued_bytes ? l->figures.sent_bytes - (uint64_t) queued_bytes : 0;
-        if (unsent_bytes > 0 && l->look_usec > 0 && acked_bytes >= l->look_acked_bytes) {
-                l->figures.busy_bytes += acked_bytes - l->look_acked_bytes;
-                l->figures.busy_usec += now - l->look_usec;
+        if (unsent_bytes > 0 && l->scan_usec > 0 && acked_bytes >= l->scan_acked_bytes) {
+                l->figures.busy_bytes += acked_bytes - l->scan_acked_bytes;
+                l->figures.busy_usec += now - l->scan_usec;
         } else if (unsent_bytes == 0)
-                l->figures.idle_bytes += l->figures.sent_bytes - l->look_sent_bytes;
-        l->look_usec = now;
-        l->look_sent_bytes = l->figures.sent_bytes;
-        l->look_acked_bytes = acked_bytes;
+                l->figures.idle_bytes += l->figures.sent_bytes - l->scan_sent_bytes;
+        l->scan_usec = now;
+        l->scan_sent_bytes = l->figures.sent_bytes;
+        l->scan_acked_bytes = acked_bytes;
 }
 
 uint32_t link_peer_codecs(const struct link *l) {
@@ -247,7 +247,7 @@ bool link_peer_counts_later(const struct link *l) {
 }
 
 struct link_figures link_figures(struct link *l) {
-        queue_look(l);
+        queue_scan(l);
         return l->figures;
 }
 
@@ -280,7 +280,7 @@ int link_write(struct link *l, const void *data, size_t size_bytes, struct rm_er
         uint64_t waited_usec = l->waited_usec;
         int r;
 
-        queue_look(l);
+        queue_scan(l);
         r = write_all_of(l, data, size_bytes, err);
         l->figures.sent_bytes += size_bytes;
         l->figures.send_nsec += thread_nsec() - start_nsec;
@@ -467,7 +467,7 @@ static int connect_handshake(struct link *l, unsigned timeout_msec, struct rm_er
         }
 }
 
-static int greet(struct link *l, const struct link_config *config, struct rm_error *err) {
+static int resync(struct link *l, const struct link_config *config, struct rm_error *err) {
         Rm__MoverPeerMessage *answer = NULL;
         Rm__MoverHello hello = RM__MOVER_HELLO__INIT;
         int r;
@@ -510,7 +510,7 @@ int link_connect(struct control *c, const struct link_config *config, const char
         if (r == 0)
                 r = connect_handshake(l, config->timeout_msec, err);
         if (r == 0)
-                r = greet(l, config, err);
+                r = resync(l, config, err);
         if (r < 0) {
                 if (!c->aborted)
                         (void) error_prefix(err, "connect to the mover on %s port %u", host, port);

@@ -17,9 +17,9 @@ struct link {
         bool peer_files_ahead;
         bool peer_counts_later;
         struct link_figures figures;
-        uint64_t look_usec; /* when the queue was looked at last */
-        uint64_t look_sent_bytes;
-        uint64_t look_acked_bytes;
+        uint64_t scan_usec; /* when the queue was looked at last */
+        uint64_t scan_sent_bytes;
+        uint64_t scan_acked_bytes;
         uint64_t waited_usec; /* in all writes */
 };
 

@@ -56,12 +56,12 @@ static int load_open(struct loader *l, struct rm_error *err) {
 /* Sends the data that rmd had stored with the checkpoint before all else: it may have to make
  * room. */
 static void loading(struct loader *l) {
-        const void *carry = NULL;
-        size_t carry_bytes = 0;
+        const void *saved_state = NULL;
+        size_t saved_state_bytes = 0;
 
-        if (store_load_meta(l->load, STORE_STREAM_CARRY, &carry, &carry_bytes) < 0)
-                carry_bytes = 0;
-        control_send_loading(l->control, carry, carry_bytes, store_load_raw_bytes(l->load));
+        if (store_load_meta(l->load, STORE_STREAM_SAVED_STATE, &saved_state, &saved_state_bytes) < 0)
+                saved_state_bytes = 0;
+        control_send_loading(l->control, saved_state, saved_state_bytes, store_load_raw_bytes(l->load));
 }
 
 static int connect_out(struct loader *l, struct rm_error *err) {

@@ -139,7 +139,7 @@ static int group_set(struct pages *p, const struct pages_group *group, struct rm
         p->procs_file = group->procs_file;
         p->direct_left_usec = DIRECT_CPU_USEC;
         descriptors_end(take_ptr(p->descriptors));
-        r = descriptors_start(group->look_dir, &p->descriptors);
+        r = descriptors_start(group->scan_dir, &p->descriptors);
         return r < 0 ? error_sys(err, r, "cannot start a process") : 0;
 }
 
@@ -223,7 +223,7 @@ int pages_again(struct pages *p, const struct pages_group *group, struct image_w
         p->frozen = false;
         p->figures = (struct pages_figures) { 0 };
         p->rounds = (struct rounds) { .part = ENOUGH };
-        p->told_bytes = 0;
+        p->reported_bytes = 0;
         pages_queue_clear(p);
         HASH_ITER (hh, p->by_pid, process, next)
                 process_again(process);
@@ -273,7 +273,7 @@ static int round_run(struct pages *p, struct rm_error *err) {
         struct rm_error reason = { 0 };
         int r;
 
-        p->told_bytes = 0;
+        p->reported_bytes = 0;
         pages_queue_clear(p);
         r = pages_update(p, &reason, err);
         if (reason.code < 0)
@@ -309,7 +309,7 @@ int pages_rounds(struct pages *p, struct rm_error *err) {
         p->rounds.max = p->hooks->rounds_max ? p->hooks->rounds_max : ROUNDS_MAX;
         while (r == 0 && more) {
                 r = round_run(p, err);
-                more = rounds_another(&p->rounds, p->told_bytes) && in_time(p);
+                more = rounds_another(&p->rounds, p->reported_bytes) && in_time(p);
         }
         return r;
 }
@@ -349,7 +349,7 @@ bool pages_slow_pays(const struct pages *p, uint64_t limit_usec) {
 }
 
 void pages_last_round(const struct pages *p, uint64_t *ret_bytes, uint64_t *ret_usec) {
-        *ret_bytes = p->told_bytes;
+        *ret_bytes = p->reported_bytes;
         *ret_usec = p->round_usec;
 }
 
@@ -361,14 +361,14 @@ void pages_slow_end(struct pages *p) {
 }
 
 int pages_slow_rounds(struct pages *p, struct slow *slow, uint64_t limit_usec, struct rm_error *err) {
-        unsigned share_usec = rounds_first_share(p->told_bytes, p->round_usec);
+        unsigned share_usec = rounds_first_share(p->reported_bytes, p->round_usec);
         int r;
 
         p->slow = slow;
         p->slow_since_usec = now_usec();
         p->slow_until_usec = p->slow_since_usec + limit_usec;
         do {
-                uint64_t before_bytes = p->told_bytes;
+                uint64_t before_bytes = p->reported_bytes;
 
                 r = slow_set(p->slow, share_usec);
                 if (r < 0) {
@@ -377,9 +377,9 @@ int pages_slow_rounds(struct pages *p, struct slow *slow, uint64_t limit_usec, s
                         return 0;
                 }
                 r = round_run(p, err);
-                log_debug("with %u us of a core a second: %" PRIu64 " KiB sent in %" PRIu64 " ms", share_usec, p->told_bytes >> 10,
-                          p->round_usec / 1000);
-                share_usec = rounds_next_share(share_usec, p->told_bytes, before_bytes);
+                log_debug("with %u us of a core a second: %" PRIu64 " KiB sent in %" PRIu64 " ms", share_usec,
+                          p->reported_bytes >> 10, p->round_usec / 1000);
+                share_usec = rounds_next_share(share_usec, p->reported_bytes, before_bytes);
         } while (r == 0 && p->slow && !rounds_slow_enough(p->round_usec) && now_usec() < p->slow_until_usec && in_time(p));
         return r;
 }
@@ -469,9 +469,9 @@ static int last_run(struct pages *p, bool done, struct rm_error *err) {
         uint64_t begin_usec = now_usec();
         int r;
 
-        p->told_bytes = 0;
+        p->reported_bytes = 0;
         r = last_send(p, done, err);
-        p->figures.last_bytes += p->later ? 0 : p->told_bytes;
+        p->figures.last_bytes += p->later ? 0 : p->reported_bytes;
         p->figures.last_usec += now_usec() - begin_usec;
         return r;
 }

@@ -13,7 +13,7 @@ struct pages;
 
 struct pages_group {
         const char *procs_file; /* names its processes, as cgroup.procs does; must live as long as the stream */
-        const char *look_dir; /* a control group whose processor time it costs to look at what they have open; empty: rm-mover's */
+        const char *scan_dir; /* a control group whose processor time it costs to look at what they have open; empty: rm-mover's */
 };
 
 /* Begins to track every process of the group. Nothing is sent yet. `images_dir`: see below. It, `w`

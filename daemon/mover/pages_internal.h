@@ -51,7 +51,7 @@ struct queued {
         struct process *process;
         uint64_t start;
         uint64_t end;
-        uint64_t told_usec;
+        uint64_t reported_usec;
 };
 
 /* The pages that are left in the freeze. */
@@ -90,12 +90,12 @@ struct pages {
         struct pageset *adding; /* by pages_add_run() */
         struct rm_error *err;
         bool failed; /* what ends it is an error of writer or hooks, in err */
-        uint64_t told_bytes;
+        uint64_t reported_bytes;
         uint32_t unpolled_bytes;
         uint32_t unpolled_runs;
 
         struct calls *calls;
-        uint64_t looked_usec; /* at them */
+        uint64_t scanned_usec; /* at them */
         uint64_t direct_usec; /* when files that are read past the page cache were looked for */
         struct queued queue[QUEUE_RUNS]; /* a ring */
         size_t queue_first;

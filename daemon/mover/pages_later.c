@@ -95,7 +95,7 @@ int pages_probe(struct pages *p, bool *ret_fast, struct rm_error *err) {
         probe_forget(p, !*ret_fast || r < 0);
         if (r == 0 && *ret_fast) {
                 p->later = LATER_ALL;
-                p->told_bytes = all_bytes;
+                p->reported_bytes = all_bytes;
         }
         return r;
 }
@@ -142,8 +142,8 @@ static bool next_piece(struct pages *p, size_t max_bytes, uint64_t *ret_start, u
         return false;
 }
 
-static bool wanted_piece(struct pages *p, uint32_t inner_pid, uint64_t address, size_t max_bytes, uint64_t *ret_start,
-                         uint64_t *ret_end) {
+static bool requested_piece(struct pages *p, uint32_t inner_pid, uint64_t address, size_t max_bytes, uint64_t *ret_start,
+                            uint64_t *ret_end) {
         pid_t pid = (pid_t) inner_pid;
         struct process *process;
 
@@ -156,7 +156,7 @@ static bool wanted_piece(struct pages *p, uint32_t inner_pid, uint64_t address, 
 
 int pages_later_read(struct pages *p, uint32_t inner_pid, uint64_t address, struct pages_piece *piece, struct rm_error *err) {
         uint64_t start = 0, end = 0;
-        bool found = inner_pid > 0 ? wanted_piece(p, inner_pid, address, sizeof(piece->data), &start, &end)
+        bool found = inner_pid > 0 ? requested_piece(p, inner_pid, address, sizeof(piece->data), &start, &end)
                                    : next_piece(p, sizeof(piece->data), &start, &end);
         ssize_t n;
 

@@ -91,7 +91,7 @@ static int run_send(void *ctx, uint64_t start, uint64_t end, enum map_kind kind)
         struct pages *p = ctx;
         int r;
 
-        p->told_bytes += end - start;
+        p->reported_bytes += end - start;
         if (p->later)
                 return pages_later_run(p, start, end);
         r = range_send(p, p->at, start, end, p->err);
@@ -118,19 +118,19 @@ static int wait_until(struct pages *p, uint64_t when_usec, struct rm_error *err)
 
 /* Until the calls are over that can have looked it up before it was told, or for as long as it
  * pays. */
-static int wait_for_calls(struct pages *p, uint64_t told_usec, struct rm_error *err) {
+static int wait_for_calls(struct pages *p, uint64_t reported_usec, struct rm_error *err) {
         int r = 0;
 
         for (;;) {
                 uint64_t now = now_usec();
 
-                if (now - p->looked_usec >= WAIT_USEC) {
-                        r = calls_look(p->calls, p->procs_file);
-                        p->looked_usec = now;
+                if (now - p->scanned_usec >= WAIT_USEC) {
+                        r = calls_scan(p->calls, p->procs_file);
+                        p->scanned_usec = now;
                 }
                 if (r < 0)
                         return error_sys(err, r, "read %s", p->procs_file);
-                if (calls_over_usec(p->calls) >= told_usec || now >= told_usec + CALLS_WAIT_USEC)
+                if (calls_over_usec(p->calls) >= reported_usec || now >= reported_usec + CALLS_WAIT_USEC)
                         return 0;
                 r = wait_until(p, now + WAIT_USEC, err);
                 if (r < 0)
@@ -140,10 +140,10 @@ static int wait_for_calls(struct pages *p, uint64_t told_usec, struct rm_error *
 
 /* Checks that no call can write to the pages unseen. One look suffices for all that was reported
  * before. */
-static int check_writers(struct pages *p, uint64_t told_usec, struct rm_error *err) {
-        int r = wait_for_calls(p, told_usec, err);
+static int check_writers(struct pages *p, uint64_t reported_usec, struct rm_error *err) {
+        int r = wait_for_calls(p, reported_usec, err);
 
-        if (r < 0 || p->direct_usec >= told_usec)
+        if (r < 0 || p->direct_usec >= reported_usec)
                 return r;
         p->direct_usec = now_usec();
         return pages_check_direct(p, err);
@@ -151,10 +151,10 @@ static int check_writers(struct pages *p, uint64_t told_usec, struct rm_error *e
 
 static int first_send(struct pages *p, struct rm_error *err) {
         const struct queued first = p->queue[p->queue_first];
-        int r = wait_until(p, first.told_usec + PAGES_PINNED_USEC, err);
+        int r = wait_until(p, first.reported_usec + PAGES_PINNED_USEC, err);
 
         if (r == 0)
-                r = check_writers(p, first.told_usec, err);
+                r = check_writers(p, first.reported_usec, err);
         if (r < 0)
                 return r;
         p->queue_first = (p->queue_first + 1) % QUEUE_RUNS;
@@ -163,7 +163,7 @@ static int first_send(struct pages *p, struct rm_error *err) {
         if (!first.process->track)
                 return 0;
         r = range_send(p, first.process, first.start, first.end, err);
-        if (calls_over_usec(p->calls) < first.told_usec)
+        if (calls_over_usec(p->calls) < first.reported_usec)
                 track_again(first.process->track, first.start, first.end);
         return r;
 }
@@ -182,14 +182,14 @@ static int run_queue(void *ctx, uint64_t start, uint64_t end, enum map_kind kind
         struct pages *p = ctx;
         int r = 0;
 
-        p->told_bytes += end - start;
+        p->reported_bytes += end - start;
         while (r == 0 && (p->n_queued == QUEUE_RUNS || p->queued_bytes >= QUEUE_BYTES))
                 r = first_send(p, p->err);
         p->failed = r != 0;
         if (r < 0)
                 return r;
         p->queue[(p->queue_first + p->n_queued++) % QUEUE_RUNS] =
-                (struct queued) { .process = p->at, .start = start, .end = end, .told_usec = now_usec() };
+                (struct queued) { .process = p->at, .start = start, .end = end, .reported_usec = now_usec() };
         p->queued_bytes += end - start;
         return 0;
 }

@@ -23,7 +23,7 @@
  * likes. */
 #define TAKEN_STEP_BYTES (128U << 10)
 /* rmd starts the restore at once when it has heard that all else is there. */
-#define FILLER_WAIT_MSEC 60000
+#define UFFD_HANDLER_WAIT_MSEC 60000
 
 /* rmd may be killed and started again: neither end of the group could go on without this
  * process. */
@@ -59,15 +59,15 @@ static int piece_send(struct sending *s, uint32_t pid, uint64_t address, struct 
 }
 
 /* Which page is waited for: what was sent already is on its way. Or what was taken. */
-static int peer_hear(struct sending *s, struct rm_error *err) {
+static int peer_receive(struct sending *s, struct rm_error *err) {
         Rm__MoverPeerMessage *m = NULL;
         int r = link_receive(s->link, &m, err);
 
         if (r < 0)
                 return r;
-        if (m->body_case == RM__MOVER_PEER_MESSAGE__BODY_LATER_WANTED && m->later_wanted->pid > 0) {
-                s->figures.wanted++;
-                r = piece_send(s, m->later_wanted->pid, m->later_wanted->address, err);
+        if (m->body_case == RM__MOVER_PEER_MESSAGE__BODY_LATER_REQUESTED && m->later_requested->pid > 0) {
+                s->figures.requested++;
+                r = piece_send(s, m->later_requested->pid, m->later_requested->address, err);
         } else if (m->body_case == RM__MOVER_PEER_MESSAGE__BODY_LATER_TAKEN && m->later_taken->bytes >= s->taken_bytes &&
                    m->later_taken->bytes <= s->figures.bytes) {
                 s->taken_bytes = m->later_taken->bytes;
@@ -100,7 +100,7 @@ static int all_send(struct sending *s, struct control *c, struct rm_error *err) 
 
         while (r == 0 && pages_later_bytes(s->pages) > 0) {
                 if (link_peer_speaks(s->link))
-                        r = peer_hear(s, err);
+                        r = peer_receive(s, err);
                 else if (may_queue(s))
                         r = piece_send(s, 0, 0, err);
                 else
@@ -109,7 +109,7 @@ static int all_send(struct sending *s, struct control *c, struct rm_error *err) 
                         r = control_check(c, err);
         }
         while (r == 0)
-                r = peer_hear(s, err);
+                r = peer_receive(s, err);
         if (r != -ENODATA || pages_later_bytes(s->pages) > 0)
                 return r;
         error_clear(err);
@@ -148,25 +148,25 @@ int postcopy_listen(const char *images_dir, int *ret_fd, struct rm_error *err) {
         return 0;
 }
 
-static int filler_accept(struct control *c, int listen_fd, int *ret_fd, struct rm_error *err) {
+static int uffd_handler_accept(struct control *c, int listen_fd, int *ret_fd, struct rm_error *err) {
         struct pollfd fds[2] = { { .fd = -1 }, { .fd = listen_fd, .events = POLLIN } };
-        uint64_t end_usec = now_usec() + FILLER_WAIT_MSEC * UINT64_C(1000);
+        uint64_t end_usec = now_usec() + UFFD_HANDLER_WAIT_MSEC * UINT64_C(1000);
         int fd, r = 0;
 
         while (r == 0 && now_usec() < end_usec)
-                r = control_poll(c, fds, 2, FILLER_WAIT_MSEC, err);
+                r = control_poll(c, fds, 2, UFFD_HANDLER_WAIT_MSEC, err);
         if (r <= 0)
-                return r < 0 ? r : error_set(err, -ETIMEDOUT, "no filler came for the pages that are still at the source");
+                return r < 0 ? r : error_set(err, -ETIMEDOUT, "no uffd handler came for the pages that are still at the source");
         fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0)
-                return error_sys(err, -errno, "accept the filler");
+                return error_sys(err, -errno, "accept the uffd handler");
         *ret_fd = fd;
         return 0;
 }
 
 struct passing {
         struct link *link;
-        int fd; /* of the filler */
+        int fd; /* of the uffd handler */
         uint64_t bytes, said_bytes;
 };
 
@@ -179,7 +179,7 @@ static int taken_say(struct passing *p, struct rm_error *err) {
         return link_send(p->link, RM__MOVER_PEER_MESSAGE__BODY_LATER_TAKEN, &m, err);
 }
 
-/* Passes a piece from the source to the filler. */
+/* Passes a piece from the source to the uffd handler. */
 static int piece_pass(struct passing *p, struct rm_error *err) {
         Rm__MoverPeerMessage *m = NULL;
         int r = link_receive(p->link, &m, err);
@@ -197,7 +197,7 @@ static int piece_pass(struct passing *p, struct rm_error *err) {
                 if (sendmsg(p->fd, &message, MSG_NOSIGNAL) < 0)
                         r = errno == EPIPE || errno == ECONNRESET ? -ENODATA : -errno;
                 if (r < 0)
-                        (void) error_sys(err, r, "pass pages on to the filler");
+                        (void) error_sys(err, r, "pass pages on to the uffd handler");
                 p->bytes += m->later->data.len;
                 if (r == 0 && m->later->count)
                         r = taken_say(p, err);
@@ -208,17 +208,17 @@ static int piece_pass(struct passing *p, struct rm_error *err) {
         return r;
 }
 
-/* Passes a request from the filler to the source. 1: the filler has hung up. */
-static int wanted_pass(const struct passing *p, struct rm_error *err) {
-        Rm__MoverLaterWanted m = RM__MOVER_LATER_WANTED__INIT;
-        struct later_piece wanted;
-        ssize_t n = recv(p->fd, &wanted, sizeof(wanted), 0);
+/* Passes a request from the uffd handler to the source. 1: the uffd handler has hung up. */
+static int requested_pass(const struct passing *p, struct rm_error *err) {
+        Rm__MoverLaterRequested m = RM__MOVER_LATER_REQUESTED__INIT;
+        struct later_piece requested;
+        ssize_t n = recv(p->fd, &requested, sizeof(requested), 0);
 
-        if (n != (ssize_t) sizeof(wanted))
+        if (n != (ssize_t) sizeof(requested))
                 return 1;
-        m.pid = wanted.pid;
-        m.address = wanted.address;
-        return link_send(p->link, RM__MOVER_PEER_MESSAGE__BODY_LATER_WANTED, &m, err);
+        m.pid = requested.pid;
+        m.address = requested.address;
+        return link_send(p->link, RM__MOVER_PEER_MESSAGE__BODY_LATER_REQUESTED, &m, err);
 }
 
 static int pass(struct control *c, struct link *link, int fd, struct rm_error *err) {
@@ -230,7 +230,7 @@ static int pass(struct control *c, struct link *link, int fd, struct rm_error *e
                 fds[1].revents = fds[2].revents = 0;
                 r = control_poll(c, fds, 3, link_peer_speaks(link) ? 0 : -1, err);
                 if (r >= 0)
-                        r = fds[1].revents ? wanted_pass(&p, err) : 0;
+                        r = fds[1].revents ? requested_pass(&p, err) : 0;
                 if (r == 0 && link_peer_speaks(link))
                         r = piece_pass(&p, err);
         }
@@ -245,6 +245,6 @@ int postcopy_receive(struct control *c, struct link *link, int listen_fd, struct
         outlive(c);
         r = fault_wait("mover.receive.later", err);
         if (r == 0)
-                r = filler_accept(c, listening, &fd, err);
+                r = uffd_handler_accept(c, listening, &fd, err);
         return r < 0 ? r : pass(c, link, fd, err);
 }

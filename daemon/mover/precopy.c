@@ -146,7 +146,7 @@ static bool is_shared_memory(const struct precopy *p, pid_t pid, const struct ar
         struct statfs fs;
         struct stat st;
 
-        if (p->files && stat(path, &st) == 0 && files_carry(p->files, st.st_dev))
+        if (p->files && stat(path, &st) == 0 && files_saved_state(p->files, st.st_dev))
                 return false;
         return statfs(path, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
 }
@@ -173,11 +173,11 @@ static int process_send(struct precopy *p, pid_t pid, struct rm_error *err) {
         cleanup_close int pagemap_fd = openat(proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
         cleanup_file FILE *maps = fopen_at(proc_fd, "maps");
         const struct process process = { .pid = pid, .pagemap_fd = pagemap_fd };
-        size_t room = 0;
+        size_t space = 0;
         struct area area;
         int r = 0;
 
-        while (r == 0 && maps && pagemap_fd >= 0 && getline(&line, &room, maps) > 0)
+        while (r == 0 && maps && pagemap_fd >= 0 && getline(&line, &space, maps) > 0)
                 if (area_parse(p, pid, line, &area))
                         r = area_send(p, &process, &area, err);
         return r;

@@ -23,7 +23,7 @@ struct saver {
         struct control *control;
         struct store *store;
         struct gather gather;
-        bool told_released;
+        bool reported_released;
 
         /* The checkpoint under way. */
         struct store_stream *stream; /* NULL: there is none */
@@ -39,10 +39,10 @@ struct saver {
 
 /* As soon as the pages are captured, tracking is not needed. */
 static void release(struct saver *s) {
-        if (!s->control->released || s->told_released)
+        if (!s->control->released || s->reported_released)
                 return;
         pages_destroy(take_ptr(s->gather.pages));
-        s->told_released = true;
+        s->reported_released = true;
         control_send_released(s->control);
 }
 
@@ -166,7 +166,7 @@ static int checkpoint_begin(struct saver *s, const Rm__MoverPrecopy *m, struct r
 /* Tracked as they were, or from now on, or not at all. */
 static int pages_prepare(struct saver *s, const Rm__MoverPrecopy *m, struct rm_error *err) {
         const char *images_dir = s->control->setup->save->images_dir;
-        const struct pages_group group = { m->procs_file, m->look_dir };
+        const struct pages_group group = { m->procs_file, m->scan_dir };
         struct gather *g = &s->gather;
         int r;
 
@@ -186,14 +186,14 @@ static int pages_prepare(struct saver *s, const Rm__MoverPrecopy *m, struct rm_e
 /* Is another one worth it? Not for what is read in a moment anyway, nor where the one before was so
  * slow that as much was written meanwhile, and would be again: `*vain`. */
 static int worth_it(struct gather *g, bool first, bool *vain, bool *ret, struct rm_error *err) {
-        uint64_t told_bytes, usec, written_bytes = UINT64_MAX;
+        uint64_t reported_bytes, usec, written_bytes = UINT64_MAX;
         int r = 0;
 
-        pages_last_round(g->pages, &told_bytes, &usec);
+        pages_last_round(g->pages, &reported_bytes, &usec);
         if (!first)
-                r = pages_written(g->pages, told_bytes / 2 > FEW_BYTES ? told_bytes / 2 : FEW_BYTES, &written_bytes, err);
+                r = pages_written(g->pages, reported_bytes / 2 > FEW_BYTES ? reported_bytes / 2 : FEW_BYTES, &written_bytes, err);
         if (written_bytes > FEW_BYTES)
-                *vain |= told_bytes > 0 && written_bytes > told_bytes / 2;
+                *vain |= reported_bytes > 0 && written_bytes > reported_bytes / 2;
         *ret = written_bytes > FEW_BYTES && !*vain;
         return r;
 }
@@ -339,8 +339,8 @@ static int commit(struct saver *s, struct store_figures *ret_figures, struct rm_
         int r = fault_wait("mover.save.commit", err);
 
         if (r == 0)
-                r = kept_images_check(s->kept, m->carry.data, m->carry.len, err);
-        return r < 0 ? r : store_stream_commit(s->stream, m->carry.data, m->carry.len, ret_figures, err);
+                r = kept_images_check(s->kept, m->saved_state.data, m->saved_state.len, err);
+        return r < 0 ? r : store_stream_commit(s->stream, m->saved_state.data, m->saved_state.len, ret_figures, err);
 }
 
 static void stored(struct saver *s, const struct store_figures *figures) {

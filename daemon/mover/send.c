@@ -172,7 +172,7 @@ static int send_ahead(struct sender *s, struct rm_error *err) {
         int r = 0;
 
         if (m->pages)
-                r = pages_begin(&(struct pages_group) { m->procs_file, m->look_dir }, s->control->setup->send->images_dir,
+                r = pages_begin(&(struct pages_group) { m->procs_file, m->scan_dir }, s->control->setup->send->images_dir,
                                 s->out.writer, &s->gather.hooks_ahead, &s->gather.pages, &s->gather.untracked, err);
         if (s->gather.untracked.code < 0)
                 log_info("private memory is not tracked: %s", error_text(&s->gather.untracked));
@@ -308,7 +308,7 @@ static void send_later(struct sender *s) {
                 log_error("post-copy: %s", error_text(&err));
         else
                 log_info("post-copy: %" PRIu64 " MiB sent in %" PRIu64 " ms, %" PRIu64 " pages were waited for",
-                         figures.bytes >> 20, figures.usec / 1000, figures.wanted);
+                         figures.bytes >> 20, figures.usec / 1000, figures.requested);
 }
 
 int mover_send(struct control *control) {

@@ -10,7 +10,7 @@ struct sink {
         struct link *link;
         size_t sent_bytes; /* of what is used */
         size_t used_bytes;
-        size_t room_bytes;
+        size_t space_bytes;
         uint8_t *buffer;
 };
 
@@ -25,7 +25,7 @@ int sink_flush(struct sink *s, struct rm_error *err) {
 static uint8_t *sink_reserve(void *ctx, size_t size_bytes, struct rm_error *err) {
         struct sink *s = ctx;
 
-        if (size_bytes > s->room_bytes - s->used_bytes && sink_flush(s, err) < 0)
+        if (size_bytes > s->space_bytes - s->used_bytes && sink_flush(s, err) < 0)
                 return NULL;
         if (s->sent_bytes == s->used_bytes)
                 s->sent_bytes = s->used_bytes = 0;
@@ -44,8 +44,8 @@ struct sink *sink_create(struct link *link) {
 
         s->image = (struct image_sink) { .ctx = s, .reserve = sink_reserve, .commit = sink_commit };
         s->link = link;
-        s->room_bytes = IMAGE_CHUNK_MAX_BYTES + FLUSH_BYTES;
-        s->buffer = xcalloc(1, s->room_bytes);
+        s->space_bytes = IMAGE_CHUNK_MAX_BYTES + FLUSH_BYTES;
+        s->buffer = xcalloc(1, s->space_bytes);
         return s;
 }
 

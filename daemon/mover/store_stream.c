@@ -147,14 +147,14 @@ uint64_t store_stream_waiting_bytes(const struct store_stream *s) {
         return chunk_queue_bytes(s->queue);
 }
 
-int store_stream_commit(struct store_stream *s, const void *carry, size_t carry_bytes, struct store_figures *ret_figures,
-                        struct rm_error *err) {
+int store_stream_commit(struct store_stream *s, const void *saved_state, size_t saved_state_bytes,
+                        struct store_figures *ret_figures, struct rm_error *err) {
         int r;
 
         if (!s->ended)
                 return error_set(err, -EBUSY, "the stream has not ended");
         priority_lower(&s->priority);
-        r = store_save_meta(s->save, STORE_STREAM_CARRY, carry_bytes > 0 ? carry : "", carry_bytes, err);
+        r = store_save_meta(s->save, STORE_STREAM_SAVED_STATE, saved_state_bytes > 0 ? saved_state : "", saved_state_bytes, err);
         /* The reader has no object open after the end mark, so the target keeps none of its own. */
         image_reader_destroy(take_ptr(s->reader));
         if (r == 0)

@@ -39,9 +39,9 @@ uint64_t store_stream_bytes(const struct store_stream *s);
 uint64_t store_stream_waiting_bytes(const struct store_stream *s);
 
 /* Commits the checkpoint after the end mark: with the data that rmd stores with it, under the name
- * STORE_STREAM_CARRY. */
-#define STORE_STREAM_CARRY "carry"
-int store_stream_commit(struct store_stream *s, const void *carry, size_t carry_bytes, struct store_figures *ret_figures,
-                        struct rm_error *err);
+ * STORE_STREAM_SAVED_STATE. */
+#define STORE_STREAM_SAVED_STATE "carry"
+int store_stream_commit(struct store_stream *s, const void *saved_state, size_t saved_state_bytes,
+                        struct store_figures *ret_figures, struct rm_error *err);
 
 #endif

@@ -22,7 +22,7 @@ struct parser {
         struct rm_error *err;
         struct availability out;
         size_t *lines; /* of out.entries */
-        size_t room;
+        size_t space;
         size_t line;
         bool comment_seen;
 };
@@ -83,10 +83,10 @@ static int check_bytes(struct parser *p, struct span line) {
 }
 
 static void add_entry(struct parser *p, const char *host, uint32_t cores) {
-        if (p->out.n_entries == p->room) {
-                p->room = p->room ? p->room * 2 : 16;
-                p->out.entries = xrealloc(p->out.entries, p->room * sizeof(p->out.entries[0]));
-                p->lines = xrealloc(p->lines, p->room * sizeof(p->lines[0]));
+        if (p->out.n_entries == p->space) {
+                p->space = p->space ? p->space * 2 : 16;
+                p->out.entries = xrealloc(p->out.entries, p->space * sizeof(p->out.entries[0]));
+                p->lines = xrealloc(p->lines, p->space * sizeof(p->lines[0]));
         }
         p->lines[p->out.n_entries] = p->line;
         p->out.entries[p->out.n_entries++] = (struct availability_entry) { xstrdup(host), cores };

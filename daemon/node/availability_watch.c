@@ -23,7 +23,7 @@
         (IN_ONLYDIR | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
 #define FILE_MASK (IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE)
 
-enum told { TOLD_NOTHING, TOLD_CONTENT, TOLD_ERROR };
+enum reported { REPORTED_NOTHING, REPORTED_CONTENT, REPORTED_ERROR };
 
 struct availability_watch {
         char *path;
@@ -39,7 +39,7 @@ struct availability_watch {
         struct file_asking *asking; /* NULL: the file is not being looked at */
         bool asked_whole;           /* `whole` when it was asked for, and nothing seen since that makes the answer doubtful */
         bool unread;                /* something happened meanwhile to what the answer is the first to tell of */
-        bool read_wanted;           /* a reading came due meanwhile */
+        bool read_requested;           /* a reading came due meanwhile */
         bool late;                  /* there was no answer in time */
 
         int inotify_fd; /* -1: polling alone */
@@ -57,16 +57,16 @@ struct availability_watch {
         uint64_t doubt_usec;   /* since when what is doubtful has been unchanged, 0 = not known */
 
         bool judged;
-        enum told told;
+        enum reported reported;
         bool taken; /* content of the file is in force */
-        struct file_stamp taken_look;
+        struct file_stamp taken_scan;
         struct availability content; /* last told; empty at first */
         char *error;                 /* last told */
 };
 
 /* The result of one reading. Owns `content`. */
 struct finding {
-        struct file_stamp look;
+        struct file_stamp scan;
         bool missing;
         bool doubtful;
         struct rm_error error;
@@ -75,10 +75,10 @@ struct finding {
 
 /* ---- looking at the file ---- */
 
-static bool stamp_is_fresh(const struct file_stamp *look) {
-        int64_t age_usec = (int64_t) now_real_usec() - ((int64_t) look->written.tv_sec * 1000000 + look->written.tv_nsec / 1000);
+static bool stamp_is_fresh(const struct file_stamp *scan) {
+        int64_t age_usec = (int64_t) now_real_usec() - ((int64_t) scan->written.tv_sec * 1000000 + scan->written.tv_nsec / 1000);
 
-        return look->error == 0 && age_usec < (int64_t) STAMP_USEC && age_usec > -(int64_t) STAMP_USEC;
+        return scan->error == 0 && age_usec < (int64_t) STAMP_USEC && age_usec > -(int64_t) STAMP_USEC;
 }
 
 /* A watch descriptor of an inode that is watched already comes back as it is. */
@@ -118,7 +118,7 @@ static void ask(struct availability_watch *watch, size_t max_bytes, const struct
                 .file_mask = FILE_MASK,
         };
 
-        watch->unread = watch->read_wanted = watch->late = false;
+        watch->unread = watch->read_requested = watch->late = false;
         watch->asked_whole = watch->whole;
         watch->asking = file_reader_ask(watch->reader, &question, asking_ops, watch);
 }
@@ -129,12 +129,12 @@ static void ask(struct availability_watch *watch, size_t max_bytes, const struct
 static bool cut_to_nothing(const struct availability_watch *watch, const struct finding *finding) {
         if (!finding->content.blank || !watch->taken)
                 return false;
-        if (watch->told == TOLD_CONTENT && watch->content.n_entries == 0)
+        if (watch->reported == REPORTED_CONTENT && watch->content.n_entries == 0)
                 return false; /* nothing is lost */
         if (watch->directory_wd >= 0)
                 return !watch->moved_in;
         /* Polling does not see how it came to its place, only that it is another file. */
-        return !watch->taken_look.ino || file_stamp_same_file(&watch->taken_look, &finding->look);
+        return !watch->taken_scan.ino || file_stamp_same_file(&watch->taken_scan, &finding->scan);
 }
 
 static void judge_bytes(struct availability_watch *watch, const struct file_answer *answer, struct finding *finding) {
@@ -148,7 +148,7 @@ static void judge_bytes(struct availability_watch *watch, const struct file_answ
                                &finding->error) < 0)
                 return;
         after = file_stamp_of(answer->after_error, &answer->after);
-        finding->doubtful = finding->content.open_end || finding->content.blank || !file_stamp_equal(&after, &finding->look);
+        finding->doubtful = finding->content.open_end || finding->content.blank || !file_stamp_equal(&after, &finding->scan);
         if (cut_to_nothing(watch, finding))
                 (void) error_set(&finding->error, -EINVAL,
                                  "%s:1: the file is empty, as if being written; a comment line alone lifts all restrictions",
@@ -156,7 +156,7 @@ static void judge_bytes(struct availability_watch *watch, const struct file_answ
 }
 
 static void judge_unopened(struct availability_watch *watch, struct finding *finding) {
-        int error = finding->look.error;
+        int error = finding->scan.error;
 
         if (error == -ENOENT || error == -ENOTDIR) {
                 finding->missing = true;
@@ -172,7 +172,7 @@ static void judge_unopened(struct availability_watch *watch, struct finding *fin
 
 static void judge(struct availability_watch *watch, const struct file_answer *answer, struct finding *ret_finding) {
         memset(ret_finding, 0, sizeof(*ret_finding));
-        ret_finding->look = file_stamp_of(answer->error, &answer->st);
+        ret_finding->scan = file_stamp_of(answer->error, &answer->st);
         if (answer->error == 0)
                 judge_bytes(watch, answer, ret_finding);
         else
@@ -183,7 +183,7 @@ static void judge(struct availability_watch *watch, const struct file_answer *an
 
 /* ---- telling; each may end with the watch destroyed, so it is the last thing done ---- */
 
-static void tell_judged(struct availability_watch *watch) {
+static void report_judged(struct availability_watch *watch) {
         if (watch->judged)
                 return;
         watch->judged = true;
@@ -191,25 +191,25 @@ static void tell_judged(struct availability_watch *watch) {
                 watch->ops.on_judged(watch->userdata);
 }
 
-static void tell_content(struct availability_watch *watch, struct finding *finding) {
-        bool news = watch->told != TOLD_CONTENT || !availability_equal(&watch->content, &finding->content);
+static void report_content(struct availability_watch *watch, struct finding *finding) {
+        bool news = watch->reported != REPORTED_CONTENT || !availability_equal(&watch->content, &finding->content);
 
         watch->taken = !finding->missing;
-        watch->taken_look = finding->look;
+        watch->taken_scan = finding->scan;
         availability_finish(&watch->content);
         watch->content = finding->content;
-        watch->told = TOLD_CONTENT;
+        watch->reported = REPORTED_CONTENT;
         if (news)
                 watch->ops.on_content(watch->userdata, &watch->content);
 }
 
-static void tell_error(struct availability_watch *watch, struct finding *finding) {
-        bool news = watch->told != TOLD_ERROR || strcmp(watch->error, finding->error.text) != 0;
+static void report_error(struct availability_watch *watch, struct finding *finding) {
+        bool news = watch->reported != REPORTED_ERROR || strcmp(watch->error, finding->error.text) != 0;
 
         availability_finish(&finding->content);
-        watch->told = TOLD_ERROR;
+        watch->reported = REPORTED_ERROR;
         if (finding->missing)
-                watch->taken_look = (struct file_stamp) { 0 }; /* its inode number may come back as another file's */
+                watch->taken_scan = (struct file_stamp) { 0 }; /* its inode number may come back as another file's */
         if (!news)
                 return;
         free(watch->error);
@@ -217,16 +217,16 @@ static void tell_error(struct availability_watch *watch, struct finding *finding
         watch->ops.on_error(watch->userdata, watch->error);
 }
 
-static void tell(struct availability_watch *watch, struct finding *finding) {
+static void report(struct availability_watch *watch, struct finding *finding) {
         if (!evtimer_pending(watch->read_event, NULL)) /* else it is of what has come since */
                 watch->moved_in = false;
-        tell_judged(watch);
+        report_judged(watch);
         if (finding->error.code)
-                tell_error(watch, finding);
-        else if (!finding->missing || watch->told == TOLD_ERROR)
+                report_error(watch, finding);
+        else if (!finding->missing || watch->reported == REPORTED_ERROR)
                 /* A bad file that never came into force and went away leaves no restriction and no
                  * error. */
-                tell_content(watch, finding);
+                report_content(watch, finding);
 }
 
 /* ---- events ---- */
@@ -250,7 +250,7 @@ static void change_seen(struct availability_watch *watch) {
 static bool stable(struct availability_watch *watch, const struct finding *finding) {
         uint64_t now = now_usec();
 
-        if (watch->doubt_usec == 0 || !file_stamp_equal(&finding->look, &watch->seen))
+        if (watch->doubt_usec == 0 || !file_stamp_equal(&finding->scan, &watch->seen))
                 watch->doubt_usec = now;
         return now - watch->doubt_usec >= AVAILABILITY_SETTLE_USEC;
 }
@@ -317,7 +317,7 @@ static void catch_up(struct availability_watch *watch) {
         if (watch->unread) {
                 watch->whole = false;
                 change_seen(watch);
-        } else if (watch->read_wanted) {
+        } else if (watch->read_requested) {
                 read_in(watch, AVAILABILITY_QUICK_USEC);
         }
 }
@@ -332,8 +332,8 @@ static void on_content_read(void *userdata, struct file_answer *answer) {
         (void) take_watches(watch, answer);
         judge(watch, answer, &finding);
         ready = (watch->asked_whole && !finding.doubtful) || stable(watch, &finding);
-        watch->seen = finding.look;
-        watch->stamp_fresh = stamp_is_fresh(&finding.look);
+        watch->seen = finding.scan;
+        watch->stamp_fresh = stamp_is_fresh(&finding.scan);
         if (!ready) {
                 uint64_t since_usec = now_usec() - watch->doubt_usec;
 
@@ -346,20 +346,20 @@ static void on_content_read(void *userdata, struct file_answer *answer) {
         if (!evtimer_pending(watch->read_event, NULL))
                 watch->whole = true;
         catch_up(watch);
-        tell(watch, &finding);
+        report(watch, &finding);
 }
 
-static void on_looked(void *userdata, struct file_answer *answer) {
+static void on_scanned(void *userdata, struct file_answer *answer) {
         struct availability_watch *watch = userdata;
-        struct file_stamp look = file_stamp_of(answer->error, &answer->st);
-        bool changed = !file_stamp_equal(&look, &watch->seen);
+        struct file_stamp scan = file_stamp_of(answer->error, &answer->st);
+        bool changed = !file_stamp_equal(&scan, &watch->seen);
 
         watch->asking = NULL;
-        watch->read_wanted |= watch->late; /* an error was told that is over */
+        watch->read_requested |= watch->late; /* an error was told that is over */
         changed |= take_watches(watch, answer);
         if (changed)
                 watch->whole = false;
-        if (watch->unread || watch->read_wanted)
+        if (watch->unread || watch->read_requested)
                 catch_up(watch);
         else if (!evtimer_pending(watch->read_event, NULL) && (changed || watch->stamp_fresh))
                 change_seen(watch);
@@ -372,8 +372,8 @@ static void on_late(void *userdata) {
 
         watch->late = true;
         (void) error_set(&finding.error, -ETIMEDOUT, "%s: its file system does not respond", watch->path);
-        tell_judged(watch);
-        tell_error(watch, &finding);
+        report_judged(watch);
+        report_error(watch, &finding);
 }
 
 static void on_read(evutil_socket_t fd, short what, void *userdata) {
@@ -381,7 +381,7 @@ static void on_read(evutil_socket_t fd, short what, void *userdata) {
         struct availability_watch *watch = userdata;
 
         if (watch->asking) {
-                watch->read_wanted = true;
+                watch->read_requested = true;
                 return;
         }
         watch->changes_usec = 0;
@@ -389,7 +389,7 @@ static void on_read(evutil_socket_t fd, short what, void *userdata) {
 }
 
 static void on_poll(evutil_socket_t fd, short what, void *userdata) {
-        static const struct file_asking_ops asking_ops = { on_looked, on_late };
+        static const struct file_asking_ops asking_ops = { on_scanned, on_late };
         struct availability_watch *watch = userdata;
 
         if (!watch->asking)

@@ -45,8 +45,8 @@ static void kill_group(const struct child_run *run) {
 
 /* Returns false when there is nothing more to be read, now or at all. */
 static bool read_some(struct child_run *run) {
-        size_t room = run->spec.output_most_bytes + 1 - run->said_bytes;
-        ssize_t n = room > 0 ? read(run->output, run->said + run->said_bytes, room) : 0;
+        size_t space = run->spec.output_most_bytes + 1 - run->said_bytes;
+        ssize_t n = space > 0 ? read(run->output, run->said + run->said_bytes, space) : 0;
 
         if (n > 0)
                 run->said_bytes += (size_t) n;

@@ -97,12 +97,12 @@ static void shared_release(struct shared *shared) {
 /* ---- in a thread ---- */
 
 static int read_bytes(int fd, size_t max_bytes, char **ret_data, size_t *ret_size_bytes) {
-        size_t room = 4096;
+        size_t space = 4096;
         size_t used = 0;
-        cleanup_free char *data = xcalloc(1, room);
+        cleanup_free char *data = xcalloc(1, space);
 
         for (;;) {
-                ssize_t n = read(fd, data + used, room - used);
+                ssize_t n = read(fd, data + used, space - used);
 
                 if (n < 0 && errno == EINTR)
                         continue;
@@ -112,9 +112,9 @@ static int read_bytes(int fd, size_t max_bytes, char **ret_data, size_t *ret_siz
                 /* A byte too many is enough for the caller to refuse it. */
                 if (n == 0 || used > max_bytes)
                         break;
-                if (used == room) {
-                        room *= 2;
-                        data = xrealloc(data, room);
+                if (used == space) {
+                        space *= 2;
+                        data = xrealloc(data, space);
                 }
         }
         *ret_data = take_ptr(data);
@@ -129,7 +129,7 @@ static int watch_path(const struct job *job, const char *path, uint32_t mask) {
 }
 
 /* Everything that may hang. */
-static void look(struct shared *shared, struct job *job) {
+static void scan(struct shared *shared, struct job *job) {
         struct file_answer *answer = &job->answer;
         cleanup_close int fd = -1;
 
@@ -183,11 +183,11 @@ static void *work(void *arg) {
 
         (void) pthread_mutex_lock(&shared->lock);
         while ((job = next_job(worker))) {
-                bool wanted = job->asking && !shared->closed;
+                bool requested = job->asking && !shared->closed;
 
                 (void) pthread_mutex_unlock(&shared->lock);
-                if (wanted)
-                        look(shared, job);
+                if (requested)
+                        scan(shared, job);
                 (void) pthread_mutex_lock(&shared->lock);
                 put_done(shared, job);
         }

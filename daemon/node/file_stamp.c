@@ -1,16 +1,16 @@
 #include "daemon/node/file_stamp.h"
 
 struct file_stamp file_stamp_of(int error, const struct stat *st) {
-        struct file_stamp look = { .error = error };
+        struct file_stamp scan = { .error = error };
 
         if (error == 0) {
-                look.dev = st->st_dev;
-                look.ino = st->st_ino;
-                look.size_bytes = st->st_size;
-                look.written = st->st_mtim;
-                look.changed = st->st_ctim;
+                scan.dev = st->st_dev;
+                scan.ino = st->st_ino;
+                scan.size_bytes = st->st_size;
+                scan.written = st->st_mtim;
+                scan.changed = st->st_ctim;
         }
-        return look;
+        return scan;
 }
 
 static bool times_equal(const struct timespec *a, const struct timespec *b) {

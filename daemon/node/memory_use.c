@@ -81,7 +81,7 @@ uint64_t memory_use_processes(const char *procs_dir, const char *charged_dir, si
         cleanup_free char *path = xasprintf("%s/cgroup.procs", procs_dir);
         cleanup_free char *text = NULL;
         uint64_t sum = 0, all;
-        size_t n, step, looked_at = 0;
+        size_t n, step, scanned_at = 0;
         char *line;
 
         if (read_file(path, PROCS_MAX_BYTES, &text, NULL) < 0)
@@ -92,15 +92,15 @@ uint64_t memory_use_processes(const char *procs_dir, const char *charged_dir, si
         for (size_t i = 0; i < n; i++) {
                 if (i % step == 0) {
                         sum += process_memory(strtol(line, NULL, 10));
-                        looked_at++;
+                        scanned_at++;
                 }
                 line = strchr(line, '\n') + 1;
         }
-        if (looked_at == n)
+        if (scanned_at == n)
                 return sum;
         if (charged_dir && charged(charged_dir, &all))
                 return all > sum ? all : sum;
-        return looked_at > 0 ? sum / looked_at * n : 0;
+        return scanned_at > 0 ? sum / scanned_at * n : 0;
 }
 
 uint64_t memory_use_files(const char *path) {

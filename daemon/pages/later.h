@@ -1,5 +1,5 @@
-/* Between the filler and the receiving rm-mover, over a Unix socket of type SOCK_SEQPACKET: pages
- * that were left at the source of a move, and which of them are waited for. */
+/* Between the uffd handler and the receiving rm-mover, over a Unix socket of type SOCK_SEQPACKET:
+ * pages that were left at the source of a move, and which of them are waited for. */
 #ifndef RM_DAEMON_PAGES_LATER_H
 #define RM_DAEMON_PAGES_LATER_H
 
@@ -10,8 +10,8 @@
 
 #define LATER_PIECE_MAX_BYTES (64U << 10)
 
-/* A message from the filler asks for a page that is waited for. A message to it is followed by
- * `size_bytes` of whole pages, LATER_PIECE_MAX_BYTES at most. */
+/* A message from the uffd handler asks for a page that is waited for. A message to it is followed
+ * by `size_bytes` of whole pages, LATER_PIECE_MAX_BYTES at most. */
 struct later_piece {
         uint32_t pid; /* in the image */
         uint32_t size_bytes;

@@ -41,12 +41,12 @@ int maps_read(int proc_fd, struct maps *ret) {
         cleanup_file FILE *f = fopen_at(proc_fd, "maps");
         cleanup_free char *line = NULL;
         struct maps maps = { 0 };
-        size_t room = 0;
+        size_t space = 0;
         int r = 0;
 
         if (!f)
                 return errno == ENOENT ? -ESRCH : -errno;
-        while (r == 0 && getline(&line, &room, f) > 0)
+        while (r == 0 && getline(&line, &space, f) > 0)
                 r = add(&maps, line);
         if (r == 0 && ferror(f))
                 r = -EIO;

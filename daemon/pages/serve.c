@@ -118,7 +118,7 @@ static uint64_t later_bytes(const struct serve *serve) {
 
 /* Tells how many bytes are left, also when the program has given up the last of the pages that were
  * to come. The other end may close then. */
-static void tell_left(struct serve *serve) {
+static void report_left(struct serve *serve) {
         uint64_t bytes = serve->later_fd >= 0 ? later_bytes(serve) : 0;
 
         if (serve->left)
@@ -179,7 +179,7 @@ void serve_add(struct serve *serve, pid_t pid, struct page_store *store) {
         (void) add_task(serve, pid, -1, store);
 }
 
-void serve_hurry(struct serve *serve, pid_t pid, uint64_t start, uint64_t end) {
+void serve_expedite(struct serve *serve, pid_t pid, uint64_t start, uint64_t end) {
         struct task *task = find_task(serve, pid);
 
         if (!task)
@@ -274,14 +274,14 @@ void serve_later(struct serve *serve, pid_t pid, struct pageset *later) {
 void serve_from(struct serve *serve, int fd, struct serve_left *left) {
         serve->later_fd = fd;
         serve->left = left;
-        tell_left(serve);
+        report_left(serve);
 }
 
 /* If it is lost, since too many are asked for, the page comes in its turn. */
 static void ask_for(const struct serve *serve, const struct task *task, uint64_t address) {
-        const struct later_piece wanted = { .pid = (uint32_t) task->pid, .address = address };
+        const struct later_piece requested = { .pid = (uint32_t) task->pid, .address = address };
 
-        (void) send(serve->later_fd, &wanted, sizeof(wanted), MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void) send(serve->later_fd, &requested, sizeof(requested), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void note_wait(struct serve *serve, const struct task *task, uint64_t address) {
@@ -386,7 +386,7 @@ static int fetch(struct serve *serve, struct task *task, uint64_t start, uint64_
                 r = receive_piece(serve, true, &of);
         }
         if (r == 0 || r == -EAGAIN)
-                tell_left(serve);
+                report_left(serve);
         return r == -EAGAIN ? 0 : r;
 }
 
@@ -445,7 +445,7 @@ static int take_later(struct serve *serve, struct rm_error *err) {
                 r = -EAGAIN;
         if (r < 0 && r != -EAGAIN)
                 return error_sys(err, r, "get the pages that are still at the source of the move");
-        tell_left(serve);
+        report_left(serve);
         return 0;
 }
 
@@ -477,7 +477,7 @@ static int on_fault(struct serve *serve, struct task *task, uint64_t address) {
 
 /* ---- events ---- */
 
-static bool has_room(const struct serve *serve, uint64_t bytes) {
+static bool has_space(const struct serve *serve, uint64_t bytes) {
         uint64_t max = serve->ops ? serve->ops->max_bytes : 0;
 
         return serve->n_tasks <= TASKS_MAX && (max == 0 || serve_missing_bytes(serve) + bytes <= max);
@@ -492,7 +492,7 @@ static int copy_to_child(struct serve *serve) {
         if (!child)
                 return 0;
         serve->child = NULL;
-        if (!has_room(serve, missing_bytes(serve->parent)))
+        if (!has_space(serve, missing_bytes(serve->parent)))
                 return -ENOMEM;
         r = fetch(serve, serve->parent, 0, STORE_END);
         if (r == 0)
@@ -689,7 +689,7 @@ int serve_run(struct serve *serve, struct rm_error *err) {
         while (r == 0 && !TAILQ_EMPTY(&serve->tasks)) {
                 r = serve_tasks(serve, err);
                 if (r == 0)
-                        tell_left(serve);
+                        report_left(serve);
         }
         serve->figures.usec += now_usec() - begin_usec;
         return r;
@@ -723,7 +723,7 @@ int serve_copy(struct serve *serve, int uffd, int parent_uffd) {
 
 /* ---- CRIU ---- */
 
-static int hear_criu(int fd, void *data, size_t size_bytes, int *ret_descriptor, struct rm_error *err) {
+static int receive_criu(int fd, void *data, size_t size_bytes, int *ret_descriptor, struct rm_error *err) {
         int r = passing_receive(fd, data, size_bytes, ret_descriptor);
 
         if (r == -EPIPE || r == -ECONNRESET)
@@ -736,7 +736,7 @@ static int accept_task(struct serve *serve, int fd, pid_t pid, struct rm_error *
         cleanup_close int uffd = -1;
         struct task *task = find_task(serve, pid);
         char byte;
-        int r = hear_criu(fd, &byte, 1, &uffd, err);
+        int r = receive_criu(fd, &byte, 1, &uffd, err);
 
         if (r < 0)
                 return r;
@@ -764,7 +764,7 @@ static int check_all_restored(const struct serve *serve, struct rm_error *err) {
 static int accept_next(struct serve *serve, int fd, struct rm_error *err) {
         int descriptor;
         int32_t pid;
-        int r = hear_criu(fd, &pid, sizeof(pid), &descriptor, err);
+        int r = receive_criu(fd, &pid, sizeof(pid), &descriptor, err);
 
         cleanup_close_fd(&descriptor);
         if (r < 0)

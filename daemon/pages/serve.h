@@ -70,7 +70,7 @@ int serve_fetch(struct serve *serve, pid_t pid, uint64_t start, uint64_t end);
 
 /* To be given before the rest, in the order told: what was written last. Of a pid that was added;
  * others are passed over. */
-void serve_hurry(struct serve *serve, pid_t pid, uint64_t start, uint64_t end);
+void serve_expedite(struct serve *serve, pid_t pid, uint64_t start, uint64_t end);
 /* In place of serve_add(), after another server: threads that wait for a page are found again. Owns
  * both. 0 or -errno. */
 int serve_resume(struct serve *serve, int uffd, struct page_store *store);

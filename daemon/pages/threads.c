@@ -57,11 +57,11 @@ struct threads {
 static int read_status(int proc_fd, pid_t tid, const char *name, char *ret_letter, uint64_t *ret_number) {
         cleanup_free char *line = NULL, *path = xasprintf("task/%d/status", (int) tid);
         cleanup_file FILE *f = fopen_at(proc_fd, path);
-        size_t room = 0, n = strlen(name);
+        size_t space = 0, n = strlen(name);
 
         if (!f)
                 return -ESRCH;
-        while (getline(&line, &room, f) > 0)
+        while (getline(&line, &space, f) > 0)
                 if (strncmp(line, name, n) == 0) {
                         const char *at = line + n + strspn(line + n, " \t");
 
@@ -365,12 +365,12 @@ static int go_to_call(struct thread *t, uint64_t deadline_usec) {
         return r < 0 ? r : -EAGAIN;
 }
 
-static int call_once(struct thread *t, const struct user_regs_struct *wanted, uint64_t deadline_usec, int64_t *ret_result) {
+static int call_once(struct thread *t, const struct user_regs_struct *requested, uint64_t deadline_usec, int64_t *ret_result) {
         struct user_regs_struct regs;
         bool right;
         int r;
 
-        if (ptrace(PTRACE_SETREGS, t->tid, NULL, wanted) < 0)
+        if (ptrace(PTRACE_SETREGS, t->tid, NULL, requested) < 0)
                 return -errno;
         r = go_to_call(t, deadline_usec);
         if (r < 0)
@@ -379,7 +379,7 @@ static int call_once(struct thread *t, const struct user_regs_struct *wanted, ui
                 return -errno;
         /* A process that shares the memory but is no thread of this one may have changed it: then
          * no call is made. */
-        right = regs.orig_rax == wanted->rax && regs.rip == wanted->rip + SYSCALL_BYTES;
+        right = regs.orig_rax == requested->rax && regs.rip == requested->rip + SYSCALL_BYTES;
         regs.orig_rax = right ? regs.orig_rax : (unsigned long long) -1;
         if (!right && ptrace(PTRACE_SETREGS, t->tid, NULL, &regs) < 0)
                 return -errno;
@@ -407,14 +407,14 @@ int threads_call(struct threads *threads, const struct threads_call *call, uint6
         int r = -EAGAIN;
 
         for (int i = 0; i < TRIES_MAX && r == -EAGAIN; i++) {
-                struct user_regs_struct wanted = t->regs;
+                struct user_regs_struct requested = t->regs;
 
-                wanted.rip = call->instruction;
-                wanted.rax = (unsigned long long) call->number;
+                requested.rip = call->instruction;
+                requested.rax = (unsigned long long) call->number;
                 /* The thread counts as being in no system call: the kernel has none to repeat. */
-                wanted.orig_rax = (unsigned long long) -1;
-                wanted.rdi = call->argument;
-                r = call_once(t, &wanted, deadline_usec, ret_result);
+                requested.orig_rax = (unsigned long long) -1;
+                requested.rdi = call->argument;
+                r = call_once(t, &requested, deadline_usec, ret_result);
         }
         return r < 0 ? error_sys(err, r, "make a system call in thread %d", (int) t->tid) : 0;
 }

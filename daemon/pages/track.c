@@ -49,13 +49,13 @@ struct track {
         struct track_figures figures;
 };
 
-static const uint64_t features_wanted =
+static const uint64_t features_requested =
         UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_WP_UNPOPULATED | UFFD_FEATURE_WP_ASYNC;
 
 /* ---- userfaultfd and PAGEMAP_SCAN ---- */
 
 static int uffd_begin(int uffd) {
-        struct uffdio_api api = { .api = UFFD_API, .features = features_wanted };
+        struct uffdio_api api = { .api = UFFD_API, .features = features_requested };
 
         return ioctl(uffd, UFFDIO_API, &api) < 0 ? -errno : 0;
 }
@@ -310,7 +310,7 @@ static int round_open(struct round *round, struct rm_error *err) {
         return r < 0 ? error_sys(err, r, "read the mappings of the process") : 0;
 }
 
-static bool is_wanted(const struct round *round, const struct map *map) {
+static bool is_requested(const struct round *round, const struct map *map) {
         return map->kind < MAP_KIND_VDSO && (round->track->kinds & 1U << map->kind) != 0;
 }
 
@@ -357,7 +357,7 @@ static int find_page(struct round *round, enum scan scan, const struct map *map)
 /* Widens the mapping by the room on both sides of it: a mapping that grows meanwhile would be
  * registered in part otherwise, and so be two, which mremap(2) refuses to take for one. In the last
  * one there may be no room: addresses of the kernel come next. */
-static struct map with_room(const struct maps *maps, size_t i) {
+static struct map with_space(const struct maps *maps, size_t i) {
         struct map range = maps->items[i];
 
         if (i > 0)
@@ -371,7 +371,7 @@ static struct map with_room(const struct maps *maps, size_t i) {
  * take) is not protected either, and so told by the last round at the latest. */
 static int register_map(const struct round *round, size_t i, bool *ret_done, struct rm_error *err) {
         int uffd = round->track->uffd;
-        struct map range = with_room(&round->maps, i);
+        struct map range = with_space(&round->maps, i);
         int r = uffd_register(uffd, range.start, range.end);
 
         if (r < 0) {
@@ -388,7 +388,7 @@ static int register_map(const struct round *round, size_t i, bool *ret_done, str
 
 static bool any_registered(struct round *round) {
         for (size_t i = 0; i < round->maps.n; i++)
-                if (is_wanted(round, &round->maps.items[i]) && find_page(round, SCAN_REGISTERED, &round->maps.items[i]) > 0)
+                if (is_requested(round, &round->maps.items[i]) && find_page(round, SCAN_REGISTERED, &round->maps.items[i]) > 0)
                         return true;
         return false;
 }
@@ -406,7 +406,7 @@ static int register_maps(struct round *round, struct rm_error *err) {
                 const struct map *map = &round->maps.items[i];
                 bool registered;
 
-                if (!is_wanted(round, map) || (!first && find_page(round, SCAN_UNREGISTERED, map) == 0))
+                if (!is_requested(round, map) || (!first && find_page(round, SCAN_UNREGISTERED, map) == 0))
                         continue;
                 r = register_map(round, i, &registered, err);
                 tried++;
@@ -421,17 +421,17 @@ static int register_maps(struct round *round, struct rm_error *err) {
 }
 
 /* `scan`: how these regions were found. */
-static int tell(struct round *round, int n, enum scan scan, enum map_kind kind) {
+static int report(struct round *round, int n, enum scan scan, enum map_kind kind) {
         for (int i = 0; i < n; i++) {
                 const struct page_region *region = &round->regions[i];
-                bool wanted = scan != SCAN_BOTH || (region->categories & PAGE_IS_WRITTEN) != 0;
-                int r = wanted ? round->run(round->ctx, region->start, region->end, kind) : 0;
+                bool requested = scan != SCAN_BOTH || (region->categories & PAGE_IS_WRITTEN) != 0;
+                int r = requested ? round->run(round->ctx, region->start, region->end, kind) : 0;
 
                 if (r == 0 && round->scan == SCAN_BOTH)
                         r = round->present(round->ctx, region->start, region->end, kind);
                 if (r != 0)
                         return r;
-                if (wanted && round->scan != SCAN_PRESENT)
+                if (requested && round->scan != SCAN_PRESENT)
                         round->track->figures.pages += (region->end - region->start) / PAGES_PAGE_BYTES;
         }
         return 0;
@@ -440,9 +440,9 @@ static int tell(struct round *round, int n, enum scan scan, enum map_kind kind) 
 /* The kernel walks on when its own list of 512 regions is full; if it comes to the end then, it
  * leaves in walk_end where that list was full last. */
 static uint64_t scanned_to(const struct round *round, const struct pm_scan_arg *argument, int n) {
-        uint64_t told = n > 0 ? round->regions[n - 1].end : 0;
+        uint64_t reported = n > 0 ? round->regions[n - 1].end : 0;
 
-        return argument->walk_end > told ? argument->walk_end : told;
+        return argument->walk_end > reported ? argument->walk_end : reported;
 }
 
 /* Memory that is not registered counts as written. */
@@ -472,7 +472,7 @@ static int scan_map(struct round *round, const struct map *map, struct rm_error 
                 if (end <= argument.start)
                         return error_set(err, -EIO, "scan pages at %" PRIx64 ": it does not go on", (uint64_t) argument.start);
                 argument.start = end;
-                r = tell(round, n, scan, map->kind);
+                r = report(round, n, scan, map->kind);
                 if (r == 0)
                         r = poll_sometimes(round);
         }
@@ -486,7 +486,7 @@ static int round_run(struct track *track, enum scan scan, track_run_cb run, trac
         if (r == 0 && scan == SCAN_PROTECT)
                 r = register_maps(&round, err);
         for (size_t i = 0; r == 0 && i < round.maps.n; i++)
-                if (is_wanted(&round, &round.maps.items[i]))
+                if (is_requested(&round, &round.maps.items[i]))
                         r = scan_map(&round, &round.maps.items[i], err);
         maps_finish(&round.maps);
         cleanup_close_fd(&round.pagemap_fd);

@@ -135,10 +135,10 @@ static bool has_flag(const struct line *flags, const char *flag) {
         return false;
 }
 
-static bool has_one_of(const struct line *flags, const char *const *wanted) {
-        while (*wanted && !has_flag(flags, *wanted))
-                wanted++;
-        return *wanted != NULL;
+static bool has_one_of(const struct line *flags, const char *const *requested) {
+        while (*requested && !has_flag(flags, *requested))
+                requested++;
+        return *requested != NULL;
 }
 
 size_t vmflags_reduce(char *smaps) {

@@ -29,7 +29,7 @@
 #define WORK_DIR OWN_DIR "/work"
 #define IMAGES_DIR WORK_DIR "/images"
 #define FLAGS_DIR WORK_DIR "/vmflags"
-#define TELL_FILE WORK_DIR "/pages"
+#define REPORT_FILE WORK_DIR "/pages"
 #define DUMP_LOG "dump.log"
 #define RESTORE_LOG "restore.log"
 #define SOCKET "lazy-pages.socket" /* CRIU looks for it in its work directory */
@@ -171,7 +171,7 @@ static int criu_failed(const char *log, const char *what, struct rm_error *error
 static pid_t start_criu(const struct test *test, const char *const *options, bool dump) {
         cleanup_free char *library = xasprintf("LD_PRELOAD=%s", test->ends->library);
         char *env[] = { (char *) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *) "XDG_RUNTIME_DIR=" WORK_DIR, dump ? library : NULL,
-                        (char *) PAGES_VARIABLE "=" TELL_FILE, NULL };
+                        (char *) PAGES_VARIABLE "=" REPORT_FILE, NULL };
         char *argv[32] = { (char *) test->ends->criu,
                            (char *) (dump ? "dump" : "restore"),
                            (char *) "--no-default-config",
@@ -210,13 +210,13 @@ static int dump(const struct test *test, struct rm_error *error) {
         int r;
 
         (void) snprintf(pid, sizeof(pid), "%d", (int) test->pid);
-        r = write_file_atomic(TELL_FILE, FLAGS_DIR "\n", strlen(FLAGS_DIR "\n"), 0644, false);
+        r = write_file_atomic(REPORT_FILE, FLAGS_DIR "\n", strlen(FLAGS_DIR "\n"), 0644, false);
         if (r < 0)
-                return error_sys(error, r, "cannot write " TELL_FILE);
+                return error_sys(error, r, "cannot write " REPORT_FILE);
         return await_success(start_criu(test, options, true)) < 0 ? criu_failed(WORK_DIR "/" DUMP_LOG, "dump", error) : 0;
 }
 
-static int look_at_images(const struct both_ends *ends, struct rm_error *error) {
+static int scan_images(const struct both_ends *ends, struct rm_error *error) {
         cleanup_dir DIR *dir = opendir(IMAGES_DIR);
         const char *name;
         struct stat st;
@@ -297,10 +297,10 @@ static int restore(struct test *test, struct rm_error *error) {
         return r;
 }
 
-static int look_at_memory(pid_t pid, struct rm_error *error) {
+static int scan_memory(pid_t pid, struct rm_error *error) {
         int status = -1;
 
-        if (kill(pid, PROCESS_LOOK) < 0 || waitpid(pid, &status, 0) != pid)
+        if (kill(pid, PROCESS_SCAN) < 0 || waitpid(pid, &status, 0) != pid)
                 return error_sys(error, -errno, "the restored process has vanished");
         if (status == 0)
                 return 0;
@@ -347,7 +347,7 @@ int both_ends_try(const struct both_ends *ends, struct rm_error *error) {
         if (r == 0)
                 r = copy_the_rest(&test, error);
         if (r == 0)
-                r = look_at_images(ends, error);
+                r = scan_images(ends, error);
         *ends->stage = "restore";
         if (r == 0 && (kill(test.pid, SIGKILL) < 0 || waitpid(test.pid, NULL, 0) != test.pid))
                 r = -errno;
@@ -355,7 +355,7 @@ int both_ends_try(const struct both_ends *ends, struct rm_error *error) {
                 r = restore(&test, error);
         *ends->stage = "look at the restored memory";
         if (r == 0)
-                r = look_at_memory(test.pid, error);
+                r = scan_memory(test.pid, error);
         track_end(test.track);
         page_store_destroy(test.store);
         return r;

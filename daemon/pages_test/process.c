@@ -206,7 +206,7 @@ _Noreturn void process_run(void) {
 
         sigemptyset(&set);
         sigaddset(&set, PROCESS_CHANGE);
-        sigaddset(&set, PROCESS_LOOK);
+        sigaddset(&set, PROCESS_SCAN);
         (void) sigprocmask(SIG_BLOCK, &set, NULL);
         memset(stack, 0, sizeof(stack));
         for (size_t i = 0; i < ARRAY_SIZE(memories); i++) {
@@ -224,7 +224,7 @@ _Noreturn void process_run(void) {
                 if (memories[i].at)
                         change(&memories[i]);
         (void) raise(SIGSTOP);
-        wait_for(PROCESS_LOOK);
+        wait_for(PROCESS_SCAN);
         for (size_t i = 0; i < ARRAY_SIZE(memories); i++)
                 if (memories[i].at && !is_right(&memories[i]))
                         _exit(PROCESS_WRONG + (int) i);

@@ -8,7 +8,7 @@
 
 enum {
         PROCESS_CHANGE = SIGUSR1,
-        PROCESS_LOOK = SIGUSR2,
+        PROCESS_SCAN = SIGUSR2,
         PROCESS_LAZY_BYTES = 16 << 20, /* private memory that must not be in the images */
         PROCESS_IMAGE_BYTES = 4 << 20, /* more than what must be in there */
         PROCESS_CANNOT = 1, /* exit status: it could not make its memory */

@@ -121,7 +121,7 @@ void demand_failed(struct peers *peers, struct peer *peer) {
         peers_wake(peers);
 }
 
-void demand_tell(struct peers *peers, uint64_t now) {
+void demand_report(struct peers *peers, uint64_t now) {
         struct peer *peer;
 
         LIST_FOREACH (peer, &peers->peer_list, entry) {
@@ -190,7 +190,7 @@ static void send_leader(struct link *link, const struct peer *leader) {
         (void) link_send(link, &PEER_MESSAGE(&body));
 }
 
-void demand_tell_leader(struct link *link) {
+void demand_report_leader(struct link *link) {
         const struct link *leader = link->peers->leading ? NULL : demand_leader(link->peers);
 
         if (leader && leader != link)

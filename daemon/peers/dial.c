@@ -17,7 +17,7 @@
 /* A connection that is lost sooner than this is made again with a delay that grows: what ended it
  * may still be there. */
 #define FLAP_USEC UINT64_C(5000000)
-#define FAILURES_TOLD 5U /* then one line, and then silence until it works */
+#define FAILURES_REPORTED 5U /* then one line, and then silence until it works */
 
 static uint64_t backoff(unsigned failures, int code) {
         uint64_t wait = code == -EACCES ? BACKOFF_REFUSED_USEC : BACKOFF_FIRST_USEC << (failures < 6 ? failures : 6);
@@ -43,7 +43,7 @@ void dial_soon(struct peers *peers, struct peer *peer) {
 }
 
 /* An attempt that is under way may have been so for long, and wait for an answer that was lost. */
-void dial_anew(struct peer *peer) {
+void dial_again(struct peer *peer) {
         if (peer->dialling)
                 link_free(peer->dialling, false);
         peer->failures = 0;
@@ -69,7 +69,7 @@ static int dial(struct link *link, struct in_addr address, uint16_t port, unsign
                 .type = &rm__peer_message__descriptor,
                 .ssl = tls_session(peers->tls, false),
                 .trust_usec = PEERS_DIAL_USEC,
-                .close_log_level = failures > FAILURES_TOLD ? LOG_DEBUG : LOG_WARNING,
+                .close_log_level = failures > FAILURES_REPORTED ? LOG_DEBUG : LOG_WARNING,
         };
 
         if (!config.ssl)
@@ -124,7 +124,7 @@ void dial_free_seed(struct seed *seed) {
 static void seed_failed(struct seed *seed, int code, const char *reason) {
         seed->failures++;
         seed->next_dial_usec = now_usec() + backoff(seed->failures, code);
-        if (seed->failures == FAILURES_TOLD)
+        if (seed->failures == FAILURES_REPORTED)
                 log_warn("cannot join through %s:%u: %s; retrying", seed->host, (unsigned) seed->port, reason);
         peers_wake(seed->peers);
 }
@@ -201,7 +201,7 @@ static void dial_seed(struct seed *seed) {
 }
 
 /* The leader seeks the seeds, and other nodes seek the leader through them. */
-static bool seed_wanted(const struct seed *seed) {
+static bool seed_requested(const struct seed *seed) {
         const struct peer *peer = seed->name ? peer_find(seed->peers, seed->name) : NULL;
 
         return !seed->self && !seed->dialling && !seed->resolving && !(peer && (peer->link || peer->dialling)) &&
@@ -215,7 +215,7 @@ static uint64_t seed_due_usec(const struct seed *seed) {
         return peer && peer->flaps > 0 && peer->next_dial_usec > seed->next_dial_usec ? peer->next_dial_usec : seed->next_dial_usec;
 }
 
-static bool peer_wanted(const struct peers *peers, const struct peer *peer, uint64_t now) {
+static bool peer_requested(const struct peers *peers, const struct peer *peer, uint64_t now) {
         return peer->port != 0 && !peer->link && !peer->dialling && !peer->accepted && demand_is(peers, peer, now);
 }
 
@@ -226,10 +226,10 @@ void dial_due(struct peers *peers, uint64_t now) {
         struct seed *seed;
 
         LIST_FOREACH (peer, &peers->peer_list, entry)
-                if (peer->next_dial_usec <= now && peer_wanted(peers, peer, now))
+                if (peer->next_dial_usec <= now && peer_requested(peers, peer, now))
                         dial_peer(peers, peer);
         LIST_FOREACH (seed, &peers->seeds, entry)
-                if (seed_wanted(seed) && seed_due_usec(seed) <= now)
+                if (seed_requested(seed) && seed_due_usec(seed) <= now)
                         dial_seed(seed);
 }
 
@@ -240,10 +240,10 @@ uint64_t dial_next(const struct peers *peers) {
         uint64_t now = now_usec();
 
         LIST_FOREACH (peer, &peers->peer_list, entry)
-                if (peer->next_dial_usec < next && peer_wanted(peers, peer, now))
+                if (peer->next_dial_usec < next && peer_requested(peers, peer, now))
                         next = peer->next_dial_usec;
         LIST_FOREACH (seed, &peers->seeds, entry)
-                if (seed_wanted(seed) && seed_due_usec(seed) < next)
+                if (seed_requested(seed) && seed_due_usec(seed) < next)
                         next = seed_due_usec(seed);
         return next;
 }
@@ -259,7 +259,7 @@ void dial_failed(struct link *link, int code, const char *reason) {
         peer->next_dial_usec = now_usec() + backoff(peer->failures, code) + head_start_usec(link->peers, peer);
         if (code != 0)
                 demand_failed(link->peers, peer); /* else the other side dials */
-        if (peer->failures == FAILURES_TOLD)
+        if (peer->failures == FAILURES_REPORTED)
                 log_warn("node %s cannot be reached: %s; retrying", peer->name, reason);
         peers_wake(link->peers);
 }

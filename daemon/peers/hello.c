@@ -158,7 +158,7 @@ static void establish(struct link *link) {
         peer->link = link;
         peer->forgotten = false;
         peer->failures = 0;
-        peer->heard_usec = link->heard_usec = link->up_usec = now_usec();
+        peer->received_usec = link->received_usec = link->up_usec = now_usec();
         take_description(peer, link->node);
         if (old)
                 link_free(old, false);
@@ -171,7 +171,7 @@ static void establish(struct link *link) {
         if (link->leading)
                 demand_leader_found(link);
         else
-                demand_tell_leader(link);
+                demand_report_leader(link);
         demand_flush(peer);
         if (peers->ops.on_peer)
                 peers->ops.on_peer(peers->userdata, peer->name, true);
@@ -193,7 +193,7 @@ static void take_hello(struct link *link, const Rm__PeerHello *hello) {
 }
 
 static bool alive(const struct link *link) {
-        return link && now_usec() - link->heard_usec < link->peers->timeout_usec / 2;
+        return link && now_usec() - link->received_usec < link->peers->timeout_usec / 2;
 }
 
 /* A hello from a node that has dialled us. */

@@ -17,16 +17,16 @@ static int refuse(struct parts *parts, int code) {
 }
 
 static void reserve(struct parts *parts, size_t needed_bytes) {
-        size_t room_bytes = 2 * parts->room_bytes;
+        size_t space_bytes = 2 * parts->space_bytes;
 
-        if (needed_bytes <= parts->room_bytes)
+        if (needed_bytes <= parts->space_bytes)
                 return;
-        if (room_bytes < needed_bytes)
-                room_bytes = needed_bytes;
-        if (room_bytes > parts->total_bytes)
-                room_bytes = parts->total_bytes;
-        parts->data = xrealloc(parts->data, room_bytes);
-        parts->room_bytes = room_bytes;
+        if (space_bytes < needed_bytes)
+                space_bytes = needed_bytes;
+        if (space_bytes > parts->total_bytes)
+                space_bytes = parts->total_bytes;
+        parts->data = xrealloc(parts->data, space_bytes);
+        parts->space_bytes = space_bytes;
 }
 
 int parts_add(struct parts *parts, uint64_t total_bytes, uint64_t offset, const void *data, size_t size_bytes, size_t max_bytes) {

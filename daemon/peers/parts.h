@@ -15,7 +15,7 @@ struct parts {
         uint8_t *data;
         size_t received_bytes;
         size_t total_bytes;
-        size_t room_bytes; /* of data */
+        size_t space_bytes; /* of data */
 };
 
 /* Take in the part that begins at `offset`; one at 0 begins again, whatever was there. Memory grows

@@ -58,6 +58,6 @@
                 Rm__CopyOffer: RM__PEER_MESSAGE__BODY_COPY_OFFER,                                                                  \
                 Rm__CopyAccept: RM__PEER_MESSAGE__BODY_COPY_ACCEPT,                                                                \
                 Rm__RestoreAsk: RM__PEER_MESSAGE__BODY_RESTORE_ASK,                                                                \
-                Rm__RestoreCarry: RM__PEER_MESSAGE__BODY_RESTORE_CARRY)
+                Rm__RestoreSavedState: RM__PEER_MESSAGE__BODY_RESTORE_SAVED_STATE)
 
 #endif

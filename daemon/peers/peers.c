@@ -215,7 +215,7 @@ static void up_message(struct link *link, Rm__PeerMessage *message) {
         struct peers *peers = link->peers;
         struct peer *peer = link->peer;
 
-        peer->heard_usec = link->heard_usec;
+        peer->received_usec = link->received_usec;
         switch (message->body_case) {
         case RM__PEER_MESSAGE__BODY_HELLO:
                 link_over(link, -EPROTO, "it describes itself a second time");
@@ -252,7 +252,7 @@ static void on_message(struct conn *conn, ProtobufCMessage *message, void *userd
         struct link *link = userdata;
 
         (void) conn;
-        link->heard_usec = now_usec();
+        link->received_usec = now_usec();
         if (link->stage == LINK_UP)
                 up_message(link, (Rm__PeerMessage *) message);
         else
@@ -305,7 +305,7 @@ static void on_accept(void *userdata, int fd, const char *name) {
 }
 
 /* A thousand nodes come at once when one begins to lead: they get in one after the other. */
-static bool has_room(void *userdata) {
+static bool has_space(void *userdata) {
         const struct peers *peers = userdata;
 
         return !conn_gate_full(&peers->gate, now_usec());
@@ -316,9 +316,9 @@ static bool has_room(void *userdata) {
 static void give_up_if_silent(struct peer *peer, uint64_t now, uint64_t most_usec) {
         char reason[64];
 
-        if (!peer->link || now - peer->link->heard_usec <= most_usec)
+        if (!peer->link || now - peer->link->received_usec <= most_usec)
                 return;
-        (void) snprintf(reason, sizeof(reason), "silent for %.1f s", (double) (now - peer->link->heard_usec) / 1e6);
+        (void) snprintf(reason, sizeof(reason), "silent for %.1f s", (double) (now - peer->link->received_usec) / 1e6);
         link_over(peer->link, -ETIMEDOUT, reason);
 }
 
@@ -335,12 +335,12 @@ static uint64_t next_silent(const struct peers *peers) {
         uint64_t next = UINT64_MAX;
 
         LIST_FOREACH (peer, &peers->peer_list, entry)
-                if (peers->leading && peer->link && peer->link->heard_usec + peers->timeout_usec < next)
-                        next = peer->link->heard_usec + peers->timeout_usec;
+                if (peers->leading && peer->link && peer->link->received_usec + peers->timeout_usec < next)
+                        next = peer->link->received_usec + peers->timeout_usec;
         return next;
 }
 
-static uint64_t beat_usec(const struct peers *peers) {
+static uint64_t heartbeat_usec(const struct peers *peers) {
         uint64_t quiet_usec = QUIET_BEATS * peers->heartbeat_usec;
         /* The other side must not take us for lost meanwhile, nor when one is a little late. */
         uint64_t most_usec = peers->timeout_usec > 2 * peers->heartbeat_usec ? peers->timeout_usec - peers->heartbeat_usec
@@ -363,8 +363,8 @@ static void send_heartbeats(struct peers *peers) {
 }
 
 /* When the next one is due. */
-static uint64_t beat(struct peers *peers, uint64_t now) {
-        bool late = now > peers->next_beat_usec + beat_usec(peers);
+static uint64_t heartbeat(struct peers *peers, uint64_t now) {
+        bool late = now > peers->next_heartbeat_usec + heartbeat_usec(peers);
 
         /* We were held up ourselves: what others have sent meanwhile is to be read before they are
          * called silent. */
@@ -377,10 +377,10 @@ static uint64_t beat(struct peers *peers, uint64_t now) {
                 send_heartbeats(peers);
         peers->catching_up = false;
         give_up_silent(peers, now_usec());
-        if (peers->ops.on_beat)
-                peers->ops.on_beat(peers->userdata);
+        if (peers->ops.on_heartbeat)
+                peers->ops.on_heartbeat(peers->userdata);
         demand_close_idle(peers, now_usec());
-        return now + beat_usec(peers);
+        return now + heartbeat_usec(peers);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *userdata) {
@@ -391,18 +391,18 @@ static void on_timer(evutil_socket_t fd, short what, void *userdata) {
 
         /* Jobs wait for it. Where this timer is late, beat() sees to it that what has come
          * meanwhile is read before. */
-        if (now < peers->next_beat_usec && now > silent && now - silent < CATCH_UP_USEC)
+        if (now < peers->next_heartbeat_usec && now > silent && now - silent < CATCH_UP_USEC)
                 give_up_silent(peers, now);
-        if (now >= peers->next_beat_usec)
-                peers->next_beat_usec = beat(peers, now);
-        demand_tell(peers, now);
+        if (now >= peers->next_heartbeat_usec)
+                peers->next_heartbeat_usec = heartbeat(peers, now);
+        demand_report(peers, now);
         demand_ask(peers, now);
         dial_due(peers, now);
         next = dial_next(peers);
         if (next > demand_next_ask(peers))
                 next = demand_next_ask(peers);
-        if (next > peers->next_beat_usec)
-                next = peers->next_beat_usec;
+        if (next > peers->next_heartbeat_usec)
+                next = peers->next_heartbeat_usec;
         now = now_usec();
         silent = next_silent(peers);
         if (silent >= now && silent < next)
@@ -426,7 +426,7 @@ static int peers_listen(struct peers *peers, const char *address, struct rm_erro
                                 &peers->listener, err);
         if (r < 0)
                 return error_prefix(err, "peers");
-        listener_set_ready(peers->listener, has_room);
+        listener_set_ready(peers->listener, has_space);
         peers->self->port = listener_port(peers->listener);
         return 0;
 }
@@ -455,7 +455,7 @@ int peers_create(struct event_base *base, const struct peers_config *config, con
         peers->gate.patience_usec = PEERS_PATIENCE_USEC;
         if (getrandom(&peers->instance, sizeof(peers->instance), 0) != (ssize_t) sizeof(peers->instance))
                 peers->instance = now_real_usec();
-        peers->next_beat_usec = now_usec() + beat_usec(peers);
+        peers->next_heartbeat_usec = now_usec() + heartbeat_usec(peers);
         peers->timer = evtimer_new(base, on_timer, peers);
         if (!peers->timer)
                 abort();
@@ -581,10 +581,10 @@ uint64_t peers_log_id(const struct peers *peers, const char *name) {
         return peer && peer->link ? peer->link->log_id : 0;
 }
 
-uint64_t peers_heard_usec(const struct peers *peers, const char *name) {
+uint64_t peers_received_usec(const struct peers *peers, const char *name) {
         const struct peer *peer = peer_find(peers, name);
 
-        return peer ? peer->heard_usec : 0;
+        return peer ? peer->received_usec : 0;
 }
 
 void peers_foreach(struct peers *peers, void (*visit)(void *userdata, const char *name), void *userdata) {
@@ -600,7 +600,7 @@ const Rm__Node *peers_self(const struct peers *peers) {
         return peers->self;
 }
 
-void peers_beat(struct peers *peers) {
+void peers_heartbeat(struct peers *peers) {
         send_heartbeats(peers);
 }
 
@@ -630,9 +630,9 @@ void peers_set_leading(struct peers *peers, uint64_t term) {
                 if (peer->link && !peer->link->closing)
                         link_send_heartbeat(peer->link, false);
                 if (term > 0)
-                        dial_anew(peer);
+                        dial_again(peer);
         }
         demand_leader_lost(peers);
-        peers->next_beat_usec = now_usec() + beat_usec(peers);
+        peers->next_heartbeat_usec = now_usec() + heartbeat_usec(peers);
         peers_wake(peers);
 }

@@ -34,7 +34,7 @@ struct peers_ops {
          * was posted (which is dropped). The end of an idle connection is not reported: nothing was
          * on its way. */
         void (*on_peer)(void *userdata, const char *name, bool connected);
-        /* Messages that are not the mesh's own. Parts may be taken over as with conn. */
+        /* Messages that are not the transport's own. Parts may be taken over as with conn. */
         void (*on_message)(void *userdata, const char *name, Rm__PeerMessage *message);
         /* After every heartbeat, and when a connection begins: does this peer say that it leads? */
         void (*on_leading)(void *userdata, const char *name, bool leading);
@@ -56,7 +56,7 @@ struct peers_ops {
         void (*on_drained)(void *userdata, const char *name);
         /* Once every heartbeat_usec when leading, less often otherwise. To call peers_keep() from,
          * too. */
-        void (*on_beat)(void *userdata);
+        void (*on_heartbeat)(void *userdata);
 };
 
 int peers_create(struct event_base *base, const struct peers_config *config, const struct peers_ops *ops, void *userdata,
@@ -96,12 +96,12 @@ uint64_t peers_leading_term(const struct peers *peers, const char *name);
 /* The log that it knew when it connected; 0: none, or it is not connected. */
 uint64_t peers_log_id(const struct peers *peers, const char *name);
 /* When it was last heard (monotonic); 0 = never. */
-uint64_t peers_heard_usec(const struct peers *peers, const char *name);
+uint64_t peers_received_usec(const struct peers *peers, const char *name);
 /* Every peer that is connected. Peers may come and go inside of the callback. */
 void peers_foreach(struct peers *peers, void (*visit)(void *userdata, const char *name), void *userdata);
 const Rm__Node *peers_self(const struct peers *peers);
 /* Send heartbeats now: while leading, the leases that it gives have grown. */
-void peers_beat(struct peers *peers);
+void peers_heartbeat(struct peers *peers);
 /* The log that this node knows, for nodes that want to begin a cluster; 0: none. */
 void peers_set_log(struct peers *peers, uint64_t log_id);
 /* Does one of the connected nodes know a log? */

@@ -40,7 +40,7 @@ struct link {
         uint64_t instance;
         uint64_t log_id; /* that it knows; 0: none */
         uint64_t begin_usec;
-        uint64_t heard_usec;
+        uint64_t received_usec;
         uint64_t up_usec; /* when it came to stand */
         uint64_t leader_usec; /* the latest Heartbeat.leader_usec of the other end, while it leads */
         uint64_t got_usec; /* when leading: the latest Heartbeat.sent_usec, by the other end's clock; 0: none yet */
@@ -68,7 +68,7 @@ struct peer {
         struct link *link; /* in stage UP */
         struct link *dialling; /* an attempt of ours */
         struct link *accepted; /* an attempt of its, in stage CONFIRM */
-        uint64_t heard_usec;
+        uint64_t received_usec;
         uint64_t next_dial_usec;
         unsigned failures;
         unsigned flaps; /* connections in a row that were lost as soon as they stood */
@@ -114,7 +114,7 @@ struct peers {
         uint64_t heartbeat_usec;
         uint64_t timeout_usec;
         uint64_t idle_usec;
-        uint64_t next_beat_usec;
+        uint64_t next_heartbeat_usec;
         uint64_t next_ask_usec; /* demand_ask() */
         unsigned asked; /* in a row */
         uint64_t beats;
@@ -153,7 +153,7 @@ void demand_flush(struct peer *peer);
 /* An attempt to connect has failed. */
 void demand_failed(struct peers *peers, struct peer *peer);
 /* Report the nodes that could not be reached. */
-void demand_tell(struct peers *peers, uint64_t now);
+void demand_report(struct peers *peers, uint64_t now);
 void demand_drop(struct peer *peer); /* what was posted */
 /* Ask the other end of each connection that is not needed to close it. */
 void demand_close_idle(struct peers *peers, uint64_t now);
@@ -166,7 +166,7 @@ void demand_leader_hint(struct peers *peers, const Rm__Node *node);
 /* This connection leads to the leader: the connected nodes are told. */
 void demand_leader_found(struct link *link);
 /* Tell a node that has just connected, if there is anything to tell. */
-void demand_tell_leader(struct link *link);
+void demand_report_leader(struct link *link);
 /* There is no connection to the leader any more, or not yet. */
 void demand_leader_lost(struct peers *peers);
 /* No leader is known, and the nodes of the configuration do not help: asks the others, one after
@@ -190,7 +190,7 @@ void dial_failed(struct link *link, int code, const char *reason);
  * both may want it. */
 void dial_soon(struct peers *peers, struct peer *peer);
 /* Resets the delays of failed attempts: there is a new reason to reach the node. */
-void dial_anew(struct peer *peer);
+void dial_again(struct peer *peer);
 /* The peer's connection, which had stood for so long, is lost: like dial_soon(), but later each
  * time that it did not last. */
 void dial_lost(struct peers *peers, struct peer *peer, uint64_t stood_usec);

@@ -29,7 +29,7 @@ struct attachment {
         uint64_t acked[3];
         bool eof[3];
         uint32_t input_request_id; /* the last; 0: none in this attempt */
-        char *told; /* what the client was told of the job last */
+        char *reported; /* what the client was told of the job last */
         bool final;
         struct event *retry;
 };
@@ -63,7 +63,7 @@ void attachment_leave(struct client *client) {
                 return;
         disconnect(attachment);
         event_free(attachment->retry);
-        free(attachment->told);
+        free(attachment->reported);
         free(attachment);
         client->attachment = NULL;
 }
@@ -207,22 +207,22 @@ static void drop_checkpoint_parts(Rm__Job *job) {
         }
 }
 
-static void tell(struct attachment *attachment, const Rm__Job *job, bool final) {
+static void report(struct attachment *attachment, const Rm__Job *job, bool final) {
         struct view_source source = request_view_source(attachment->client->rmd);
         struct view_reader reader = request_view_reader(attachment->client);
         Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
         bool lacks = needs_leader(attachment, job);
         cleanup_free char *checkpoints = checkpoint_words(job);
         size_t lost_ranks = job->rank_losses ? job->rank_losses->n_lost : 0;
-        char *now = xasprintf("%s\n%s\n%u\n%u\n%d\n%" PRIu64 "\n%zu\n%s", state_job_word(source.index, job), job->reason,
+        char *now = xasprintf("%s\n%s\n%u\n%u\n%d\n%" PRIu64 "\n%zu\n%s", state_job_name(source.index, job), job->reason,
                               job->moves, job->attempt, lacks, job->restored_from, lost_ranks, checkpoints);
 
-        if (!final && attachment->told && strcmp(attachment->told, now) == 0) {
+        if (!final && attachment->reported && strcmp(attachment->reported, now) == 0) {
                 free(now);
                 return;
         }
-        free(attachment->told);
-        attachment->told = now;
+        free(attachment->reported);
+        attachment->reported = now;
         update.job = view_job(&source, &reader, job, VIEW_LISTED_BYTES);
         drop_checkpoint_parts(update.job->job);
         update.final = final;
@@ -235,7 +235,7 @@ static void finish(struct attachment *attachment, const Rm__Job *job) {
         attachment->final = true;
         disconnect(attachment);
         (void) evtimer_del(attachment->retry);
-        tell(attachment, job, true);
+        report(attachment, job, true);
 }
 
 static bool head_reachable(const struct attachment *attachment, const Rm__Capsule *head) {
@@ -286,7 +286,7 @@ static void attachment_update(struct attachment *attachment) {
         if (job->attempt < attachment->attempt)
                 return; /* what is known here is old */
         follow_attempt(attachment, job);
-        tell(attachment, job, false);
+        report(attachment, job, false);
         if (job_ended(job) &&
             (!head || job->output_done || !head_reachable(attachment, head) || (attachment->eof[1] && attachment->eof[2]))) {
                 finish(attachment, job);

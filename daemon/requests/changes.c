@@ -38,7 +38,7 @@ void request_change(struct client *client, const Rm__Command *command, cluster_p
 }
 
 void request_propose(struct client *client, const Rm__LocalRequest *request, const Rm__Command *command) {
-        if (would_change(client, command) || !request_carry_to_leader(client, request))
+        if (would_change(client, command) || !request_forward_to_leader(client, request))
                 request_change(client, command, request_answer_proposed, request_answer_begin(client, request->id));
 }
 
@@ -77,7 +77,7 @@ void request_propose_all(struct client *client, const Rm__LocalRequest *request,
 
         for (size_t i = 0; i < n && all_change; i++)
                 all_change = would_change(client, make(&c, client, request, i));
-        if (!all_change && request_carry_to_leader(client, request))
+        if (!all_change && request_forward_to_leader(client, request))
                 return;
         batch = xcalloc(1, sizeof(*batch));
         *batch = (struct batch) { .client = client_hold(client), .request_id = request->id, .open = n };

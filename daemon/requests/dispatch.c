@@ -64,7 +64,7 @@ struct carried {
         struct patience patience;
 };
 
-static void carried_free(struct carried *carried) {
+static void forwarded_free(struct carried *carried) {
         client_release(carried->client);
         if (carried->request)
                 rm__local_request__free_unpacked(carried->request, NULL);
@@ -98,7 +98,7 @@ static bool ask_again(const struct carried *carried, const Rm__LocalReply *reply
         return true;
 }
 
-static void on_carried_reply(void *userdata, uint32_t channel, Rm__LocalReply *reply) {
+static void on_forwarded_reply(void *userdata, uint32_t channel, Rm__LocalReply *reply) {
         struct carried *carried = userdata;
         struct rmd *rmd = carried->client->rmd;
         bool again = ask_again(carried, reply);
@@ -115,12 +115,12 @@ static void on_carried_reply(void *userdata, uint32_t channel, Rm__LocalReply *r
         if (!reply && !again)
                 client_error(carried->client, carried->request_id, -EHOSTUNREACH,
                              "the node that was to answer was lost; look with rmctl list-nodes and try again");
-        carried_free(carried);
+        forwarded_free(carried);
         if (reply)
                 forwarding_close(rmd->forwarding, channel);
 }
 
-static void carry(struct client *client, const Rm__LocalRequest *request, const char *node, struct patience patience) {
+static void saved_state(struct client *client, const Rm__LocalRequest *request, const char *node, struct patience patience) {
         struct rmd *rmd = client->rmd;
         struct carried *carried;
         uint32_t channel;
@@ -135,7 +135,7 @@ static void carry(struct client *client, const Rm__LocalRequest *request, const 
         carried->patience = patience;
         if (request->body_case == RM__LOCAL_REQUEST__BODY_SUBMIT_JOB)
                 request_keep_submission(client, request);
-        channel = forwarding_open(rmd->forwarding, node, client, on_carried_reply, carried);
+        channel = forwarding_open(rmd->forwarding, node, client, on_forwarded_reply, carried);
         r = forwarding_send(rmd->forwarding, channel, request);
         if (r == 0)
                 return;
@@ -144,7 +144,7 @@ static void carry(struct client *client, const Rm__LocalRequest *request, const 
                 client_error(client, request->id, r, "the send queue to node %s is full: try again later", node);
         else if (!ask_again(carried, NULL))
                 client_error(client, request->id, -EHOSTUNREACH, "node %s is not reachable", node);
-        carried_free(carried);
+        forwarded_free(carried);
 }
 
 static uint64_t job_of(const Rm__LocalRequest *request) {
@@ -260,18 +260,18 @@ void request_dispatch(struct client *client, const Rm__LocalRequest *request, st
         if (strcmp(node, self) == 0)
                 entry->handle(client, request);
         else if (client_is_local(client))
-                carry(client, request, node, patience);
+                saved_state(client, request, node, patience);
         else if (entry->route == ROUTE_LEADER || entry->route == ROUTE_LEADER_NOW)
                 refuse_without_leader(client, request->id, entry->name, patience);
         else
                 client_error(client, request->id, -EAGAIN, "%s: the cluster is changing; try again", entry->name);
 }
 
-bool request_carry_to_leader(struct client *client, const Rm__LocalRequest *request) {
+bool request_forward_to_leader(struct client *client, const Rm__LocalRequest *request) {
         const char *leader = cluster_leader(client->rmd->cluster);
 
         if (!client->conn || !leader || strcmp(leader, cluster_self(client->rmd->cluster)) == 0)
                 return false;
-        carry(client, request, leader, waiting_begin());
+        saved_state(client, request, leader, waiting_begin());
         return true;
 }

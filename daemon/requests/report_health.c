@@ -28,7 +28,7 @@ int report_health_check(const Rm__ReportHealth *in, struct rm_error *err) {
                 return error_set(err, -EINVAL, "report-health: --reason: one line of at most %u bytes",
                                  STATE_CONDITION_REASON_MAX_BYTES);
         if (!in->reason[0] && in->condition != RM__CONDITION__CONDITION_OK)
-                return error_set(err, -EINVAL, "report-health: say with --reason why it is %s", condition_word(in->condition));
+                return error_set(err, -EINVAL, "report-health: say with --reason why it is %s", condition_name(in->condition));
         return 0;
 }
 

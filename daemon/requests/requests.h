@@ -42,7 +42,7 @@ void request_dispatch(struct client *client, const Rm__LocalRequest *request, st
 
 /* Have the node that leads answer, as if the request had come there. False: that is this node, it
  * is not known, or the request was carried here; nothing is done. */
-bool request_carry_to_leader(struct client *client, const Rm__LocalRequest *request);
+bool request_forward_to_leader(struct client *client, const Rm__LocalRequest *request);
 
 /* changes.c */
 /* Propose, and answer with Ok (id = what was created) or the error. What would change nothing, or

@@ -96,7 +96,7 @@ static bool take_in(struct client *client) {
         if (!client->silent)
                 return true;
         conn_trust(client->conn);
-        if (account_greet(client)) {
+        if (account_resync(client)) {
                 learn_limits(client);
                 return true;
         }
@@ -312,7 +312,7 @@ static const struct conn_ops user_ops = {
 };
 
 /* A place for one more of this user's, if need be another's. */
-static struct account *make_room(struct service *service, uid_t uid, const char *name) {
+static struct account *make_space(struct service *service, uid_t uid, const char *name) {
         struct account *account = NULL;
         struct client *victim = NULL;
 
@@ -345,7 +345,7 @@ static void on_accept(void *userdata, int fd, const char *name) {
         socklen_t size = sizeof(creds);
 
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &creds, &size) == 0)
-                account = make_room(service, creds.uid, name);
+                account = make_space(service, creds.uid, name);
         if (!account) {
                 (void) close(fd);
                 return;
@@ -464,20 +464,21 @@ void service_wake(struct service *service) {
                 event_active(service->wake, EV_TIMEOUT, 0);
 }
 
-void service_carried_request(struct rmd *rmd, struct client *client, const Rm__LocalRequest *request) {
+void service_forwarded_request(struct rmd *rmd, struct client *client, const Rm__LocalRequest *request) {
         if (client->uid == 0) {
                 request_dispatch(client, request, waiting_begin());
                 return;
         }
         if (!client->account)
-                account_join_carried(rmd->service->accounts, client,
-                                     request->body_case == RM__LOCAL_REQUEST__BODY_ATTACH_JOB ? ACCOUNT_ATTACHED : ACCOUNT_CARRIED);
+                account_join_forwarded(rmd->service->accounts, client,
+                                       request->body_case == RM__LOCAL_REQUEST__BODY_ATTACH_JOB ? ACCOUNT_ATTACHED
+                                                                                                : ACCOUNT_FORWARDED);
         if (account_put_request(client, request) < 0)
                 client_error(client, request->id, -EDQUOT,
                              "too many requests of uid %u, or of all users, wait at node %s: try again later",
                              (unsigned) client->uid, cluster_self(rmd->cluster));
 }
 
-void service_carried_gone(struct rmd *rmd, struct client *client) {
+void service_forwarded_gone(struct rmd *rmd, struct client *client) {
         outputs_detach(rmd->outputs, client);
 }

@@ -32,7 +32,7 @@ struct users *service_users(struct service *service);
 struct waiting *service_waiting(struct service *service);
 
 /* Carried requests (see client/forwarding.h). */
-void service_carried_request(struct rmd *rmd, struct client *client, const Rm__LocalRequest *request);
-void service_carried_gone(struct rmd *rmd, struct client *client);
+void service_forwarded_request(struct rmd *rmd, struct client *client, const Rm__LocalRequest *request);
+void service_forwarded_gone(struct rmd *rmd, struct client *client);
 
 #endif

@@ -12,7 +12,7 @@
 #define PATIENCE_USEC UINT64_C(10000000)
 /* The waiting requests are also looked at periodically: waiting_wake() does not report all changes,
  * and time passes. */
-#define LOOK_USEC 100000U
+#define SCAN_USEC 100000U
 
 struct waiter {
         struct client *client; /* held */
@@ -24,7 +24,7 @@ struct waiter {
 TAILQ_HEAD(waiter_list, waiter);
 
 struct waiting {
-        struct event *look;
+        struct event *scan;
         void (*dispatch)(struct client *client, const Rm__LocalRequest *request, struct patience patience);
         struct waiter_list list; /* in the order they came */
 };
@@ -36,7 +36,7 @@ static void waiter_free(struct waiter *waiter) {
 }
 
 /* Requests that have to wait longer come back to the list. */
-static void on_look(evutil_socket_t fd, short what, void *arg) {
+static void on_scan(evutil_socket_t fd, short what, void *arg) {
         struct waiting *w = arg;
         struct waiter_list list = TAILQ_HEAD_INITIALIZER(list);
         struct waiter *waiter;
@@ -49,7 +49,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg) {
                 waiter_free(waiter);
         }
         if (!TAILQ_EMPTY(&w->list))
-                timer_arm(w->look, LOOK_USEC);
+                timer_arm(w->scan, SCAN_USEC);
 }
 
 struct patience waiting_begin(void) {
@@ -67,13 +67,13 @@ void waiting_add(struct waiting *w, struct client *client, const Rm__LocalReques
         waiter->request = (Rm__LocalRequest *) message_copy(&request->base);
         waiter->patience = patience;
         if (TAILQ_EMPTY(&w->list))
-                timer_arm(w->look, LOOK_USEC);
+                timer_arm(w->scan, SCAN_USEC);
         TAILQ_INSERT_TAIL(&w->list, waiter, entry);
 }
 
 void waiting_wake(struct waiting *w) {
         if (!TAILQ_EMPTY(&w->list))
-                event_active(w->look, EV_TIMEOUT, 0);
+                event_active(w->scan, EV_TIMEOUT, 0);
 }
 
 struct waiting *waiting_create(struct event_base *base,
@@ -82,8 +82,8 @@ struct waiting *waiting_create(struct event_base *base,
 
         w->dispatch = dispatch;
         TAILQ_INIT(&w->list);
-        w->look = evtimer_new(base, on_look, w);
-        if (!w->look)
+        w->scan = evtimer_new(base, on_scan, w);
+        if (!w->scan)
                 abort();
         return w;
 }
@@ -97,6 +97,6 @@ void waiting_destroy(struct waiting *w) {
                 TAILQ_REMOVE(&w->list, waiter, entry);
                 waiter_free(waiter);
         }
-        event_free(w->look);
+        event_free(w->scan);
         free(w);
 }

@@ -7,7 +7,7 @@
 
 /* ---- room for the groups of one job, while others end ---- */
 
-struct room {
+struct space {
         const struct rm_job *job;
         const struct rm_node *nodes;
         int64_t *free_cores; /* each node */
@@ -17,59 +17,59 @@ struct room {
         uint32_t rest_nodes; /* nodes where the smaller last group fits beside them */
 };
 
-static uint32_t room_on(const struct room *room, uint32_t node) {
-        int64_t cores = room->free_cores[node], limit = job_node_limit(room->job, node);
+static uint32_t space_on(const struct space *space, uint32_t node) {
+        int64_t cores = space->free_cores[node], limit = job_node_limit(space->job, node);
         uint64_t within;
 
         cores = cores < limit ? cores : limit;
         if (cores <= 0)
                 return 0;
-        within = (uint64_t) memory_groups(room->memory, room->free_memory[node], (uint32_t) cores) * room->job->group_size;
+        within = (uint64_t) memory_groups(space->memory, space->free_memory[node], (uint32_t) cores) * space->job->group_size;
         return within < (uint64_t) cores ? (uint32_t) within : (uint32_t) cores;
 }
 
-static void add(struct room *room, uint32_t node, int64_t cores, int64_t memory) {
-        int64_t most = room->nodes[node].memory;
-        uint32_t size = room->job->group_size, rest = job_rest_ranks(room->job), before = room_on(room, node), after;
+static void add(struct space *space, uint32_t node, int64_t cores, int64_t memory) {
+        int64_t most = space->nodes[node].memory;
+        uint32_t size = space->job->group_size, rest = job_rest_ranks(space->job), before = space_on(space, node), after;
 
-        room->free_cores[node] += cores;
+        space->free_cores[node] += cores;
         if (most != RM_NO_MEMORY_LIMIT)
-                room->free_memory[node] = memory > most - room->free_memory[node] ? most : room->free_memory[node] + memory;
-        after = room_on(room, node);
-        room->slots = room->slots + after / size - before / size;
-        room->rest_nodes = room->rest_nodes + (after % size >= rest) - (before % size >= rest);
+                space->free_memory[node] = memory > most - space->free_memory[node] ? most : space->free_memory[node] + memory;
+        after = space_on(space, node);
+        space->slots = space->slots + after / size - before / size;
+        space->rest_nodes = space->rest_nodes + (after % size >= rest) - (before % size >= rest);
 }
 
-static bool has_room(const struct room *room) {
-        uint32_t full = job_full_groups(room->job);
+static bool has_space(const struct space *space) {
+        uint32_t full = job_full_groups(space->job);
 
-        return room->slots > full || (room->slots == full && (job_rest_ranks(room->job) == 0 || room->rest_nodes > 0));
+        return space->slots > full || (space->slots == full && (job_rest_ranks(space->job) == 0 || space->rest_nodes > 0));
 }
 
 /* Takes the cores and memory of a group, where the plan has it. */
-static void take_group(struct room *room, const struct rm_job *job, uint32_t group, int32_t node) {
-        int64_t memory = memory_taken(job, group, node), left = room->free_memory[node];
+static void take_group(struct space *space, const struct rm_job *job, uint32_t group, int32_t node) {
+        int64_t memory = memory_taken(job, group, node), left = space->free_memory[node];
 
-        add(room, (uint32_t) node, -(int64_t) job->groups[group].ranks, -(memory < left ? memory : left));
+        add(space, (uint32_t) node, -(int64_t) job->groups[group].ranks, -(memory < left ? memory : left));
 }
 
 /* Gives back the cores and memory of a group. A running group takes at least half of the memory
  * that it needs for a move. */
-static void give_group(struct room *room, const struct rm_job *job, uint32_t group, int32_t node) {
+static void give_group(struct space *space, const struct rm_job *job, uint32_t group, int32_t node) {
         int64_t memory = job->groups[group].memory;
 
-        add(room, (uint32_t) node, job->groups[group].ranks, job_runs(job) ? memory / 2 : memory);
+        add(space, (uint32_t) node, job->groups[group].ranks, job_runs(job) ? memory / 2 : memory);
 }
 
-static void fill_room(struct room *room, const struct rm_snapshot *snapshot, const struct rm_plan *plan) {
+static void fill_space(struct space *space, const struct rm_snapshot *snapshot, const struct rm_plan *plan) {
         for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
-                room->free_memory[s] = snapshot->nodes[s].memory_free;
-                room->rest_nodes += job_rest_ranks(room->job) == 0; /* what room of 0 counts as */
-                add(room, s, snapshot->nodes[s].cores, 0);
+                space->free_memory[s] = snapshot->nodes[s].memory_free;
+                space->rest_nodes += job_rest_ranks(space->job) == 0; /* what room of 0 counts as */
+                add(space, s, snapshot->nodes[s].cores, 0);
         }
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 for (uint32_t g = 0; plan->jobs[j].decision == RM_PLACE && g < snapshot->jobs[j].n_groups; g++)
-                        take_group(room, &snapshot->jobs[j], g, plan->jobs[j].group_node[g]);
+                        take_group(space, &snapshot->jobs[j], g, plan->jobs[j].group_node[g]);
 }
 
 /* ---- when running jobs end ---- */
@@ -102,10 +102,10 @@ static uint32_t find_endings(const struct rm_snapshot *snapshot, const struct rm
         return n;
 }
 
-static struct backfill_reservation reserved(const struct room *room, uint64_t usec) {
-        uint64_t needed = job_full_groups(room->job) + (job_rest_ranks(room->job) > 0);
+static struct backfill_reservation reserved(const struct space *space, uint64_t usec) {
+        uint64_t needed = job_full_groups(space->job) + (job_rest_ranks(space->job) > 0);
 
-        return (struct backfill_reservation) { usec, room->slots > needed ? room->slots - needed : 0 };
+        return (struct backfill_reservation) { usec, space->slots > needed ? space->slots - needed : 0 };
 }
 
 struct backfill_reservation backfill_reserve(const struct rm_snapshot *snapshot, const struct rm_plan *plan,
@@ -113,24 +113,24 @@ struct backfill_reservation backfill_reserve(const struct rm_snapshot *snapshot,
         cleanup_free int64_t *free_cores = xcalloc(snapshot->n_nodes + 1u, sizeof(*free_cores));
         cleanup_free struct ending *endings = xcalloc(snapshot->n_jobs + 1u, sizeof(*endings));
         cleanup_free int64_t *free_memory = xcalloc(snapshot->n_nodes + 1u, sizeof(*free_memory));
-        struct room room = { .job = &snapshot->jobs[job],
-                             .nodes = snapshot->nodes,
-                             .free_cores = free_cores,
-                             .free_memory = free_memory,
-                             .memory = memory_largest(&snapshot->jobs[job]) };
+        struct space space = { .job = &snapshot->jobs[job],
+                               .nodes = snapshot->nodes,
+                               .free_cores = free_cores,
+                               .free_memory = free_memory,
+                               .memory = memory_largest(&snapshot->jobs[job]) };
         uint32_t n = find_endings(snapshot, plan, left_usec, endings);
 
-        fill_room(&room, snapshot, plan);
-        if (has_room(&room))
-                return reserved(&room, 0);
+        fill_space(&space, snapshot, plan);
+        if (has_space(&space))
+                return reserved(&space, 0);
         for (uint32_t i = 0; i < n; i++) {
                 const struct rm_job *ending = &snapshot->jobs[endings[i].job];
                 const int32_t *node = plan->jobs[endings[i].job].group_node;
 
                 for (uint32_t g = 0; g < ending->n_groups; g++)
-                        give_group(&room, ending, g, node[g]);
-                if (has_room(&room) && (i + 1 == n || endings[i + 1].usec > endings[i].usec))
-                        return reserved(&room, endings[i].usec);
+                        give_group(&space, ending, g, node[g]);
+                if (has_space(&space) && (i + 1 == n || endings[i + 1].usec > endings[i].usec))
+                        return reserved(&space, endings[i].usec);
         }
         return (struct backfill_reservation) { BACKFILL_NEVER, 0 };
 }

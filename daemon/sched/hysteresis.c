@@ -233,7 +233,7 @@ static bool all_within(struct settling *s) {
 
 static void return_islands(struct settling *s) {
         uint32_t n_jobs = s->snapshot->n_jobs;
-        cleanup_free bool *wanted = xcalloc(s->snapshot->n_nodes + 1u, sizeof(*wanted));
+        cleanup_free bool *requested = xcalloc(s->snapshot->n_nodes + 1u, sizeof(*requested));
         int32_t **before = xcalloc(n_jobs + 1u, sizeof(*before));
         int64_t now, then;
 
@@ -245,10 +245,10 @@ static void return_islands(struct settling *s) {
                 memcpy(before[j], s->plan->jobs[j].group_node, sizeof(**before) * job->n_groups);
                 for (uint32_t g = 0; s->plan->jobs[j].decision == RM_PLACE && g < job->n_groups; g++)
                         if (may_return(s, job, g, before[j][g]))
-                                wanted[island_of(s, (uint32_t) before[j][g])] = true;
+                                requested[island_of(s, (uint32_t) before[j][g])] = true;
         }
         for (uint32_t island = 0; island < s->snapshot->n_nodes; island++) {
-                if (!wanted[island] || cost_plan(s->snapshot, s->plan, &now) < 0)
+                if (!requested[island] || cost_plan(s->snapshot, s->plan, &now) < 0)
                         continue;
                 move_island(s, island, before);
                 if (!all_within(s) || cost_plan(s->snapshot, s->plan, &then) < 0 || then > now ||

@@ -10,7 +10,7 @@
 struct decision {
         const struct malleable_job *jobs;
         size_t n_jobs;
-        uint32_t *wanted; /* each job: what it has once all changes are made */
+        uint32_t *requested; /* each job: what it has once all changes are made */
         struct malleable_node *nodes; /* what is left of them */
         size_t n_nodes;
         int32_t **group_node; /* each job: where its groups come to be; NULL: its number is fixed */
@@ -20,7 +20,7 @@ struct decision {
 };
 
 static uint32_t coming(const struct malleable_job *job) {
-        return job->wanted ? job->wanted : job->active;
+        return job->requested ? job->requested : job->active;
 }
 
 uint32_t malleable_group_size(uint32_t ranks, uint32_t most) {
@@ -45,13 +45,13 @@ uint32_t malleable_cores(const struct malleable_job *job, uint32_t ranks) {
 }
 
 static bool may_change(const struct malleable_job *job) {
-        return job->may_change && job->wanted == 0 && job->most > 0 && job->step > 0;
+        return job->may_change && job->requested == 0 && job->most > 0 && job->step > 0;
 }
 
 /* By how many ranks it can shrink next, so that its last group is whole or gone. */
 static uint32_t shrinks_by(const struct decision *d, size_t j) {
         const struct malleable_job *job = &d->jobs[j];
-        uint32_t now = d->wanted[j], by;
+        uint32_t now = d->requested[j], by;
 
         if (!may_change(job))
                 return 0;
@@ -61,7 +61,7 @@ static uint32_t shrinks_by(const struct decision *d, size_t j) {
 
 static uint32_t grows_by(const struct decision *d, size_t j) {
         const struct malleable_job *job = &d->jobs[j];
-        uint32_t now = d->wanted[j], by;
+        uint32_t now = d->requested[j], by;
 
         if (!may_change(job) || d->full[j] || now >= job->most || job->goal == MALLEABLE_AHEAD)
                 return 0;
@@ -76,7 +76,7 @@ static bool shrinks_before(const struct decision *d, size_t a, size_t b) {
                 return x->priority < y->priority;
         if ((x->goal == MALLEABLE_AHEAD) != (y->goal == MALLEABLE_AHEAD))
                 return x->goal == MALLEABLE_AHEAD;
-        return d->wanted[a] >= d->wanted[b]; /* and the youngest */
+        return d->requested[a] >= d->requested[b]; /* and the youngest */
 }
 
 static bool grows_before(const struct decision *d, size_t a, size_t b) {
@@ -86,19 +86,19 @@ static bool grows_before(const struct decision *d, size_t a, size_t b) {
                 return x->priority > y->priority;
         if ((x->goal == MALLEABLE_BEHIND) != (y->goal == MALLEABLE_BEHIND))
                 return x->goal == MALLEABLE_BEHIND;
-        return d->wanted[a] < d->wanted[b];
+        return d->requested[a] < d->requested[b];
 }
 
 /* ---- jobs that give cores back ---- */
 
-static void set_wanted(struct decision *d, size_t j, uint32_t ranks, int64_t *freed) {
-        *freed += malleable_cores(&d->jobs[j], d->wanted[j]);
+static void set_requested(struct decision *d, size_t j, uint32_t ranks, int64_t *freed) {
+        *freed += malleable_cores(&d->jobs[j], d->requested[j]);
         *freed -= malleable_cores(&d->jobs[j], ranks);
-        d->wanted[j] = ranks;
+        d->requested[j] = ranks;
 }
 
 static bool can_stay(const struct malleable_job *job) {
-        return job->may_stay && job->wanted > job->active;
+        return job->may_stay && job->requested > job->active;
 }
 
 /* By `need` cores, as far as that goes; of jobs of no higher priority than `priority`. How many
@@ -108,7 +108,7 @@ static int64_t shrink(struct decision *d, int64_t need, int64_t priority) {
 
         for (size_t j = d->n_jobs; j-- > 0 && freed < need;)
                 if (can_stay(&d->jobs[j]) && d->jobs[j].priority <= priority)
-                        set_wanted(d, j, d->jobs[j].active, &freed);
+                        set_requested(d, j, d->jobs[j].active, &freed);
         while (freed < need) {
                 size_t best = NONE;
 
@@ -117,7 +117,7 @@ static int64_t shrink(struct decision *d, int64_t need, int64_t priority) {
                                 best = j;
                 if (best == NONE)
                         return freed;
-                set_wanted(d, best, d->wanted[best] - shrinks_by(d, best), &freed);
+                set_requested(d, best, d->requested[best] - shrinks_by(d, best), &freed);
         }
         return freed;
 }
@@ -176,8 +176,8 @@ static void wait_for_move(struct decision *d, size_t j, uint32_t group, int32_t 
         const uint32_t moving = d->jobs[j].first_moving;
         bool moves = from >= 0 && from != node;
 
-        if ((moves || (moving > 0 && group + 1 >= moving)) && d->wanted[j] < d->most_now[j])
-                d->most_now[j] = d->wanted[j];
+        if ((moves || (moving > 0 && group + 1 >= moving)) && d->requested[j] < d->most_now[j])
+                d->most_now[j] = d->requested[j];
         if (moves)
                 add_move(d->answer, &(struct malleable_move) { j, group, node });
 }
@@ -200,7 +200,7 @@ static bool take_cores(struct decision *d, size_t j, uint32_t group) {
 /* Takes the cores of a job that has been asked to grow, and has not begun to. */
 static void take_for_coming(struct decision *d, size_t j) {
         const struct malleable_job *job = &d->jobs[j];
-        uint32_t ranks = malleable_cores(job, job->active), comes = malleable_cores(job, job->wanted);
+        uint32_t ranks = malleable_cores(job, job->active), comes = malleable_cores(job, job->requested);
         bool fit = true;
 
         for (uint32_t group; ranks < comes && fit; ranks += ranks_of(job, group)) {
@@ -208,18 +208,18 @@ static void take_for_coming(struct decision *d, size_t j) {
                 fit = (d->group_node[j][group] < 0 || stays(d, j, group)) && take_cores(d, j, group);
         }
         if (!fit && can_stay(job))
-                d->wanted[j] = job->active;
+                d->requested[j] = job->active;
 }
 
 /* False: it has no node for another group. */
 static bool grow_job(struct decision *d, size_t j, int64_t *spare) {
-        uint32_t ranks = d->wanted[j] + grows_by(d, j), has = malleable_cores(&d->jobs[j], d->wanted[j]);
+        uint32_t ranks = d->requested[j] + grows_by(d, j), has = malleable_cores(&d->jobs[j], d->requested[j]);
         uint32_t more = malleable_cores(&d->jobs[j], ranks) - has;
 
         if (more > 0 && (more > *spare || !take_cores(d, j, has / d->jobs[j].step)))
                 return false;
         *spare -= more;
-        d->wanted[j] = ranks;
+        d->requested[j] = ranks;
         return true;
 }
 
@@ -238,7 +238,7 @@ static void grow(struct decision *d, int64_t spare) {
 
 static void take_all_coming(struct decision *d) {
         for (size_t j = 0; j < d->n_jobs; j++)
-                if (d->group_node[j] && d->jobs[j].wanted > d->jobs[j].active)
+                if (d->group_node[j] && d->jobs[j].requested > d->jobs[j].active)
                         take_for_coming(d, j);
 }
 
@@ -295,16 +295,16 @@ static void decide(struct decision *d, const struct malleable_question *question
         for (size_t j = 0; j < d->n_jobs; j++) {
                 const struct malleable_job *job = &d->jobs[j];
 
-                d->wanted[j] = coming(job);
+                d->requested[j] = coming(job);
                 later -= malleable_cores(job, coming(job));
-                now -= malleable_cores(job, job->wanted > job->active ? job->wanted : job->active);
+                now -= malleable_cores(job, job->requested > job->active ? job->requested : job->active);
         }
         if (later < 0) {
                 (void) shrink(d, -later, INT64_MAX);
         } else if (waiting->ranks > later) {
                 if (shrink(d, waiting->ranks - later, waiting->priority) < waiting->ranks - later)
                         for (size_t j = 0; j < d->n_jobs; j++)
-                                d->wanted[j] = coming(&d->jobs[j]); /* it would not fit all the same */
+                                d->requested[j] = coming(&d->jobs[j]); /* it would not fit all the same */
         } else {
                 take_all_coming(d);
                 if (waiting->ranks == 0 && now >= 0 && !any_crowded(d))
@@ -318,10 +318,10 @@ void malleable_decide(const struct malleable_question *question, struct malleabl
         cleanup_free int32_t **group_node = xcalloc(n_jobs + 1, sizeof(*group_node));
         cleanup_free bool *full = xcalloc(n_jobs + 1, sizeof(*full));
         cleanup_free uint32_t *most_now = xcalloc(n_jobs + 1, sizeof(*most_now));
-        uint32_t *wanted = xcalloc(n_jobs + 1, sizeof(*wanted));
-        struct decision d = { question->jobs, n_jobs, wanted, nodes, n_nodes, group_node, full, most_now, ret };
+        uint32_t *requested = xcalloc(n_jobs + 1, sizeof(*requested));
+        struct decision d = { question->jobs, n_jobs, requested, nodes, n_nodes, group_node, full, most_now, ret };
 
-        *ret = (struct malleable_answer) { .wanted = wanted };
+        *ret = (struct malleable_answer) { .requested = requested };
         for (size_t n = 0; n < n_nodes; n++)
                 nodes[n] = question->nodes[n];
         for (size_t j = 0; j < n_jobs; j++) {
@@ -330,16 +330,16 @@ void malleable_decide(const struct malleable_question *question, struct malleabl
         }
         decide(&d, question);
         for (size_t j = 0; j < n_jobs; j++) {
-                if (wanted[j] > most_now[j])
-                        wanted[j] = most_now[j];
-                if (wanted[j] == coming(&question->jobs[j]))
-                        wanted[j] = 0;
+                if (requested[j] > most_now[j])
+                        requested[j] = most_now[j];
+                if (requested[j] == coming(&question->jobs[j]))
+                        requested[j] = 0;
                 free(group_node[j]);
         }
 }
 
 void malleable_answer_finish(struct malleable_answer *answer) {
-        free(answer->wanted);
+        free(answer->requested);
         free(answer->moves);
         *answer = (struct malleable_answer) { 0 };
 }

@@ -29,7 +29,7 @@ enum malleable_goal {
 /* A job that has nodes. In the order in which jobs were submitted. */
 struct malleable_job {
         uint32_t active; /* ranks */
-        uint32_t wanted; /* by a change that is under way; 0: none is */
+        uint32_t requested; /* by a change that is under way; 0: none is */
         uint32_t least, most; /* never fewer or more; both 0: its number is fixed */
         uint32_t step; /* ranks of a group: it changes by so many. Of most ranks the last group may have fewer */
         bool may_change; /* its program asks, and it was not changed a moment ago */
@@ -75,7 +75,7 @@ struct malleable_move {
 struct malleable_answer {
         /* n_jobs entries: how many active ranks each is to have; 0: it stays as it is. As many as
          * are active: its growth is taken back. */
-        uint32_t *wanted;
+        uint32_t *requested;
         struct malleable_move *moves; /* so that jobs can grow later */
         size_t n_moves;
 };

@@ -10,7 +10,7 @@
 #include "placement/pack.h"
 
 /* The load of each node after the moves of the plan, and now. */
-struct room {
+struct space {
         struct fold *fold;
         const struct rm_snapshot *snapshot;
         uint32_t *held;
@@ -20,67 +20,67 @@ struct room {
         int64_t *brought; /* likewise: memory that it brings */
 };
 
-static void count(struct room *room, const struct rm_plan *plan) {
-        for (uint32_t j = 0; j < room->snapshot->n_jobs; j++) {
-                const struct rm_job *job = &room->snapshot->jobs[j];
+static void count(struct space *space, const struct rm_plan *plan) {
+        for (uint32_t j = 0; j < space->snapshot->n_jobs; j++) {
+                const struct rm_job *job = &space->snapshot->jobs[j];
 
                 for (uint32_t g = 0; g < job->n_groups; g++) {
                         int32_t now = job->groups[g].node;
                         int32_t then = plan->jobs[j].decision == RM_PLACE ? plan->jobs[j].group_node[g] : now;
 
                         if (now >= 0)
-                                room->ranks[now] += job->groups[g].ranks;
+                                space->ranks[now] += job->groups[g].ranks;
                         if (then < 0 || then == now)
                                 continue;
-                        room->ranks[then] += job->groups[g].ranks;
-                        room->memory[then] = memory_sum(room->memory[then], job->groups[g].memory);
+                        space->ranks[then] += job->groups[g].ranks;
+                        space->memory[then] = memory_sum(space->memory[then], job->groups[g].memory);
                 }
         }
 }
 
-static uint32_t cores_for(const struct room *room, const struct round_job_state *state, int32_t node) {
-        if (state->given.pool && state->given.pool[node] && room->held[node] > 0)
-                return room->held[node];
+static uint32_t cores_for(const struct space *space, const struct round_job_state *state, int32_t node) {
+        if (state->given.pool && state->given.pool[node] && space->held[node] > 0)
+                return space->held[node];
         for (uint32_t i = 0; i < state->given.n_spare_nodes; i++)
-                if (state->given.spare_nodes[i] == node && room->held[node] > 0)
-                        return room->held[node];
-        return room->fold->real_cores[node];
+                if (state->given.spare_nodes[i] == node && space->held[node] > 0)
+                        return space->held[node];
+        return space->fold->real_cores[node];
 }
 
 /* The job's ranks that are on the node already are counted in room->ranks, and need no room. */
-static bool node_has_room(const struct room *room, const struct rm_job *job, const struct round_job_state *state, int32_t node) {
-        const struct rm_node *there = &room->snapshot->nodes[node];
+static bool node_has_space(const struct space *space, const struct rm_job *job, const struct round_job_state *state, int32_t node) {
+        const struct rm_node *there = &space->snapshot->nodes[node];
         uint64_t here = 0;
 
         for (uint32_t g = 0; g < job->n_groups; g++)
                 if (job->groups[g].node == node)
                         here += job->groups[g].ranks;
-        if (room->own[node] > job_node_limit(job, (uint32_t) node) || (state->given.kept_off && state->given.kept_off[node]))
+        if (space->own[node] > job_node_limit(job, (uint32_t) node) || (state->given.kept_off && state->given.kept_off[node]))
                 return false;
-        if (there->memory_free != RM_NO_MEMORY_LIMIT && memory_sum(room->memory[node], room->brought[node]) > there->memory_free)
+        if (there->memory_free != RM_NO_MEMORY_LIMIT && memory_sum(space->memory[node], space->brought[node]) > there->memory_free)
                 return false;
-        return room->ranks[node] - here + room->own[node] <= cores_for(room, state, node);
+        return space->ranks[node] - here + space->own[node] <= cores_for(space, state, node);
 }
 
-static bool has_room(const struct room *room, const struct rm_job *job, const struct round_job_state *state, const int32_t *to) {
+static bool has_space(const struct space *space, const struct rm_job *job, const struct round_job_state *state, const int32_t *to) {
         bool fits = true;
 
         for (uint32_t g = 0; g < job->n_groups; g++) {
-                room->own[to[g]] += job->groups[g].ranks;
-                room->brought[to[g]] = memory_sum(room->brought[to[g]], memory_taken(job, g, to[g]));
+                space->own[to[g]] += job->groups[g].ranks;
+                space->brought[to[g]] = memory_sum(space->brought[to[g]], memory_taken(job, g, to[g]));
         }
         for (uint32_t g = 0; g < job->n_groups && fits; g++)
-                fits = node_has_room(room, job, state, to[g]);
+                fits = node_has_space(space, job, state, to[g]);
         for (uint32_t g = 0; g < job->n_groups; g++) {
-                room->own[to[g]] = 0;
-                room->brought[to[g]] = 0;
+                space->own[to[g]] = 0;
+                space->brought[to[g]] = 0;
         }
         return fits;
 }
 
 /* The fastest that it had to leave and that it may go to; NULL: there is none that is faster than
  * where it is. */
-static const struct steps_place *faster_place(const struct room *room, const struct rm_job *job,
+static const struct steps_place *faster_place(const struct space *space, const struct rm_job *job,
                                               const struct round_job_state *state) {
         const struct steps_place *best = NULL;
 
@@ -88,7 +88,7 @@ static const struct steps_place *faster_place(const struct room *room, const str
                 const struct steps_place *place = &state->given.steps.places[i];
 
                 if (place->left && place->rate > (best ? best->rate : state->given.steps.here_rate) &&
-                    has_room(room, job, state, place->group_node))
+                    has_space(space, job, state, place->group_node))
                         best = place;
         }
         return best;
@@ -109,15 +109,15 @@ static double moving_usec(const struct rm_job *job, const struct round_job_state
         return sum;
 }
 
-static void go(struct room *room, const struct rm_job *job, const struct round_job_state *state, const int32_t *to,
+static void go(struct space *space, const struct rm_job *job, const struct round_job_state *state, const int32_t *to,
                struct rm_plan_job *planned) {
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 if (job->groups[g].node == to[g])
                         continue;
-                room->fold->real_cores[to[g]] = cores_for(room, state, to[g]);
-                room->held[to[g]] = 0;
-                room->ranks[to[g]] += job->groups[g].ranks;
-                room->memory[to[g]] = memory_sum(room->memory[to[g]], job->groups[g].memory);
+                space->fold->real_cores[to[g]] = cores_for(space, state, to[g]);
+                space->held[to[g]] = 0;
+                space->ranks[to[g]] += job->groups[g].ranks;
+                space->memory[to[g]] = memory_sum(space->memory[to[g]], job->groups[g].memory);
                 planned->group_node[g] = to[g];
         }
         for (uint32_t rank = 0; rank < job->ranks; rank++)
@@ -135,8 +135,8 @@ static bool may_go(const struct rm_job *job, const struct round_job_state *state
         return true;
 }
 
-static void consider(struct room *room, const struct rm_job *job, struct round_job_state *state, struct rm_plan_job *planned) {
-        const struct steps_place *place = faster_place(room, job, state);
+static void consider(struct space *space, const struct rm_job *job, struct round_job_state *state, struct rm_plan_job *planned) {
+        const struct steps_place *place = faster_place(space, job, state);
         struct round_return back = { .asked = true, .usec_here = 1e6 / state->given.steps.here_rate };
         double moving = place ? moving_usec(job, state, place->group_node) : 0;
 
@@ -149,7 +149,7 @@ static void consider(struct room *room, const struct rm_job *job, struct round_j
                 (void) text_format(planned->reason, sizeof(planned->reason),
                                    "stays: by its steps it gains too little by going back, which takes %.1f s", moving / 1e6);
         else
-                go(room, job, state, place->group_node, planned);
+                go(space, job, state, place->group_node, planned);
 }
 
 static bool any_left(const struct steps *steps) {
@@ -165,14 +165,14 @@ static void consider_all(struct fold *fold, struct round_job_state *jobs, uint32
         cleanup_free uint64_t *own = xcalloc(snapshot->n_nodes + 1u, sizeof(*own));
         cleanup_free int64_t *memory = xcalloc(snapshot->n_nodes + 1u, sizeof(*memory));
         cleanup_free int64_t *brought = xcalloc(snapshot->n_nodes + 1u, sizeof(*brought));
-        struct room room = {
+        struct space space = {
                 .fold = fold, .snapshot = snapshot, .held = held, .ranks = ranks, .memory = memory, .own = own, .brought = brought
         };
 
-        count(&room, plan);
+        count(&space, plan);
         for (uint32_t j = first; j < snapshot->n_jobs; j++)
                 if (any_left(&jobs[j].given.steps) && may_go(&snapshot->jobs[j], &jobs[j], &plan->jobs[j]))
-                        consider(&room, &snapshot->jobs[j], &jobs[j], &plan->jobs[j]);
+                        consider(&space, &snapshot->jobs[j], &jobs[j], &plan->jobs[j]);
 }
 
 void return_to_faster(struct fold *fold, struct round_job_state *jobs, uint32_t *held, struct rm_plan *plan) {

@@ -75,7 +75,7 @@ static bool same_policy(const char *a, const char *b) {
 
 /* Add passes for the jobs that `wanted` marks (NULL: all): the cluster's policy first, then the
  * others in the order of the jobs that asked for them. */
-static void add_passes(struct round *round, const bool *wanted) {
+static void add_passes(struct round *round, const bool *requested) {
         const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
         uint32_t first = round->n_passes;
 
@@ -83,7 +83,7 @@ static void add_passes(struct round *round, const bool *wanted) {
                 for (uint32_t j = 0; j < view->n_jobs; j++) {
                         uint32_t p;
 
-                        if ((wanted && !wanted[j]) || (view->jobs[j].policy != NULL) != own)
+                        if ((requested && !requested[j]) || (view->jobs[j].policy != NULL) != own)
                                 continue;
                         for (p = first; p < round->n_passes && !same_policy(round->passes[p], view->jobs[j].policy); p++)
                                 ;
@@ -247,7 +247,7 @@ static const struct rm_plan_job *settled_job(const struct round *round, uint32_t
  * as long as there are cores. A job that needs more than there are holds up those behind it, but
  * where it could not run even alone: that one takes no cores from them either. So a long queue
  * costs nothing. */
-static void want_waiting(const struct round *round, uint32_t pass, bool *wanted) {
+static void want_waiting(const struct round *round, uint32_t pass, bool *requested) {
         const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
         cleanup_free uint32_t *order = xcalloc(view->n_jobs + 1u, sizeof(*order));
         bool strict = view->params.backfill == 0 && pass < round->n_regular;
@@ -259,10 +259,10 @@ static void want_waiting(const struct round *round, uint32_t pass, bool *wanted)
 
                 if (round->jobs[order[i]].pass != pass || !pack_fits_alone(view, job))
                         continue;
-                wanted[order[i]] = job->ranks <= cores;
+                requested[order[i]] = job->ranks <= cores;
                 if (!strict)
                         continue;
-                if (!wanted[order[i]])
+                if (!requested[order[i]])
                         return;
                 cores -= job->ranks;
         }
@@ -292,22 +292,22 @@ static void settle_groups(struct round *round, uint32_t pass, uint32_t i) {
 
 const struct rm_snapshot *round_prepare(struct round *round, uint32_t pass) {
         const struct rm_snapshot *view = snapshot_view(round->fold->snapshot);
-        cleanup_free bool *wanted = xcalloc(view->n_jobs + 1u, sizeof(*wanted));
+        cleanup_free bool *requested = xcalloc(view->n_jobs + 1u, sizeof(*requested));
         uint32_t n = 0;
 
         /* Cores that moving groups will have to have next are not for starting jobs on. */
         if (!round->fold->unsettled)
-                want_waiting(round, pass, wanted);
+                want_waiting(round, pass, requested);
         for (uint32_t j = 0; j < view->n_jobs; j++) {
                 if (round->jobs[j].pass != pass)
-                        wanted[j] = settled_job(round, j, pass)->decision == RM_PLACE;
+                        requested[j] = settled_job(round, j, pass)->decision == RM_PLACE;
                 else
-                        wanted[j] |= job_runs(&view->jobs[j]);
-                if (wanted[j])
+                        requested[j] |= job_runs(&view->jobs[j]);
+                if (requested[j])
                         round->asked_job[n++] = j;
         }
         snapshot_destroy(round->asked);
-        round->asked = snapshot_copy(view, wanted);
+        round->asked = snapshot_copy(view, requested);
         if (pass >= round->n_regular)
                 snapshot_params(round->asked)->backfill = 1; /* each of them has been looked at */
         for (uint32_t i = 0; i < n; i++)

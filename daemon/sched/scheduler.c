@@ -64,7 +64,7 @@ struct policy_host *scheduler_side_host(struct scheduler *scheduler) {
         return scheduler->side_host;
 }
 
-static const char *wanted_policy(const struct scheduler *scheduler) {
+static const char *requested_policy(const struct scheduler *scheduler) {
         const char *own = round_policy(scheduler->round, scheduler->pass);
 
         return own ? own : scheduler->policy;
@@ -83,12 +83,12 @@ static void next_pass(struct scheduler *scheduler) {
 /* The policy asked has failed: once more as it was before, then with the fallback, and if that is
  * what failed, without any. */
 static void policy_failed(struct scheduler *scheduler, const char *text) {
-        if (scheduler->step == STEP_POLICY && policy_host_has_older(scheduler->host, wanted_policy(scheduler))) {
+        if (scheduler->step == STEP_POLICY && policy_host_has_older(scheduler->host, requested_policy(scheduler))) {
                 warn(scheduler, text, "using its last valid version");
                 scheduler->step = STEP_OLDER;
                 return;
         }
-        if (scheduler->step != STEP_FALLBACK && strcmp(wanted_policy(scheduler), SCHEDULER_FALLBACK) != 0) {
+        if (scheduler->step != STEP_FALLBACK && strcmp(requested_policy(scheduler), SCHEDULER_FALLBACK) != 0) {
                 warn(scheduler, text, "asking '" SCHEDULER_FALLBACK "' instead");
                 scheduler->step = STEP_FALLBACK;
                 return;
@@ -130,7 +130,7 @@ static void ask(struct scheduler *scheduler) {
 
         while (scheduler->pass < round_passes(scheduler->round)) {
                 const struct rm_snapshot *asked = round_prepare(scheduler->round, scheduler->pass);
-                const char *policy = scheduler->step == STEP_FALLBACK ? SCHEDULER_FALLBACK : wanted_policy(scheduler);
+                const char *policy = scheduler->step == STEP_FALLBACK ? SCHEDULER_FALLBACK : requested_policy(scheduler);
                 bool older = scheduler->step == STEP_OLDER;
 
                 if ((older ? policy_host_run_older : policy_host_run)(scheduler->host, policy, asked, scheduler->budget_usec,

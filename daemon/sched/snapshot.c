@@ -247,29 +247,29 @@ void snapshot_share_limits(struct snapshot *snapshot, uint32_t job, const uint32
         snapshot->jobs[job].node_limit = limits;
 }
 
-static uint32_t count_wanted(const struct rm_snapshot *source, const bool *wanted) {
+static uint32_t count_requested(const struct rm_snapshot *source, const bool *requested) {
         uint32_t n = 0;
 
         for (uint32_t j = 0; j < source->n_jobs; j++)
-                n += !wanted || wanted[j];
+                n += !requested || requested[j];
         return n;
 }
 
-struct snapshot *snapshot_copy(const struct rm_snapshot *source, const bool *wanted) {
+struct snapshot *snapshot_copy(const struct rm_snapshot *source, const bool *requested) {
         struct snapshot *copy = snapshot_create();
         const uint32_t *limits = NULL, *limits_copy = NULL;
 
         copy->view = *source;
         copy->view.size = sizeof(copy->view);
         copy->view.n_jobs = 0;
-        copy->n_copied = copy->jobs_allocated = count_wanted(source, wanted);
+        copy->n_copied = copy->jobs_allocated = count_requested(source, requested);
         copy->view.jobs = copy->jobs = xcalloc(copy->n_copied + 1u, sizeof(*copy->jobs));
         copy->shares_groups = xcalloc(copy->n_copied + 1u, sizeof(*copy->shares_groups));
         memset(copy->shares_groups, true, copy->n_copied);
         for (uint32_t j = 0; j < source->n_jobs; j++) {
                 struct rm_job *job;
 
-                if (wanted && !wanted[j])
+                if (requested && !requested[j])
                         continue;
                 job = add_job(copy);
                 *job = source->jobs[j];
@@ -314,7 +314,7 @@ static const char *const state_words[] = {
         [RM_NODE_DRAINING] = "DRAINING", [RM_NODE_DRAINED] = "DRAINED", [RM_NODE_DOWN] = "DOWN",
 };
 
-const char *node_state_word(uint32_t state) {
+const char *node_state_name(uint32_t state) {
         return state < ARRAY_SIZE(state_words) ? state_words[state] : "UNKNOWN";
 }
 

@@ -87,7 +87,7 @@ void snapshot_share_limits(struct snapshot *snapshot, uint32_t job, const uint32
 
 /* A copy of `source` with the jobs that `wanted` marks (NULL: all), in the same order. What is not
  * changed is shared with the source, which must outlive the copy and stay as it is. */
-struct snapshot *snapshot_copy(const struct rm_snapshot *source, const bool *wanted);
+struct snapshot *snapshot_copy(const struct rm_snapshot *source, const bool *requested);
 
 /* Every rule on the content: names unique, numbers in range, sum of costs below 2^53, groups in
  * order, switches without a cycle. */
@@ -124,7 +124,7 @@ json_t *snapshot_to_json(const struct rm_snapshot *snapshot);
 int32_t snapshot_find_node(const struct rm_snapshot *snapshot, const char *name);
 
 /* "IDLE", ... and back (-EINVAL). */
-const char *node_state_word(uint32_t state);
+const char *node_state_name(uint32_t state);
 int node_state_parse(const char *word, uint32_t *ret_state);
 
 struct name_index *snapshot_index_nodes(const struct rm_snapshot *snapshot);

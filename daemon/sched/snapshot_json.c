@@ -295,7 +295,7 @@ int snapshot_parse(const void *data, size_t size_bytes, struct snapshot **ret_sn
 
 static json_t *write_node(const struct rm_snapshot *snapshot, const struct rm_node *node) {
         json_t *object = json_pack("{s:s, s:I, s:I, s:s}", "name", node->name, "cores", (json_int_t) node->cores, "penalty",
-                                   (json_int_t) node->penalty, "state", node_state_word(node->state));
+                                   (json_int_t) node->penalty, "state", node_state_name(node->state));
 
         if (node->topology)
                 json_object_set_new(object, "topology", json_string(node->topology));

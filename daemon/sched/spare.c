@@ -13,7 +13,7 @@ static bool is_on(const struct rm_job *job, int32_t node) {
 }
 
 /* Some group of the job must find a place: its node has no cores or too few, or is lost. */
-static bool needs_room(const struct rm_snapshot *view, const uint64_t *load, const struct rm_job *job) {
+static bool needs_space(const struct rm_snapshot *view, const uint64_t *load, const struct rm_job *job) {
         for (uint32_t g = 0; g < job->n_groups; g++) {
                 int32_t node = job->groups[g].node;
 
@@ -32,7 +32,7 @@ static void keep_others_off(struct snapshot *snapshot, uint32_t owner, uint32_t 
 }
 
 static bool may_use_pool(const struct rm_snapshot *view, const uint64_t *load, const struct round_job *jobs, uint32_t j) {
-        return jobs[j].uses_pool && needs_room(view, load, &view->jobs[j]);
+        return jobs[j].uses_pool && needs_space(view, load, &view->jobs[j]);
 }
 
 /* Jobs that need room may have any node of the pool, all others none. */
@@ -79,7 +79,7 @@ void spare_describe(struct snapshot *snapshot, const struct round_job *jobs, uin
                                 load[view->jobs[j].groups[g].node] += view->jobs[j].groups[g].ranks;
         }
         for (uint32_t j = 0; any && j < view->n_jobs; j++) {
-                bool needed = jobs[j].n_spare_nodes > 0 && needs_room(view, load, &view->jobs[j]);
+                bool needed = jobs[j].n_spare_nodes > 0 && needs_space(view, load, &view->jobs[j]);
 
                 for (uint32_t i = 0; i < jobs[j].n_spare_nodes; i++) {
                         int32_t node = jobs[j].spare_nodes[i];

@@ -46,13 +46,13 @@ bool steps_times(const struct steps *steps, double here, double there, double *r
         return true;
 }
 
-static double wanted(const struct steps *steps) {
+static double requested(const struct steps *steps) {
         return steps->goal_min > 0 ? steps->goal_min : steps->goal_max;
 }
 
 /* Ranks to a core with which it is just as fast as wanted. */
-static double share_wanted(const struct steps *steps) {
-        double own = usec_of(steps->own_rate), usec = usec_of(wanted(steps));
+static double share_requested(const struct steps *steps) {
+        double own = usec_of(steps->own_rate), usec = usec_of(requested(steps));
         double shared = shared_known(steps) ? usec_of(steps->shared_rate) : 2 * own,
                by = shared_known(steps) ? steps->shared_by : 2;
 
@@ -61,9 +61,9 @@ static double share_wanted(const struct steps *steps) {
 
 bool steps_above_goal(const struct steps *steps, double *ret_bears) {
         *ret_bears = 1;
-        if (wanted(steps) > 0 && steps->own_rate > wanted(steps))
-                *ret_bears = fmin(share_wanted(steps), MOST_SHARE);
-        else if (wanted(steps) > 0 && steps->own_rate <= 0 && steps->shared_rate > wanted(steps))
+        if (requested(steps) > 0 && steps->own_rate > requested(steps))
+                *ret_bears = fmin(share_requested(steps), MOST_SHARE);
+        else if (requested(steps) > 0 && steps->own_rate <= 0 && steps->shared_rate > requested(steps))
                 *ret_bears = steps->shared_by;
         return *ret_bears > 1;
 }
@@ -88,5 +88,5 @@ void steps_explain(const struct steps *steps, char *text, size_t size) {
                 append(text, size, steps->own_rate > 0 ? ", %.4g on shared ones" : "%.4g steps a second on shared cores",
                        steps->shared_rate);
         if (first)
-                append(text, size, ", %.4g wanted", wanted(steps));
+                append(text, size, ", %.4g wanted", requested(steps));
 }

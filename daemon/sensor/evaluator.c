@@ -13,7 +13,7 @@
 
 struct entry {
         char name[RM_SENSOR_NAME_BYTES], unit[RM_SENSOR_UNIT_BYTES];
-        bool told; /* in the last answer */
+        bool reported; /* in the last answer */
         struct rule rule;
         struct growth *growth; /* of a counter, else NULL */
         struct rule_thresholds thresholds;
@@ -98,9 +98,9 @@ static void take_reading(struct evaluator *evaluator, const struct answer_readin
         enum rm_sensor_status says;
         bool at_once;
 
-        if (!entry || entry->told)
+        if (!entry || entry->reported)
                 return;
-        entry->told = true;
+        entry->reported = true;
         (void) strcpy(entry->unit, reading->unit);
         entry->thresholds = thresholds_of(&evaluator->config, reading);
         entry->value = reading->value;
@@ -120,9 +120,9 @@ static void see_untold(struct evaluator *evaluator, uint64_t now_usec) {
         for (size_t i = 0; i < evaluator->n_entries; i++) {
                 struct entry *entry = &evaluator->entries[i];
 
-                if (!entry->told)
+                if (!entry->reported)
                         (void) rule_step(&entry->rule, &evaluator->config.limits, RM_SENSOR_OK, false, now_usec);
-                if (entry->told || entry->rule.status > RM_SENSOR_OK)
+                if (entry->reported || entry->rule.status > RM_SENSOR_OK)
                         evaluator->entries[kept++] = *entry;
                 else
                         free(entry->growth);
@@ -190,7 +190,7 @@ static void set_text(struct evaluator *evaluator, const struct entry *entry) {
         high = isnan(entry->thresholds.low) || (!isnan(entry->thresholds.high) && entry->rule.status > RM_SENSOR_OK &&
                                                 entry->rule.status >= entry->thresholds.at_high);
         at = high ? entry->thresholds.high : entry->thresholds.low;
-        if (!entry->told)
+        if (!entry->reported)
                 (void) text_format(evaluator->text, sizeof(evaluator->text), "%s: not told any more", entry->name);
         else if (isnan(at))
                 (void) text_format(evaluator->text, sizeof(evaluator->text), "%s: %s %s", entry->name,
@@ -205,7 +205,7 @@ bool evaluator_take(struct evaluator *evaluator, const struct answer *answer, ui
         const struct entry *worst;
 
         for (size_t i = 0; i < evaluator->n_entries; i++)
-                evaluator->entries[i].told = false;
+                evaluator->entries[i].reported = false;
         for (size_t i = 0; i < answer->n_readings; i++)
                 take_reading(evaluator, &answer->readings[i], i, now_usec);
         see_untold(evaluator, now_usec);

@@ -25,10 +25,10 @@ struct sensor {
         struct evaluator *evaluator;
         struct event *timer; /* to the next run */
         struct child_run *run; /* NULL: none */
-        bool fault_told; /* of the run in hand */
+        bool fault_reported; /* of the run in hand */
         unsigned faults; /* in a row */
         char fault[FAULT_BYTES];
-        bool asked, told; /* it has answered; its status has been taken */
+        bool asked, reported; /* it has answered; its status has been taken */
         uint64_t since_usec; /* of the status; wall clock */
         struct log_rate rate;
 };
@@ -79,9 +79,9 @@ static void succeed(struct sensor *sensor, const struct answer *answer) {
         if (changed || !sensor->asked)
                 sensor->since_usec = now_real_usec();
         sensor->asked = true;
-        if (changed || !sensor->told)
-                sensor->told = sensors->ops->on_status(sensors->context, name, evaluator_status(sensor->evaluator),
-                                                       evaluator_text(sensor->evaluator)) >= 0;
+        if (changed || !sensor->reported)
+                sensor->reported = sensors->ops->on_status(sensors->context, name, evaluator_status(sensor->evaluator),
+                                                           evaluator_text(sensor->evaluator)) >= 0;
         timer_arm(sensor->timer, sensor->config->interval_usec);
         if (sensors->ops->on_asked)
                 sensors->ops->on_asked(sensors->context, name, "");
@@ -99,7 +99,7 @@ static void fail_as(struct sensor *sensor, const struct child_end *end) {
 static void on_killed(void *context, const struct child_end *end) {
         struct sensor *sensor = context;
 
-        sensor->fault_told = true;
+        sensor->fault_reported = true;
         fail_as(sensor, end);
 }
 
@@ -109,7 +109,7 @@ static void on_done(void *context, const struct child_end *end) {
         struct rm_error err = { 0 };
 
         sensor->run = NULL;
-        if (sensor->fault_told)
+        if (sensor->fault_reported)
                 return;
         if (child_end_error(end, HOST, sensor->config->timeout_usec, NULL) < 0) {
                 fail_as(sensor, end);
@@ -151,7 +151,7 @@ static int start(struct sensor *sensor) {
                                              .context = sensor };
 
         (void) snprintf(time, sizeof(time), "%" PRIu64, sensor->config->timeout_usec);
-        sensor->fault_told = false;
+        sensor->fault_reported = false;
         return child_run_start(sensor->sensors->base, &spec, &sensor->run);
 }
 

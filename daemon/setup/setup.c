@@ -81,8 +81,8 @@ static int read_peers(const char *join, char **ret, struct rm_error *err) {
 }
 
 /* Each of `wanted` is one of `peers`. */
-static bool names_all(const char *peers, const char *wanted) {
-        cleanup_free char *list = xstrdup(wanted);
+static bool names_all(const char *peers, const char *requested) {
+        cleanup_free char *list = xstrdup(requested);
         cleanup_free char *padded = xasprintf(" %s ", peers);
         char *saved = NULL;
 

@@ -66,20 +66,20 @@ static const struct ifaddrs *find_only(const struct ifaddrs *list, char **ret_na
         return n == 1 ? found : NULL;
 }
 
-static const struct ifaddrs *choose(const struct ifaddrs *list, const char *wanted, char **ret_names) {
+static const struct ifaddrs *choose(const struct ifaddrs *list, const char *requested, char **ret_names) {
         cleanup_free char *routes = NULL;
         const struct ifaddrs *only = find_only(list, ret_names);
         char name[16] = "";
         size_t size;
 
-        if (wanted)
-                return find_name(list, wanted);
+        if (requested)
+                return find_name(list, requested);
         if (read_file(ROUTES_PATH, ROUTES_MAX_BYTES, &routes, &size) == 0)
                 uplink_of_routes(routes, name);
         return name[0] && find_name(list, name) ? find_name(list, name) : only;
 }
 
-int uplink_find(const char *wanted, char **ret_name, char **ret_address, struct rm_error *err) {
+int uplink_find(const char *requested, char **ret_name, char **ret_address, struct rm_error *err) {
         cleanup_free char *names = NULL;
         struct ifaddrs *list = NULL;
         const struct ifaddrs *chosen;
@@ -88,13 +88,13 @@ int uplink_find(const char *wanted, char **ret_name, char **ret_address, struct 
 
         if (getifaddrs(&list) < 0)
                 return error_sys(err, -errno, "reading the interfaces");
-        chosen = choose(list, wanted, &names);
+        chosen = choose(list, requested, &names);
         if (chosen) {
                 (void) inet_ntop(AF_INET, &((struct sockaddr_in *) (void *) chosen->ifa_addr)->sin_addr, number, sizeof(number));
                 *ret_name = xstrdup(chosen->ifa_name);
                 *ret_address = xstrdup(number);
-        } else if (wanted) {
-                r = error_set(err, -EADDRNOTAVAIL, "no interface '%s' is up with an IPv4 address (there are: %s)", wanted,
+        } else if (requested) {
+                r = error_set(err, -EADDRNOTAVAIL, "no interface '%s' is up with an IPv4 address (there are: %s)", requested,
                               *names ? names : "none");
         } else if (*names) {
                 r = error_set(err, -EADDRNOTAVAIL,

@@ -171,20 +171,21 @@ Rm__Command *command_job_requeue(struct command *c, uint64_t job, uint32_t attem
         return &c->command;
 }
 
-Rm__CmdJobResizeTold *command_job_resize_told(struct command *c, uint64_t job, uint32_t attempt) {
-        BEGIN(c, job_resize_told, JOB_RESIZE_TOLD);
-        c->job_resize_told.job = job;
-        c->job_resize_told.attempt = attempt;
-        return &c->job_resize_told;
+Rm__CmdJobResizeReported *command_job_resize_reported(struct command *c, uint64_t job, uint32_t attempt) {
+        BEGIN(c, job_resize_reported, JOB_RESIZE_REPORTED);
+        c->job_resize_reported.job = job;
+        c->job_resize_reported.attempt = attempt;
+        return &c->job_resize_reported;
 }
 
-Rm__CmdJobRanksTold *command_job_ranks_told(struct command *c, uint64_t job, uint32_t attempt, int32_t group, const char *node) {
-        BEGIN(c, job_ranks_told, JOB_RANKS_TOLD);
-        c->job_ranks_told.job = job;
-        c->job_ranks_told.attempt = attempt;
-        c->job_ranks_told.group = group;
-        c->job_ranks_told.node = text_of(node);
-        return &c->job_ranks_told;
+Rm__CmdJobRanksReported *command_job_ranks_reported(struct command *c, uint64_t job, uint32_t attempt, int32_t group,
+                                                    const char *node) {
+        BEGIN(c, job_ranks_reported, JOB_RANKS_REPORTED);
+        c->job_ranks_reported.job = job;
+        c->job_ranks_reported.attempt = attempt;
+        c->job_ranks_reported.group = group;
+        c->job_ranks_reported.node = text_of(node);
+        return &c->job_ranks_reported;
 }
 
 Rm__Command *command_job_cancel(struct command *c, uint64_t job, uint32_t signal, const char *by) {
@@ -254,14 +255,14 @@ Rm__Command *command_capsule_gone(struct command *c, uint64_t job, int32_t capsu
         return &c->command;
 }
 
-Rm__Command *command_capsule_obstacle(struct command *c, uint64_t job, int32_t capsule, const char *node, const char *text,
-                                      bool changed) {
-        BEGIN(c, capsule_obstacle, CAPSULE_OBSTACLE);
-        c->capsule_obstacle.job = job;
-        c->capsule_obstacle.capsule = capsule;
-        c->capsule_obstacle.node = text_of(node);
-        c->capsule_obstacle.text = text_of(text);
-        c->capsule_obstacle.changed = changed;
+Rm__Command *command_capsule_blocker(struct command *c, uint64_t job, int32_t capsule, const char *node, const char *text,
+                                     bool changed) {
+        BEGIN(c, capsule_blocker, CAPSULE_BLOCKER);
+        c->capsule_blocker.job = job;
+        c->capsule_blocker.capsule = capsule;
+        c->capsule_blocker.node = text_of(node);
+        c->capsule_blocker.text = text_of(text);
+        c->capsule_blocker.changed = changed;
         return &c->command;
 }
 
@@ -359,13 +360,13 @@ Rm__Command *command_checkpoint_copy_lost(struct command *c, uint64_t job, uint6
         return &c->command;
 }
 
-Rm__Command *command_checkpoint_copy_wanted(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule,
-                                            const char *node) {
-        BEGIN(c, checkpoint_copy_wanted, CHECKPOINT_COPY_WANTED);
-        c->checkpoint_copy_wanted.job = job;
-        c->checkpoint_copy_wanted.checkpoint = checkpoint;
-        c->checkpoint_copy_wanted.capsule = capsule;
-        c->checkpoint_copy_wanted.node = text_of(node);
+Rm__Command *command_checkpoint_copy_requested(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule,
+                                               const char *node) {
+        BEGIN(c, checkpoint_copy_requested, CHECKPOINT_COPY_REQUESTED);
+        c->checkpoint_copy_requested.job = job;
+        c->checkpoint_copy_requested.checkpoint = checkpoint;
+        c->checkpoint_copy_requested.capsule = capsule;
+        c->checkpoint_copy_requested.node = text_of(node);
         return &c->command;
 }
 

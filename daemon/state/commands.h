@@ -34,7 +34,7 @@ struct command {
                 Rm__CmdJobCores job_cores;
                 Rm__CmdCapsuleReady capsule_ready;
                 Rm__CmdCapsuleGone capsule_gone;
-                Rm__CmdCapsuleObstacle capsule_obstacle;
+                Rm__CmdCapsuleBlocker capsule_blocker;
                 Rm__CmdGroupEnd group_end;
                 Rm__CmdJobRunning job_running;
                 Rm__CmdJobCancel job_cancel;
@@ -62,14 +62,14 @@ struct command {
                 Rm__CmdCheckpointStored checkpoint_stored;
                 Rm__CmdCheckpointUncopied checkpoint_uncopied;
                 Rm__CmdCheckpointCopyLost checkpoint_copy_lost;
-                Rm__CmdCheckpointCopyWanted checkpoint_copy_wanted;
+                Rm__CmdCheckpointCopyRequested checkpoint_copy_requested;
                 Rm__CmdCheckpointImport checkpoint_import;
                 Rm__CmdCheckpointAbort checkpoint_abort;
                 Rm__CmdCheckpointDrilled checkpoint_drilled;
                 Rm__CmdCheckpointUnrestored checkpoint_unrestored;
                 Rm__CmdJobResize job_resize;
-                Rm__CmdJobResizeTold job_resize_told;
-                Rm__CmdJobRanksTold job_ranks_told;
+                Rm__CmdJobResizeReported job_resize_reported;
+                Rm__CmdJobRanksReported job_ranks_reported;
                 Rm__CmdJobOwnState job_own_state;
                 Rm__CmdJobRates job_rates;
                 Rm__CmdJobRequeue job_requeue;
@@ -110,8 +110,9 @@ Rm__Command *command_job_running(struct command *c, uint64_t job);
 Rm__Command *command_job_resize(struct command *c, uint64_t job, uint32_t ranks, const char *by);
 /* rmd itself wants the resize. */
 Rm__Command *command_job_resize_auto(struct command *c, uint64_t job, uint32_t ranks, const char *reason);
-Rm__CmdJobResizeTold *command_job_resize_told(struct command *c, uint64_t job, uint32_t attempt);
-Rm__CmdJobRanksTold *command_job_ranks_told(struct command *c, uint64_t job, uint32_t attempt, int32_t group, const char *node);
+Rm__CmdJobResizeReported *command_job_resize_reported(struct command *c, uint64_t job, uint32_t attempt);
+Rm__CmdJobRanksReported *command_job_ranks_reported(struct command *c, uint64_t job, uint32_t attempt, int32_t group,
+                                                    const char *node);
 Rm__Command *command_job_own_state(struct command *c, uint64_t job, uint32_t attempt, bool own_state);
 Rm__CmdJobRates *command_job_rates(struct command *c, uint64_t job, uint32_t attempt);
 Rm__Command *command_job_requeue(struct command *c, uint64_t job, uint32_t attempt, const char *reason);
@@ -130,8 +131,8 @@ Rm__Command *command_job_output_done(struct command *c, uint64_t job);
 /* ---- capsules: what their node tells ---- */
 Rm__Command *command_capsule_ready(struct command *c, uint64_t job, int32_t capsule, const char *node);
 Rm__Command *command_capsule_gone(struct command *c, uint64_t job, int32_t capsule, uint64_t incarnation, const char *node);
-Rm__Command *command_capsule_obstacle(struct command *c, uint64_t job, int32_t capsule, const char *node, const char *text,
-                                      bool changed);
+Rm__Command *command_capsule_blocker(struct command *c, uint64_t job, int32_t capsule, const char *node, const char *text,
+                                     bool changed);
 Rm__CmdGroupEnd *command_group_end(struct command *c, uint64_t job, int32_t group, const char *node);
 
 /* ---- moves ---- */
@@ -154,8 +155,8 @@ Rm__Command *command_checkpoint_uncopied(struct command *c, uint64_t job, uint64
                                          const char *error);
 Rm__Command *command_checkpoint_copy_lost(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule, const char *node,
                                           const char *error);
-Rm__Command *command_checkpoint_copy_wanted(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule,
-                                            const char *node);
+Rm__Command *command_checkpoint_copy_requested(struct command *c, uint64_t job, uint64_t checkpoint, int32_t capsule,
+                                               const char *node);
 /* `job` is borrowed. `node`: that has all of it, or STATE_STORED_SHARED. */
 Rm__Command *command_checkpoint_import(struct command *c, const Rm__Job *job, const char *node, const char *by,
                                        const Rm__UserLimits *limits);

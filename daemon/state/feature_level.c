@@ -13,7 +13,7 @@ const struct feature_field *feature_levels(void) {
         static const struct feature_field later[] = {
                 { &rm__capsule__descriptor, 260, STATE_LEVEL_REFUSED }, /* refusal */
                 { &rm__cmd_move_abort__descriptor, 260, STATE_LEVEL_REFUSED }, /* failure */
-                { &rm__cmd_capsule_obstacle__descriptor, 260, STATE_LEVEL_REFUSED }, /* changed */
+                { &rm__cmd_capsule_blocker__descriptor, 260, STATE_LEVEL_REFUSED }, /* changed */
                 { &rm__job__descriptor, 260, STATE_LEVEL_RATES }, /* rates */
                 { &rm__job__descriptor, 261, STATE_LEVEL_RATES }, /* rates_attempt */
                 { &rm__job__descriptor, 262, STATE_LEVEL_RATES }, /* rates_next_move */

@@ -22,7 +22,7 @@
 #define STATE_RATES_MAX 4U       /* sets of nodes of one job whose rates are remembered */
 #define STATE_RATES_CAPSULES_MAX 1024U /* of a job whose rates are in the log: a name for each of them and each set */
 #define STATE_MOVES_KEPT 1000U   /* ended moves that are remembered */
-#define STATE_OBSTACLE_MAX 255     /* bytes of what is told of a capsule that cannot move */
+#define STATE_BLOCKER_MAX 255     /* bytes of what is told of a capsule that cannot move */
 #define STATE_JOBS_MAX 10000U    /* jobs known at once; a submission over it is refused */
 #define STATE_CAPSULES_MAX 65000U /* capsules at once: addresses in a network with a prefix of 16 */
 #define STATE_GROUPS_MAX (STATE_CAPSULES_MAX - 1U) /* of one job; its head has an address, too */
@@ -134,7 +134,7 @@ struct state_failures {
 /* Until `now_usec`, by the log's clock; 0: until the last command. */
 void state_failures(const Rm__State *state, uint64_t now_usec, struct state_failures *ret_failures);
 /* "failing"; "?" of what is none. */
-const char *condition_word(Rm__Condition condition);
+const char *condition_name(Rm__Condition condition);
 bool job_ended(const Rm__Job *job); /* in a final state */
 bool job_running(
         const Rm__Job
@@ -201,10 +201,10 @@ char *job_wait_text(const Rm__Job *job, const char *why);
 int32_t *state_node_switches(const Rm__State *state);
 /* Mismatches of the topology file and the cluster: nodes of the file that are not in the cluster,
  * and nodes that are not in the file. One line each, NULL when there are none; malloc'ed. */
-void state_topology_doubts(const Rm__State *state, char **ret_unknown, char **ret_loose);
+void state_topology_mismatches(const Rm__State *state, char **ret_unknown, char **ret_loose);
 /* "n1 n2 n4" of all nodes, for messages; malloc'ed. */
 char *state_known_nodes(const Rm__State *state);
 /* Name of a capsule in messages: "head" or "group 3". `buf` of at least 24 bytes; returns buf. */
-const char *capsule_word(int32_t index, char *buf);
+const char *capsule_state_name(int32_t index, char *buf);
 
 #endif

@@ -292,7 +292,7 @@ static int check_start(struct apply *a, const Rm__CmdCheckpointStart *in, const 
                 return apply_refuse(a, -EBUSY, "%s: job %" PRIu64 " does not run", what, job->id);
         if (job->resize && job->resize->begun)
                 return apply_refuse(a, -EAGAIN, "%s: the program of job %" PRIu64 " changes to %u ranks; try again in a moment",
-                                    what, job->id, job->resize->wanted);
+                                    what, job->id, job->resize->requested);
         if (job->own_state && !in->force)
                 return apply_refuse(a, -EPERM,
                                     "%s: job %" PRIu64
@@ -548,8 +548,8 @@ int apply_checkpoint_copy_lost(struct apply *a) {
         return 0;
 }
 
-int apply_checkpoint_copy_wanted(struct apply *a) {
-        const Rm__CmdCheckpointCopyWanted *in = a->command->checkpoint_copy_wanted;
+int apply_checkpoint_copy_requested(struct apply *a) {
+        const Rm__CmdCheckpointCopyRequested *in = a->command->checkpoint_copy_requested;
         Rm__Checkpoint *checkpoint;
         Rm__Job *job;
         Rm__CheckpointPart *part = find_part(a, "checkpoint-copy-wanted", in->job, in->checkpoint, in->capsule, &job, &checkpoint);

@@ -45,20 +45,20 @@ static int check_condition(struct apply *a, const Rm__CmdNodeCondition *in, cons
                                     STATE_CONDITION_REASON_MAX_BYTES);
         if (in->condition != RM__CONDITION__CONDITION_OK && !in->reason[0])
                 return apply_refuse(a, -EINVAL, "report-health: a reason is needed: why is node '%s' %s?", in->node,
-                                    condition_word(in->condition));
+                                    condition_name(in->condition));
         return 0;
 }
 
-static void tell(struct apply *a, const Rm__Node *node, const Rm__CmdNodeCondition *in) {
+static void report(struct apply *a, const Rm__Node *node, const Rm__CmdNodeCondition *in) {
         Rm__Condition now = node_condition(node);
         const char *colon = in->reason[0] ? ": " : "";
 
         if (now == in->condition)
                 apply_event(a, "node-condition", node->name, 0, 0, 0, "node %s is %s, says %s (%s)%s%s", node->name,
-                            condition_word(now), in->source, in->by, colon, in->reason);
+                            condition_name(now), in->source, in->by, colon, in->reason);
         else
                 apply_event(a, "node-condition", node->name, 0, 0, 0, "node %s stays %s; %s (%s) says %s%s%s", node->name,
-                            condition_word(now), in->source, in->by, condition_word(in->condition), colon, in->reason);
+                            condition_name(now), in->source, in->by, condition_name(in->condition), colon, in->reason);
 }
 
 int apply_node_condition(struct apply *a) {
@@ -93,7 +93,7 @@ int apply_node_condition(struct apply *a) {
         }
         if (!was_well && node_condition(node) == RM__CONDITION__CONDITION_OK)
                 node->unwell_usec = a->time_usec;
-        tell(a, node, in);
+        report(a, node, in);
         if (!was_left)
                 node_emptied(a, node->name);
         return 0;

@@ -59,7 +59,7 @@ static int check_parts(const Rm__JobSpec *spec, const Rm__Checkpoint *checkpoint
         }
         if ((checkpoint->resize != NULL) != (spec->active_ranks > 0) ||
             (checkpoint->resize && (checkpoint->resize->active == 0 || checkpoint->resize->active > spec->ranks ||
-                                    checkpoint->resize->wanted > spec->ranks || spec->active_ranks > spec->ranks)))
+                                    checkpoint->resize->requested > spec->ranks || spec->active_ranks > spec->ranks)))
                 return error_set(err, -EINVAL, "it does not say well how many of its ranks compute");
         if (ranks == spec->ranks && !divides_ranks_well(spec, checkpoint))
                 return error_set(err, -EINVAL, "its groups are not all of %u ranks, or it has others than these",

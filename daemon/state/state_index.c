@@ -346,7 +346,7 @@ uint32_t state_node_ranks(const struct state_index *index, const char *node, uin
         return entry ? entry->ranks : 0;
 }
 
-uint32_t state_capsule_room(const struct state_index *index, const char *node, uint32_t per_core) {
+uint32_t state_capsule_space(const struct state_index *index, const char *node, uint32_t per_core) {
         const Rm__Node *known = state_node(index->state, node);
         uint64_t most = known ? (uint64_t) known->cores * per_core : 0;
         uint32_t capsules = 0;
@@ -359,7 +359,7 @@ uint32_t state_capsule_room(const struct state_index *index, const char *node, u
         return most - capsules < UINT32_MAX ? (uint32_t) (most - capsules) : UINT32_MAX;
 }
 
-const char *state_node_word(const struct state_index *index, const Rm__Node *node) {
+const char *state_node_name(const struct state_index *index, const Rm__Node *node) {
         uint32_t capsules = 0;
         uint32_t ranks = state_node_ranks(index, node->name, &capsules);
 
@@ -405,7 +405,7 @@ static bool is_captured_now(const Rm__Job *job) {
         return checkpoint && checkpoint->state == RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING;
 }
 
-const char *state_job_word(const struct state_index *index, const Rm__Job *job) {
+const char *state_job_name(const struct state_index *index, const Rm__Job *job) {
         static const char *const words[] = {
                 "PENDING",    "STARTING",  "RUNNING", "MIGRATING", "FOLDED",  "CHECKPOINTING", "RECOVERING",
                 "COMPLETING", "COMPLETED", "FAILED",  "CANCELLED", "TIMEOUT", "NODE_FAIL",

@@ -35,11 +35,11 @@ Rm__Move *state_capsule_move(const struct state_index *index, uint64_t job, int3
 uint32_t state_node_ranks(const struct state_index *index, const char *node, uint32_t *ret_capsules);
 /* How many capsules more it may have, with so many for each of its cores (0: no limit); 0: none, or
  * it is not in the cluster. */
-uint32_t state_capsule_room(const struct state_index *index, const char *node, uint32_t per_core);
+uint32_t state_capsule_space(const struct state_index *index, const char *node, uint32_t per_core);
 /* IDLE MIXED ALLOCATED DRAINING DRAINED FAILING DOWN UNKNOWN */
-const char *state_node_word(const struct state_index *index, const Rm__Node *node);
+const char *state_node_name(const struct state_index *index, const Rm__Node *node);
 /* PENDING ... as in DESIGN.md, MIGRATING and FOLDED included. */
-const char *state_job_word(const struct state_index *index, const Rm__Job *job);
+const char *state_job_name(const struct state_index *index, const Rm__Job *job);
 /* Among the nodes that the running job is on with more ranks (`ret_ranks`, of all jobs) than usable
  * cores, the one with the fewest cores for each rank; NULL: there is none. */
 const Rm__Node *state_job_fold(const struct state_index *index, const Rm__Job *job, uint32_t *ret_ranks);

@@ -180,7 +180,7 @@ static int check_node(struct apply *a, const char *name) {
                 return apply_refuse(a, -EBUSY, "place: node '%s' is drained", name);
         if (node_condition(node) != RM__CONDITION__CONDITION_OK)
                 return apply_refuse(a, -EBUSY, "place: the condition of node '%s' is %s", name,
-                                    condition_word(node_condition(node)));
+                                    condition_name(node_condition(node)));
         return 0;
 }
 
@@ -242,7 +242,7 @@ static int check_capsules(struct apply *a, const Rm__CmdJobPlace *in, const Rm__
         for (size_t i = 0; i < in->n_group_nodes; i++) {
                 uint32_t *here = &coming[state_node_position(a->index, in->group_nodes[i])];
 
-                if (++*here > state_capsule_room(a->index, in->group_nodes[i], in->capsules_per_core))
+                if (++*here > state_capsule_space(a->index, in->group_nodes[i], in->capsules_per_core))
                         return apply_refuse(a, -EDQUOT,
                                             "place: node '%s' has no room for group %zu of job %" PRIu64
                                             ", which has parked ones: %u capsules for each core are the limit ([job] "
@@ -387,22 +387,22 @@ int apply_capsule_ready(struct apply *a) {
         return 0;
 }
 
-int apply_capsule_obstacle(struct apply *a) {
-        const Rm__CmdCapsuleObstacle *in = a->command->capsule_obstacle;
-        Rm__Job *job = find_job(a, "capsule-obstacle", in->job);
+int apply_capsule_blocker(struct apply *a) {
+        const Rm__CmdCapsuleBlocker *in = a->command->capsule_blocker;
+        Rm__Job *job = find_job(a, "capsule-blocker", in->job);
         Rm__Capsule *capsule = job ? job_capsule(job, in->capsule) : NULL;
 
         if (!capsule || strcmp(capsule->node, in->node) != 0)
-                return apply_refuse(a, -ESRCH, "capsule-obstacle: the capsule is not on that node");
-        if (strlen(in->text) > STATE_OBSTACLE_MAX)
-                return apply_refuse(a, -EMSGSIZE, "capsule-obstacle: more than %d bytes", STATE_OBSTACLE_MAX);
-        /* The obstacle of the last refusal may be gone: if the capsule has none any more, the
+                return apply_refuse(a, -ESRCH, "capsule-blocker: the capsule is not on that node");
+        if (strlen(in->text) > STATE_BLOCKER_MAX)
+                return apply_refuse(a, -EMSGSIZE, "capsule-blocker: more than %d bytes", STATE_BLOCKER_MAX);
+        /* The blocker of the last refusal may be gone: if the capsule has none any more, the
          * refusal is no longer shown. */
-        if (in->changed || strcmp(capsule->obstacle, in->text) != 0)
-                refusal_begin_anew(capsule);
-        if (capsule->obstacle[0] && !in->text[0])
+        if (in->changed || strcmp(capsule->blocker, in->text) != 0)
+                refusal_begin_again(capsule);
+        if (capsule->blocker[0] && !in->text[0])
                 refusal_forget(capsule);
-        message_set_string(&capsule->obstacle, in->text);
+        message_set_string(&capsule->blocker, in->text);
         return 0;
 }
 

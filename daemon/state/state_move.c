@@ -51,12 +51,12 @@ static int check_condition(struct apply *a, const Rm__Node *to) {
 
         if (!worst || worst->condition < RM__CONDITION__CONDITION_FAILING)
                 return 0;
-        return apply_refuse(a, -EBUSY, "migrate: node '%s' is %s, says %s (reason: %s)", to->name, condition_word(worst->condition),
+        return apply_refuse(a, -EBUSY, "migrate: node '%s' is %s, says %s (reason: %s)", to->name, condition_name(worst->condition),
                             worst->source, worst->reason);
 }
 
-static int check_room(struct apply *a, const Rm__CmdMoveStart *in) {
-        if (state_capsule_room(a->index, in->to, in->capsules_per_core) > 0)
+static int check_space(struct apply *a, const Rm__CmdMoveStart *in) {
+        if (state_capsule_space(a->index, in->to, in->capsules_per_core) > 0)
                 return 0;
         return apply_refuse(a, -EDQUOT,
                             "migrate: node '%s' has %u capsules for each core already, which is the limit ([job] "
@@ -108,17 +108,17 @@ static int check_start(struct apply *a, const Rm__CmdMoveStart *in, Rm__Capsule 
         from = state_node(a->state, capsule->node);
         if (!from || from->health != RM__NODE_HEALTH__NODE_HEALTH_UP)
                 return apply_refuse(a, -EHOSTDOWN, "migrate: node '%s', where %s of job %" PRIu64 " is, is not up", capsule->node,
-                                    capsule_word(in->capsule, word), in->job);
+                                    capsule_state_name(in->capsule, word), in->job);
         if (strcmp(capsule->node, in->to) == 0)
                 return apply_refuse(a, -EALREADY, "migrate: %s of job %" PRIu64 " is on %s already",
-                                    capsule_word(in->capsule, word), in->job, in->to);
+                                    capsule_state_name(in->capsule, word), in->job, in->to);
         if (state_capsule_move(a->index, in->job, in->capsule))
                 return apply_refuse(a, -EBUSY, "migrate: %s of job %" PRIu64 " is moving already; try again when it has arrived",
-                                    capsule_word(in->capsule, word), in->job);
+                                    capsule_state_name(in->capsule, word), in->job);
         *ret_capsule = capsule;
         r = check_processors(a, from, to);
         if (r == 0)
-                r = check_room(a, in);
+                r = check_space(a, in);
         return r < 0 ? r : check_asked(a, in);
 }
 
@@ -165,13 +165,13 @@ int apply_move_start(struct apply *a) {
         move->incarnation = a->state->next_incarnation++;
         move->asked_uid = in->asked_uid;
         if (in->cause == RM__MOVE_CAUSE__MOVE_CAUSE_ASKED)
-                refusal_begin_anew(capsule);
+                refusal_begin_again(capsule);
         REPEATED_PUSH(a->state->moves, a->state->n_moves, move);
         state_index_move(a->index, move);
         prune_moves(a->state);
         a->result->created = move->id;
         apply_event(a, "move-started", move->from, move->job, move->id, move->capsule,
-                    "job %" PRIu64 ": %s moves from %s to %s (%s)", move->job, capsule_word(move->capsule, word), move->from,
+                    "job %" PRIu64 ": %s moves from %s to %s (%s)", move->job, capsule_state_name(move->capsule, word), move->from,
                     move->to, move->reason);
         return 0;
 }
@@ -190,7 +190,7 @@ void refusal_forget(Rm__Capsule *capsule) {
         capsule->refusal = NULL;
 }
 
-void refusal_begin_anew(Rm__Capsule *capsule) {
+void refusal_begin_again(Rm__Capsule *capsule) {
         if (capsule->refusal)
                 capsule->refusal->times = 0;
 }
@@ -212,7 +212,7 @@ int apply_move_commit(struct apply *a) {
         free(capsule->cores); /* those were the other node's */
         capsule->cores = NULL;
         capsule->n_cores = 0;
-        message_set_string(&capsule->obstacle, NULL); /* it has moved */
+        message_set_string(&capsule->blocker, NULL); /* it has moved */
         refusal_forget(capsule);
         capsule->incarnation = move->incarnation;
         capsule->moves++;
@@ -222,7 +222,7 @@ int apply_move_commit(struct apply *a) {
         if (move->later_bytes > 0)
                 apply_event(a, "move-postcopy", move->to, move->job, move->id, move->capsule,
                             "job %" PRIu64 ": %s goes on on %s while %.1f MB of its memory are still on %s", move->job,
-                            capsule_word(move->capsule, word), move->to, (double) move->later_bytes / 1e6, move->from);
+                            capsule_state_name(move->capsule, word), move->to, (double) move->later_bytes / 1e6, move->from);
         return 0;
 }
 
@@ -235,14 +235,14 @@ static void move_end_aborted(struct apply *a, Rm__Move *move, const char *error)
         message_set_string(&move->waiting, NULL);
         state_index_move(a->index, move);
         apply_event(a, "move-failed", move->from, move->job, move->id, move->capsule, "job %" PRIu64 ": %s stays on %s: %s",
-                    move->job, capsule_word(move->capsule, word), move->from, error);
+                    move->job, capsule_state_name(move->capsule, word), move->from, error);
 }
 
 /* The next try is the later, the more there were in a row. */
 static void refusal_note(struct apply *a, const Rm__Move *move, Rm__MoveFailure failure) {
         Rm__Job *job = state_job(a->state, move->job);
         Rm__Capsule *capsule = job ? job_capsule(job, move->capsule) : NULL;
-        char text[STATE_OBSTACLE_MAX + 1];
+        char text[STATE_BLOCKER_MAX + 1];
 
         if (!capsule || failure == RM__MOVE_FAILURE__MOVE_FAILURE_OTHER)
                 return;
@@ -310,24 +310,24 @@ void job_moves_forget(struct apply *a, uint64_t job, const char *why) {
 
 /* Tells why the rounds of pre-copy ended early. Bytes that they did not send were sent in the
  * freeze. */
-static void tell_hurry(struct apply *a, const Rm__Move *move) {
+static void report_expedite(struct apply *a, const Rm__Move *move) {
         const Rm__Node *from = state_node(a->state, move->from);
         uint64_t other_bytes = move->ahead_bytes + move->later_bytes;
         uint64_t bytes = move->image_bytes > other_bytes ? move->image_bytes - other_bytes : 0;
         cleanup_free char *why = NULL;
         char word[24];
 
-        if (move->hurry_usec == 0)
+        if (move->expedite_usec == 0)
                 return;
         if (from && node_critical_usec(from) > 0)
                 why = xasprintf("since %s is critical", move->from);
-        else if (move->hurry_usec > 1)
-                why = xasprintf("%.1f s before the deadline for %s to be empty", (double) move->hurry_usec / 1e6, move->from);
+        else if (move->expedite_usec > 1)
+                why = xasprintf("%.1f s before the deadline for %s to be empty", (double) move->expedite_usec / 1e6, move->from);
         else
                 why = xasprintf("after the deadline for %s to be empty", move->from);
         apply_event(a, "move-hurried", move->from, move->job, move->id, move->capsule,
                     "job %" PRIu64 ": sending the memory of %s ahead ended %s, and %.1f MB were sent in the freeze", move->job,
-                    capsule_word(move->capsule, word), why, (double) bytes / 1e6);
+                    capsule_state_name(move->capsule, word), why, (double) bytes / 1e6);
 }
 
 int apply_move_done(struct apply *a) {
@@ -359,9 +359,9 @@ int apply_move_done(struct apply *a) {
         move->ahead_rounds = in->ahead_rounds;
         move->last_bytes = in->last_bytes;
         move->slow_usec = in->slow_usec;
-        move->hurry_usec = in->hurry_usec;
+        move->expedite_usec = in->expedite_usec;
         state_index_move(a->index, move);
-        tell_hurry(a, move);
+        report_expedite(a, move);
         if (capsule) {
                 capsule->image_bytes = in->memory_bytes;
                 capsule->freeze_usec = in->freeze_usec;
@@ -370,8 +370,8 @@ int apply_move_done(struct apply *a) {
         later = move->later_bytes ? xasprintf(", %.1f of them post-copied", (double) move->later_bytes / 1e6) : xstrdup("");
         apply_event(a, "move-done", move->to, move->job, move->id, move->capsule,
                     "job %" PRIu64 ": %s moved from %s to %s, %sfrozen for %.3f s, %.1f MB%s", move->job,
-                    capsule_word(move->capsule, word), move->from, move->to, slow ? slow : "", (double) move->freeze_usec / 1e6,
-                    (double) move->memory_bytes / 1e6, later);
+                    capsule_state_name(move->capsule, word), move->from, move->to, slow ? slow : "",
+                    (double) move->freeze_usec / 1e6, (double) move->memory_bytes / 1e6, later);
         node_emptied(a, move->from);
         return 0;
 }
@@ -388,7 +388,7 @@ int apply_move_waiting(struct apply *a) {
         message_set_string(&move->waiting, in->text);
         if (in->text[0])
                 apply_event(a, "move-waiting", move->from, move->job, move->id, move->capsule,
-                            "job %" PRIu64 ": %s waits on %s: %s", move->job, capsule_word(move->capsule, word), move->from,
+                            "job %" PRIu64 ": %s waits on %s: %s", move->job, capsule_state_name(move->capsule, word), move->from,
                             in->text);
         return 0;
 }
@@ -413,7 +413,7 @@ int apply_move_filled(struct apply *a) {
                 waits = xasprintf(", and waited %" PRIu64 " times for some of it, 99 of 100 times for at most %.1f ms",
                                   move->later_faults, (double) move->later_p99_usec / 1e3);
         apply_event(a, "move-filled", move->to, move->job, move->id, move->capsule,
-                    "job %" PRIu64 ": %s has all of its memory on %s, after %.3f s%s", move->job, capsule_word(move->capsule, word),
-                    move->to, (double) move->fill_usec / 1e6, waits ? waits : "");
+                    "job %" PRIu64 ": %s has all of its memory on %s, after %.3f s%s", move->job,
+                    capsule_state_name(move->capsule, word), move->to, (double) move->fill_usec / 1e6, waits ? waits : "");
         return 0;
 }

@@ -207,7 +207,7 @@ void node_emptied(struct apply *a, const char *name) {
                 apply_event(a, "node-drained", name, 0, 0, 0, "node %s is drained", name);
         else
                 apply_event(a, "node-empty", name, 0, 0, 0, "node %s is %s, and nothing is left on it", name,
-                            condition_word(node_condition(node)));
+                            condition_name(node_condition(node)));
 }
 
 static const Rm__NodeCores *find_cores(Rm__NodeCores **list, size_t n, const char *node) {

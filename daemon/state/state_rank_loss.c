@@ -135,7 +135,7 @@ static char *name_replaced(const struct rank_map *map, const uint32_t *lost, siz
         return text;
 }
 
-static void tell(struct apply *a, const Rm__Job *job, const struct rank_map *map, size_t before) {
+static void report(struct apply *a, const Rm__Job *job, const struct rank_map *map, size_t before) {
         const uint32_t *lost = job->rank_losses->lost + before;
         size_t n = job->rank_losses->n_lost - before;
         cleanup_free char *names = name_ranks(lost, n);
@@ -172,7 +172,7 @@ static void lose(struct apply *a, Rm__Job *job, const uint32_t *ranks, size_t n)
         map = map_ranks(job);
         if (!map)
                 return;
-        tell(a, job, map, before);
+        report(a, job, map, before);
         give_cores(a, job, map);
         missing = rank_map_missing(map);
         rank_map_destroy(map);
@@ -181,7 +181,7 @@ static void lose(struct apply *a, Rm__Job *job, const uint32_t *ranks, size_t n)
 }
 
 /* A group can tell of its own ranks only. */
-static int check_told(struct apply *a, const Rm__CmdJobRanksTold *in, const Rm__Job *job) {
+static int check_reported(struct apply *a, const Rm__CmdJobRanksReported *in, const Rm__Job *job) {
         const Rm__Capsule *capsule = in->group >= 0 ? job_capsule(job, in->group) : NULL;
         uint32_t first = capsule ? job_first_rank(job, capsule) : 0;
         bool open = job_running(job) || job->state == RM__JOB_STATE__JOB_COMPLETING;
@@ -198,14 +198,14 @@ static int check_told(struct apply *a, const Rm__CmdJobRanksTold *in, const Rm__
         return 0;
 }
 
-int apply_job_ranks_told(struct apply *a) {
-        const Rm__CmdJobRanksTold *in = a->command->job_ranks_told;
+int apply_job_ranks_reported(struct apply *a) {
+        const Rm__CmdJobRanksReported *in = a->command->job_ranks_reported;
         Rm__Job *job = state_job(a->state, in->job);
         int r;
 
         if (!job || !job->rank_losses)
                 return apply_refuse(a, -ENOENT, "ranks-told: no job %" PRIu64 " that goes on without ranks", in->job);
-        r = check_told(a, in, job);
+        r = check_reported(a, in, job);
         if (r < 0)
                 return r;
         job->rank_losses->speaks |= in->speaks;

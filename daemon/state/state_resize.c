@@ -95,7 +95,7 @@ void job_resize_begin(Rm__Job *job, const Rm__Checkpoint *checkpoint) {
 /* rmd itself takes a resize back if the job has not begun to grow. A number that was asked for by
  * hand is kept. */
 static bool is_taken_back(const Rm__CmdJobResize *in, const Rm__Resize *resize) {
-        return resize->wanted != 0 && !resize->begun && in->ranks == resize->active;
+        return resize->requested != 0 && !resize->begun && in->ranks == resize->active;
 }
 
 static int check_resize(struct apply *a, const Rm__CmdJobResize *in, const Rm__Job *job) {
@@ -109,7 +109,7 @@ static int check_resize(struct apply *a, const Rm__CmdJobResize *in, const Rm__J
                 return apply_refuse(a, -EALREADY, "resize-job: job %" PRIu64 " has already ended", job->id);
         if (!resize || job->state != RM__JOB_STATE__JOB_RUNNING || job->cancel || resize->ending)
                 return apply_refuse(a, -EBUSY, "resize-job: job %" PRIu64 " does not run", job->id);
-        if (!in->by[0] && (resize->by_hand || in->ranks == 0 || (resize->wanted != 0 && !is_taken_back(in, resize))))
+        if (!in->by[0] && (resize->by_hand || in->ranks == 0 || (resize->requested != 0 && !is_taken_back(in, resize))))
                 return apply_refuse(a, -EBUSY, "resize-job: job %" PRIu64 " has the number of ranks that was asked for", job->id);
         if (in->ranks == 0)
                 return 0;
@@ -119,7 +119,7 @@ static int check_resize(struct apply *a, const Rm__CmdJobResize *in, const Rm__J
         if (resize->begun)
                 return apply_refuse(a, -EBUSY,
                                     "resize-job: the program of job %" PRIu64 " changes to %u active ranks; try again in a moment",
-                                    job->id, resize->wanted);
+                                    job->id, resize->requested);
         if (!resize->listens)
                 return apply_refuse(a, -EAGAIN,
                                     "resize-job: the program of job %" PRIu64
@@ -138,7 +138,7 @@ static void take_back(struct apply *a, const Rm__CmdJobResize *in, Rm__Job *job)
 
         assert(!job->resize->begun); /* ranks of the other number may run from then on */
         job->resize->epoch++;
-        job->resize->wanted = 0;
+        job->resize->requested = 0;
         apply_event(a, "job-resize-cancelled", NULL, job->id, 0, 0, "job %" PRIu64 " stays at %u active ranks: %s", job->id,
                     job->resize->active, why);
 }
@@ -149,7 +149,7 @@ static void ask(struct apply *a, const Rm__CmdJobResize *in, Rm__Job *job) {
         assert(!job->resize->begun);
         assert(in->ranks > 0 && in->ranks >= job->spec->min_ranks && in->ranks <= job->spec->ranks);
         job->resize->epoch++;
-        job->resize->wanted = in->ranks;
+        job->resize->requested = in->ranks;
         job->resize->begun = false;
         job->resize->asked_usec = a->time_usec;
         a->result->created = job->resize->epoch;
@@ -160,7 +160,7 @@ static void ask(struct apply *a, const Rm__CmdJobResize *in, Rm__Job *job) {
 /* The job has that number of active ranks, or is asked for it already, and remains under the
  * control of the one who asked last. */
 static bool is_resized_so(const Rm__CmdJobResize *in, const Rm__Resize *resize) {
-        uint32_t goal = resize->wanted ? resize->wanted : resize->active;
+        uint32_t goal = resize->requested ? resize->requested : resize->active;
 
         return resize->by_hand == (in->by[0] && in->ranks > 0) && (in->ranks == 0 || in->ranks == goal);
 }
@@ -174,7 +174,7 @@ int apply_job_resize(struct apply *a) {
                 return r;
         if (!apply_goes_on(a, !is_resized_so(in, job->resize))) {
                 /* A caller who asks again waits for the same change. */
-                a->result->created = in->ranks > 0 && job->resize->wanted > 0 ? job->resize->epoch : 0;
+                a->result->created = in->ranks > 0 && job->resize->requested > 0 ? job->resize->epoch : 0;
                 return 0;
         }
         job->resize->by_hand = in->by[0] && in->ranks > 0;
@@ -182,7 +182,7 @@ int apply_job_resize(struct apply *a) {
                 return 0;
         if (in->ranks != job->resize->active)
                 ask(a, in, job);
-        else if (job->resize->wanted != 0)
+        else if (job->resize->requested != 0)
                 take_back(a, in, job);
         return 0;
 }
@@ -216,14 +216,14 @@ static int check_begin(struct apply *a, const Rm__Job *job) {
 
 /* From here on ranks of the larger world run. */
 static void begin(struct apply *a, Rm__Job *job) {
-        assert(job->resize->wanted != 0 && !job->resize->begun);
+        assert(job->resize->requested != 0 && !job->resize->begun);
         job->resize->begun = true;
-        if (job->resize->wanted > job->resize->active)
-                set_active(a, job, job->resize->wanted);
+        if (job->resize->requested > job->resize->active)
+                set_active(a, job, job->resize->requested);
 }
 
 static void end_change(Rm__Job *job) {
-        job->resize->wanted = 0;
+        job->resize->requested = 0;
         job->resize->begun = false;
 }
 
@@ -241,18 +241,18 @@ static void refuse_number(struct apply *a, Rm__Job *job, uint32_t ranks, uint32_
 
 /* A program may also stay as it is, or come to something between. */
 static void finish(struct apply *a, Rm__Job *job, uint32_t ranks) {
-        uint32_t most = job->resize->wanted > job->resize->active ? job->resize->wanted : job->resize->active;
+        uint32_t most = job->resize->requested > job->resize->active ? job->resize->requested : job->resize->active;
         uint32_t least = job->spec->min_ranks > 0 && a->state->level >= STATE_LEVEL_RESIZED ? job->spec->min_ranks : 1;
 
-        assert(job->resize->wanted != 0);
+        assert(job->resize->requested != 0);
         if (ranks < least || ranks > most) {
                 refuse_number(a, job, ranks, least, most);
                 return;
         }
-        if (ranks != job->resize->wanted)
+        if (ranks != job->resize->requested)
                 apply_event(a, "job-resize-refused", NULL, job->id, 0, 0,
                             "job %" PRIu64 " goes on with %u active ranks, not %u, as its program says", job->id, ranks,
-                            job->resize->wanted);
+                            job->resize->requested);
         else
                 apply_event(a, "job-resized", NULL, job->id, 0, 0, "job %" PRIu64 " has %u active ranks of %u", job->id, ranks,
                             job->spec->ranks);
@@ -260,12 +260,12 @@ static void finish(struct apply *a, Rm__Job *job, uint32_t ranks) {
         set_active(a, job, ranks);
 }
 
-static bool begins(const Rm__CmdJobResizeTold *in, const Rm__Resize *resize) {
-        return resize->wanted != 0 && !resize->begun && (in->begun == resize->epoch || in->done == resize->epoch);
+static bool begins(const Rm__CmdJobResizeReported *in, const Rm__Resize *resize) {
+        return resize->requested != 0 && !resize->begun && (in->begun == resize->epoch || in->done == resize->epoch);
 }
 
-int apply_job_resize_told(struct apply *a) {
-        const Rm__CmdJobResizeTold *in = a->command->job_resize_told;
+int apply_job_resize_reported(struct apply *a) {
+        const Rm__CmdJobResizeReported *in = a->command->job_resize_reported;
         Rm__Job *job = state_job(a->state, in->job);
         int r;
 
@@ -280,7 +280,7 @@ int apply_job_resize_told(struct apply *a) {
         job->resize->ending |= in->ending;
         if (begins(in, job->resize))
                 begin(a, job);
-        if (job->resize->wanted != 0 && in->done == job->resize->epoch)
+        if (job->resize->requested != 0 && in->done == job->resize->epoch)
                 finish(a, job, in->ranks);
         return 0;
 }

@@ -50,7 +50,7 @@ static void session_remove(Rm__State *state, size_t i) {
 }
 
 /* Removes the sessions of nodes that have left, and the oldest ones of this node. */
-static void make_room(Rm__State *state, const char *node) {
+static void make_space(Rm__State *state, const char *node) {
         size_t i = 0, n = 0;
 
         while (i < state->n_sessions)
@@ -69,7 +69,7 @@ static Rm__Session *session_open(Rm__State *state, const Rm__Origin *origin) {
         Rm__Session *session = xcalloc(1, sizeof(*session));
         size_t i;
 
-        make_room(state, origin->node);
+        make_space(state, origin->node);
         i = first_of(state, origin->node);
         while (is_of(state, i, origin->node))
                 i++;

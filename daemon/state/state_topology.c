@@ -100,7 +100,7 @@ static char *loose_nodes(const Rm__State *state) {
         return xasprintf("%s: it has no switch for node '%s', nor for %zu others", state->topology_path, first, n - 1);
 }
 
-void state_topology_doubts(const Rm__State *state, char **ret_unknown, char **ret_loose) {
+void state_topology_mismatches(const Rm__State *state, char **ret_unknown, char **ret_loose) {
         *ret_unknown = unknown_nodes(state);
         *ret_loose = state->n_switches > 0 ? loose_nodes(state) : NULL;
 }

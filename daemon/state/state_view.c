@@ -86,7 +86,7 @@ uint64_t node_critical_usec(const Rm__Node *node) {
         return since_usec;
 }
 
-const char *condition_word(Rm__Condition condition) {
+const char *condition_name(Rm__Condition condition) {
         static const char *const words[] = { "ok", "warn", "failing", "critical" };
 
         return (size_t) condition < ARRAY_SIZE(words) ? words[condition] : "?";
@@ -166,7 +166,7 @@ char *state_known_nodes(const Rm__State *state) {
         return list;
 }
 
-const char *capsule_word(int32_t index, char *buf) {
+const char *capsule_state_name(int32_t index, char *buf) {
         if (index == STATE_HEAD)
                 (void) snprintf(buf, 24, "head");
         else
@@ -175,7 +175,7 @@ const char *capsule_word(int32_t index, char *buf) {
 }
 
 /* 0: it is about no job, or rmd itself wants it. */
-static uint64_t wanted_job(const Rm__Command *command) {
+static uint64_t requested_job(const Rm__Command *command) {
         switch (command->body_case) {
         case RM__COMMAND__BODY_JOB_CANCEL:
                 return command->job_cancel->timeout ? 0 : command->job_cancel->job;
@@ -187,14 +187,14 @@ static uint64_t wanted_job(const Rm__Command *command) {
                 return command->job_output_done->job;
         case RM__COMMAND__BODY_JOB_AVAILABILITY:
                 return command->job_availability->job;
-        case RM__COMMAND__BODY_JOB_RESIZE_TOLD:
-                return command->job_resize_told->job;
-        case RM__COMMAND__BODY_JOB_RANKS_TOLD:
-                return command->job_ranks_told->job;
+        case RM__COMMAND__BODY_JOB_RESIZE_REPORTED:
+                return command->job_resize_reported->job;
+        case RM__COMMAND__BODY_JOB_RANKS_REPORTED:
+                return command->job_ranks_reported->job;
         case RM__COMMAND__BODY_JOB_OWN_STATE:
                 return command->job_own_state->job;
-        case RM__COMMAND__BODY_CAPSULE_OBSTACLE:
-                return command->capsule_obstacle->job;
+        case RM__COMMAND__BODY_CAPSULE_BLOCKER:
+                return command->capsule_blocker->job;
         case RM__COMMAND__BODY_MOVE_START:
                 return command->move_start->cause == RM__MOVE_CAUSE__MOVE_CAUSE_ASKED ? command->move_start->job : 0;
         case RM__COMMAND__BODY_CHECKPOINT_START:
@@ -214,7 +214,7 @@ bool state_command_user(const Rm__State *state, const Rm__Command *command, uint
                 spec = command->job_submit->spec;
         else if (command->body_case == RM__COMMAND__BODY_CHECKPOINT_IMPORT && command->checkpoint_import->job)
                 spec = command->checkpoint_import->job->spec;
-        else if ((job = state_job(state, wanted_job(command))))
+        else if ((job = state_job(state, requested_job(command))))
                 spec = job->spec;
         if (spec)
                 *ret_uid = spec->uid;

@@ -9,7 +9,7 @@ bool state_is_voter(const Rm__State *state, const char *node) {
         return names_have(state->voters, state->n_voters, node);
 }
 
-static void tell_voters(struct apply *a, char *const *old, size_t n_old) {
+static void report_voters(struct apply *a, char *const *old, size_t n_old) {
         const Rm__State *state = a->state;
 
         for (size_t i = 0; i < state->n_voters; i++)
@@ -33,7 +33,7 @@ int apply_voters(struct apply *a) {
         for (size_t i = 0; i < in->n_nodes; i++)
                 if (name_valid(in->nodes[i]) && !state_is_voter(state, in->nodes[i]))
                         REPEATED_PUSH(state->voters, state->n_voters, xstrdup(in->nodes[i]));
-        tell_voters(a, old, n_old);
+        report_voters(a, old, n_old);
         free_all(old, n_old);
         return 0;
 }

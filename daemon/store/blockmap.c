@@ -10,11 +10,11 @@
 
 #define EXTENT_BLOCKS 512U
 /* Most files are small. */
-#define ROOM_MIN 4U
+#define SPACE_MIN 4U
 
 struct extent {
         uint64_t number; /* of its first place, divided by EXTENT_BLOCKS */
-        uint32_t room;
+        uint32_t space;
         uint32_t *numbers;
         UT_hash_handle hh;
 };
@@ -28,17 +28,17 @@ struct blockmap *blockmap_create(void) {
         return xcalloc(1, sizeof(struct blockmap));
 }
 
-static void extent_grow(struct extent *e, uint32_t room) {
-        e->numbers = xrealloc(e->numbers, room * sizeof(*e->numbers));
-        memset(e->numbers + e->room, 0xff, (room - e->room) * sizeof(*e->numbers));
-        e->room = room;
+static void extent_grow(struct extent *e, uint32_t space) {
+        e->numbers = xrealloc(e->numbers, space * sizeof(*e->numbers));
+        memset(e->numbers + e->space, 0xff, (space - e->space) * sizeof(*e->numbers));
+        e->space = space;
 }
 
-static struct extent *extent_add(struct blockmap *m, uint64_t number, uint32_t room) {
+static struct extent *extent_add(struct blockmap *m, uint64_t number, uint32_t space) {
         struct extent *e = xcalloc(1, sizeof(*e));
 
         e->number = number;
-        extent_grow(e, room);
+        extent_grow(e, space);
         HASH_ADD(hh, m->extents, number, sizeof(e->number), e);
         return e;
 }
@@ -55,7 +55,7 @@ struct blockmap *blockmap_copy(const struct blockmap *m) {
         struct blockmap *copy = blockmap_create();
 
         for (const struct extent *e = m->extents; e; e = e->hh.next)
-                memcpy(extent_add(copy, e->number, e->room)->numbers, e->numbers, e->room * sizeof(*e->numbers));
+                memcpy(extent_add(copy, e->number, e->space)->numbers, e->numbers, e->space * sizeof(*e->numbers));
         return copy;
 }
 
@@ -82,27 +82,27 @@ static struct extent *extent_find(struct blockmap *m, uint64_t number) {
 
 void blockmap_put(struct blockmap *m, uint64_t place, uint32_t number) {
         struct extent *e = extent_find(m, place / EXTENT_BLOCKS);
-        uint32_t at = (uint32_t) (place % EXTENT_BLOCKS), room = e ? e->room : ROOM_MIN;
+        uint32_t at = (uint32_t) (place % EXTENT_BLOCKS), space = e ? e->space : SPACE_MIN;
 
-        if (number == BLOCKMAP_NONE && (!e || at >= e->room))
+        if (number == BLOCKMAP_NONE && (!e || at >= e->space))
                 return;
-        while (room <= at)
-                room *= 2;
+        while (space <= at)
+                space *= 2;
         if (!e)
-                m->last = e = extent_add(m, place / EXTENT_BLOCKS, room);
-        else if (room > e->room)
-                extent_grow(e, room);
+                m->last = e = extent_add(m, place / EXTENT_BLOCKS, space);
+        else if (space > e->space)
+                extent_grow(e, space);
         e->numbers[at] = number;
 }
 
 uint32_t blockmap_get(struct blockmap *m, uint64_t place) {
         const struct extent *e = extent_find(m, place / EXTENT_BLOCKS);
 
-        return e && place % EXTENT_BLOCKS < e->room ? e->numbers[place % EXTENT_BLOCKS] : BLOCKMAP_NONE;
+        return e && place % EXTENT_BLOCKS < e->space ? e->numbers[place % EXTENT_BLOCKS] : BLOCKMAP_NONE;
 }
 
 static void extent_cut(struct blockmap *m, struct extent *e, uint64_t from, uint64_t to) {
-        uint64_t begin = e->number * EXTENT_BLOCKS, end = begin + e->room;
+        uint64_t begin = e->number * EXTENT_BLOCKS, end = begin + e->space;
 
         if (from <= begin && to >= end) {
                 extent_drop(m, e);
@@ -146,7 +146,7 @@ void blockmap_begin(struct blockmap *m, struct blockmap_walk *ret) {
 
 bool blockmap_step(struct blockmap_walk *walk, uint64_t *ret_place, uint32_t *ret_number) {
         for (const struct extent *e = walk->extent; e; walk->extent = e = e->hh.next, walk->at = 0)
-                while (walk->at < e->room) {
+                while (walk->at < e->space) {
                         size_t at = walk->at++;
 
                         if (e->numbers[at] == BLOCKMAP_NONE)

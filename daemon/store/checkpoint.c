@@ -59,9 +59,9 @@ int checkpoint_add(struct checkpoint *c, struct checkpoint_object *object, struc
                 checkpoint_object_destroy(object);
                 return error_set(err, -EFBIG, "more than %u files and directories", IMAGE_OBJECTS_MAX);
         }
-        if (c->n_objects == c->room) {
-                c->room = c->room > 0 ? 2 * c->room : 64;
-                c->objects = xrealloc(c->objects, c->room * sizeof(*c->objects));
+        if (c->n_objects == c->space) {
+                c->space = c->space > 0 ? 2 * c->space : 64;
+                c->objects = xrealloc(c->objects, c->space * sizeof(*c->objects));
         }
         c->objects[c->n_objects++] = object;
         return 0;

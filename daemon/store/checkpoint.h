@@ -36,7 +36,7 @@ struct checkpoint {
         struct store_origin origin;
         struct checkpoint_object **objects; /* in the order in which they are placed */
         size_t n_objects;
-        size_t room;
+        size_t space;
         struct checkpoint_meta metas[CHECKPOINT_METAS_MAX];
         size_t n_metas;
         struct checkpoint_pack *packs; /* ascending */

@@ -4,7 +4,7 @@
 #include "daemon/store/internal.h"
 
 /* More would take as many files to open, and to copy, however little each of them has. */
-#define PACKS_WANTED 64U
+#define PACKS_REQUESTED 64U
 
 struct use {
         struct pack *pack;
@@ -89,7 +89,7 @@ int compact(struct packs *p, const uint8_t *used, uint64_t *ret_moved_blocks, st
         if (left_bytes < all_bytes / 4)
                 left_bytes = all_bytes / 4;
         for (size_t i = 0; r == 0 && i < n; i++)
-                if (uses[i].bytes < uses[i].pack->size_bytes / 2 || n - i > PACKS_WANTED)
+                if (uses[i].bytes < uses[i].pack->size_bytes / 2 || n - i > PACKS_REQUESTED)
                         r = pack_take_over(p, uses[i].pack, used, &left_bytes, ret_moved_blocks, err);
         return r;
 }

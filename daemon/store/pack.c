@@ -401,7 +401,7 @@ static void head_make(const struct packs *p, const struct index_frame *f, uint8_
 }
 
 /* Checks the free space before each frame, since other programs write to the same disk, too. */
-static int room_check(const struct pack_build *b, size_t more_bytes, struct rm_error *err) {
+static int space_check(const struct pack_build *b, size_t more_bytes, struct rm_error *err) {
         struct statvfs fs;
 
         if (b->limit_bytes == 0)
@@ -425,7 +425,7 @@ static int frame_write(struct packs *p, struct rm_error *err) {
         f = &p->index.frames[b->frame];
         head_bytes = PACK_HEAD_BYTES + (size_t) f->n * PACK_ENTRY_BYTES;
         frame_encode(p, f, b->out + head_bytes);
-        r = room_check(b, head_bytes + f->payload_bytes, err);
+        r = space_check(b, head_bytes + f->payload_bytes, err);
         if (r < 0)
                 return r;
         head_make(p, f, b->out, b->pack->size_bytes);

@@ -121,7 +121,7 @@ static void on_filtered(struct capsule *capsule, int error, const char *text, vo
         maybe_received(arrival);
 }
 
-void arrival_carry(struct arrival *arrival, const void *carry, size_t size_bytes) {
+void arrival_saved_state(struct arrival *arrival, const void *saved_state, size_t size_bytes) {
         const struct resident *resident = ready_copy(arrival);
         struct call *call;
 
@@ -129,7 +129,7 @@ void arrival_carry(struct arrival *arrival, const void *carry, size_t size_bytes
                 return;
         arrival->carried = true;
         call = call_create(&arrival->caller);
-        if (!call_begun(call, capsule_restore_prepare(resident_capsule(resident), carry, size_bytes, on_filtered, call)))
+        if (!call_begun(call, capsule_restore_prepare(resident_capsule(resident), saved_state, size_bytes, on_filtered, call)))
                 fail(arrival, 0, false, "cannot prepare the link");
 }
 

@@ -71,7 +71,7 @@ int arrival_listen(struct arrival *arrival, const struct arrival_image *image, s
 const uint8_t *arrival_token(const struct arrival *arrival);
 
 /* Takes what travels beside the image, while the image still comes; the first time only. */
-void arrival_carry(struct arrival *arrival, const void *carry, size_t size_bytes);
+void arrival_saved_state(struct arrival *arrival, const void *saved_state, size_t size_bytes);
 
 /* Restores the capsule, once on_received() was called. `back`: from a checkpoint, after which the
  * processes had gone on; `other_files`: as of capsule_restore_back(). */

@@ -222,13 +222,13 @@ static void announce_over(struct capture *capture) {
 static void send_ahead(struct capture *capture, const struct resident *resident) {
         cleanup_free char *cgroup = capsule_payload_cgroup(resident_capsule(resident));
         cleanup_free char *procs_file = xasprintf("%s/cgroup.procs", cgroup);
-        cleanup_free char *look_dir = capsule_init_cgroup(resident_capsule(resident));
+        cleanup_free char *scan_dir = capsule_init_cgroup(resident_capsule(resident));
         Rm__MoverPrecopy body = RM__MOVER_PRECOPY__INIT;
         struct transfer_trees trees;
 
         capture->ahead = true;
         body.procs_file = procs_file;
-        body.look_dir = look_dir;
+        body.scan_dir = scan_dir;
         body.announce = has_listeners(capture, resident);
         transfer_trees_init(&trees, capture->rmd->config, resident);
         body.trees = trees.list;
@@ -403,7 +403,8 @@ static void on_reopen_over(evutil_socket_t fd, short what, void *arg) {
 
 /* ---- DUMP ---- */
 
-static void on_carry(struct capsule *capsule, int error, const char *text, const void *carry, size_t size_bytes, void *arg) {
+static void on_saved_state(struct capsule *capsule, int error, const char *text, const void *saved_state, size_t size_bytes,
+                           void *arg) {
         struct capture *capture = call_done(arg, error);
 
         if (!capture || capture->step != CAPTURE_DUMP)
@@ -411,13 +412,13 @@ static void on_carry(struct capsule *capsule, int error, const char *text, const
         if (error < 0)
                 fail(capture, "reading the capsule's counters: %s", text);
         else
-                capture->ops->on_carry(capture->owner, carry, size_bytes);
+                capture->ops->on_saved_state(capture->owner, saved_state, size_bytes);
 }
 
-static bool get_carry(struct capture *capture, const struct resident *resident) {
+static bool get_saved_state(struct capture *capture, const struct resident *resident) {
         struct call *call = call_create(&capture->caller);
 
-        return call_begun(call, capture->ops->get_carry(capture->owner, resident_capsule(resident), on_carry, call));
+        return call_begun(call, capture->ops->get_saved_state(capture->owner, resident_capsule(resident), on_saved_state, call));
 }
 
 /* CRIU is done: what it does not carry follows. */
@@ -461,7 +462,7 @@ void capture_dump(struct capture *capture, const char *dir, bool pages) {
         if (!order(capture, &MOVER_COMMAND(&start)))
                 return;
         call = call_create(&capture->caller);
-        if (!get_carry(capture, resident))
+        if (!get_saved_state(capture, resident))
                 (void) call_begun(call, -ECHILD);
         else if (call_begun(call, capsule_dump(resident_capsule(resident), dir, true, pages, timeout_usec, on_dumped, call)))
                 return;

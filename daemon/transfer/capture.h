@@ -56,11 +56,11 @@ struct capture_ops {
          * directories, its trees and whether ranks are to be told. What it points at lasts as long
          * as the owner. */
         void (*fill_precopy)(void *owner, Rm__MoverPrecopy *body);
-        /* Asks the capsule for what travels beside the images, with capsule_get_carry() or its
-         * like; returns its result. */
-        int (*get_carry)(void *owner, struct capsule *capsule, capsule_carry_fn done, void *arg);
+        /* Asks the capsule for what travels beside the images, with capsule_get_saved_state() or
+         * its like; returns its result. */
+        int (*get_saved_state)(void *owner, struct capsule *capsule, capsule_saved_state_fn done, void *arg);
         /* Takes that; it is valid during the call. */
-        void (*on_carry)(void *owner, const void *carry, size_t size_bytes);
+        void (*on_saved_state)(void *owner, const void *saved_state, size_t size_bytes);
         /* CRIU is done: fills in what is the owner's of the order to take the rest. */
         void (*fill_dump_done)(void *owner, Rm__MoverDumpDone *body, struct transfer_trees *trees);
         /* The step is done. PRECOPY: only if nothing was to go ahead; otherwise rm-mover tells the

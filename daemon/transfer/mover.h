@@ -46,7 +46,7 @@ int mover_command(struct mover *mover, const Rm__MoverCommand *command);
                 Rm__MoverAbort: RM__MOVER_COMMAND__BODY_ABORT,                                                                     \
                 Rm__MoverPrecopy: RM__MOVER_COMMAND__BODY_PRECOPY,                                                                 \
                 Rm__MoverSlow: RM__MOVER_COMMAND__BODY_SLOW,                                                                       \
-                Rm__MoverHurry: RM__MOVER_COMMAND__BODY_HURRY,                                                                     \
+                Rm__MoverExpedite: RM__MOVER_COMMAND__BODY_EXPEDITE,                                                               \
                 Rm__MoverSave: RM__MOVER_COMMAND__BODY_SAVE,                                                                       \
                 Rm__MoverRelease: RM__MOVER_COMMAND__BODY_RELEASE,                                                                 \
                 Rm__MoverLoad: RM__MOVER_COMMAND__BODY_LOAD,                                                                       \

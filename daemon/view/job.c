@@ -47,22 +47,22 @@ static char *job_nodes(const Rm__Job *job) {
 }
 
 /* Borrows from the job; the words that are cut are in `room`. */
-static void cut_argv(Rm__JobSpec *spec, char *room, size_t room_bytes) {
+static void cut_argv(Rm__JobSpec *spec, char *space, size_t space_bytes) {
         size_t used = 0;
         size_t n = 0;
 
-        while (n < spec->n_argv && used + strlen(spec->argv[n]) < room_bytes)
+        while (n < spec->n_argv && used + strlen(spec->argv[n]) < space_bytes)
                 used += strlen(spec->argv[n++]) + 1;
         if (n == 0 && spec->n_argv > 0) {
-                (void) snprintf(room, room_bytes, "%s", spec->argv[0]);
-                spec->argv[n++] = room;
+                (void) snprintf(space, space_bytes, "%s", spec->argv[0]);
+                spec->argv[n++] = space;
         }
         spec->n_argv = n;
 }
 
 static void copy_job(Rm__JobView *view, Rm__JobSpec *spec, const Rm__Job *job, size_t max_bytes) {
         cleanup_free char **argv = xcalloc(spec->n_argv, sizeof(char *));
-        char room[ARGV_CUT_BYTES];
+        char space[ARGV_CUT_BYTES];
         Rm__Job slim = *job;
 
         if (spec->n_argv > 0)
@@ -75,7 +75,7 @@ static void copy_job(Rm__JobView *view, Rm__JobSpec *spec, const Rm__Job *job, s
                 slim.drill = NULL;
         }
         if (protobuf_c_message_get_packed_size(&slim.base) > max_bytes && spec->n_argv > 0) {
-                cut_argv(spec, room, sizeof(room));
+                cut_argv(spec, space, sizeof(space));
                 view->argv_cut = true;
         }
         if (protobuf_c_message_get_packed_size(&slim.base) > max_bytes && slim.n_capsules > CAPSULES_CUT) {
@@ -86,14 +86,14 @@ static void copy_job(Rm__JobView *view, Rm__JobSpec *spec, const Rm__Job *job, s
 }
 
 /* Says in the job's reason that the job waits for a fence. */
-static void tell_fence(Rm__Job *job, const Rm__Node *node) {
+static void report_fence(Rm__Job *job, const Rm__Node *node) {
         cleanup_free char *text = node ? xasprintf("starts again when node %s is fenced: %s", node->name, node->fence) : NULL;
 
         if (text)
                 message_set_string(&job->reason, text);
 }
 
-static void tell_fold(Rm__JobView *view, const struct state_index *index, const Rm__Job *job) {
+static void report_fold(Rm__JobView *view, const struct state_index *index, const Rm__Job *job) {
         const Rm__Node *node = state_job_fold(index, job, &view->folded_ranks);
 
         if (!node)
@@ -102,7 +102,7 @@ static void tell_fold(Rm__JobView *view, const struct state_index *index, const 
         view->folded_cores = node_usable_cores(node);
 }
 
-static void tell_active(Rm__JobView *view, const Rm__State *state, const Rm__Job *job) {
+static void report_active(Rm__JobView *view, const Rm__State *state, const Rm__Job *job) {
         view->active_ranks = job_active_ranks(state, job);
         for (size_t i = 0; i < job->n_capsules; i++)
                 view->parked_groups += job_group_parked(job, job->capsules[i]);
@@ -130,15 +130,15 @@ Rm__JobView *view_job(const struct view_source *source, const struct view_reader
                 view->job->capsules[i]->address += source->network; /* for people: the whole address */
                 if (!view->foreign)
                         continue;
-                message_set_string(&view->job->capsules[i]->obstacle, NULL);
+                message_set_string(&view->job->capsules[i]->blocker, NULL);
                 if (view->job->capsules[i]->refusal)
                         message_set_string(&view->job->capsules[i]->refusal->text, NULL);
         }
-        tell_fence(view->job, job_fence_node(state, job));
-        message_set_string(&view->state, state_job_word(source->index, job));
+        report_fence(view->job, job_fence_node(state, job));
+        message_set_string(&view->state, state_job_name(source->index, job));
         message_set_string(&view->nodes, nodes);
-        tell_fold(view, source->index, job);
-        tell_active(view, state, job);
+        report_fold(view, source->index, job);
+        report_active(view, state, job);
         if (!view->foreign)
                 view_checkpoints(source, job, view);
         return view;

@@ -23,7 +23,7 @@ static Rm__NodeView *node_view(const struct view_source *source, Rm__Node *node,
         rm__node_view__init(view);
         view->node = node;
         fill_switches(state_index_state(source->index), switch_index, view);
-        view->state = (char *) state_node_word(source->index, node);
+        view->state = (char *) state_node_name(source->index, node);
         view->usable_cores = node_usable_cores(node);
         view->condition = node_condition(node);
         view->ranks = state_node_ranks(source->index, node->name, &view->capsules);

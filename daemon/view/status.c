@@ -139,7 +139,7 @@ static char *conditions_warning(const Rm__State *state) {
                         names = hostlist_compress(list.names, list.n_names);
                         before = text;
                         text = xasprintf("%s%s%s: %s", before ? before : "", before ? "; " : "",
-                                         condition_word((Rm__Condition) value), names);
+                                         condition_name((Rm__Condition) value), names);
                 }
                 hostlist_finish(&list);
         }
@@ -177,7 +177,7 @@ static void add_warnings(const struct view_source *source, const struct view_rea
         add_warning(status, copy_unless_empty(state->availability ? state->availability->error : NULL));
         if (state->topology_error[0])
                 add_warning(status, xasprintf("%s; the switches stay as they were", state->topology_error));
-        state_topology_doubts(state, &unknown, &loose);
+        state_topology_mismatches(state, &unknown, &loose);
         add_warning(status, unknown);
         add_warning(status, loose);
         add_warning(status, copy_unless_empty(state->scheduling_warning));

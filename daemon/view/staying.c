@@ -14,8 +14,8 @@ enum {
 /* NULL: nothing is known to keep it. What PID 1 sees now says more than what a move has found, and
  * that may be over once the group has changed. */
 static const char *reason_of(const Rm__Capsule *capsule) {
-        if (capsule->obstacle[0])
-                return capsule->obstacle;
+        if (capsule->blocker[0])
+                return capsule->blocker;
         return capsule->refusal && capsule->refusal->times > 0 ? capsule->refusal->text : NULL;
 }
 
@@ -38,7 +38,7 @@ static void fill_one(const Rm__Job *job, const Rm__Capsule *capsule, const Rm__N
         if (!(*found)->staying)
                 (*found)->staying = xcalloc(OF_NODE_MAX, sizeof(char *));
         (*found)->staying[(*found)->n_staying++] =
-                xasprintf("%s of job %" PRIu64 ": %s", capsule_word(capsule->index, word), job->id, reason);
+                xasprintf("%s of job %" PRIu64 ": %s", capsule_state_name(capsule->index, word), job->id, reason);
 }
 
 void view_staying_fill(const struct view_source *source, const struct view_reader *reader, const Rm__NodeList *nodes) {
@@ -60,7 +60,7 @@ static bool is_to_be_empty(const Rm__Node *node) {
         return node && (node->drain || node_condition(node) >= RM__CONDITION__CONDITION_FAILING);
 }
 
-/* The capsule is to leave its node, or was to, and the obstacle is still there. */
+/* The capsule is to leave its node, or was to, and the blocker is still there. */
 static bool is_to_move(const Rm__State *state, const Rm__Capsule *capsule) {
         const Rm__Refusal *refusal = capsule->refusal;
 
@@ -72,9 +72,9 @@ static bool is_to_move(const Rm__State *state, const Rm__Capsule *capsule) {
 static void name_one(char **text, const struct view_reader *reader, const Rm__Job *job, const Rm__Capsule *capsule) {
         const char *reason = view_may(reader, job->spec->uid) ? reason_of(capsule) : NULL;
         char word[24];
-        char *longer =
-                xasprintf("%s%s%s of job %" PRIu64 " on %s%s%s", *text ? *text : "", *text ? "; " : "",
-                          capsule_word(capsule->index, word), job->id, capsule->node, reason ? ": " : "", reason ? reason : "");
+        char *longer = xasprintf("%s%s%s of job %" PRIu64 " on %s%s%s", *text ? *text : "", *text ? "; " : "",
+                                 capsule_state_name(capsule->index, word), job->id, capsule->node, reason ? ": " : "",
+                                 reason ? reason : "");
 
         free(*text);
         *text = longer;

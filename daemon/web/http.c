@@ -22,7 +22,7 @@
 #define REQUEST_MAX_BYTES ((size_t) 16384)
 /* A connection without a byte in either direction lasts so long. */
 #define IDLE_SEC 5U
-#define LOOK_USEC UINT64_C(250000)
+#define SCAN_USEC UINT64_C(250000)
 /* The library recommends this for public servers. */
 #define STRICTNESS 1
 /* Root has so many beside those of all others. */
@@ -63,7 +63,7 @@ struct http {
         struct MHD_Daemon *daemon;
         struct event *ready;
         struct event *timeout; /* the library's */
-        struct event *look;
+        struct event *scan;
         struct http_limits limits;
         http_answer_fn answer;
         void *context;
@@ -164,7 +164,7 @@ struct http_stream *http_stream_begin(struct http *http, const struct http_strea
         stream = xcalloc(1, sizeof(*stream));
         *stream = (struct http_stream) { .http = http, .mhd = http->answering, .ops = ops, .userdata = userdata };
         stream->out = evbuffer_new();
-        stream->left = event_new(event_get_base(http->look), connection->fd, EV_READ | EV_CLOSED, on_left, stream);
+        stream->left = event_new(event_get_base(http->scan), connection->fd, EV_READ | EV_CLOSED, on_left, stream);
         if (!stream->out || !stream->left || event_add(stream->left, NULL) < 0)
                 abort();
         connection->stream = stream;
@@ -325,7 +325,7 @@ static void on_ready(evutil_socket_t fd, short what, void *arg) {
 
 /* A client that writes or reads a byte now and then is not idle, but its time is over, too. Streams
  * have no such time: theirs is what the library allows a client that reads nothing. */
-static void on_look(evutil_socket_t fd, short what, void *arg) {
+static void on_scan(evutil_socket_t fd, short what, void *arg) {
         struct http *http = arg;
         uint64_t now = now_usec();
         struct connection *connection;
@@ -344,7 +344,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg) {
                 run_library(http);
         forget_users(http, now);
         if (http->n_connections > 0 || http->users)
-                timer_arm(http->look, LOOK_USEC);
+                timer_arm(http->scan, SCAN_USEC);
 }
 
 bool http_add(struct http *http, int fd, uid_t uid, bool browser_checks) {
@@ -353,8 +353,8 @@ bool http_add(struct http *http, int fd, uid_t uid, bool browser_checks) {
         uint64_t now = now_usec();
         struct connection *connection;
 
-        if (!evtimer_pending(http->look, NULL))
-                timer_arm(http->look, LOOK_USEC);
+        if (!evtimer_pending(http->scan, NULL))
+                timer_arm(http->scan, SCAN_USEC);
         if (!admit(http, user, now)) {
                 (void) close(fd);
                 return false;
@@ -406,8 +406,8 @@ int http_create(struct event_base *base, const struct http_limits *limits, http_
         }
         http->ready = event_new(base, info->epoll_fd, EV_READ | EV_PERSIST, on_ready, http);
         http->timeout = evtimer_new(base, on_ready, http);
-        http->look = evtimer_new(base, on_look, http);
-        if (!http->ready || !http->timeout || !http->look || event_add(http->ready, NULL) < 0)
+        http->scan = evtimer_new(base, on_scan, http);
+        if (!http->ready || !http->timeout || !http->scan || event_add(http->ready, NULL) < 0)
                 abort();
         *ret = http;
         return 0;
@@ -429,8 +429,8 @@ void http_destroy(struct http *http) {
                 MHD_stop_daemon(http->daemon);
         if (http->timeout)
                 event_free(http->timeout);
-        if (http->look)
-                event_free(http->look);
+        if (http->scan)
+                event_free(http->scan);
         HASH_ITER (hh, http->users, user, next) {
                 HASH_DEL(http->users, user);
                 free(user);

@@ -246,7 +246,7 @@ static void frame_timeout_start(struct conn *conn) {
 
 /* Checks the head of a message, once. 0: go on; else the conn has failed, or too little of the head
  * is here (-EAGAIN). */
-static int look_at_head(struct conn *conn, struct evbuffer *input, uint32_t payload_bytes) {
+static int scan_head(struct conn *conn, struct evbuffer *input, uint32_t payload_bytes) {
         uint8_t bytes[FRAME_HEADER_BYTES + CONN_HEAD_BYTES];
         size_t n = FRAME_HEADER_BYTES + (payload_bytes < CONN_HEAD_BYTES ? payload_bytes : CONN_HEAD_BYTES);
         int r;
@@ -289,7 +289,7 @@ static int frame_there(struct conn *conn, struct evbuffer *input, uint32_t *ret_
                 conn_refuse(conn, r, what);
                 return 0;
         }
-        if (look_at_head(conn, input, payload_bytes) < 0)
+        if (scan_head(conn, input, payload_bytes) < 0)
                 return 0;
         if (evbuffer_get_length(input) < FRAME_HEADER_BYTES + (size_t) payload_bytes)
                 return 0;
@@ -575,7 +575,7 @@ static struct conn *conn_new(struct event_base *base, int fd, const struct conn_
 }
 
 /* The gate is full: the connection that has waited longest without being trusted is closed. */
-static void gate_make_room(struct conn_gate *gate) {
+static void gate_make_space(struct conn_gate *gate) {
         struct conn *oldest = TAILQ_FIRST(&gate->conns);
 
         if (gate->waiting_max == 0 || gate->waiting < gate->waiting_max)
@@ -598,7 +598,7 @@ int conn_create(struct event_base *base, int fd, const struct conn_config *confi
                 return r;
         }
         if (config->gate)
-                gate_make_room(config->gate);
+                gate_make_space(config->gate);
         conn = conn_new(base, fd, config, ops, userdata);
         if (config->gate)
                 gate_join(config->gate, conn);

@@ -7,14 +7,14 @@
 #include <rm/policy.h>
 
 /* Cores of a node that neither running groups nor the plan so far have taken. */
-static int64_t room(const struct rm_snapshot *snapshot, const struct rm_plan *plan, int32_t node) {
-        int64_t room = snapshot->nodes[node].cores;
+static int64_t space(const struct rm_snapshot *snapshot, const struct rm_plan *plan, int32_t node) {
+        int64_t space = snapshot->nodes[node].cores;
 
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 for (uint32_t g = 0; g < snapshot->jobs[j].n_groups; g++)
                         if (snapshot->jobs[j].groups[g].node == node || plan->jobs[j].group_node[g] == node)
-                                room -= snapshot->jobs[j].groups[g].ranks;
-        return room;
+                                space -= snapshot->jobs[j].groups[g].ranks;
+        return space;
 }
 
 static int place(void *self, const struct rm_snapshot *snapshot, const struct rm_policy_run *run, struct rm_plan *plan) {
@@ -22,7 +22,7 @@ static int place(void *self, const struct rm_snapshot *snapshot, const struct rm
                 const struct rm_job *job = &snapshot->jobs[j];
                 int32_t first = 0, n = (int32_t) snapshot->n_nodes;
 
-                while (first < n && (room(snapshot, plan, first) < job->ranks || (job->node_limit && job->node_limit[first] < job->ranks)))
+                while (first < n && (space(snapshot, plan, first) < job->ranks || (job->node_limit && job->node_limit[first] < job->ranks)))
                         first++;
                 for (uint32_t g = 0; g < job->n_groups; g++)
                         plan->jobs[j].group_node[g] = job->groups[0].node >= 0 ? job->groups[g].node : first < n ? first : RM_NO_NODE;

@@ -125,9 +125,9 @@ static int wait_status(const struct files *files, int fd, const sigset_t *outsid
         size_t used = 0;
 
         while (!ended_by) {
-                const struct timespec look = { .tv_sec = 5 };
+                const struct timespec scan = { .tv_sec = 5 };
                 struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-                int r = ppoll(&poll_fd, 1, &look, outside);
+                int r = ppoll(&poll_fd, 1, &scan, outside);
                 ssize_t n = r > 0 ? read(fd, text + used, sizeof(text) - 1 - used) : 0;
 
                 if (n > 0)

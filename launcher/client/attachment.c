@@ -128,7 +128,7 @@ bool attachment_wants_connection(const struct attachment *a) {
 /* ---- the end ---- */
 
 /* mpirun has told of its own troubles on standard error; the rest is ours to tell. */
-static void tell_end(struct attachment *a) {
+static void report_end(struct attachment *a) {
         const char *why = a->reason && *a->reason ? a->reason : "no reason given";
 
         switch (a->state) {
@@ -156,7 +156,7 @@ static void tell_end(struct attachment *a) {
 void attachment_end(struct attachment *a) {
         int code = a->exit_code;
 
-        tell_end(a);
+        report_end(a);
         if (code == 0 && a->state != RM__JOB_STATE__JOB_COMPLETED)
                 code = a->cancel_signo ? 128 + a->cancel_signo : EXIT_REFUSED;
         if (a->cancel_signo == SIGPIPE && a->state == RM__JOB_STATE__JOB_CANCELLED)
@@ -201,12 +201,12 @@ static void take_final(struct attachment *a) {
 
 static void take_update(struct attachment *a, const Rm__JobUpdate *update, uint64_t now) {
         const Rm__Job *job = update->job ? update->job->job : NULL;
-        bool anew;
+        bool again;
 
         if (!job || job->attempt < a->attempt)
                 return; /* or rmd was restarted, and does not know yet what it is to know */
         follow_leader(a, update->needs_leader, now);
-        anew = attempt_follow(a, job, now);
+        again = attempt_follow(a, job, now);
         a->seen = true;
         a->state = job->state;
         a->started = job->start_usec > 0;
@@ -222,7 +222,7 @@ static void take_update(struct attachment *a, const Rm__JobUpdate *update, uint6
                                update->job->nodes);
                 free(take_ptr(a->said));
         }
-        if (anew)
+        if (again)
                 put_attach(a); /* all that was asked for before is of no use, even if this is the end */
         else if (update->final)
                 take_final(a);
@@ -329,12 +329,12 @@ static const char *waits_for(const struct attachment *a) {
 }
 
 /* The job waits, and the reason is news. */
-static bool wait_to_tell(const struct attachment *a) {
+static bool wait_to_report(const struct attachment *a) {
         return a->seen && is_pending(a) && !a->giving_up && !a->cancel_signo && (!a->said || strcmp(a->said, waits_for(a)) != 0);
 }
 
-static void tell_wait(struct attachment *a, uint64_t now) {
-        if (!wait_to_tell(a) || now < a->wait_from_usec + WAIT_QUIET_USEC)
+static void report_wait(struct attachment *a, uint64_t now) {
+        if (!wait_to_report(a) || now < a->wait_from_usec + WAIT_QUIET_USEC)
                 return;
         if (strncmp(waits_for(a), "waits ", strlen("waits ")) == 0)
                 attachment_say(a, "job %" PRIu64 " %s", a->config.job, waits_for(a));
@@ -401,7 +401,7 @@ static void give_up(struct attachment *a, uint64_t now) {
         controls_add(a, true, false, SIGTERM);
 }
 
-static void tell_away(struct attachment *a, uint64_t now) {
+static void report_away(struct attachment *a, uint64_t now) {
         if (a->connected) {
                 if (a->away_said)
                         attachment_say(a, "reconnected to rmd");
@@ -444,7 +444,7 @@ void attachment_tick(struct attachment *a, uint64_t now) {
         if (a->connected && now >= a->attach_at_usec)
                 put_attach(a);
         controls_put(a, now);
-        losses_tell(a, now);
+        node_losses_report(a, now);
         if (a->connected && now >= a->input_at_usec) {
                 a->input_at_usec = ATTACHMENT_NEVER_USEC;
                 input_put(a);
@@ -454,12 +454,12 @@ void attachment_tick(struct attachment *a, uint64_t now) {
                 return;
         }
         give_up(a, now);
-        tell_wait(a, now);
+        report_wait(a, now);
         miss_leader(a, now);
         if (!a->done)
                 controls_insist(a, now);
         if (!a->done)
-                tell_away(a, now);
+                report_away(a, now);
 }
 
 uint64_t attachment_due_usec(const struct attachment *a) {
@@ -486,7 +486,7 @@ uint64_t attachment_due_usec(const struct attachment *a) {
         }
         DUE(controls_due_usec(a));
         DUE(a->lost.at_usec);
-        if (wait_to_tell(a))
+        if (wait_to_report(a))
                 DUE(a->wait_from_usec + WAIT_QUIET_USEC);
         DUE(miss_leader_at(a));
         if (may_give_up(a))

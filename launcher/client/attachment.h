@@ -39,7 +39,7 @@ void attachment_lost(struct attachment *attachment, uint64_t now_usec);
 /* A reply came. */
 void attachment_reply(struct attachment *attachment, const Rm__LocalReply *reply, uint64_t now_usec);
 /* How many bytes of standard input may be handed over now, and handing them over. */
-size_t attachment_input_room(const struct attachment *attachment);
+size_t attachment_input_space(const struct attachment *attachment);
 void attachment_input(struct attachment *attachment, const void *data, size_t size_bytes);
 void attachment_input_eof(struct attachment *attachment);
 /* A signal (SIGINT, SIGTERM, SIGHUP, ...) reached the front end. */

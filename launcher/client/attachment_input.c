@@ -43,7 +43,7 @@ void input_rewind(struct attachment *a) {
         a->input_eof_sent = false;
 }
 
-size_t attachment_input_room(const struct attachment *a) {
+size_t attachment_input_space(const struct attachment *a) {
         uint64_t waiting = a->input_base + a->input.used - a->input_acked;
 
         if (a->done || a->input_over || a->input_eof || !a->input_known || waiting >= INPUT_WINDOW_BYTES)

@@ -119,7 +119,7 @@ bool attempt_follow(struct attachment *a, const Rm__Job *job, uint64_t now);
 
 /* attachment_losses.c */
 void losses_follow(struct attachment *a, const Rm__Job *job, uint64_t now);
-void losses_tell(struct attachment *a, uint64_t now); /* what is due */
+void node_losses_report(struct attachment *a, uint64_t now); /* what is due */
 
 /* attachment_output.c */
 void output_init(struct attachment *a);

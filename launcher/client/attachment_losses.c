@@ -80,7 +80,7 @@ void losses_follow(struct attachment *a, const Rm__Job *job, uint64_t now) {
                 lost->at_usec = now + TOGETHER_USEC;
 }
 
-void losses_tell(struct attachment *a, uint64_t now) {
+void node_losses_report(struct attachment *a, uint64_t now) {
         struct lately_lost *lost = &a->lost;
         cleanup_free char *names = NULL;
         cleanup_free char *more = NULL;

@@ -11,17 +11,17 @@
 void buffer_add(struct buffer *b, const void *data, size_t size_bytes) {
         if (size_bytes == 0)
                 return;
-        if (b->start + b->used + size_bytes > b->room && b->start > 0) {
+        if (b->start + b->used + size_bytes > b->space && b->start > 0) {
                 memmove(b->data, b->data + b->start, b->used);
                 b->start = 0;
         }
-        if (b->used + size_bytes > b->room) {
-                size_t room = b->room ? b->room : 1024;
+        if (b->used + size_bytes > b->space) {
+                size_t space = b->space ? b->space : 1024;
 
-                while (room < b->used + size_bytes)
-                        room *= 2;
-                b->data = xrealloc(b->data, room);
-                b->room = room;
+                while (space < b->used + size_bytes)
+                        space *= 2;
+                b->data = xrealloc(b->data, space);
+                b->space = space;
         }
         memcpy(b->data + b->start + b->used, data, size_bytes);
         b->used += size_bytes;
@@ -33,7 +33,7 @@ void buffer_drop(struct buffer *b, size_t size_bytes) {
         if (b->used > 0)
                 return;
         b->start = 0;
-        if (b->room > BUFFER_KEEP_BYTES)
+        if (b->space > BUFFER_KEEP_BYTES)
                 buffer_finish(b);
 }
 

@@ -10,7 +10,7 @@ struct buffer {
         uint8_t *data;
         size_t start;
         size_t used;
-        size_t room;
+        size_t space;
 };
 
 void buffer_add(struct buffer *b, const void *data, size_t size_bytes);

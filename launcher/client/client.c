@@ -8,8 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/door.h"
 #include "common/frame.h"
+#include "common/program_socket.h"
 #include "common/util.h"
 #include "launcher/client/wire.h"
 
@@ -42,7 +42,7 @@ const char *client_socket_path(void) {
 
 /* In a capsule there is no rmd, and no one who could start one. */
 static bool is_in_job(void) {
-        return access(DOOR_PATH, F_OK) == 0;
+        return access(PROGRAM_SOCKET_PATH, F_OK) == 0;
 }
 
 static int connect_error(int code, const char *path, struct rm_error *err) {

@@ -186,8 +186,8 @@ static void write_output(struct frontend *f, unsigned stream) {
 
 static void read_input(struct frontend *f) {
         uint8_t chunk[65536];
-        size_t room = attachment_input_room(f->attachment);
-        ssize_t n = read(STDIN_FILENO, chunk, room < sizeof(chunk) ? room : sizeof(chunk));
+        size_t space = attachment_input_space(f->attachment);
+        ssize_t n = read(STDIN_FILENO, chunk, space < sizeof(chunk) ? space : sizeof(chunk));
 
         if (n > 0) {
                 attachment_input(f->attachment, chunk, (size_t) n);
@@ -253,7 +253,7 @@ static void wait_for_events(struct frontend *f, struct pollfd p[static WATCH_COU
         struct buffer *out = attachment_output(f->attachment, 1);
         struct buffer *err = attachment_output(f->attachment, 2);
         bool slow = out->used > OUTPUT_HIGH_BYTES || err->used > OUTPUT_HIGH_BYTES;
-        bool want_input = f->input_open && !done && attachment_input_room(f->attachment) > 0;
+        bool want_input = f->input_open && !done && attachment_input_space(f->attachment) > 0;
         bool ours = want_input && input_is_ours(f);
 
         for (size_t i = 0; i < WATCH_COUNT; i++)
@@ -297,8 +297,8 @@ static const char *temporary_directory(void) {
         return directory && *directory ? directory : "/tmp";
 }
 
-int frontend_run(struct frontend *f, const struct attachment_config *wanted) {
-        struct attachment_config config = *wanted;
+int frontend_run(struct frontend *f, const struct attachment_config *requested) {
+        struct attachment_config config = *requested;
         int code = 0;
 
         config.real_usec = now_real_usec();

@@ -23,6 +23,6 @@ bool frontend_has_input(void);
 
 /* Serve the job until it has ended and all its output is written; returns what to exit with. The
  * time of day and the directory for temporary files are filled in here. */
-int frontend_run(struct frontend *frontend, const struct attachment_config *wanted);
+int frontend_run(struct frontend *frontend, const struct attachment_config *requested);
 
 #endif

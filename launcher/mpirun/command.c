@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "common/util.h"
-#include "launcher/client/words.h"
+#include "launcher/client/suggest.h"
 #include "launcher/mpirun/native.h"
 
 #define NAME_MAX_BYTES 64
@@ -86,7 +86,7 @@ static bool is_mapping(const char *name) {
 /* An unknown option is mpirun's to judge, unless it looks like a slip in one of ours. */
 static int take_unknown(struct parser *p, const char *name) {
         for (size_t i = 0; i < p->n_options; i++)
-                if (strlen(name) > 3 && words_distance(name, p->options[i].name) <= 2)
+                if (strlen(name) > 3 && suggest_distance(name, p->options[i].name) <= 2)
                         return error_set(p->err, -EINVAL, "unknown option '--%s': did you mean '--%s'?", name, p->options[i].name);
         return 0;
 }

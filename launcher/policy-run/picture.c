@@ -103,7 +103,7 @@ static void print_bar(FILE *out, const char *bar, json_int_t cores, size_t scale
 static void print_nodes(FILE *out, const json_t *snapshot, const json_t *bars, int width) {
         int name_width = 4;
         json_int_t widest = 1;
-        size_t i, scale, room;
+        size_t i, scale, space;
         json_t *node;
 
         json_array_foreach(json_object_get(snapshot, "nodes"), i, node) {
@@ -112,8 +112,8 @@ static void print_nodes(FILE *out, const json_t *snapshot, const json_t *bars, i
                 name_width = length > name_width ? length : name_width;
                 widest = integer(node, "cores") > widest ? integer(node, "cores") : widest;
         }
-        room = width > name_width + 40 ? (size_t) (width - name_width - 24) : 16;
-        scale = ((size_t) widest + room - 1) / room;
+        space = width > name_width + 40 ? (size_t) (width - name_width - 24) : 16;
+        scale = ((size_t) widest + space - 1) / space;
         (void) fprintf(out, "\n%-*s  PENALTY   USED/CORES  RANKS%s", name_width, "NODE", scale > 1 ? "" : "\n");
         if (scale > 1)
                 (void) fprintf(out, " (a letter for each %zu)\n", scale);

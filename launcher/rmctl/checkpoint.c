@@ -140,7 +140,7 @@ static int run_list(struct call *call) {
 
 /* ---- checkpoint-job ---- */
 
-static void tell_done(const struct call *call, const Rm__Job *job, const Rm__Checkpoint *c) {
+static void report_done(const struct call *call, const Rm__Job *job, const Rm__Checkpoint *c) {
         struct sum sum = sum_of(c);
         cleanup_free char *pause = human_duration(c->pause_usec);
         cleanup_free char *raw = human_bytes(sum.raw_bytes);
@@ -160,7 +160,7 @@ static void tell_done(const struct call *call, const Rm__Job *job, const Rm__Che
                       stored, took, nodes);
 }
 
-static void tell_under_way(const Rm__Job *job, const Rm__Checkpoint *c) {
+static void report_under_way(const Rm__Job *job, const Rm__Checkpoint *c) {
         cleanup_free char *text = NULL;
 
         if (c->state == RM__CHECKPOINT_STATE__CHECKPOINT_STORING)
@@ -179,9 +179,9 @@ static int judge(struct call *call, const Rm__Job *job, uint64_t number) {
                 if (c->id != number)
                         continue;
                 if (c->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE)
-                        tell_done(call, job, c);
+                        report_done(call, job, c);
                 else
-                        tell_under_way(job, c);
+                        report_under_way(job, c);
                 return c->state == RM__CHECKPOINT_STATE__CHECKPOINT_DONE;
         }
         if (job->last_checkpoint < number)
@@ -190,7 +190,7 @@ static int judge(struct call *call, const Rm__Job *job, uint64_t number) {
                          *job->checkpoint_error ? job->checkpoint_error : "see 'rmctl events'");
 }
 
-static int look(struct call *call, void *arg) {
+static int scan(struct call *call, void *arg) {
         const struct checkpoint_awaited *awaited = arg;
         Rm__LocalReply *reply = NULL;
         int r = call_fetch_jobs(call, &awaited->job, 1, true, &reply);
@@ -206,7 +206,7 @@ static int look(struct call *call, void *arg) {
 }
 
 int checkpoint_wait(struct call *call, const struct checkpoint_awaited *awaited, uint64_t timeout_usec) {
-        int r = call_await(call, look, (void *) awaited, timeout_usec);
+        int r = call_await(call, scan, (void *) awaited, timeout_usec);
 
         return r != 0 ? r
                       : error_set(&call->err, -ETIMEDOUT, "%s %" PRIu64 ".%" PRIu64 " is not done after %" PRIu64 " s; it goes on",
@@ -220,7 +220,7 @@ static int wait_done(struct call *call, uint64_t job, uint64_t number, uint64_t 
         return r < 0 ? r : 0;
 }
 
-static void tell_begun(const struct call *call, uint64_t job, uint64_t number) {
+static void report_begun(const struct call *call, uint64_t job, uint64_t number) {
         if (call->json)
                 call_print_json(NULL, json_pack("{s:I,s:I}", "job", (json_int_t) job, "checkpoint", (json_int_t) number));
         else
@@ -246,7 +246,7 @@ static int run_checkpoint(struct call *call) {
                 return r;
         if (!no_wait)
                 return wait_done(call, body.job, number, timeout_usec);
-        tell_begun(call, body.job, number);
+        report_begun(call, body.job, number);
         return 0;
 }
 

@@ -196,7 +196,7 @@ static int begin(struct examination *x, const struct hostlist *hosts) {
                 x->nodes[i].leader = view->leader;
                 x->nodes[i].staying = view->staying;
                 x->nodes[i].n_staying = view->n_staying;
-                x->nodes[i].wanted = hosts->n_names == 0 || names_have(hosts->names, hosts->n_names, view->node->name);
+                x->nodes[i].requested = hosts->n_names == 0 || names_have(hosts->names, hosts->n_names, view->node->name);
         }
         return 0;
 }
@@ -213,14 +213,14 @@ static size_t count(const struct findings *findings, enum severity severity) {
 
 static json_t *finding_json(const struct finding *finding) {
         return json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s?}", "node", finding->node, "check", finding->check, "severity",
-                         severity_word(finding->severity), "finding", finding->text, "means", finding->means, "fix", finding->fix);
+                         severity_name(finding->severity), "finding", finding->text, "means", finding->means, "fix", finding->fix);
 }
 
 static void print_json(const struct examination *x, const struct findings *findings) {
         json_t *list = json_array(), *nodes = json_array(), *root;
 
         for (size_t i = 0; i < x->n; i++)
-                if (x->nodes[i].wanted)
+                if (x->nodes[i].requested)
                         (void) json_array_append_new(nodes, json_string(x->nodes[i].node));
         for (size_t i = 0; i < findings->n; i++)
                 (void) json_array_append_new(list, finding_json(&findings->list[i]));
@@ -263,7 +263,7 @@ static void print_finding(const struct call *call, const struct finding *finding
 
         if (!call->colours)
                 colour = COLOUR_NONE;
-        (void) printf("%s: %s%s%s: %s: ", nodes, colour_begin(colour), severity_word(finding->severity), colour_end(colour),
+        (void) printf("%s: %s%s%s: %s: ", nodes, colour_begin(colour), severity_name(finding->severity), colour_end(colour),
                       finding->check);
         print_line("", finding->text);
         if (finding->means)
@@ -285,7 +285,7 @@ static void print_text(const struct call *call, const struct examination *x, con
                                 print_finding(call, &findings->list[i], names);
                 }
         for (size_t i = 0; i < x->n; i++)
-                nodes += x->nodes[i].wanted;
+                nodes += x->nodes[i].requested;
         (void) printf("%zu node%s, %zu checks: %zu problem%s, %zu warning%s\n", nodes, nodes == 1 ? "" : "s", findings->n, problems,
                       problems == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s");
 }

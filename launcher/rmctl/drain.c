@@ -16,7 +16,7 @@ struct wait {
         /* Nodes once known to be draining: this node may hear of the drain later than the
          * leader. */
         struct hostlist seen;
-        struct hostlist told; /* what keeps groups on them */
+        struct hostlist reported; /* what keeps groups on them */
         struct hostlist rest; /* nodes that were not DRAINED at the last look */
         struct hostlist lost; /* those of them that never will be while we wait */
         unsigned ranks, capsules; /* there */
@@ -24,29 +24,29 @@ struct wait {
 
 static void wait_finish(struct wait *wait) {
         hostlist_finish(&wait->seen);
-        hostlist_finish(&wait->told);
+        hostlist_finish(&wait->reported);
         hostlist_finish(&wait->rest);
         hostlist_finish(&wait->lost);
 }
 
 /* Each of them once: the drain ends when that has changed, or the job is gone. */
-static void tell_staying(struct wait *wait, const Rm__NodeView *v) {
+static void report_staying(struct wait *wait, const Rm__NodeView *v) {
         for (size_t i = 0; i < v->n_staying; i++) {
                 cleanup_free char *text = xasprintf("%s: %s", v->node->name, v->staying[i]);
                 cleanup_free char *clean = human_clean(text);
 
-                if (names_have(wait->told.names, wait->told.n_names, text))
+                if (names_have(wait->reported.names, wait->reported.n_names, text))
                         continue;
                 call_progress("");
                 (void) fprintf(stderr,
                                "rmctl: drain-node: %s; the node is not drained before this has changed ('rmctl cancel-job' ends "
                                "the job)\n",
                                clean);
-                hostlist_add(&wait->told, text);
+                hostlist_add(&wait->reported, text);
         }
 }
 
-static int look(struct call *call, struct wait *wait) {
+static int scan(struct call *call, struct wait *wait) {
         Rm__LocalReply *reply = NULL;
         int r = node_fetch(call, wait->hosts, &reply);
 
@@ -65,7 +65,7 @@ static int look(struct call *call, struct wait *wait) {
                 wait->capsules += v->capsules;
                 if (v->node->drain)
                         hostlist_add(&wait->seen, v->node->name);
-                tell_staying(wait, v);
+                report_staying(wait, v);
                 /* Down, or resumed by another user. */
                 if (strcmp(v->state, "DOWN") == 0 ||
                     (!v->node->drain && names_have(wait->seen.names, wait->seen.n_names, v->node->name)))
@@ -75,9 +75,9 @@ static int look(struct call *call, struct wait *wait) {
         return 0;
 }
 
-static int look_drained(struct call *call, void *arg) {
+static int scan_drained(struct call *call, void *arg) {
         struct wait *wait = arg;
-        int r = look(call, wait);
+        int r = scan(call, wait);
         cleanup_free char *rest = NULL, *lost = NULL, *text = NULL;
 
         if (r < 0 || wait->rest.n_names == 0)
@@ -95,7 +95,7 @@ static int look_drained(struct call *call, void *arg) {
 /* Waits until all of `hosts` are DRAINED. */
 static int wait_drained(struct call *call, const struct hostlist *hosts, uint64_t timeout_usec) {
         struct wait wait = { .hosts = hosts };
-        int r = call_await(call, look_drained, &wait, timeout_usec);
+        int r = call_await(call, scan_drained, &wait, timeout_usec);
         cleanup_free char *rest = hostlist_compress(wait.rest.names, wait.rest.n_names);
 
         if (r == 0)
@@ -106,10 +106,10 @@ static int wait_drained(struct call *call, const struct hostlist *hosts, uint64_
 }
 
 /* A caller that does not wait learns at least what is known now. */
-static void tell_once(struct call *call, const struct hostlist *hosts) {
+static void report_once(struct call *call, const struct hostlist *hosts) {
         struct wait wait = { .hosts = hosts };
 
-        (void) look(call, &wait);
+        (void) scan(call, &wait);
         wait_finish(&wait);
 }
 
@@ -150,7 +150,7 @@ static int run_drain(struct call *call) {
         if (r == 0 && wait)
                 r = wait_drained(call, &hosts, timeout_usec);
         else if (r == 0)
-                tell_once(call, &hosts);
+                report_once(call, &hosts);
         if (r == 0)
                 report(call, &hosts, wait ? "drained" : "draining", wait ? "drained" : "draining");
         hostlist_finish(&hosts);
@@ -183,7 +183,7 @@ struct removal {
         struct hostlist rest; /* those that were still there at the last look */
 };
 
-static int look_removed(struct call *call, void *arg) {
+static int scan_removed(struct call *call, void *arg) {
         const struct hostlist all = { 0 };
         struct removal *removal = arg;
         Rm__LocalReply *reply = NULL;
@@ -204,7 +204,7 @@ static int look_removed(struct call *call, void *arg) {
 
 static int wait_removed(struct call *call, const struct hostlist *hosts, uint64_t timeout_usec) {
         struct removal removal = { .hosts = hosts };
-        int r = call_await(call, look_removed, &removal, timeout_usec);
+        int r = call_await(call, scan_removed, &removal, timeout_usec);
         cleanup_free char *rest = hostlist_compress(removal.rest.names, removal.rest.n_names);
 
         hostlist_finish(&removal.rest);

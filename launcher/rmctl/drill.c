@@ -69,7 +69,7 @@ static void print_verdict(const Rm__Job *job, const Rm__Checkpoint *drill) {
                               bad, drill->n_parts);
 }
 
-static int tell_over(struct call *call, const Rm__Job *job) {
+static int report_over(struct call *call, const Rm__Job *job) {
         const Rm__Checkpoint *drill = job->drill;
 
         call_progress("");
@@ -89,7 +89,7 @@ static int tell_over(struct call *call, const Rm__Job *job) {
         return count_bad(drill) == 0 ? DRILL_GOOD : DRILL_BAD;
 }
 
-static void tell_under_way(const Rm__Job *job, const Rm__Checkpoint *drill) {
+static void report_under_way(const Rm__Job *job, const Rm__Checkpoint *drill) {
         cleanup_free char *text = NULL;
         size_t n_stored = 0, n_drilled = 0;
 
@@ -110,10 +110,10 @@ static void tell_under_way(const Rm__Job *job, const Rm__Checkpoint *drill) {
 
 static int judge(struct call *call, const Rm__Job *job, uint64_t number) {
         if (job->drill && job->drill->id == number)
-                return tell_over(call, job);
+                return report_over(call, job);
         for (size_t i = 0; i < job->n_checkpoints; i++)
                 if (job->checkpoints[i]->id == number) {
-                        tell_under_way(job, job->checkpoints[i]);
+                        report_under_way(job, job->checkpoints[i]);
                         return 0;
                 }
         if (job->last_checkpoint < number)

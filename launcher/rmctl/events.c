@@ -73,7 +73,7 @@ static void print_header(const struct follower *f) {
 }
 
 /* Prints the events of one connection. */
-static int follow_once(struct follower *f, bool *ret_heard) {
+static int follow_once(struct follower *f, bool *ret_received) {
         struct call *call = f->call;
         Rm__FollowEvents follow = RM__FOLLOW_EVENTS__INIT;
         int r = call_connect(call);
@@ -87,7 +87,7 @@ static int follow_once(struct follower *f, bool *ret_heard) {
                 Rm__LocalReply *reply = NULL;
                 uint64_t timeout_usec = follow.follow ? 0 : ANSWER_USEC;
 
-                *ret_heard = true;
+                *ret_received = true;
                 if (f->deadline_usec > 0)
                         timeout_usec = f->deadline_usec > now_usec() ? f->deadline_usec - now_usec() : 1;
                 r = client_receive(call->client, timeout_usec, &reply, &call->err);
@@ -109,11 +109,11 @@ static int follow(struct follower *f) {
         bool ever = false;
 
         for (;;) {
-                bool heard = false;
-                int r = follow_once(f, &heard);
+                bool received = false;
+                int r = follow_once(f, &received);
 
-                ever = ever || heard;
-                if (heard)
+                ever = ever || received;
+                if (received)
                         seen_usec = now_usec();
                 if (r != CLIENT_NO_DAEMON || !ever || !(f->follow || f->wait_kind) || now_usec() > seen_usec + AWAY_USEC)
                         return r;

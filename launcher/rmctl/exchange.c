@@ -240,7 +240,7 @@ static int output_close(struct call *call, struct output *o, int r) {
         return r;
 }
 
-static void tell_exported(const struct call *call, const char *path, uint64_t bytes) {
+static void report_exported(const struct call *call, const char *path, uint64_t bytes) {
         cleanup_free char *text = human_bytes(bytes);
 
         if (strcmp(path, STDIO) == 0)
@@ -284,7 +284,7 @@ static int run_export(struct call *call) {
                 rm__local_reply__free_unpacked(reply, NULL);
         r = output_close(call, &output, r);
         if (r == 0)
-                tell_exported(call, call->args[1], flow.bytes);
+                report_exported(call, call->args[1], flow.bytes);
         return r;
 }
 

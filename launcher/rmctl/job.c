@@ -364,17 +364,17 @@ static char *fold_text(const Rm__JobView *v) {
         return xasprintf("%s: %.1f times as long", where, (double) v->folded_ranks / v->folded_cores);
 }
 
-/* The obstacles of now are seen without a move; the reason of the last refusal may be one that only
+/* The blockers of now are seen without a move; the reason of the last refusal may be one that only
  * a move finds. */
-static void show_obstacles(const Rm__Job *job, uint64_t now) {
+static void show_blockers(const Rm__Job *job, uint64_t now) {
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *c = job->capsules[i];
                 cleanup_free char *where =
                         c->index < 0 ? xasprintf("head on %s", c->node) : xasprintf("group %d on %s", c->index, c->node);
                 cleanup_free char *ago = c->refusal ? human_ago(c->refusal->last_usec, now) : NULL;
 
-                if (*c->obstacle)
-                        call_take_key("Cannot move", xasprintf("%s: %s", where, c->obstacle));
+                if (*c->blocker)
+                        call_take_key("Cannot move", xasprintf("%s: %s", where, c->blocker));
                 if (c->refusal && *c->refusal->text)
                         call_take_key("Was not moved", c->refusal->times > 1
                                                                ? xasprintf("%s, %u times in a row, the last %s: %s", where,
@@ -461,8 +461,8 @@ static char *active_text(const Rm__JobView *v) {
                 buffer_printf(&b, "; %u parked group%s", v->parked_groups, v->parked_groups == 1 ? "" : "s");
         if (r && r->by_hand && !v->job->end_usec)
                 buffer_printf(&b, "; by hand");
-        if (r && r->wanted > 0 && !v->job->end_usec)
-                buffer_printf(&b, "; is to have %u: %s", r->wanted, r->begun ? "its program changes" : "waits for its program");
+        if (r && r->requested > 0 && !v->job->end_usec)
+                buffer_printf(&b, "; is to have %u: %s", r->requested, r->begun ? "its program changes" : "waits for its program");
         return buffer_take_text(&b);
 }
 
@@ -536,7 +536,7 @@ static void show_job(struct call *call, const Rm__JobView *v, const Rm__MoveList
         call_take_key("Moves", xasprintf("%u", j->moves));
         call_take_key("Attempt", attempt_text(j));
         show_checkpoints(v);
-        show_obstacles(j, now_real_usec());
+        show_blockers(j, now_real_usec());
         show_untracked(j, last);
         if (!v->foreign) {
                 call_print_key("Directory", s->cwd);

@@ -29,7 +29,7 @@ struct judging {
         struct findings *findings;
 };
 
-const char *severity_word(enum severity severity) {
+const char *severity_name(enum severity severity) {
         return severity == SEVERITY_PROBLEM ? "problem" : severity == SEVERITY_WARNING ? "warning" : "ok";
 }
 
@@ -57,7 +57,7 @@ static char *fact_of(const struct examined *node, fact_fn fact, const char *of) 
 }
 
 /* A text, as a fact. */
-static char *told(const char *text) {
+static char *reported(const char *text) {
         return *text ? xstrdup(text) : NULL;
 }
 
@@ -135,7 +135,7 @@ static void judge_likeness(struct judging *j, const struct examined *node, const
 }
 
 static char *rmd_fact(const Rm__NodeFacts *facts, const char *of) {
-        return told(facts->rmd_version);
+        return reported(facts->rmd_version);
 }
 
 static char *kernel_fact(const Rm__NodeFacts *facts, const char *of) {
@@ -143,15 +143,15 @@ static char *kernel_fact(const Rm__NodeFacts *facts, const char *of) {
 }
 
 static char *criu_fact(const Rm__NodeFacts *facts, const char *of) {
-        return told(facts->criu_version);
+        return reported(facts->criu_version);
 }
 
 static char *mpi_fact(const Rm__NodeFacts *facts, const char *of) {
-        return told(facts->mpi_version);
+        return reported(facts->mpi_version);
 }
 
 static char *model_fact(const Rm__NodeFacts *facts, const char *of) {
-        return told(facts->processor);
+        return reported(facts->processor);
 }
 
 static char *mtu_fact(const Rm__NodeFacts *facts, const char *of) {
@@ -196,7 +196,7 @@ static const struct likeness likenesses[] = {
 static char *library_fact(const Rm__NodeFacts *facts, const char *of) {
         for (size_t i = 0; i < facts->n_libraries; i++)
                 if (strcmp(facts->libraries[i]->name, of) == 0)
-                        return told(facts->libraries[i]->digest);
+                        return reported(facts->libraries[i]->digest);
         return NULL;
 }
 
@@ -390,14 +390,14 @@ static void judge_ports(struct judging *j, const struct examined *node) {
 
 static void judge_key(struct judging *j, const struct examined *node) {
         const Rm__NodeFacts *f = node->facts;
-        bool looked_at = !*f->no_collection;
+        bool scanned_at = !*f->no_collection;
 
-        if (looked_at && *f->key_error)
+        if (scanned_at && *f->key_error)
                 add(j, node, "key", SEVERITY_PROBLEM, xstrdup(f->key_error),
                     xstrdup("when rmd starts again here it cannot join, and no group can come"),
                     xasprintf("chown root %s; chmod 0600 %s; if it is damaged, copy it from another node", f->key_file,
                               f->key_file));
-        else if (looked_at && !f->key_current)
+        else if (scanned_at && !f->key_current)
                 add(j, node, "key", SEVERITY_PROBLEM, xasprintf("%s has another key than rmd uses", f->key_file),
                     xstrdup("when rmd starts again here it uses that one, and may not be able to join"),
                     xstrdup("copy the file from another node; or, where the key is being changed, systemctl restart rmd"));
@@ -485,7 +485,7 @@ struct whole {
         int64_t clock;
 };
 
-static void look_at_all(const struct judging *j, struct whole *whole) {
+static void scan_all(const struct judging *j, struct whole *whole) {
         struct hostlist names = { 0 };
 
         for (size_t i = 0; i < ARRAY_SIZE(likenesses); i++) {
@@ -578,9 +578,9 @@ void judge(const struct examined *nodes, size_t n, struct findings *findings) {
         struct judging j = { nodes, n, findings };
         struct whole whole = { 0 };
 
-        look_at_all(&j, &whole);
+        scan_all(&j, &whole);
         for (size_t i = 0; i < n; i++)
-                if (nodes[i].wanted)
+                if (nodes[i].requested)
                         judge_node(&j, &nodes[i], &whole);
         whole_finish(&whole);
 }

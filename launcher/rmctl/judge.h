@@ -13,12 +13,12 @@ enum severity { SEVERITY_OK, SEVERITY_WARNING, SEVERITY_PROBLEM };
 /* A node, and what it has answered. All strings and the facts are the caller's. */
 struct examined {
         const char *node;
-        bool wanted; /* findings are made of it; of the others only what it is compared with comes */
+        bool requested; /* findings are made of it; of the others only what it is compared with comes */
         bool leader;
         const char *silence; /* why there are no facts; NULL: there are */
         const char *silence_fix;
         const Rm__NodeFacts *facts;
-        /* The obstacles that keep groups there, as rmd tells them to a user who may know. */
+        /* The blockers that keep groups there, as rmd tells them to a user who may know. */
         char *const *staying;
         size_t n_staying;
         /* The node's wall clock is ahead of ours by so much, give or take `clock_error_usec`. */
@@ -45,6 +45,6 @@ struct findings {
 void judge(const struct examined *nodes, size_t n, struct findings *findings);
 void findings_finish(struct findings *findings);
 /* "problem" */
-const char *severity_word(enum severity severity);
+const char *severity_name(enum severity severity);
 
 #endif

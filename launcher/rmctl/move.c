@@ -125,7 +125,7 @@ struct awaited {
 };
 
 /* Looks once: 1 when it is committed, 0 when it is under way. */
-static int look(struct call *call, void *arg) {
+static int scan(struct call *call, void *arg) {
         const struct awaited *awaited = arg;
         Rm__LocalReply *reply = NULL;
         int r = move_list(call, awaited->job, 0, &reply);
@@ -149,7 +149,7 @@ static int look(struct call *call, void *arg) {
 
 int move_wait(struct call *call, uint64_t job, uint64_t move, uint64_t timeout_usec) {
         struct awaited awaited = { job, move };
-        int r = call_await(call, look, &awaited, timeout_usec);
+        int r = call_await(call, scan, &awaited, timeout_usec);
 
         if (r == 0)
                 return error_set(&call->err, -ETIMEDOUT, "not moved after %" PRIu64 " s; the move goes on",

@@ -42,7 +42,7 @@ static const Rm__NodeCondition *worst_of(const Rm__NodeView *v) {
 }
 
 static char *condition_text(const Rm__NodeCondition *said) {
-        return xasprintf("%s: %s (%s, %s)", node_condition_word(said->condition), said->reason, said->source, said->by);
+        return xasprintf("%s: %s (%s, %s)", node_condition_name(said->condition), said->reason, said->source, said->by);
 }
 
 static uint64_t state_since_usec(const Rm__NodeView *v) {
@@ -78,7 +78,7 @@ static void table_nodes(struct call *call, const Rm__NodeList *nodes) {
                 table_printf(t, "%u", v->ranks);
                 table_printf(t, "%u", v->capsules);
                 table_take(t, n->memory_bytes ? human_bytes(n->memory_bytes) : NULL);
-                table_take(t, v->memory_told ? human_bytes(v->memory_free_bytes) : NULL);
+                table_take(t, v->memory_reported ? human_bytes(v->memory_free_bytes) : NULL);
                 table_take(t, human_ago(state_since_usec(v), now));
                 if (n->drain) {
                         cleanup_free char *deadline = v->capsules > 0 ? deadline_text(n, now) : NULL;
@@ -153,7 +153,7 @@ static void show_node(const struct call *call, const Rm__NodeView *v) {
         call_take_key("Cores",
                       xasprintf("%u, %u usable%s", n->cores, v->usable_cores, n->available_set ? " (availability file)" : ""));
         call_take_key("Memory", n->memory_bytes ? human_bytes(n->memory_bytes) : NULL);
-        call_take_key("Free memory", v->memory_told ? human_bytes(v->memory_free_bytes) : NULL);
+        call_take_key("Free memory", v->memory_reported ? human_bytes(v->memory_free_bytes) : NULL);
         call_print_key("Topology", n->topology);
         call_take_key("Switch", way_up(v));
         call_take_key("Ranks", xasprintf("%u in %u capsules", v->ranks, v->capsules));
@@ -161,7 +161,7 @@ static void show_node(const struct call *call, const Rm__NodeView *v) {
         call_print_key("Boot", n->boot_id);
         if (n->fenced || n->fence[0])
                 call_print_key("Fence", n->fenced ? "done" : n->fence);
-        call_print_key("Condition", node_condition_word(v->condition));
+        call_print_key("Condition", node_condition_name(v->condition));
         for (size_t i = 0; i < n->n_conditions; i++) {
                 cleanup_free char *text = condition_text(n->conditions[i]);
                 cleanup_free char *since = ago_and_time(n->conditions[i]->since_usec);

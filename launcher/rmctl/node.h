@@ -11,6 +11,6 @@ int node_fetch(struct call *call, const struct hostlist *hosts, Rm__LocalReply *
  * what has become of them: "n[1-2] resumed", or as JSON the names under `key`. */
 int node_change(struct call *call, ProtobufCMessage *body, char ***names, size_t *n_names, const char *what, const char *key);
 /* "failing" */
-const char *node_condition_word(Rm__Condition condition);
+const char *node_condition_name(Rm__Condition condition);
 
 #endif

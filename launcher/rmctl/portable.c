@@ -16,7 +16,7 @@
 #define SILENT_USEC 1000000U
 
 /* The folder, and the numbers in it. */
-static int folder_look(struct call *call, int *ret_dir, uint64_t **ret_numbers, size_t *ret_n) {
+static int folder_scan(struct call *call, int *ret_dir, uint64_t **ret_numbers, size_t *ret_n) {
         int dir = folder_open(call->args[0], false, &call->err);
         int r = dir < 0 ? dir : folder_list(dir, ret_numbers, ret_n, NULL, &call->err);
 
@@ -159,7 +159,7 @@ static int run_show(struct call *call) {
         cleanup_free uint64_t *numbers = NULL;
         cleanup_close int dir = -1;
         size_t n = 0;
-        int r = folder_look(call, &dir, &numbers, &n);
+        int r = folder_scan(call, &dir, &numbers, &n);
 
         if (r < 0)
                 return r;
@@ -176,7 +176,7 @@ struct reading {
         json_t *damages; /* NULL: they are printed */
 };
 
-static void tell_damaged(void *ctx, const struct rm_error *err) {
+static void report_damaged(void *ctx, const struct rm_error *err) {
         const struct reading *reading = ctx;
 
         call_progress("");
@@ -186,7 +186,7 @@ static void tell_damaged(void *ctx, const struct rm_error *err) {
                 (void) printf("%s\n", err->text);
 }
 
-static void tell_progress(void *ctx, size_t done, size_t total) {
+static void report_progress(void *ctx, size_t done, size_t total) {
         const struct reading *reading = ctx;
         cleanup_free char *text = NULL;
 
@@ -202,7 +202,7 @@ static void tell_progress(void *ctx, size_t done, size_t total) {
 /* How much of it is not good. */
 static size_t verify_one(struct call *call, int dir, uint64_t number, json_t *list) {
         struct reading reading = { call, "verifying", number, now_usec(), call->json ? json_array() : NULL };
-        const struct offline_watch watch = { tell_damaged, tell_progress, &reading };
+        const struct offline_watch watch = { report_damaged, report_progress, &reading };
         size_t n_bad = offline_verify(dir, number, &watch);
 
         if (call->json)
@@ -219,7 +219,7 @@ static int run_verify(struct call *call) {
         cleanup_close int dir = -1;
         size_t n = 0, n_bad = 0;
         json_t *list;
-        int r = folder_look(call, &dir, &numbers, &n);
+        int r = folder_scan(call, &dir, &numbers, &n);
 
         if (r == 0 && call->n_args > 1) {
                 r = number_read(call, call->args[1], &numbers[0]);
@@ -266,7 +266,7 @@ static int level_read(struct call *call, struct offline_merge *merge) {
 
 static int merge(struct call *call, int from, const struct offline_merge *merge) {
         struct reading reading = { call, "merging", merge->number, now_usec(), NULL };
-        const struct offline_watch watch = { tell_damaged, tell_progress, &reading };
+        const struct offline_watch watch = { report_damaged, report_progress, &reading };
         const char *into = call_flag(call, "into");
         cleanup_close int other = into ? folder_open(into, true, &call->err) : -1;
         int to = into ? other : from;
@@ -290,7 +290,7 @@ static int run_merge(struct call *call) {
         cleanup_close int dir = -1;
         struct offline_merge what = { 0 };
         size_t n = 0;
-        int r = folder_look(call, &dir, &numbers, &n);
+        int r = folder_scan(call, &dir, &numbers, &n);
 
         if (r < 0)
                 return r;

@@ -14,7 +14,7 @@ static const struct {
         { "critical", RM__CONDITION__CONDITION_CRITICAL },
 };
 
-const char *node_condition_word(Rm__Condition condition) {
+const char *node_condition_name(Rm__Condition condition) {
         for (size_t i = 0; i < ARRAY_SIZE(conditions); i++)
                 if (conditions[i].condition == condition)
                         return conditions[i].word;

@@ -19,7 +19,7 @@ static int judge(struct call *call, const Rm__Job *job, uint64_t epoch) {
                 return error_set(&call->err, -ECANCELED, "job %" PRIu64 " has ended before it could change", job->id);
         if (!resize || resize->epoch < epoch)
                 return 0; /* this node has not heard of it yet */
-        if (resize->epoch > epoch || resize->wanted == 0) {
+        if (resize->epoch > epoch || resize->requested == 0) {
                 call_progress("");
                 return (int) resize->active;
         }
@@ -29,24 +29,24 @@ static int judge(struct call *call, const Rm__Job *job, uint64_t epoch) {
         return 0;
 }
 
-static int tell(const struct call *call, uint64_t job, uint32_t wanted, uint32_t active) {
+static int report(const struct call *call, uint64_t job, uint32_t requested, uint32_t active) {
         if (call->json)
-                call_print_json(NULL, json_pack("{s:I,s:I,s:I}", "job", (json_int_t) job, "wanted_ranks", (json_int_t) wanted,
+                call_print_json(NULL, json_pack("{s:I,s:I,s:I}", "job", (json_int_t) job, "wanted_ranks", (json_int_t) requested,
                                                 "active_ranks", (json_int_t) active));
         else
                 (void) printf("job %" PRIu64 " has %u active ranks%s\n", job, active,
-                              active == wanted ? "" : ": its program did not change as it was asked to");
-        return active == wanted ? 0 : 1;
+                              active == requested ? "" : ": its program did not change as it was asked to");
+        return active == requested ? 0 : 1;
 }
 
-static void tell_asked(const struct call *call, uint64_t job, uint32_t wanted) {
+static void report_asked(const struct call *call, uint64_t job, uint32_t requested) {
         if (call->json)
-                call_print_json(NULL, json_pack("{s:I,s:I}", "job", (json_int_t) job, "wanted_ranks", (json_int_t) wanted));
+                call_print_json(NULL, json_pack("{s:I,s:I}", "job", (json_int_t) job, "wanted_ranks", (json_int_t) requested));
         else
-                (void) printf("job %" PRIu64 " is to have %u active ranks\n", job, wanted);
+                (void) printf("job %" PRIu64 " is to have %u active ranks\n", job, requested);
 }
 
-static int tell_auto(const struct call *call, uint64_t job) {
+static int report_auto(const struct call *call, uint64_t job) {
         if (call->json)
                 call_print_json(NULL, json_pack("{s:I}", "job", (json_int_t) job));
         else
@@ -78,15 +78,15 @@ static int run_resize(struct call *call) {
         if (r < 0)
                 return r;
         if (automatic)
-                return tell_auto(call, body.job);
+                return report_auto(call, body.job);
         if (awaited.number == 0) /* it has so many */
-                return tell(call, body.job, body.ranks, body.ranks);
+                return report(call, body.job, body.ranks, body.ranks);
         if (no_wait) {
-                tell_asked(call, body.job, body.ranks);
+                report_asked(call, body.job, body.ranks);
                 return 0;
         }
         r = checkpoint_wait(call, &awaited, timeout_usec);
-        return r < 0 ? r : tell(call, body.job, body.ranks, (uint32_t) r);
+        return r < 0 ? r : report(call, body.job, body.ranks, (uint32_t) r);
 }
 
 const struct verb verb_resize_job = {

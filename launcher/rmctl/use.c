@@ -34,7 +34,7 @@ void use_fill_nodes(struct call *call, const Rm__NodeList *nodes) {
                         k++;
                 if (!view->node || k == reply->use->n_nodes || strcmp(reply->use->nodes[k]->node, view->node->name) != 0)
                         continue;
-                view->memory_told = true;
+                view->memory_reported = true;
                 view->memory_free_bytes = reply->use->nodes[k]->memory_free_bytes;
         }
         if (reply)

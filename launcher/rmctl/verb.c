@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "launcher/client/words.h"
+#include "launcher/client/suggest.h"
 #include "launcher/rmctl/human.h"
 #include "proto/json.h"
 
@@ -66,7 +66,7 @@ const char *verb_guess(const char *name) {
         size_t best_distance = strlen(name) / 3 + 2;
 
         for (size_t i = 0; i < n_verbs; i++) {
-                size_t distance = words_distance(name, verbs[i]->name);
+                size_t distance = suggest_distance(name, verbs[i]->name);
                 size_t n = strlen(name);
 
                 /* "nodes" and "list" are nearer to list-nodes than any count of letters says. */
@@ -193,12 +193,12 @@ bool call_pause(uint64_t deadline_usec) {
         return true;
 }
 
-int call_await(struct call *call, call_look_fn *look, void *arg, uint64_t timeout_usec) {
+int call_await(struct call *call, call_scan_fn *scan, void *arg, uint64_t timeout_usec) {
         uint64_t seen_usec = now_usec(), deadline_usec = timeout_usec ? seen_usec + timeout_usec : 0;
         int r;
 
         do {
-                r = look(call, arg);
+                r = scan(call, arg);
                 if (r == 0)
                         seen_usec = now_usec();
                 else if (r != CLIENT_NO_DAEMON || now_usec() > seen_usec + AWAY_USEC)

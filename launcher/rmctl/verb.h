@@ -104,10 +104,10 @@ void call_state_key(const struct call *call, const char *key, const char *state)
  * passed. */
 bool call_pause(uint64_t deadline_usec);
 /* Looks whether a thing has come: 1 it has, 0 it has not yet, or a negative errno. */
-typedef int call_look_fn(struct call *call, void *arg);
+typedef int call_scan_fn(struct call *call, void *arg);
 /* Looks until it has come, or `timeout_usec` (0: none) has passed; returns what the last look has.
  * rmd may be restarted meanwhile, and is missed for a minute. */
-int call_await(struct call *call, call_look_fn *look, void *arg, uint64_t timeout_usec);
+int call_await(struct call *call, call_scan_fn *scan, void *arg, uint64_t timeout_usec);
 /* A line of progress on a terminal, which the next one replaces; "" takes it away. */
 void call_progress(const char *text);
 

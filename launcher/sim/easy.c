@@ -59,11 +59,11 @@ static void start(struct easy *easy, struct world *world, uint32_t j) {
                 easy->node = xrealloc(easy->node, sizeof(*easy->node) * ranks);
         }
         for (uint32_t s = easy->first_free; placed < ranks; s++) {
-                uint32_t room = world->nodes[s].cores - world->nodes[s].load;
+                uint32_t space = world->nodes[s].cores - world->nodes[s].load;
 
-                for (; room > 0 && placed < ranks; room--)
+                for (; space > 0 && placed < ranks; space--)
                         easy->node[placed++] = (int32_t) s;
-                easy->first_free = room > 0 ? s : s + 1;
+                easy->first_free = space > 0 ? s : s + 1;
         }
         world_start(world, j, 1, easy->node);
         expect(easy, world, j);

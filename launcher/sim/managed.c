@@ -93,17 +93,17 @@ static struct snapshot *describe(struct managed *managed, const struct world *wo
         uint32_t n_waiting = world->n_waiting < managed->config.queue ? world->n_waiting : managed->config.queue;
         uint32_t group_size = usual_group_size(managed, world);
         size_t n_words = world->trace->n_jobs / 64 + 1;
-        cleanup_free uint64_t *wanted = xcalloc(n_words, sizeof(*wanted));
+        cleanup_free uint64_t *requested = xcalloc(n_words, sizeof(*requested));
 
         snapshot_params(snapshot)->backfill = managed->config.backfill == MANAGED_LIMITS ? ROUND_BACKFILL_LIMITS
                                               : managed->config.backfill == MANAGED_ANY  ? 1
                                                                                          : 0;
         for (uint32_t s = 0; s < world->cluster->n_nodes; s++)
                 snapshot_node(snapshot, s)->cores = world->nodes[s].cores;
-        mark(wanted, world->running, world->n_running);
-        mark(wanted, world->waiting, n_waiting);
+        mark(requested, world->running, world->n_running);
+        mark(requested, world->waiting, n_waiting);
         for (size_t word = 0; word < n_words; word++)
-                for (uint64_t left = wanted[word]; left; left &= left - 1)
+                for (uint64_t left = requested[word]; left; left &= left - 1)
                         add_job(managed, world, snapshot, (uint32_t) (word * 64) + (uint32_t) __builtin_ctzll(left), group_size);
         return snapshot;
 }
@@ -149,7 +149,7 @@ static void carry_out(const struct managed *managed, struct world *world, const 
                 if (action->kind == ROUND_START) {
                         world_start(world, j, snapshot->jobs[action->job].group_size, action->group_node);
                         started = true;
-                } else if (action->kind == ROUND_MOVE && action->group != ROUND_HEAD && world->jobs[j].wanted == 0 &&
+                } else if (action->kind == ROUND_MOVE && action->group != ROUND_HEAD && world->jobs[j].requested == 0 &&
                            world->n_moving < managed->config.moves_at_once)
                         world_move(world, j, (uint32_t) action->group, action->to);
         }

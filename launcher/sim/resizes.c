@@ -15,7 +15,7 @@ static int64_t may_change_usec(const struct sim_job *own, int64_t interval_usec)
 static struct malleable_job describe(const struct rm_job *view, const struct sim_job *own) {
         return (struct malleable_job) {
                 .active = own->ranks,
-                .wanted = own->wanted,
+                .requested = own->requested,
                 .least = own->least,
                 .most = own->most,
                 .step = own->group_size,
@@ -39,11 +39,11 @@ static struct malleable_node *nodes_of(const struct world *world) {
         return nodes;
 }
 
-static int32_t emptiest(const int64_t *room, uint32_t n_nodes) {
+static int32_t emptiest(const int64_t *space, uint32_t n_nodes) {
         uint32_t best = 0;
 
         for (uint32_t s = 1; s < n_nodes; s++)
-                if (room[s] > room[best])
+                if (space[s] > space[best])
                         best = s;
         return (int32_t) best;
 }
@@ -53,21 +53,21 @@ static int32_t emptiest(const int64_t *room, uint32_t n_nodes) {
 static void grow(struct world *world, uint32_t j, uint32_t ranks) {
         const struct sim_job *job = &world->jobs[j];
         uint32_t n_nodes = world->cluster->n_nodes, n_groups = (ranks - 1) / job->group_size + 1;
-        cleanup_free int64_t *room = xcalloc(n_nodes, sizeof(*room));
+        cleanup_free int64_t *space = xcalloc(n_nodes, sizeof(*space));
         cleanup_free int32_t *group_node = xcalloc(n_groups, sizeof(*group_node));
         uint32_t left = ranks - job->ranks,
                  fills = job->n_groups * job->group_size - job->ranks; /* of the last group that it has */
 
         for (uint32_t s = 0; s < n_nodes; s++)
-                room[s] = (int64_t) world->nodes[s].cores - world->nodes[s].load;
+                space[s] = (int64_t) world->nodes[s].cores - world->nodes[s].load;
         fills = fills < left ? fills : left;
-        room[job->groups[job->n_groups - 1].node] -= fills;
+        space[job->groups[job->n_groups - 1].node] -= fills;
         left -= fills;
         for (uint32_t g = 0; left > 0; g++) {
                 uint32_t here = left < job->group_size ? left : job->group_size;
 
-                group_node[g] = emptiest(room, n_nodes);
-                room[group_node[g]] -= here;
+                group_node[g] = emptiest(space, n_nodes);
+                space[group_node[g]] -= here;
                 left -= here;
         }
         world_resize(world, j, ranks, group_node);
@@ -98,14 +98,14 @@ int64_t resizes_decide(struct world *world, const struct rm_snapshot *snapshot, 
                 const struct sim_job *own = &world->jobs[numbers[i]];
                 int64_t from = may_change_usec(own, interval_usec);
 
-                if (answer.wanted[i] == 0)
+                if (answer.requested[i] == 0)
                         continue;
                 if (from > world->now_usec)
                         again = from < again ? from : again;
-                else if (answer.wanted[i] > own->ranks)
-                        grow(world, numbers[i], answer.wanted[i]);
+                else if (answer.requested[i] > own->ranks)
+                        grow(world, numbers[i], answer.requested[i]);
                 else
-                        world_resize(world, numbers[i], answer.wanted[i], NULL);
+                        world_resize(world, numbers[i], answer.requested[i], NULL);
         }
         malleable_answer_finish(&answer);
         return again;

@@ -92,7 +92,7 @@ static double full_speed(const struct sim_job *job) {
 static double speed_of(const struct world *world, const struct sim_job *job) {
         double speed = 1;
 
-        if (job->n_moving > 0 || job->wanted > 0)
+        if (job->n_moving > 0 || job->requested > 0)
                 return 0;
         for (uint32_t g = 0; g < job->n_groups && world->n_overloaded > 0; g++) {
                 const struct sim_node *node = &world->nodes[job->groups[g].node];
@@ -195,7 +195,7 @@ static void release(struct world *world, uint32_t j) {
         }
         world->working -= job->speed * job->trace->ranks;
         free(take_ptr(job->groups));
-        job->n_groups = job->n_moving = job->wanted = 0;
+        job->n_groups = job->n_moving = job->requested = 0;
         job->version++;
         job->speed = 0;
         drop_running(world, j);
@@ -302,7 +302,7 @@ void world_resize(struct world *world, uint32_t j, uint32_t ranks, const int32_t
         uint32_t differ = ranks > job->ranks ? ranks - job->ranks : job->ranks - ranks;
 
         note_progress(world, job);
-        job->wanted = ranks;
+        job->requested = ranks;
         job->resized_usec = world->now_usec;
         job->resizes++;
         world->n_resizes++;
@@ -318,9 +318,9 @@ void world_resize(struct world *world, uint32_t j, uint32_t ranks, const int32_t
 }
 
 static void end_resize(struct world *world, struct sim_job *job) {
-        if (job->wanted < job->ranks)
-                set_ranks(world, job, job->wanted, NULL);
-        job->wanted = 0;
+        if (job->requested < job->ranks)
+                set_ranks(world, job, job->requested, NULL);
+        job->requested = 0;
         world->speeds_stale = true;
         world->touched = true;
 }

@@ -40,7 +40,7 @@ struct sim_job {
         uint32_t group_size, n_groups;
         uint32_t least, most; /* of ranks; both 0: it has those of the trace, always */
         uint32_t ranks; /* active, while it runs */
-        uint32_t wanted; /* by a change that is under way; 0: none is */
+        uint32_t requested; /* by a change that is under way; 0: none is */
         int64_t resized_usec; /* when a change was last begun; -1: never */
         struct sim_group *groups; /* while it runs */
         uint32_t age; /* as in rm_job; the scheduler's to keep */

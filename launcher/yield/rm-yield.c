@@ -9,7 +9,7 @@
  * preempted, and for how long others had its core.
  *
  * No call blocks: at worst it is one real yield and one look at the counters. A thread alone on its
- * core pays one of both every LOOK_NSEC; with others there, they get at most GIVEN_FACTOR times the
+ * core pays one of both every SCAN_NSEC; with others there, they get at most GIVEN_FACTOR times the
  * time that it has itself (see `credit_nsec`).
  *
  * It depends on no library, keeps nothing but a few numbers in each thread, has no constructor and
@@ -26,7 +26,7 @@
 
 /* Time between two looks, each of which takes some 0.7 us with its yield, and how many calls may
  * return at once meanwhile. Polling shared memory takes some 60 ns a call, TCP 1 us and more. */
-#define LOOK_NSEC 250000
+#define SCAN_NSEC 250000
 #define ANSWERED_CALLS_MIN 64
 #define ANSWERED_CALLS_MAX 4096
 /* Polling shows that the core is shared only at the end of a time slice. So a thread that has seen
@@ -65,7 +65,7 @@ static int64_t read_clock(clockid_t id) {
 /* Reads what happened since the last look: processor time that the thread has used, and time that
  * others had its core. Time in which it has slept or waited for a file counts as theirs only if it
  * was preempted too. */
-static void look_at_kernel(struct thread *t, int64_t *ret_used_nsec, int64_t *ret_lost_nsec) {
+static void scan_kernel(struct thread *t, int64_t *ret_used_nsec, int64_t *ret_lost_nsec) {
         struct thread last = *t;
         struct rusage usage = { 0 };
 
@@ -96,7 +96,7 @@ static void count_credit(struct thread *t, int64_t used_nsec, int64_t lost_nsec)
 /* `used_nsec`: in the calls since the last look. */
 static void poll_on(struct thread *t, int64_t used_nsec) {
         if (t->window > 1)
-                t->answered = (uint32_t) within((int64_t) t->window * LOOK_NSEC / within(used_nsec, 1, INT64_MAX),
+                t->answered = (uint32_t) within((int64_t) t->window * SCAN_NSEC / within(used_nsec, 1, INT64_MAX),
                                                 ANSWERED_CALLS_MIN, ANSWERED_CALLS_MAX);
         else if (t->answered == 0)
                 t->answered = ANSWERED_CALLS_MIN;
@@ -110,7 +110,7 @@ __attribute__((noinline)) static void yield(struct thread *t) {
 
         if (t->credit_nsec >= 0)
                 (void) syscall(SYS_sched_yield);
-        look_at_kernel(t, &used_nsec, &lost_nsec);
+        scan_kernel(t, &used_nsec, &lost_nsec);
         count_credit(t, used_nsec, lost_nsec);
         /* Short tasks of the kernel do not come to a third of the time. */
         if (lost_nsec > used_nsec / 3)

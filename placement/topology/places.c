@@ -11,7 +11,7 @@ struct planting {
         bool down_to_cores;
         uint32_t *first_node, *next_node;     /* each switch, and last those without: its nodes */
         uint32_t *first_switch, *next_switch; /* likewise, the switches below */
-        uint32_t *parent, *room;
+        uint32_t *parent, *space;
         struct place *leaf;
         uint32_t *node_vertex;
         uint32_t n, n_leaves;
@@ -26,7 +26,7 @@ static void plant_leaf(struct planting *p, uint32_t node, uint32_t vertex, uint3
         struct place *place = &p->leaf[p->n_leaves++];
 
         *place = (struct place) { node, first, count, p->inside[node].things * p->inside[node].cores };
-        p->room[vertex] = place_cores(place, p->snapshot->nodes[node].cores);
+        p->space[vertex] = place_cores(place, p->snapshot->nodes[node].cores);
 }
 
 /* Levels of a node, from `level` on; `first`: the core it begins with. */
@@ -107,7 +107,7 @@ static void list_plugged(struct planting *p) {
 
 /* A node whose topology is unknown, or has an endless number of parts, is a set of cores and
  * nothing else. */
-static const struct synthetic *look_inside(struct planting *p, uint64_t *ret_most) {
+static const struct synthetic *scan_inside(struct planting *p, uint64_t *ret_most) {
         const struct rm_snapshot *snapshot = p->snapshot;
         struct synthetic *inside = pool_alloc(p->pool, snapshot->n_nodes + 1u, sizeof(*inside));
         uint64_t most = 1;
@@ -135,16 +135,16 @@ void places_make(struct pool *pool, const struct rm_snapshot *snapshot, bool dow
         struct planting p = { .pool = pool, .snapshot = snapshot, .down_to_cores = down_to_cores };
         uint64_t most;
 
-        p.inside = look_inside(&p, &most);
+        p.inside = scan_inside(&p, &most);
         list_plugged(&p);
         p.parent = pool_alloc(pool, most, sizeof(*p.parent));
-        p.room = pool_zalloc(pool, most, sizeof(*p.room));
+        p.space = pool_zalloc(pool, most, sizeof(*p.space));
         p.leaf = pool_alloc(pool, most, sizeof(*p.leaf));
         p.node_vertex = pool_alloc(pool, snapshot->n_nodes + 1u, sizeof(*p.node_vertex));
         p.parent[0] = TREE_NONE;
         p.n = 1;
         plant(&p, snapshot->n_switches, 0);
         *ret_places = (struct places) { .node_vertex = p.node_vertex };
-        tree_make(pool, p.n, p.parent, p.room, &ret_places->tree);
+        tree_make(pool, p.n, p.parent, p.space, &ret_places->tree);
         ret_places->leaf = p.leaf;
 }

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-void tree_make(struct pool *pool, uint32_t n, const uint32_t *parent, const uint32_t *room, struct tree *ret_tree) {
+void tree_make(struct pool *pool, uint32_t n, const uint32_t *parent, const uint32_t *space, struct tree *ret_tree) {
         struct tree tree = {
                 .n = n,
                 .parent = pool_alloc(pool, n, sizeof(uint32_t)),
@@ -10,7 +10,7 @@ void tree_make(struct pool *pool, uint32_t n, const uint32_t *parent, const uint
                 .depth = pool_zalloc(pool, n, sizeof(uint32_t)),
                 .leaf_first = pool_alloc(pool, n, sizeof(uint32_t)),
                 .leaf_end = pool_alloc(pool, n, sizeof(uint32_t)),
-                .room = pool_zalloc(pool, n, sizeof(uint32_t)),
+                .space = pool_zalloc(pool, n, sizeof(uint32_t)),
                 .leaf = pool_alloc(pool, n, sizeof(uint32_t)),
         };
 
@@ -29,13 +29,13 @@ void tree_make(struct pool *pool, uint32_t n, const uint32_t *parent, const uint
                 tree.leaf_first[v] = tree.n_leaves;
                 if (tree.end[v] > v + 1)
                         continue;
-                tree.room[v] = room[v];
+                tree.space[v] = space[v];
                 tree.leaf[tree.n_leaves++] = v;
         }
         for (uint32_t v = n; v-- > 0;) {
                 tree.leaf_end[v] = tree.end[v] < n ? tree.leaf_first[tree.end[v]] : tree.n_leaves;
                 if (v > 0)
-                        tree.room[parent[v]] += tree.room[v];
+                        tree.space[parent[v]] += tree.space[v];
         }
         tree.even_depth = true;
         for (uint32_t x = 0; x < tree.n_leaves; x++)
@@ -43,14 +43,14 @@ void tree_make(struct pool *pool, uint32_t n, const uint32_t *parent, const uint
         *ret_tree = tree;
 }
 
-void tree_with_room(struct pool *pool, const struct tree *tree, const uint32_t *leaf_room, struct tree *ret_tree) {
+void tree_with_space(struct pool *pool, const struct tree *tree, const uint32_t *leaf_space, struct tree *ret_tree) {
         struct tree other = *tree;
 
-        other.room = pool_zalloc(pool, tree->n, sizeof(*other.room));
+        other.space = pool_zalloc(pool, tree->n, sizeof(*other.space));
         for (uint32_t x = 0; x < tree->n_leaves; x++)
-                other.room[tree->leaf[x]] = leaf_room[x];
+                other.space[tree->leaf[x]] = leaf_space[x];
         for (uint32_t v = tree->n - 1; v > 0; v--)
-                other.room[tree->parent[v]] += other.room[v];
+                other.space[tree->parent[v]] += other.space[v];
         *ret_tree = other;
 }
 

@@ -21,7 +21,7 @@ struct tree {
         uint32_t n, n_leaves;
         uint32_t *parent, *end, *depth; /* each vertex; the root is 0 and has no parent (TREE_NONE) */
         uint32_t *leaf_first, *leaf_end; /* each vertex */
-        uint32_t *room;     /* each vertex: cores below it */
+        uint32_t *space;     /* each vertex: cores below it */
         uint32_t *leaf;     /* each leaf: its vertex */
         uint32_t max_depth;
         bool even_depth; /* all leaves are equally deep */
@@ -29,10 +29,10 @@ struct tree {
 
 /* `parent`: n entries, parent[0] == TREE_NONE, parent[v] < v for the others and depth first;
  * `room`: cores of the leaves, the others' are not read. Both are copied. */
-void tree_make(struct pool *pool, uint32_t n, const uint32_t *parent, const uint32_t *room, struct tree *ret_tree);
+void tree_make(struct pool *pool, uint32_t n, const uint32_t *parent, const uint32_t *space, struct tree *ret_tree);
 
 /* The same tree with other rooms for its leaves; the rest is shared. */
-void tree_with_room(struct pool *pool, const struct tree *tree, const uint32_t *leaf_room, struct tree *ret_tree);
+void tree_with_space(struct pool *pool, const struct tree *tree, const uint32_t *leaf_space, struct tree *ret_tree);
 
 /* The lowest vertex that has both leaves below it. */
 uint32_t tree_meet(const struct tree *tree, uint32_t leaf_a, uint32_t leaf_b);

@@ -14,7 +14,7 @@ int directories_read(const struct rm_plugin_host *host, const struct rm_sensor_r
                      int (*visit)(const struct rm_sensor_request *request, const char *directory, const char *name),
                      const char *nothing) {
         char above[PATH_BYTES], directory[PATH_BYTES];
-        int told = 0, r = 0;
+        int reported = 0, r = 0;
         DIR *dir;
 
         (void) snprintf(above, sizeof(above), "%s%s", request->root, path);
@@ -24,11 +24,11 @@ int directories_read(const struct rm_plugin_host *host, const struct rm_sensor_r
                     snprintf(directory, sizeof(directory), "%s/%s", above, entry->d_name) >= (int) sizeof(directory))
                         continue;
                 r = visit(request, directory, entry->d_name);
-                told += r > 0 ? r : 0;
+                reported += r > 0 ? r : 0;
         }
         if (dir)
                 (void) closedir(dir);
-        if (r >= 0 && told == 0)
+        if (r >= 0 && reported == 0)
                 return host_fail(host, -ENODEV, "%s", nothing);
         return r < 0 ? r : 0;
 }

@@ -11,7 +11,7 @@
 
 enum { PATH_BYTES = 1024 };
 
-static int tell(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const char *path) {
+static int report(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const char *path) {
         char full[PATH_BYTES];
         struct statvfs st;
         struct rm_sensor_reading reading = { .size = sizeof(reading),
@@ -39,13 +39,13 @@ static int disk_read(void *self, const struct rm_sensor_request *request) {
         int r = 0;
 
         if (!*args)
-                return tell(self, request, "/");
+                return report(self, request, "/");
         while (*args && r == 0) {
                 char path[PATH_BYTES];
                 size_t length = strcspn(args, " \t");
 
                 (void) snprintf(path, sizeof(path), "%.*s", (int) length, args);
-                r = tell(self, request, path);
+                r = report(self, request, path);
                 args += length;
                 args += strspn(args, " \t");
         }

@@ -32,7 +32,7 @@ static double count(const char *directory, const char *name) {
         return n == 1 ? (double) value : NAN;
 }
 
-static int tell(const struct rm_sensor_request *request, const char *directory, const char *controller) {
+static int report(const struct rm_sensor_request *request, const char *directory, const char *controller) {
         char name[RM_SENSOR_NAME_BYTES];
         struct rm_sensor_reading corrected = { .size = sizeof(corrected),
                                                .flags = RM_SENSOR_COUNTER,
@@ -63,7 +63,7 @@ static int tell(const struct rm_sensor_request *request, const char *directory, 
 }
 
 static int edac_read(void *self, const struct rm_sensor_request *request) {
-        return directories_read(self, request, "/sys/devices/system/edac/mc", "mc", tell,
+        return directories_read(self, request, "/sys/devices/system/edac/mc", "mc", report,
                                 "no memory controller in /sys/devices/system/edac/mc that counts errors");
 }
 

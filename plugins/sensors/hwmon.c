@@ -53,7 +53,7 @@ static double threshold(const char *directory, unsigned k, const char *what) {
         return value > 0 ? value : NAN;
 }
 
-static bool is_wanted(const char *chips, const char *chip) {
+static bool is_requested(const char *chips, const char *chip) {
         size_t length = strlen(chip);
 
         chips += strspn(chips, " \t");
@@ -69,7 +69,8 @@ static bool is_wanted(const char *chips, const char *chip) {
         return false;
 }
 
-static int tell(const struct rm_sensor_request *request, const char *directory, const char *number, const char *chip, unsigned k) {
+static int report(const struct rm_sensor_request *request, const char *directory, const char *number, const char *chip,
+                  unsigned k) {
         char name[RM_SENSOR_NAME_BYTES], label_file[32], label[LINE_BYTES] = "";
         struct rm_sensor_reading reading = { .size = sizeof(reading),
                                              .name = name,
@@ -95,10 +96,10 @@ static int read_chip(const struct rm_sensor_request *request, const char *direct
         const char *number = directory_name + strlen(DIRECTORY);
         char chip[LINE_BYTES] = "hwmon";
         DIR *dir;
-        int told = 0, r = 0;
+        int reported = 0, r = 0;
 
         (void) read_line(directory, "name", chip);
-        if (!is_wanted(request->args, chip))
+        if (!is_requested(request->args, chip))
                 return 0;
         dir = opendir(directory);
         if (!dir)
@@ -109,11 +110,11 @@ static int read_chip(const struct rm_sensor_request *request, const char *direct
 
                 if (sscanf(entry->d_name, "temp%3u_input%n", &k, &n) != 1 || n == 0 || entry->d_name[n])
                         continue;
-                r = tell(request, directory, number, chip, k);
-                told += r == 0;
+                r = report(request, directory, number, chip, k);
+                reported += r == 0;
         }
         (void) closedir(dir);
-        return r < 0 ? r : told;
+        return r < 0 ? r : reported;
 }
 
 static int hwmon_read(void *self, const struct rm_sensor_request *request) {

@@ -67,8 +67,8 @@ static void end_line(struct run *run) {
         run->line[run->used] = '\0';
 }
 
-static int tell_status(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const struct run *run,
-                       int status) {
+static int report_status(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const struct run *run,
+                         int status) {
         const char *program = run->argv[0];
         static const enum rm_sensor_status statuses[] = { RM_SENSOR_OK, RM_SENSOR_WARN, RM_SENSOR_CRITICAL };
 
@@ -98,7 +98,7 @@ static int program_read(void *self, const struct rm_sensor_request *request) {
                 r = host_fail(host, r, "%.240s: no process can be started", run.argv[0]);
         if (r == 0) {
                 end_line(&run);
-                r = tell_status(host, request, &run, status);
+                r = report_status(host, request, &run, status);
         }
         free(text);
         return r;

@@ -13,7 +13,7 @@ enum { PATH_BYTES = 512, NAME_MOST = 15 };
 
 static const char *const names[] = { "memory", "io", "cpu" };
 
-static int tell(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const char *name) {
+static int report(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const char *name) {
         struct rm_sensor_reading reading = { .size = sizeof(reading),
                                              .name = name,
                                              .unit = "%",
@@ -37,10 +37,11 @@ static int tell(const struct rm_plugin_host *host, const struct rm_sensor_reques
         return request->reading(request->context, &reading);
 }
 
-static int tell_named(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const char *word, size_t length) {
+static int report_named(const struct rm_plugin_host *host, const struct rm_sensor_request *request, const char *word,
+                        size_t length) {
         for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
                 if (strlen(names[i]) == length && memcmp(names[i], word, length) == 0)
-                        return tell(host, request, names[i]);
+                        return report(host, request, names[i]);
         return host_fail(host, -EINVAL, "psi_args names memory, io or cpu, not %.*s",
                          (int) (length < NAME_MOST ? length : NAME_MOST), word);
 }
@@ -50,11 +51,11 @@ static int psi_read(void *self, const struct rm_sensor_request *request) {
         int r = 0;
 
         if (!*word)
-                return tell(self, request, names[0]);
+                return report(self, request, names[0]);
         for (; *word && r == 0; word += strspn(word, " \t")) {
                 size_t length = strcspn(word, " \t");
 
-                r = tell_named(self, request, word, length);
+                r = report_named(self, request, word, length);
                 word += length;
         }
         return r;

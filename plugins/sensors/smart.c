@@ -38,7 +38,7 @@ struct smart {
         const struct rm_sensor_request *request;
         const char *program;
         unsigned n_disks;
-        int told; /* readings */
+        int reported; /* readings */
 };
 
 struct run {
@@ -127,7 +127,7 @@ static int report_disk(struct smart *smart, const char *device, const char *type
         if (r == 0 && named)
                 r = fail(smart, -ENODATA, device, smart_report_error(root) ? smart_report_error(root) : "it tells nothing");
         else if (r > 0)
-                smart->told += r;
+                smart->reported += r;
         json_decref(root);
         free(run.text);
         return r < 0 ? r : 0;
@@ -156,7 +156,7 @@ static int report_found(struct smart *smart) {
                 if (name && r == 0)
                         r = report_disk(smart, name, type_found(device), false);
         }
-        if (r == 0 && smart->told == 0)
+        if (r == 0 && smart->reported == 0)
                 r = fail(smart, -ENODEV, smart->program,
                          "finds no disk that tells anything of itself (does it run as root? see smart_user)");
         json_decref(root);

@@ -28,7 +28,7 @@ enum { ATTRIBUTE_REALLOCATED = 5, ATTRIBUTE_PENDING = 197 };
 struct report {
         const struct rm_sensor_request *request;
         const char *disk;
-        int told; /* or a negative errno */
+        int reported; /* or a negative errno */
 };
 
 /* `value` NAN: the disk does not tell. */
@@ -36,13 +36,13 @@ static void tell(struct report *report, const char *what, struct rm_sensor_readi
         char name[RM_SENSOR_NAME_BYTES];
         int r;
 
-        if (report->told < 0 || !isfinite(reading.value))
+        if (report->reported < 0 || !isfinite(reading.value))
                 return;
         (void) snprintf(name, sizeof(name), "%.40s %s", report->disk, what);
         reading.size = sizeof(reading);
         reading.name = name;
         r = report->request->reading(report->request->context, &reading);
-        report->told = r < 0 ? r : report->told + 1;
+        report->reported = r < 0 ? r : report->reported + 1;
 }
 
 static double number(const json_t *object, const char *key) {
@@ -51,7 +51,7 @@ static double number(const json_t *object, const char *key) {
         return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-static void tell_health(struct report *report, const json_t *root) {
+static void report_health(struct report *report, const json_t *root) {
         const json_t *passed = json_object_get(json_object_get(root, "smart_status"), "passed");
 
         tell(report, "says that it fails",
@@ -64,7 +64,7 @@ static void tell_health(struct report *report, const json_t *root) {
 }
 
 /* The only one that the configuration's thresholds are for. */
-static void tell_temperature(struct report *report, const json_t *root) {
+static void report_temperature(struct report *report, const json_t *root) {
         const json_t *temperature = json_object_get(root, "temperature");
         const json_t *limits = json_object_get(root, "nvme_composite_temperature_threshold");
         double low = number(limits, "warning"), high = number(limits, "critical"), trip = number(temperature, "drive_trip");
@@ -81,7 +81,7 @@ static void tell_temperature(struct report *report, const json_t *root) {
                                           .at_high = RM_SENSOR_CRITICAL });
 }
 
-static void tell_sectors(struct report *report, const char *what, double value, double low, double high) {
+static void report_sectors(struct report *report, const char *what, double value, double low, double high) {
         tell(report, what,
              (struct rm_sensor_reading) { .flags = RM_SENSOR_FIXED,
                                           .unit = "sectors",
@@ -115,16 +115,16 @@ static double find_attribute(const json_t *root, int id) {
         return NAN;
 }
 
-static void tell_ata(struct report *report, const json_t *root) {
-        tell_sectors(report, "reallocated", find_attribute(root, ATTRIBUTE_REALLOCATED), REALLOCATED_LOW, REALLOCATED_HIGH);
-        tell_sectors(report, "pending", find_attribute(root, ATTRIBUTE_PENDING), PENDING_LOW, PENDING_HIGH);
+static void report_ata(struct report *report, const json_t *root) {
+        report_sectors(report, "reallocated", find_attribute(root, ATTRIBUTE_REALLOCATED), REALLOCATED_LOW, REALLOCATED_HIGH);
+        report_sectors(report, "pending", find_attribute(root, ATTRIBUTE_PENDING), PENDING_LOW, PENDING_HIGH);
 }
 
-static void tell_scsi(struct report *report, const json_t *root) {
-        tell_sectors(report, "grown defects", number(root, "scsi_grown_defect_list"), REALLOCATED_LOW, REALLOCATED_HIGH);
+static void report_scsi(struct report *report, const json_t *root) {
+        report_sectors(report, "grown defects", number(root, "scsi_grown_defect_list"), REALLOCATED_LOW, REALLOCATED_HIGH);
 }
 
-static void tell_nvme(struct report *report, const json_t *root) {
+static void report_nvme(struct report *report, const json_t *root) {
         const json_t *log = json_object_get(root, "nvme_smart_health_information_log");
         double least = number(log, "available_spare_threshold");
 
@@ -158,12 +158,12 @@ static void tell_nvme(struct report *report, const json_t *root) {
 int smart_report(const struct rm_sensor_request *request, const char *disk, const json_t *root) {
         struct report report = { .request = request, .disk = disk };
 
-        tell_health(&report, root);
-        tell_temperature(&report, root);
-        tell_ata(&report, root);
-        tell_scsi(&report, root);
-        tell_nvme(&report, root);
-        return report.told;
+        report_health(&report, root);
+        report_temperature(&report, root);
+        report_ata(&report, root);
+        report_scsi(&report, root);
+        report_nvme(&report, root);
+        return report.reported;
 }
 
 const char *smart_report_error(const json_t *root) {

@@ -166,11 +166,11 @@ static uint32_t least_of(int64_t a, int64_t b) {
 /* How many of kind k fit into `units` more on the node. */
 static uint32_t fitting(const struct anneal *anneal, uint32_t k, uint32_t node, int64_t units) {
         int64_t free_units = anneal->free_units[node] + units,
-                room = amount_limit(anneal, k, node) - (int64_t) amount(anneal, k, node);
+                space = amount_limit(anneal, k, node) - (int64_t) amount(anneal, k, node);
 
-        if (free_units < 0 || room <= 0)
+        if (free_units < 0 || space <= 0)
                 return 0;
-        return least_of(free_units / anneal->kinds[k].units, room);
+        return least_of(free_units / anneal->kinds[k].units, space);
 }
 
 /* Limits `most` groups that could go from s to t to those that s has beyond the ones that run
@@ -210,7 +210,7 @@ static bool draw_shift(struct anneal *anneal, struct move *move) {
 }
 
 /* The smallest number of groups of `size` units that makes room for `units` where some are free. */
-static uint32_t make_room(int64_t units, int64_t free_units, int64_t size) {
+static uint32_t make_space(int64_t units, int64_t free_units, int64_t size) {
         int64_t need = units - free_units;
 
         return need > 0 ? (uint32_t) ((need + size - 1) / size) : 0;
@@ -225,7 +225,7 @@ static bool draw_exchange(struct anneal *anneal, struct move *move) {
         case 5:
                 move->a_count = random_below(anneal, 2) ? 1 + random_below(anneal, a_here)
                                                         : away_from_home(anneal, move->a, move->s, move->t, a_here);
-                move->b_count = make_room(move->a_count * a_units, anneal->free_units[move->t], b_units);
+                move->b_count = make_space(move->a_count * a_units, anneal->free_units[move->t], b_units);
                 break;
         case 6: /* the same of both, so that all that has been free stays free */
                 move->a_count = away_from_home(anneal, move->a, move->s, move->t, a_here);
@@ -233,11 +233,11 @@ static bool draw_exchange(struct anneal *anneal, struct move *move) {
                 break;
         case 0: /* all of a, and as few of b as must make room */
                 move->a_count = a_here;
-                move->b_count = make_room(a_here * a_units, anneal->free_units[move->t], b_units);
+                move->b_count = make_space(a_here * a_units, anneal->free_units[move->t], b_units);
                 break;
         case 1: /* the other way round */
                 move->b_count = b_here;
-                move->a_count = make_room(b_here * b_units, anneal->free_units[move->s], a_units);
+                move->a_count = make_space(b_here * b_units, anneal->free_units[move->s], a_units);
                 break;
         case 2: /* all of a, and as many of b as then fit */
                 move->a_count = a_here;

@@ -21,7 +21,7 @@ enum {
 };
 
 /* The time it takes to look at a number of ranks of a job on a node. */
-static const double look_usec = 0.001;
+static const double scan_usec = 0.001;
 
 /* Groups of one size of one job: the full ones, or the smaller last one. */
 struct anneal_job {
@@ -171,19 +171,19 @@ static int compare_nodes(const void *a, const void *b) {
 }
 
 /* `wanted`: nodes that must be there. Of the others the cheapest, as many as `ranks` could fill. */
-static void list_nodes(struct anneal_large *anneal, const int64_t *free_cores, const bool *wanted, uint64_t ranks) {
+static void list_nodes(struct anneal_large *anneal, const int64_t *free_cores, const bool *requested, uint64_t ranks) {
         const struct rm_snapshot *snapshot = anneal->snapshot;
-        uint32_t n = snapshot->n_nodes, n_wanted = 0;
-        uint64_t room = 0;
+        uint32_t n = snapshot->n_nodes, n_requested = 0;
+        uint64_t space = 0;
 
         for (uint32_t s = 0, from_end = 0; s < n; s++) {
                 struct anneal_node node = { s, free_cores[s] > 0 ? (uint32_t) free_cores[s] : 0, snapshot->nodes[s].penalty };
 
-                anneal->nodes[wanted[s] ? n_wanted++ : n - ++from_end] = node;
+                anneal->nodes[requested[s] ? n_requested++ : n - ++from_end] = node;
         }
-        qsort(anneal->nodes + n_wanted, n - n_wanted, sizeof(*anneal->nodes), compare_nodes);
-        for (anneal->n_nodes = n_wanted; anneal->n_nodes < n && room < ranks; anneal->n_nodes++)
-                room += anneal->nodes[anneal->n_nodes].free_cores;
+        qsort(anneal->nodes + n_requested, n - n_requested, sizeof(*anneal->nodes), compare_nodes);
+        for (anneal->n_nodes = n_requested; anneal->n_nodes < n && space < ranks; anneal->n_nodes++)
+                space += anneal->nodes[anneal->n_nodes].free_cores;
 }
 
 static int compare_costs(const void *a, const void *b) {
@@ -283,7 +283,7 @@ static void add_job(struct anneal_large *anneal, uint32_t index) {
 }
 
 /* Which jobs take part, how much room others leave, and which nodes must be there. */
-static uint64_t read_jobs(struct anneal_large *anneal, const struct rm_plan *plan, int64_t *free_cores, bool *wanted) {
+static uint64_t read_jobs(struct anneal_large *anneal, const struct rm_plan *plan, int64_t *free_cores, bool *requested) {
         const struct rm_snapshot *snapshot = anneal->snapshot;
         uint64_t ranks = 0;
 
@@ -301,20 +301,20 @@ static uint64_t read_jobs(struct anneal_large *anneal, const struct rm_plan *pla
                 add_job(anneal, j);
                 ranks += job->ranks;
                 for (uint32_t g = 0; g < job->n_groups; g++) {
-                        wanted[plan->jobs[j].group_node[g]] = true;
+                        requested[plan->jobs[j].group_node[g]] = true;
                         if (job->groups[g].node >= 0)
-                                wanted[job->groups[g].node] = true;
+                                requested[job->groups[g].node] = true;
                 }
         }
         return ranks;
 }
 
-static bool read_plan(struct anneal_large *anneal, const struct rm_plan *plan, int64_t *free_cores, bool *wanted,
+static bool read_plan(struct anneal_large *anneal, const struct rm_plan *plan, int64_t *free_cores, bool *requested,
                       uint32_t *node_of) {
-        uint64_t ranks = read_jobs(anneal, plan, free_cores, wanted);
+        uint64_t ranks = read_jobs(anneal, plan, free_cores, requested);
         uint64_t groups = 0;
 
-        list_nodes(anneal, free_cores, wanted, ranks);
+        list_nodes(anneal, free_cores, requested, ranks);
         for (uint32_t j = 0; j < anneal->n_jobs; j++)
                 groups += anneal->jobs[j].n_groups;
         if (anneal->n_jobs == 0 || anneal->n_nodes < 2 || (uint64_t) anneal->n_jobs * anneal->n_nodes > MAX_CELLS)
@@ -350,10 +350,10 @@ struct anneal_large *anneal_large_create(const struct rm_snapshot *snapshot, con
         struct anneal_large *anneal = calloc(1, sizeof(*anneal));
         size_t n = snapshot->n_nodes + 1u;
         int64_t *free_cores = calloc(n, sizeof(*free_cores));
-        bool *wanted = calloc(n, sizeof(*wanted)), done = false;
+        bool *requested = calloc(n, sizeof(*requested)), done = false;
         uint32_t *node_of = calloc(n, sizeof(*node_of));
 
-        if (anneal && free_cores && wanted && node_of) {
+        if (anneal && free_cores && requested && node_of) {
                 anneal->snapshot = snapshot;
                 anneal->weight = snapshot->params.distribution_weight;
                 anneal->random = RNG_BEGIN + seed;
@@ -361,10 +361,10 @@ struct anneal_large *anneal_large_create(const struct rm_snapshot *snapshot, con
                 anneal->nodes = arena_alloc(&anneal->arena, snapshot->n_nodes, sizeof(*anneal->nodes));
                 for (int i = 0; i < DRAWS; i++)
                         anneal->draw[i] = -log((i + 0.5) / DRAWS);
-                done = !anneal->arena.failed && read_plan(anneal, plan, free_cores, wanted, node_of);
+                done = !anneal->arena.failed && read_plan(anneal, plan, free_cores, requested, node_of);
         }
         free(free_cores);
-        free(wanted);
+        free(requested);
         free(node_of);
         if (!done) {
                 anneal_large_destroy(anneal);
@@ -497,7 +497,7 @@ static uint32_t count_candidates(const struct anneal_large *anneal, const struct
 }
 
 double anneal_large_prices_work_usec(const struct anneal_large *anneal, const struct lagrangian *lagrangian) {
-        return (double) anneal->n_jobs * anneal->n_nodes * lagrangian->most_cores * look_usec;
+        return (double) anneal->n_jobs * anneal->n_nodes * lagrangian->most_cores * scan_usec;
 }
 
 int anneal_large_set_prices(struct anneal_large *anneal, struct lagrangian *lagrangian) {
@@ -578,7 +578,7 @@ static bool draw_shift(struct anneal_large *anneal, struct swap *swap) {
 }
 
 /* How many groups of a size must go for `cores` to fit where `free_cores` are. */
-static uint32_t to_make_room(uint32_t cores, uint32_t free_cores, uint32_t group_size) {
+static uint32_t to_make_space(uint32_t cores, uint32_t free_cores, uint32_t group_size) {
         return cores > free_cores ? (cores - free_cores + group_size - 1) / group_size : 0;
 }
 
@@ -590,10 +590,10 @@ static bool draw_exchange(struct anneal_large *anneal, struct swap *swap) {
         swap->back = swap->other_there;
         switch (random_below(anneal, 4)) {
         case 0: /* all of x, and as few of the other as must make room */
-                swap->back = to_make_room(swap->groups * size, there, other_size);
+                swap->back = to_make_space(swap->groups * size, there, other_size);
                 break;
         case 1: /* the other way round */
-                swap->groups = to_make_room(swap->back * other_size, here, size);
+                swap->groups = to_make_space(swap->back * other_size, here, size);
                 break;
         case 2: /* all of x, and as many of the other as then fit */
                 swap->back = least_of(swap->back, (here + swap->groups * size) / other_size);
@@ -744,7 +744,7 @@ static double typical_loss(struct anneal_large *anneal) {
         return n > 0 ? sum / n : 1;
 }
 
-static void look_around(struct anneal_large *anneal, double heat) {
+static void scan_around(struct anneal_large *anneal, double heat) {
         for (int i = 0; i < LOOKS; i++) {
                 struct swap swap;
 
@@ -768,7 +768,7 @@ int64_t anneal_large_run(struct anneal_large *anneal, const struct deadline *dea
         if (anneal->loss <= 0)
                 anneal->loss = typical_loss(anneal);
         while ((left = deadline_left_usec(deadline)) > end)
-                look_around(anneal, anneal->loss * hot * pow(cold / hot, (double) (begin - left) / (double) (begin - end)));
+                scan_around(anneal, anneal->loss * hot * pow(cold / hot, (double) (begin - left) / (double) (begin - end)));
         if (anneal->unsaved)
                 save(anneal);
         return anneal->best_gain;

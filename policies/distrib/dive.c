@@ -13,7 +13,7 @@ enum {
         HOME_ROUNDS = 60, /* where jobs run already: a step takes longer then, and there is less to gain by one */
         HOME_STEPS = 2,
         PART = 16,      /* one node in so many is looked at in a round, */
-        LOOK = 20,     /* but at least so many */
+        SCAN = 20,     /* but at least so many */
         LEAVE = 50,    /* one rank in so many is left */
 };
 
@@ -227,25 +227,25 @@ static int compare_keys(const void *a, const void *b) {
 
 /* Some of the nodes that are worth anything, the dearest cores first. Returns how many. */
 static uint32_t draw_nodes(struct dive *dive) {
-        uint32_t look;
+        uint32_t scan;
 
         dive->n_useful = 0;
         for (uint32_t i = 0; i < dive->n_nodes; i++)
                 if (worth(dive, &dive->nodes[i]) > 0)
                         swap(dive, i, dive->n_useful++);
-        look = dive->n_useful / PART > LOOK ? dive->n_useful / PART : LOOK;
-        look = look < dive->n_useful ? look : dive->n_useful;
-        for (uint32_t i = 0; i < look; i++) {
+        scan = dive->n_useful / PART > SCAN ? dive->n_useful / PART : SCAN;
+        scan = scan < dive->n_useful ? scan : dive->n_useful;
+        for (uint32_t i = 0; i < scan; i++) {
                 swap(dive, i, i + random_below(dive, dive->n_useful - i));
                 dive->nodes[i].key =
                         worth(dive, &dive->nodes[i]) / (double) dive->lagrangian->classes->classes[dive->nodes[i].class].cores;
         }
-        qsort(dive->nodes, look, sizeof(*dive->nodes), compare_keys);
-        return look;
+        qsort(dive->nodes, scan, sizeof(*dive->nodes), compare_keys);
+        return scan;
 }
 
 /* Fill those of the first `look` nodes that then gain what they are worth, nearly. */
-static int fill_clear_ones(struct dive *dive, uint32_t look, double loss, const struct deadline *deadline, int64_t until_usec) {
+static int fill_clear_ones(struct dive *dive, uint32_t scan, double loss, const struct deadline *deadline, int64_t until_usec) {
         size_t width = dive->lagrangian->most_cores + 1u;
         uint32_t kept = 0;
         int r = 0;
@@ -254,7 +254,7 @@ static int fill_clear_ones(struct dive *dive, uint32_t look, double loss, const 
                 const struct dive_node *node = &dive->nodes[i];
                 const struct node_class *class = &dive->lagrangian->classes->classes[node->class];
 
-                if (i < look && r == 0 && deadline_left_usec(deadline) > until_usec) {
+                if (i < scan && r == 0 && deadline_left_usec(deadline) > until_usec) {
                         uint32_t n_rows = fill_rows(dive, node);
                         int32_t gain = dive->lagrangian->gain[n_rows * width + class->cores];
 

@@ -54,13 +54,13 @@ static bool make_cell(struct dual *dual, const struct dual_start *start, uint32_
         return cell->n > 0;
 }
 
-static bool dual_alloc(struct dual *dual, size_t room) {
+static bool dual_alloc(struct dual *dual, size_t space) {
         const struct problem *problem = dual->problem;
         uint32_t jobs = problem->n_jobs, nodes = problem->n_nodes;
 
         dual->cells = calloc((size_t) jobs * nodes + 1, sizeof(*dual->cells));
-        dual->values = malloc((room + 1) * sizeof(*dual->values));
-        dual->room = room;
+        dual->values = malloc((space + 1) * sizeof(*dual->values));
+        dual->space = space;
         dual->node_least = calloc(nodes + 1u, sizeof(*dual->node_least));
         dual->job_least = calloc(jobs + 1u, sizeof(*dual->job_least));
         dual->node_price = calloc(nodes + 1u, sizeof(*dual->node_price));
@@ -115,7 +115,7 @@ int dual_copy(struct dual *to, const struct dual *from) {
 
         for (size_t i = 0; i < n_cells; i++)
                 n += from->cells[i].n;
-        if (!to->cells || to->room < n) {
+        if (!to->cells || to->space < n) {
                 dual_finish(to);
                 to->problem = problem;
                 if (!dual_alloc(to, n))
@@ -125,7 +125,7 @@ int dual_copy(struct dual *to, const struct dual *from) {
         *to = *from;
         to->cells = old.cells;
         to->values = old.values;
-        to->room = old.room;
+        to->space = old.space;
         to->node_least = old.node_least;
         to->job_least = old.job_least;
         to->node_price = old.node_price;

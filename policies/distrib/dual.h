@@ -36,7 +36,7 @@ struct dual {
         int64_t sum;    /* of what the factors cost at least */
         struct dual_cell *cells;
         struct dual_value *values;
-        size_t n_values, room; /* room: of `values` */
+        size_t n_values, space; /* room: of `values` */
         int64_t *node_least, *job_least;
         int64_t *node_price; /* of a unit that stays free */
         bool *node_changed, *job_changed; /* since the factor has been swept */

@@ -7,7 +7,7 @@ struct flow {
         const struct problem *problem;
         uint32_t size;            /* of a group, in units */
         uint32_t *low, *high;     /* each cell */
-        int64_t *need, *room;     /* groups that each job has yet to place, and that fit on each node */
+        int64_t *need, *space;     /* groups that each job has yet to place, and that fit on each node */
         int64_t *distance;        /* jobs, then nodes: of the cheapest way from a job that has groups to place */
         uint32_t *before;         /* jobs, then nodes: the last stop on that way; itself at the start */
         struct arena arena;
@@ -30,7 +30,7 @@ struct flow *flow_create(const struct problem *problem, bool *ret_none) {
         flow->low = arena_alloc(&flow->arena, cells, sizeof(*flow->low));
         flow->high = arena_alloc(&flow->arena, cells, sizeof(*flow->high));
         flow->need = arena_alloc(&flow->arena, problem->n_jobs, sizeof(*flow->need));
-        flow->room = arena_alloc(&flow->arena, problem->n_nodes, sizeof(*flow->room));
+        flow->space = arena_alloc(&flow->arena, problem->n_nodes, sizeof(*flow->space));
         flow->distance = arena_alloc(&flow->arena, stops, sizeof(*flow->distance));
         flow->before = arena_alloc(&flow->arena, stops, sizeof(*flow->before));
         if (flow->arena.failed) {
@@ -128,7 +128,7 @@ static uint32_t find_way(struct flow *flow, const uint32_t *values) {
                         }
         }
         for (uint32_t i = jobs; i < jobs + nodes; i++)
-                if (flow->room[i - jobs] > 0 && flow->distance[i] < PRICE_NEVER &&
+                if (flow->space[i - jobs] > 0 && flow->distance[i] < PRICE_NEVER &&
                     (best == jobs + nodes || flow->distance[i] < flow->distance[best]))
                         best = i;
         return best;
@@ -143,7 +143,7 @@ static size_t step_cell(const struct flow *flow, uint32_t a, uint32_t b) {
 /* Sends as many groups as the narrowest edge of the way to stop `end` lets through. */
 static void send(struct flow *flow, uint32_t end, uint32_t *values) {
         uint32_t jobs = flow->problem->n_jobs, stop;
-        int64_t groups = flow->room[end - jobs], cost;
+        int64_t groups = flow->space[end - jobs], cost;
 
         for (stop = end; flow->before[stop] != stop; stop = flow->before[stop]) {
                 size_t cell = step_cell(flow, flow->before[stop], stop);
@@ -154,7 +154,7 @@ static void send(struct flow *flow, uint32_t end, uint32_t *values) {
         }
         groups = flow->need[stop] < groups ? flow->need[stop] : groups;
         flow->need[stop] -= groups;
-        flow->room[end - jobs] -= groups;
+        flow->space[end - jobs] -= groups;
         for (stop = end; flow->before[stop] != stop; stop = flow->before[stop]) {
                 size_t cell = step_cell(flow, flow->before[stop], stop);
 
@@ -172,7 +172,7 @@ static bool begin(struct flow *flow, const struct dual *dual, uint32_t *values) 
         for (uint32_t j = 0; j < problem->n_jobs; j++)
                 flow->need[j] = problem->jobs[j].full;
         for (uint32_t s = 0; s < problem->n_nodes; s++)
-                flow->room[s] = problem->nodes[s].capacity / flow->size;
+                flow->space[s] = problem->nodes[s].capacity / flow->size;
         for (uint32_t j = 0; j < problem->n_jobs; j++)
                 for (uint32_t s = 0; s < problem->n_nodes; s++) {
                         size_t cell = (size_t) j * problem->n_nodes + s;
@@ -181,12 +181,12 @@ static bool begin(struct flow *flow, const struct dual *dual, uint32_t *values) 
                         flow->low[cell] = values[cell] = of_cell[0].v;
                         flow->high[cell] = of_cell[dual->cells[cell].n - 1].v;
                         flow->need[j] -= values[cell];
-                        flow->room[s] -= values[cell];
+                        flow->space[s] -= values[cell];
                 }
         for (uint32_t j = 0; j < problem->n_jobs; j++)
                 possible &= flow->need[j] >= 0;
         for (uint32_t s = 0; s < problem->n_nodes; s++)
-                possible &= flow->room[s] >= 0;
+                possible &= flow->space[s] >= 0;
         return possible;
 }
 

@@ -93,14 +93,14 @@ static void standing_clear(struct standing *standing, const struct rm_job *job) 
 
 /* ---- cells ---- */
 
-static uint32_t cell_room(const struct rm_snapshot *snapshot, const struct rm_job *job, uint32_t node, uint32_t pinned_ranks) {
-        uint32_t room = snapshot->nodes[node].cores, limit = job_node_limit(job, node);
+static uint32_t cell_space(const struct rm_snapshot *snapshot, const struct rm_job *job, uint32_t node, uint32_t pinned_ranks) {
+        uint32_t space = snapshot->nodes[node].cores, limit = job_node_limit(job, node);
 
-        if (limit < room)
-                room = limit;
-        if (room < pinned_ranks)
-                room = pinned_ranks;
-        return room < job->ranks ? room : job->ranks;
+        if (limit < space)
+                space = limit;
+        if (space < pinned_ranks)
+                space = pinned_ranks;
+        return space < job->ranks ? space : job->ranks;
 }
 
 static int64_t price_of(const struct problem *problem, const struct rm_job *job, uint32_t node, const struct standing *standing,
@@ -114,7 +114,7 @@ static int64_t price_of(const struct problem *problem, const struct rm_job *job,
         if (x < standing->pinned[node] ||
             (last && last->node >= 0 && (last->flags & RM_GROUP_PINNED) && (last->node == (int32_t) node) != (y == 1)))
                 return PRICE_NEVER;
-        if (ranks > cell_room(snapshot, job, node, standing->ranks[node]))
+        if (ranks > cell_space(snapshot, job, node, standing->ranks[node]))
                 return PRICE_NEVER;
         price = snapshot->nodes[node].penalty * (int64_t) ranks + (ranks > 0 ? snapshot->params.distribution_weight : 0);
         price *= job->priority;
@@ -127,14 +127,14 @@ static int64_t price_of(const struct problem *problem, const struct rm_job *job,
 
 static void shape_cell(const struct problem *problem, const struct rm_job *job, uint32_t node, const struct standing *standing,
                        struct cell *cell) {
-        uint32_t room = cell_room(problem->snapshot, job, node, standing->ranks[node]), rest = job_rest_ranks(job);
-        uint32_t n_x = room / job->group_size + 1;
+        uint32_t space = cell_space(problem->snapshot, job, node, standing->ranks[node]), rest = job_rest_ranks(job);
+        uint32_t n_x = space / job->group_size + 1;
 
         if (n_x > job_full_groups(job) + 1)
                 n_x = job_full_groups(job) + 1;
         cell->n_x = n_x;
         cell->here = standing->here[node];
-        cell->n = rest > 0 && rest <= room ? 2 * n_x : n_x;
+        cell->n = rest > 0 && rest <= space ? 2 * n_x : n_x;
 }
 
 static int fill_cells(struct problem *problem, struct standing *standing, size_t max_prices) {

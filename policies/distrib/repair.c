@@ -9,7 +9,7 @@
 #include "placement/pack.h"
 
 /* The time it takes to look at a node, for a place of a job. */
-static const double look_usec = 0.003;
+static const double scan_usec = 0.003;
 
 struct repair {
         const struct rm_snapshot *snapshot;
@@ -145,7 +145,7 @@ double repair_work_usec(const struct rm_snapshot *snapshot, const struct relaxat
         for (uint32_t s = 0; s < snapshot->n_nodes; s++)
                 cores += snapshot->nodes[s].cores;
         places = left * snapshot->n_nodes / (cores + 1) + 3.0 * relaxation->n_demands;
-        return places * snapshot->n_nodes * look_usec;
+        return places * snapshot->n_nodes * scan_usec;
 }
 
 static int compare_portions(const void *a, const void *b) {

@@ -533,7 +533,7 @@ static int walk(struct search *search) {
                         return -ENOMEM;
                 level = &search->levels[search->n_levels - 2];
                 next = level + 1;
-                search->copied_values += next->dual.room < level->dual.n_values ? level->dual.n_values - next->dual.room : 0;
+                search->copied_values += next->dual.space < level->dual.n_values ? level->dual.n_values - next->dual.space : 0;
                 if (search->copied_values > MAX_COPIED_VALUES) {
                         search->timed_out = true;
                         level->branches--;

@@ -10,21 +10,21 @@ uint32_t batch_groups(const struct rm_job *job) {
 
 /* The free cores of each node for the batch: its cores less those of jobs outside of the batch, and
  * within the limit of the job if it is alone. */
-static void count_room(const struct batch *batch, int64_t *room) {
+static void count_space(const struct batch *batch, int64_t *space) {
         const struct rm_snapshot *snapshot = batch->context->snapshot;
         bool *in_batch = pool_zalloc(batch->context->pool, snapshot->n_jobs, sizeof(*in_batch));
 
         for (uint32_t i = 0; i < batch->n_jobs; i++)
                 in_batch[batch->job[i]] = true;
         for (uint32_t n = 0; n < snapshot->n_nodes; n++)
-                room[n] = snapshot->nodes[n].cores;
+                space[n] = snapshot->nodes[n].cores;
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
                 const struct rm_job *job = &snapshot->jobs[j];
 
                 if (!context_places(batch->context, j))
                         continue;
                 for (uint32_t g = in_batch[j] ? batch_groups(job) : 0; g < job->n_groups; g++)
-                        room[batch->context->plan->jobs[j].group_node[g]] -= job->groups[g].ranks;
+                        space[batch->context->plan->jobs[j].group_node[g]] -= job->groups[g].ranks;
         }
         for (uint32_t n = 0; n < snapshot->n_nodes; n++) {
                 const struct rm_job *first = &snapshot->jobs[batch->job[0]];
@@ -33,27 +33,27 @@ static void count_room(const struct batch *batch, int64_t *room) {
                 if (first->node_limit && batch_groups(first) < first->n_groups &&
                     batch->context->plan->jobs[batch->job[0]].group_node[first->n_groups - 1] == (int32_t) n)
                         limit -= job_rest_ranks(first);
-                if (room[n] > limit)
-                        room[n] = limit;
-                if (room[n] < 0)
-                        room[n] = 0;
+                if (space[n] > limit)
+                        space[n] = limit;
+                if (space[n] < 0)
+                        space[n] = 0;
         }
 }
 
 /* Groups that fit on each leaf: cores that others have are the first ones of their node. */
-static void share_room(struct batch *batch, const int64_t *node_room) {
+static void share_space(struct batch *batch, const int64_t *node_space) {
         const struct places *places = batch->places;
         const struct rm_snapshot *snapshot = batch->context->snapshot;
 
         for (uint32_t n = 0; n < snapshot->n_nodes; n++) {
                 uint32_t vertex = places->node_vertex[n];
-                int64_t room = node_room[n], taken = snapshot->nodes[n].cores - room;
+                int64_t space = node_space[n], taken = snapshot->nodes[n].cores - space;
 
                 for (uint32_t x = places->tree.leaf_first[vertex]; x < places->tree.leaf_end[vertex]; x++) {
-                        int64_t here = places->tree.room[places->tree.leaf[x]], lost = taken < here ? taken : here;
+                        int64_t here = places->tree.space[places->tree.leaf[x]], lost = taken < here ? taken : here;
 
                         taken -= lost;
-                        batch->room[x] = (uint32_t) ((here - lost) / batch->group_size);
+                        batch->space[x] = (uint32_t) ((here - lost) / batch->group_size);
                 }
         }
 }
@@ -71,7 +71,7 @@ static void start_leaves(struct batch *batch) {
                         uint32_t x = tree->leaf_first[vertex];
 
                         /* Pinned ones may be more than there is room for. */
-                        while (used[x] >= batch->room[x] && x + 1 < tree->leaf_end[vertex])
+                        while (used[x] >= batch->space[x] && x + 1 < tree->leaf_end[vertex])
                                 x++;
                         used[x]++;
                         batch->leaf[at++] = x;
@@ -142,14 +142,14 @@ void batch_make(struct map_context *context, const uint32_t *jobs, uint32_t n_jo
                                .n_jobs = n_jobs,
                                .group_size = context->snapshot->jobs[jobs[0]].group_size,
                                .places = down_to_cores ? &context->cores : &context->nodes };
-        int64_t *node_room = pool_alloc(context->pool, context->snapshot->n_nodes, sizeof(*node_room));
+        int64_t *node_space = pool_alloc(context->pool, context->snapshot->n_nodes, sizeof(*node_space));
 
         for (uint32_t i = 0; i < n_jobs; i++)
                 batch.n_groups += batch_groups(&context->snapshot->jobs[jobs[i]]);
         batch.leaf = pool_alloc(context->pool, batch.n_groups, sizeof(*batch.leaf));
-        batch.room = pool_zalloc(context->pool, batch.places->tree.n_leaves, sizeof(*batch.room));
-        count_room(&batch, node_room);
-        share_room(&batch, node_room);
+        batch.space = pool_zalloc(context->pool, batch.places->tree.n_leaves, sizeof(*batch.space));
+        count_space(&batch, node_space);
+        share_space(&batch, node_space);
         start_leaves(&batch);
         make_graph(&batch, &batch.graph);
         *ret_batch = batch;

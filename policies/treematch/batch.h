@@ -11,7 +11,7 @@ struct batch {
         uint32_t n_jobs;
         uint32_t group_size;
         const struct places *places; /* down to nodes, or to cores */
-        uint32_t *room; /* each leaf: groups that may be on it */
+        uint32_t *space; /* each leaf: groups that may be on it */
         uint32_t *leaf; /* each group, job after job: where the plan has it */
         uint32_t n_groups;
         struct graph graph; /* the traffic between the groups */

@@ -113,7 +113,7 @@ static void node_tree(const struct node_view *v, struct tree *ret_tree) {
         const struct places *places = &context->cores;
         const struct tree *whole = &places->tree;
         uint32_t top = places->node_vertex[v->node], n = whole->end[top] - top;
-        uint32_t *parent = pool_alloc(context->pool, n, sizeof(*parent)), *room = pool_zalloc(context->pool, n, sizeof(*room));
+        uint32_t *parent = pool_alloc(context->pool, n, sizeof(*parent)), *space = pool_zalloc(context->pool, n, sizeof(*space));
 
         parent[0] = TREE_NONE;
         for (uint32_t i = 1; i < n; i++)
@@ -122,9 +122,9 @@ static void node_tree(const struct node_view *v, struct tree *ret_tree) {
                 const struct place *place = &places->leaf[x];
                 uint32_t ranks = v->n > place->wrap ? v->n : place->wrap;
 
-                room[whole->leaf[x] - top] = v->shares ? place_cores(place, ranks) : whole->room[whole->leaf[x]];
+                space[whole->leaf[x] - top] = v->shares ? place_cores(place, ranks) : whole->space[whole->leaf[x]];
         }
-        tree_make(context->pool, n, parent, room, ret_tree);
+        tree_make(context->pool, n, parent, space, ret_tree);
 }
 
 /* Takes the cores chosen before, if all ranks have one, and ranks that were not mapped together do
@@ -142,7 +142,7 @@ static bool take_chosen(const struct within_node *within, uint32_t node, uint32_
                 if (!chosen || chosen[rank->rank] == TREE_NONE)
                         return false;
                 leaf[i] = chosen[rank->rank] - first;
-                if (++used[leaf[i]] > tree->room[tree->leaf[first + leaf[i]]])
+                if (++used[leaf[i]] > tree->space[tree->leaf[first + leaf[i]]])
                         return false;
         }
         return true;

@@ -16,7 +16,7 @@ struct descent {
 struct brothers {
         const uint32_t *child;
         uint32_t n;
-        uint64_t room;
+        uint64_t space;
 };
 
 static void go_down(struct descent *d, uint32_t top, const struct graph *graph, const uint32_t *name);
@@ -25,7 +25,7 @@ static struct brothers make_brothers(const struct tree *tree, const uint32_t *ch
         struct brothers all = { .child = child, .n = n };
 
         for (uint32_t i = 0; i < n; i++)
-                all.room += tree->room[child[i]];
+                all.space += tree->space[child[i]];
         return all;
 }
 
@@ -51,8 +51,8 @@ static void share_side(struct descent *d, const struct brothers *some, const str
 
 /* Sides of all vertices, none larger than the room of its brothers. */
 static void split(const struct descent *d, const struct graph *graph, const struct brothers *some, uint8_t *side) {
-        uint32_t low = graph->n > some[1].room ? graph->n - (uint32_t) some[1].room : 0;
-        uint32_t high = graph->n < some[0].room ? graph->n : (uint32_t) some[0].room;
+        uint32_t low = graph->n > some[1].space ? graph->n - (uint32_t) some[1].space : 0;
+        uint32_t high = graph->n < some[0].space ? graph->n : (uint32_t) some[0].space;
 
         if (!limits_over(d->limits))
                 (void) bisect(d->pool, graph, low, high, side);
@@ -121,7 +121,7 @@ static void go_down(struct descent *d, uint32_t top, const struct graph *graph, 
                 if ((d->ways & DESCEND_FLAT) && is_high(tree, c))
                         c++;
                 else {
-                        if (tree->room[c] > 0)
+                        if (tree->space[c] > 0)
                                 child[n++] = c;
                         c = tree->end[c];
                 }

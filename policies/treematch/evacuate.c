@@ -47,9 +47,9 @@ static uint32_t *count_excess(struct pool *pool, const struct evacuation *evacua
                 if (evacuation->home[v] != TREE_NONE)
                         here[evacuation->home[v]]++;
         for (uint32_t x = 0; x < tree->n_leaves; x++) {
-                uint32_t room = tree->room[tree->leaf[x]];
+                uint32_t space = tree->space[tree->leaf[x]];
 
-                excess[x] = here[x] > room ? here[x] - room : 0;
+                excess[x] = here[x] > space ? here[x] - space : 0;
         }
         return excess;
 }
@@ -69,7 +69,7 @@ static uint32_t least_moves(struct pool *pool, const struct evacuation *evacuati
 static void make_tokens(struct leaving *l) {
         const struct evacuation *evacuation = l->evacuation;
         uint32_t n_leaves = evacuation->tree->n_leaves, *here = pool_alloc(l->pool, n_leaves, sizeof(*here));
-        uint32_t *room = pool_alloc(l->pool, n_leaves, sizeof(*room)), nowhere = 0;
+        uint32_t *space = pool_alloc(l->pool, n_leaves, sizeof(*space)), nowhere = 0;
 
         l->excess = count_excess(l->pool, evacuation, here);
         for (uint32_t v = 0; v < evacuation->graph->n; v++)
@@ -77,9 +77,9 @@ static void make_tokens(struct leaving *l) {
         l->n_owners = n_leaves + nowhere;
         l->first_token = pool_alloc(l->pool, l->n_owners + 1u, sizeof(*l->first_token));
         for (uint32_t x = 0; x < n_leaves; x++) {
-                uint32_t all = evacuation->tree->room[evacuation->tree->leaf[x]];
+                uint32_t all = evacuation->tree->space[evacuation->tree->leaf[x]];
 
-                room[x] = here[x] < all ? all - here[x] : 0;
+                space[x] = here[x] < all ? all - here[x] : 0;
                 l->first_token[x] = l->n_tokens;
                 l->n_tokens += l->excess[x];
         }
@@ -90,7 +90,7 @@ static void make_tokens(struct leaving *l) {
         for (uint32_t owner = 0; owner < l->n_owners; owner++)
                 for (uint32_t i = l->first_token[owner]; i < l->first_token[owner + 1]; i++)
                         l->token[i] = (struct token) { owner, TREE_NONE };
-        tree_with_room(l->pool, evacuation->tree, room, &l->free);
+        tree_with_space(l->pool, evacuation->tree, space, &l->free);
 }
 
 /* ---- from where to where ---- */

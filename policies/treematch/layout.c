@@ -8,11 +8,11 @@ static uint32_t *count_most(struct pool *pool, const struct tree *tree, const st
                 if (ties->home[v] != TREE_NONE)
                         most[ties->home[v]]++;
         for (uint32_t x = 0; x < tree->n_leaves; x++) {
-                uint32_t room = tree->room[tree->leaf[x]];
+                uint32_t space = tree->space[tree->leaf[x]];
 
                 /* No more than all of them: there may be far more cores than ranks. */
-                room = room < graph->n ? room : graph->n;
-                most[x] = (most[x] > room ? most[x] : room) + 1;
+                space = space < graph->n ? space : graph->n;
+                most[x] = (most[x] > space ? most[x] : space) + 1;
         }
         return most;
 }

@@ -71,7 +71,7 @@ static struct attempts choose_attempts(const struct tree *tree) {
         static const struct attempts three = { { DESCEND_FLAT | DESCEND_THIRDS, 0, DESCEND_SHUFFLED, DESCEND_THIRDS }, 2 };
 
         for (uint32_t x = 1; x < tree->n_leaves; x++)
-                if (tree->room[tree->leaf[x]] != tree->room[tree->leaf[0]])
+                if (tree->space[tree->leaf[x]] != tree->space[tree->leaf[0]])
                         return uneven;
         return tree->n_leaves > 0 && tree->n_leaves >> __builtin_ctz(tree->n_leaves) == 3 ? three : even;
 }

@@ -12,7 +12,7 @@ struct candidate {
 
 /* Two leaves, end 0 and end 1. */
 struct pair {
-        uint32_t leaf[2], used[2], room[2];
+        uint32_t leaf[2], used[2], space[2];
         uint32_t below_meet[2]; /* the child of their lowest common ancestor that each is below */
         int32_t distance;
         int32_t base; /* how much further from end 0 than from end 1 everything is that is below neither */
@@ -39,7 +39,7 @@ static struct pair make_pair(const struct layout *layout, uint32_t leaf_a, uint3
         pair.distance = (int32_t) tree_distance(tree, leaf_a, leaf_b);
         for (uint32_t end = 0; end < 2; end++) {
                 pair.used[end] = layout->used[pair.leaf[end]];
-                pair.room[end] = tree->room[at[end]];
+                pair.space[end] = tree->space[at[end]];
         }
         while (at[0] != at[1]) {
                 uint32_t lower = at[0] > at[1] ? 0 : 1;
@@ -104,7 +104,7 @@ static void drop_from_list(struct pairing *p, uint32_t i) {
  * full may not take more. */
 static uint32_t choose(const struct pairing *p, const struct pair *pair) {
         uint32_t best = UINT32_MAX;
-        bool over[2] = { pair->used[0] > pair->room[0], pair->used[1] > pair->room[1] };
+        bool over[2] = { pair->used[0] > pair->space[0], pair->used[1] > pair->space[1] };
 
         for (uint32_t i = 0; i < p->n_list; i++) {
                 const struct candidate *c = &p->list[i];
@@ -144,7 +144,7 @@ static int64_t pair_exchange(struct pairing *p, uint32_t leaf_a, uint32_t leaf_b
                         break;
                 gained += p->list[i].gain;
                 move_candidate(p, &pair, i);
-                if (gained > best && pair.used[0] <= pair.room[0] && pair.used[1] <= pair.room[1]) {
+                if (gained > best && pair.used[0] <= pair.space[0] && pair.used[1] <= pair.space[1]) {
                         best = gained;
                         kept = p->n_moved;
                 }

@@ -16,7 +16,7 @@ static void map_batch(struct map_context *context, const uint32_t *jobs, uint32_
         uint64_t work, most;
 
         batch_make(context, jobs, n_jobs, context->snapshot->jobs[jobs[0]].group_size == 1, &batch);
-        tree_with_room(context->pool, &batch.places->tree, batch.room, &tree);
+        tree_with_space(context->pool, &batch.places->tree, batch.space, &tree);
         work = (uint64_t) batch.n_groups * WORK_EACH;
         most = (uint64_t) MOST_WORK * HALF_AT / (HALF_AT + (uint64_t) batch.n_groups);
         map_improve(context->pool, &tree, &batch.graph, &context->limits, work < most ? work : most, batch.leaf);

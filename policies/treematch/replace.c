@@ -44,13 +44,13 @@ static struct holds find_holds(const struct batch *batch) {
 }
 
 /* A pinned group is where it is, even where it has no room. */
-static void make_room_for_fixed(const struct batch *batch, const struct holds *holds) {
+static void make_space_for_fixed(const struct batch *batch, const struct holds *holds) {
         struct pool_mark mark = pool_mark(batch->context->pool);
         uint32_t *fixed = pool_zalloc(batch->context->pool, batch->places->tree.n_leaves, sizeof(*fixed));
 
         for (uint32_t v = 0; v < batch->n_groups; v++)
-                if (holds->fixed[v] && ++fixed[holds->home[v]] > batch->room[holds->home[v]])
-                        batch->room[holds->home[v]] = fixed[holds->home[v]];
+                if (holds->fixed[v] && ++fixed[holds->home[v]] > batch->space[holds->home[v]])
+                        batch->space[holds->home[v]] = fixed[holds->home[v]];
         pool_release(batch->context->pool, mark);
 }
 
@@ -64,8 +64,8 @@ static uint32_t solve_batch(struct map_context *context, const uint32_t *jobs, u
 
         batch_make(context, jobs, n_jobs, false, &batch);
         holds = find_holds(&batch);
-        make_room_for_fixed(&batch, &holds);
-        tree_with_room(context->pool, &batch.places->tree, batch.room, &tree);
+        make_space_for_fixed(&batch, &holds);
+        tree_with_space(context->pool, &batch.places->tree, batch.space, &tree);
         evacuation.tree = &tree;
         evacuation.graph = &batch.graph;
         evacuation.home = holds.home;

@@ -32,7 +32,7 @@ void adaptive_finish(struct adaptive *a) {
 }
 
 /* The age is that of a block which has not changed, so one that has begins again. */
-void adaptive_look(struct adaptive *a, const uint8_t *memory, adaptive_hash hash) {
+void adaptive_scan(struct adaptive *a, const uint8_t *memory, adaptive_hash hash) {
         for (size_t i = 0; i < a->n; memory += a->blocks[i++].bytes) {
                 struct adaptive_block *b = &a->blocks[i];
                 uint8_t now[ADAPTIVE_HASH_BYTES];

@@ -40,7 +40,7 @@ void adaptive_copy(const struct adaptive *a, struct adaptive *ret);
 
 /* A checkpoint is these two: which blocks have changed since the last one, and, when those were
  * written, blocks for the next one. */
-void adaptive_look(struct adaptive *a, const uint8_t *memory, adaptive_hash hash);
+void adaptive_scan(struct adaptive *a, const uint8_t *memory, adaptive_hash hash);
 void adaptive_adapt(struct adaptive *a, const uint8_t *memory, adaptive_hash hash);
 
 /* The bytes that have changed, in sections of neighbouring blocks, and how many of both there

@@ -107,7 +107,7 @@ static int adaptive_write(const struct changes *c, struct saved *now, struct ran
 
         tables_make(c, now);
         for (size_t i = 0; r == 0 && i < c->arrays->n; i++) {
-                adaptive_look(&now->tables[i], c->arrays->list[i].ptr, portable_digest);
+                adaptive_scan(&now->tables[i], c->arrays->list[i].ptr, portable_digest);
                 r = table_write(c, &now->tables[i], i, w, err);
                 adaptive_adapt(&now->tables[i], c->arrays->list[i].ptr, portable_digest);
         }
@@ -124,7 +124,7 @@ static void try_adaptive(const struct changes *c, struct saved *now, struct chan
         for (size_t i = 0; i < c->arrays->n; i++) {
                 size_t sections, blocks;
 
-                adaptive_look(&now->tables[i], c->arrays->list[i].ptr, portable_digest);
+                adaptive_scan(&now->tables[i], c->arrays->list[i].ptr, portable_digest);
                 seen->adaptive_bytes += adaptive_dirty(&now->tables[i], &sections, &blocks) + blocks * CHANGES_ENTRY_BYTES;
                 adaptive_adapt(&now->tables[i], c->arrays->list[i].ptr, portable_digest);
         }

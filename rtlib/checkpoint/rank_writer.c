@@ -18,7 +18,7 @@
 struct section {
         size_t array;
         uint64_t first, end; /* bytes */
-        size_t n, room;
+        size_t n, space;
         uint32_t *stored, *sizes;
         uint8_t *hashes, *checks;
         bool packed; /* some are */
@@ -91,12 +91,12 @@ static struct section *section_for(struct rank_writer *w, size_t array, uint64_t
 
 /* `check`: the hash of what is stored. */
 static void section_add(struct section *s, uint32_t bytes, uint32_t stored, const uint8_t *hash, const uint8_t *check) {
-        if (s->n == s->room) {
-                s->room = s->room > 0 ? s->room * 2 : 16;
-                s->stored = xrealloc(s->stored, s->room * sizeof(*s->stored));
-                s->sizes = xrealloc(s->sizes, s->room * sizeof(*s->sizes));
-                s->hashes = xrealloc(s->hashes, s->room * PORTABLE_DIGEST_BYTES);
-                s->checks = xrealloc(s->checks, s->room * RANK_CHECK_BYTES);
+        if (s->n == s->space) {
+                s->space = s->space > 0 ? s->space * 2 : 16;
+                s->stored = xrealloc(s->stored, s->space * sizeof(*s->stored));
+                s->sizes = xrealloc(s->sizes, s->space * sizeof(*s->sizes));
+                s->hashes = xrealloc(s->hashes, s->space * PORTABLE_DIGEST_BYTES);
+                s->checks = xrealloc(s->checks, s->space * RANK_CHECK_BYTES);
         }
         s->stored[s->n] = stored;
         s->sizes[s->n] = bytes;

@@ -269,7 +269,7 @@ static int attempt_restore(struct restoring *s) {
 }
 
 /* Looks for a checkpoint, on rank 0. */
-static int look_for(const char *directory, struct attempt *attempt, uint64_t **ret_numbers, size_t *ret_n, struct rm_error *err) {
+static int search_for(const char *directory, struct attempt *attempt, uint64_t **ret_numbers, size_t *ret_n, struct rm_error *err) {
         struct options options;
         cleanup_close int dir = -1;
         int r = options_read(directory, &options, err);
@@ -336,7 +336,7 @@ int checkpoint_restore(const struct rmrt_ranks *ranks, const struct arrays *arra
         if (r < 0)
                 return r;
         s.matches = xcalloc(arrays->n + 1, sizeof(*s.matches));
-        r = agree(ranks, ranks->rank == 0 ? look_for(directory, &s.attempt, &numbers, &n, err) : 0, err);
+        r = agree(ranks, ranks->rank == 0 ? search_for(directory, &s.attempt, &numbers, &n, err) : 0, err);
         if (r == 0)
                 r = attempts(&s, numbers, n);
         free(s.matches);

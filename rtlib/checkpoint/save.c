@@ -39,7 +39,7 @@ struct saving {
 
 /* ---- what is to be done ---- */
 
-static int look_at_folder(struct saving *s) {
+static int scan_folder(struct saving *s) {
         cleanup_free uint64_t *numbers = NULL;
         Portable__Manifest *m = NULL;
         struct rm_error none = { 0 };
@@ -65,7 +65,7 @@ static int plan_make(struct saving *s, const char *directory) {
         if (r == 0 && s->arrays->n == 0)
                 r = error_set(s->err, -EINVAL, "no array is registered");
         if (r == 0)
-                r = look_at_folder(s);
+                r = scan_folder(s);
         arrays_digest(s->arrays, false, s->plan.arrays);
         s->plan.big_endian = host_is_big_endian();
         return r;

@@ -80,12 +80,12 @@ static void revoke_unnamed(void) {
 
 /* Called by Open MPI whenever it waits. Word of a revoked communicator is handled at the same
  * place, so revoking here is nothing that it would not do. */
-static int look(void) {
+static int scan(void) {
         if (ft.ended)
                 return 0;
-        nonblocking_look();
-        peers_look();
-        watch_look();
+        nonblocking_scan();
+        peers_scan();
+        watch_scan();
         if (ft.losses.count == ft.in_hand)
                 return 0;
         for (int i = 0; i < blocked.used && i < THREADS_MAX; i++)
@@ -96,5 +96,5 @@ static int look(void) {
 
 void blocked_init(void) {
         if (mpi.progress_register)
-                (void) mpi.progress_register(look);
+                (void) mpi.progress_register(scan);
 }

@@ -6,9 +6,9 @@
 
 #include "common/util.h"
 #include "rtlib/ft/catch_up.h"
-#include "rtlib/ft/door.h"
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/members.h"
+#include "rtlib/ft/program_socket.h"
 #include "rtlib/ft/spare.h"
 #include "rtlib/ft/translate.h"
 #include "rtlib/ft/watch.h"
@@ -67,9 +67,10 @@ static int number_of(const char *variable) {
         return text && parse_i64(text, 0, INT32_MAX, &number) == 0 ? (int) number : -1;
 }
 
-static bool is_wanted(void) {
+static bool is_requested(void) {
         mpi_resolve();
-        return door_is_wanted() && mpi.Comm_revoke && mpi.Comm_failure_ack && mpi.Comm_is_revoked && mpi.Comm_get_failed;
+        return program_socket_is_requested() && mpi.Comm_revoke && mpi.Comm_failure_ack && mpi.Comm_is_revoked &&
+               mpi.Comm_get_failed;
 }
 
 /* From now on this rank is missed if it ends. */
@@ -79,7 +80,7 @@ static void announce(int rank, int size) {
         ft.rank = rank;
         ft.size = size;
         losses_init(&ft.losses, (uint32_t) size);
-        r = door_start((uint32_t) rank, &ft.losses);
+        r = program_socket_start((uint32_t) rank, &ft.losses);
         if (r < 0)
                 ft_give_up("cannot hear of lost ranks: %s", strerror(-r));
 }
@@ -89,7 +90,7 @@ static void announce(int rank, int size) {
 static void prepare(void) {
         int rank = number_of("OMPI_COMM_WORLD_RANK"), size = number_of("OMPI_COMM_WORLD_SIZE");
 
-        if (!is_wanted() || rank < 0 || rank >= size)
+        if (!is_requested() || rank < 0 || rank >= size)
                 return;
         watch_call("MPI_Init");
         announce(rank, size);
@@ -99,7 +100,7 @@ static void prepare(void) {
 static void start(int level) {
         int rank, size;
 
-        if (ft.size == 0 && !is_wanted())
+        if (ft.size == 0 && !is_requested())
                 return;
         (void) mpi.Comm_rank(mpi.comm_world, &rank);
         (void) mpi.Comm_size(mpi.comm_world, &size);
@@ -186,7 +187,7 @@ int MPI_Finalize(void) {
         } else
                 (void) on_exit(leave, NULL);
         if (rc == MPI_SUCCESS)
-                door_finish();
+                program_socket_finish();
         return rc;
 }
 FT_WRAPS(Finalize);

@@ -6,7 +6,7 @@
 #include "common/util.h"
 #include "rtlib/ft/data.h"
 
-static void add(struct layout *l, size_t *room, int64_t at, uint64_t bytes) {
+static void add(struct layout *l, size_t *space, int64_t at, uint64_t bytes) {
         struct run *last = l->n > 0 ? &l->runs[l->n - 1] : NULL;
 
         l->bytes += bytes;
@@ -14,9 +14,9 @@ static void add(struct layout *l, size_t *room, int64_t at, uint64_t bytes) {
                 last->bytes += bytes;
                 return;
         }
-        if (l->n == *room) {
-                *room = *room > 0 ? *room * 2 : 8;
-                l->runs = xrealloc(l->runs, *room * sizeof(*l->runs));
+        if (l->n == *space) {
+                *space = *space > 0 ? *space * 2 : 8;
+                l->runs = xrealloc(l->runs, *space * sizeof(*l->runs));
         }
         l->runs[l->n++] = (struct run) { at, bytes };
 }
@@ -50,20 +50,20 @@ static bool is_named(MPI_Datatype type) {
 }
 
 void layout_init(struct layout *l, int count, MPI_Datatype type) {
-        size_t bytes = data_bytes(1, type), extent = data_extent(type), room = 0;
+        size_t bytes = data_bytes(1, type), extent = data_extent(type), space = 0;
         int64_t *places;
 
         *l = (struct layout) { 0 };
         if (count <= 0 || bytes == 0)
                 return;
         if (bytes == extent && is_named(type)) {
-                add(l, &room, 0, (uint64_t) count * bytes);
+                add(l, &space, 0, (uint64_t) count * bytes);
                 return;
         }
         places = places_of_bytes(type, bytes);
         for (int i = 0; i < count; i++)
                 for (size_t j = 0; j < bytes; j++)
-                        add(l, &room, (int64_t) extent * i + places[j], 1);
+                        add(l, &space, (int64_t) extent * i + places[j], 1);
         free(places);
 }
 

@@ -26,7 +26,7 @@ static void say(uint32_t to, int tag, struct word word) {
         (void) mpi.Send(&word, sizeof(word), mpi.byte, (int) to, tag, ft.meeting);
 }
 
-static bool hear_any(uint32_t from, int tag, void *ret, int bytes) {
+static bool receive_any(uint32_t from, int tag, void *ret, int bytes) {
         int there = 0;
 
         if (mpi.Iprobe((int) from, tag, ft.meeting, &there, MPI_STATUS_IGNORE) != MPI_SUCCESS || !there)
@@ -34,8 +34,8 @@ static bool hear_any(uint32_t from, int tag, void *ret, int bytes) {
         return mpi.Recv(ret, bytes, mpi.byte, (int) from, tag, ft.meeting, MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
 
-static bool hear(uint32_t from, int tag, struct word *ret) {
-        return hear_any(from, tag, ret, sizeof(*ret));
+static bool receive(uint32_t from, int tag, struct word *ret) {
+        return receive_any(from, tag, ret, sizeof(*ret));
 }
 
 static bool all_joined(uint32_t losses, struct word *ret) {
@@ -44,7 +44,7 @@ static bool all_joined(uint32_t losses, struct word *ret) {
         for (uint32_t i = 0; i < (uint32_t) ft.size; i++) {
                 if ((int) i == ft.rank || !members_has(i))
                         continue;
-                while (hear(i, TAG_JOIN, &meeting.joined[i]))
+                while (receive(i, TAG_JOIN, &meeting.joined[i]))
                         ;
                 if (meeting.joined[i].losses != losses)
                         all = false;
@@ -77,7 +77,7 @@ static bool follow(uint32_t leader, uint32_t losses, uint32_t try_number, struct
                 meeting.said_to = leader;
                 say(leader, TAG_JOIN, join);
         }
-        return hear(leader, TAG_GO, ret);
+        return receive(leader, TAG_GO, ret);
 }
 
 uint32_t meet(uint32_t *try_number) {
@@ -94,8 +94,8 @@ uint32_t meet(uint32_t *try_number) {
                 known = losses;
                 if ((int) leader == ft.rank ? lead(losses, *try_number, &word) : follow(leader, losses, *try_number, &word))
                         break;
-                spare_look();
-                watch_look();
+                spare_scan();
+                watch_scan();
         }
         *try_number = word.try_number;
         return word.losses;
@@ -106,7 +106,7 @@ struct token {
         uint64_t losses; /* what was said before a loss is not meant any more */
 };
 
-static bool await_token(int from, struct token wanted) {
+static bool await_token(int from, struct token requested) {
         struct token token;
         int there;
 
@@ -119,7 +119,7 @@ static bool await_token(int from, struct token wanted) {
                         wait_pause(&turns);
                 else if (mpi.Recv(&token, sizeof(token), mpi.byte, from, TAG_GROUP, ft.meeting, MPI_STATUS_IGNORE) != MPI_SUCCESS)
                         return false;
-                else if (token.name == wanted.name && token.losses == wanted.losses)
+                else if (token.name == requested.name && token.losses == requested.losses)
                         return true;
         }
 }
@@ -175,14 +175,14 @@ void meet_say_waiting(uint32_t to, uint64_t serial) {
         (void) mpi.Send(&serial, sizeof(serial), mpi.byte, (int) to, TAG_WAITING, ft.meeting);
 }
 
-bool meet_hear_waiting(uint32_t from, uint64_t *ret_serial) {
-        return hear_any(from, TAG_WAITING, ret_serial, sizeof(*ret_serial));
+bool meet_receive_waiting(uint32_t from, uint64_t *ret_serial) {
+        return receive_any(from, TAG_WAITING, ret_serial, sizeof(*ret_serial));
 }
 
 void meet_say_stuck(uint32_t to) {
         (void) mpi.Send(NULL, 0, mpi.byte, (int) to, TAG_STUCK, ft.meeting);
 }
 
-bool meet_hear_stuck(uint32_t from) {
-        return hear_any(from, TAG_STUCK, NULL, 0);
+bool meet_receive_stuck(uint32_t from) {
+        return receive_any(from, TAG_STUCK, NULL, 0);
 }

@@ -34,8 +34,8 @@ void gathered_finish(struct gathered *g);
 
 /* Messages of ranks that wait: watch.c. */
 void meet_say_waiting(uint32_t to, uint64_t serial);
-bool meet_hear_waiting(uint32_t from, uint64_t *ret_serial);
+bool meet_receive_waiting(uint32_t from, uint64_t *ret_serial);
 void meet_say_stuck(uint32_t to);
-bool meet_hear_stuck(uint32_t from);
+bool meet_receive_stuck(uint32_t from);
 
 #endif

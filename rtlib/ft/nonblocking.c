@@ -140,7 +140,7 @@ static void fail(struct comm *c) {
                 (void) mpi.Comm_revoke(c->shadow);
 }
 
-void nonblocking_look(void) {
+void nonblocking_scan(void) {
         if (here.count == 0 || atomic_flag_test_and_set(&here.busy))
                 return;
         for (struct comm *c = comm_first(); c; c = c->next) {
@@ -191,7 +191,7 @@ void nonblocking_resume(void) {
                         break;
         }
         atomic_flag_clear(&here.busy);
-        nonblocking_look();
+        nonblocking_scan();
 }
 
 static struct pending *pending_create(struct comm *c, const struct op *o) {
@@ -230,7 +230,7 @@ int nonblocking_begin(struct comm *c, const struct op *o, MPI_Request *ret) {
         append(c, p);
         (void) catch_up_pending(c);
         atomic_flag_clear(&here.busy);
-        nonblocking_look();
+        nonblocking_scan();
         return MPI_SUCCESS;
 }
 
@@ -239,7 +239,7 @@ void nonblocking_drain(struct comm *c) {
                 int flag;
 
                 (void) mpi.Iprobe(ft.rank, 0, ft.meeting, &flag, MPI_STATUS_IGNORE);
-                nonblocking_look();
+                nonblocking_scan();
                 ft_keep_up();
         }
 }

@@ -13,7 +13,7 @@ int nonblocking_begin(struct comm *c, const struct op *op, MPI_Request *ret);
 
 /* Does all that can be done now without waiting; also called while MPI waits for another
  * request. */
-void nonblocking_look(void);
+void nonblocking_scan(void);
 
 /* Waits until all of this communicator that were begun are done. */
 void nonblocking_drain(struct comm *c);

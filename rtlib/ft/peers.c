@@ -228,7 +228,7 @@ static void step(struct receive *r) {
         }
 }
 
-void peers_look(void) {
+void peers_scan(void) {
         struct receive *next;
 
         if (here.count == 0 || atomic_flag_test_and_set(&here.busy))

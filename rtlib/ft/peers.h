@@ -25,7 +25,7 @@ void peers_start(const struct mpi *real);
 
 /* Does all that can be done now without waiting; also called while MPI waits for another
  * request. */
-void peers_look(void);
+void peers_scan(void);
 /* Losses are known: receives from any source go on. */
 void peers_acknowledge(const struct comm *c);
 

@@ -9,16 +9,16 @@
 #include "rtlib/ft/members.h"
 
 /* The description of a communicator, in numbers: these, and then the processes. */
-struct told {
+struct reported {
         uint64_t id, parent, origin, tag, way, born, depth, size;
 };
 
-enum { NUMBERS = sizeof(struct told) / sizeof(uint64_t) };
+enum { NUMBERS = sizeof(struct reported) / sizeof(uint64_t) };
 
 /* The communicators that this process was told of, in no order. */
 struct claim {
         struct claim *next;
-        struct told told;
+        struct reported reported;
         int *world;
         bool claimed; /* this one, or one that was made by the same call */
 };
@@ -38,7 +38,7 @@ void rejoin_place(struct comm *c, uint32_t losses) {
 /* ---- telling ---- */
 
 /* The lowest member that knows of it. */
-static bool tells_of(const struct comm *c, const bool *joins) {
+static bool reports_of(const struct comm *c, const bool *joins) {
         for (int i = 0; i < c->living; i++) {
                 int place = ft.world->now[members_rank(c->world[c->old[i]])];
 
@@ -53,13 +53,13 @@ static uint64_t *describe_all(const bool *joins, int *ret_n) {
         size_t n = 0;
 
         for (struct comm *c = comm_first(); c; c = c->next) {
-                const struct told told = { c->id,  c->parent, c->origin, (uint64_t) c->tag,
-                                           c->way, c->born,   c->depth,  (uint64_t) c->size };
+                const struct reported reported = { c->id,  c->parent, c->origin, (uint64_t) c->tag,
+                                                   c->way, c->born,   c->depth,  (uint64_t) c->size };
 
-                if (!c->replaceable || !tells_of(c, joins))
+                if (!c->replaceable || !reports_of(c, joins))
                         continue;
                 numbers = xrealloc(numbers, (n + NUMBERS + (size_t) c->size) * sizeof(*numbers));
-                memcpy(numbers + n, &told, sizeof(told));
+                memcpy(numbers + n, &reported, sizeof(reported));
                 n += NUMBERS;
                 for (int i = 0; i < c->size; i++)
                         numbers[n++] = (uint64_t) c->world[i];
@@ -70,70 +70,70 @@ static uint64_t *describe_all(const bool *joins, int *ret_n) {
 
 static bool is_known(uint64_t id) {
         for (const struct claim *claim = claims; claim; claim = claim->next)
-                if (claim->told.id == id)
+                if (claim->reported.id == id)
                         return true;
         return false;
 }
 
-static void add_member(const struct told *told, const int *world, int rank) {
-        int *copy = xcalloc((size_t) told->size, sizeof(*copy));
+static void add_member(const struct reported *reported, const int *world, int rank) {
+        int *copy = xcalloc((size_t) reported->size, sizeof(*copy));
         struct comm *c;
 
-        memcpy(copy, world, (size_t) told->size * sizeof(*copy));
-        c = comm_add(mpi.comm_null, mpi.comm_null, told->id, (int) told->size, rank, copy, (uint32_t) told->depth);
-        c->parent = told->parent;
-        c->origin = told->origin;
-        c->tag = (int) told->tag;
-        c->way = (unsigned) told->way;
-        c->born = told->born;
+        memcpy(copy, world, (size_t) reported->size * sizeof(*copy));
+        c = comm_add(mpi.comm_null, mpi.comm_null, reported->id, (int) reported->size, rank, copy, (uint32_t) reported->depth);
+        c->parent = reported->parent;
+        c->origin = reported->origin;
+        c->tag = (int) reported->tag;
+        c->way = (unsigned) reported->way;
+        c->born = reported->born;
         c->replaceable = true;
         c->since[rank] = COMM_FRESH;
         c->handler = ft.world->handler;
 }
 
 /* Told again, after a repair that has failed: with what has changed in between. */
-static void take(const struct told *told, const uint64_t *numbers) {
-        struct comm *c = comm_by_id(told->id);
-        int *world = xcalloc((size_t) told->size, sizeof(*world));
+static void take(const struct reported *reported, const uint64_t *numbers) {
+        struct comm *c = comm_by_id(reported->id);
+        int *world = xcalloc((size_t) reported->size, sizeof(*world));
         struct claim *claim;
 
-        for (uint64_t i = 0; i < told->size; i++)
+        for (uint64_t i = 0; i < reported->size; i++)
                 world[i] = (int) numbers[i];
         if (c)
-                memcpy(c->world, world, (size_t) told->size * sizeof(*world));
-        for (uint64_t i = 0; !c && i < told->size; i++)
+                memcpy(c->world, world, (size_t) reported->size * sizeof(*world));
+        for (uint64_t i = 0; !c && i < reported->size; i++)
                 if (world[i] == ft.rank)
-                        add_member(told, world, (int) i);
-        if (is_known(told->id)) {
+                        add_member(reported, world, (int) i);
+        if (is_known(reported->id)) {
                 free(world);
                 return;
         }
         claim = xcalloc(1, sizeof(*claim));
-        *claim = (struct claim) { .next = claims, .told = *told, .world = world };
+        *claim = (struct claim) { .next = claims, .reported = *reported, .world = world };
         claims = claim;
 }
 
 static void take_all(const uint64_t *numbers, int n) {
         for (int at = 0; at < n;) {
-                struct told told;
+                struct reported reported;
 
-                memcpy(&told, numbers + at, sizeof(told));
-                take(&told, numbers + at + NUMBERS);
-                at += NUMBERS + (int) told.size;
+                memcpy(&reported, numbers + at, sizeof(reported));
+                take(&reported, numbers + at + NUMBERS);
+                at += NUMBERS + (int) reported.size;
         }
 }
 
-bool rejoin_tell(MPI_Comm world, const bool *joins) {
-        struct gathered told;
+bool rejoin_report(MPI_Comm world, const bool *joins) {
+        struct gathered reported;
         int n;
         uint64_t *own = describe_all(joins, &n);
 
-        if (meet_gather(world, ft.world->living, own, n, &told) != MPI_SUCCESS || ft_was_hit(world, ft.in_hand))
+        if (meet_gather(world, ft.world->living, own, n, &reported) != MPI_SUCCESS || ft_was_hit(world, ft.in_hand))
                 return false;
         if (ft.joining)
-                take_all(told.numbers, told.all);
+                take_all(reported.numbers, reported.all);
         free(own);
-        gathered_finish(&told);
+        gathered_finish(&reported);
         return true;
 }
 
@@ -172,10 +172,10 @@ static struct claim *next_claim(const struct comm *c) {
         struct claim *best = NULL;
 
         for (struct claim *claim = claims; claim; claim = claim->next) {
-                if (claim->claimed || claim->told.parent != c->id)
+                if (claim->claimed || claim->reported.parent != c->id)
                         continue;
-                if (!best || claim->told.born < best->told.born ||
-                    (claim->told.born == best->told.born && comm_by_id(claim->told.id)))
+                if (!best || claim->reported.born < best->reported.born ||
+                    (claim->reported.born == best->reported.born && comm_by_id(claim->reported.id)))
                         best = claim;
         }
         return best;
@@ -183,7 +183,7 @@ static struct claim *next_claim(const struct comm *c) {
 
 static void claim_all_of(const struct claim *of) {
         for (struct claim *claim = claims; claim; claim = claim->next)
-                if (claim->told.parent == of->told.parent && claim->told.born == of->told.born)
+                if (claim->reported.parent == of->reported.parent && claim->reported.born == of->reported.born)
                         claim->claimed = true;
 }
 
@@ -202,13 +202,13 @@ static void make_alone(const struct making *m, MPI_Comm *ret) {
 
 bool rejoin_claim(const struct making *m, const char *name, struct comm *c, MPI_Comm *ret) {
         struct claim *claim = may_claim(c) ? next_claim(c) : NULL;
-        struct comm *made = claim ? comm_by_id(claim->told.id) : NULL;
+        struct comm *made = claim ? comm_by_id(claim->reported.id) : NULL;
 
         if (!claim)
                 return false;
-        if (claim->told.way != m->way)
+        if (claim->reported.way != m->way)
                 ft_give_up("%s: rank %d, which this process replaces, had called %s here", name, ft.world->rank,
-                           name_of((unsigned) claim->told.way));
+                           name_of((unsigned) claim->reported.way));
         claim_all_of(claim);
         if (made)
                 *ret = made->user;
@@ -218,7 +218,7 @@ bool rejoin_claim(const struct making *m, const char *name, struct comm *c, MPI_
 }
 
 static bool has_members(const struct claim *claim, const int *members, int n) {
-        return claim->told.size == (uint64_t) n && memcmp(claim->world, members, (size_t) n * sizeof(*members)) == 0;
+        return claim->reported.size == (uint64_t) n && memcmp(claim->world, members, (size_t) n * sizeof(*members)) == 0;
 }
 
 bool rejoin_claim_group(const struct making *m, struct comm *c, int tag, MPI_Comm *ret) {
@@ -226,10 +226,10 @@ bool rejoin_claim_group(const struct making *m, struct comm *c, int tag, MPI_Com
         struct comm *made = NULL;
 
         for (struct claim *claim = members ? claims : NULL; claim && !made; claim = claim->next) {
-                if (claim->claimed || claim->told.parent != COMM_NO_PARENT || claim->told.origin != c->id ||
-                    (int) claim->told.tag != tag || !has_members(claim, members, n))
+                if (claim->claimed || claim->reported.parent != COMM_NO_PARENT || claim->reported.origin != c->id ||
+                    (int) claim->reported.tag != tag || !has_members(claim, members, n))
                         continue;
-                made = comm_by_id(claim->told.id);
+                made = comm_by_id(claim->reported.id);
                 claim->claimed = made != NULL;
         }
         free(members);

@@ -18,7 +18,7 @@ void rejoin_place(struct comm *c, uint32_t losses);
 /* All living ranks tell which communicators they have, on the `world` that they are being made
  * again on. New members add the ones that they are in. `joins`: by rank there. False: a rank was
  * lost. */
-bool rejoin_tell(MPI_Comm world, const bool *joins);
+bool rejoin_report(MPI_Comm world, const bool *joins);
 
 /* Drops the rest of the descriptions in this process, when all communicators are made. */
 void rejoin_finish(void);

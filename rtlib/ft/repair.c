@@ -221,7 +221,7 @@ static void refuse_late(const struct table *t) {
 }
 
 /* A new member has MPI_COMM_WORLD only, and is told of the others. */
-static bool tell_who_joins(struct table *t, MPI_Comm world, uint32_t losses) {
+static bool report_who_joins(struct table *t, MPI_Comm world, uint32_t losses) {
         bool any = false;
 
         for (int i = 0; i < ft.world->living; i++) {
@@ -232,7 +232,7 @@ static bool tell_who_joins(struct table *t, MPI_Comm world, uint32_t losses) {
                 rejoin_place(c, losses);
                 comm_count_living(c, losses);
         }
-        return !any || rejoin_tell(world, t->joins);
+        return !any || rejoin_report(world, t->joins);
 }
 
 static void note_joins(const struct table *t, struct comm *c) {
@@ -245,7 +245,7 @@ static void note_joins(const struct table *t, struct comm *c) {
 
 static bool make_all(struct table *t, MPI_Comm world, uint32_t losses) {
         refuse_late(t);
-        if (!tell_who_joins(t, world, losses))
+        if (!report_who_joins(t, world, losses))
                 return false;
         for (struct comm *c = comm_first(); c; c = c->next) {
                 comm_count_living(c, losses);

@@ -11,11 +11,11 @@ struct slot *ring_take(struct ring *ring, uint64_t number, size_t bytes) {
                 const struct spare *spare = &ring->spares[--ring->n_spares];
 
                 slot->data = spare->data;
-                slot->room = spare->room;
+                slot->space = spare->space;
         }
         /* A large buffer is not kept indefinitely. */
-        if (bytes > slot->room || slot->room > RING_KEPT_BYTES) {
-                slot->room = bytes;
+        if (bytes > slot->space || slot->space > RING_KEPT_BYTES) {
+                slot->space = bytes;
                 slot->data = xrealloc(slot->data, bytes > 0 ? bytes : 1);
         }
         slot->bytes = bytes;
@@ -27,12 +27,12 @@ void ring_forget(struct ring *ring, uint64_t number) {
         for (; ring->first < number; ring->first++) {
                 struct slot *slot = &ring->slots[ring->first % RING_SLOTS];
 
-                if (slot->data && slot->room <= RING_KEPT_BYTES)
-                        ring->spares[ring->n_spares++] = (struct spare) { slot->room, slot->data };
+                if (slot->data && slot->space <= RING_KEPT_BYTES)
+                        ring->spares[ring->n_spares++] = (struct spare) { slot->space, slot->data };
                 else
                         free(slot->data);
                 slot->data = NULL;
-                slot->room = 0;
+                slot->space = 0;
         }
 }
 

@@ -41,7 +41,7 @@ struct slot {
         bool synchronised; /* a rank that has done it knows that all others have at least come to its end */
         int root;
         size_t bytes, block_bytes; /* of `data`; what one rank gets of it, where each gets its own part */
-        size_t room;
+        size_t space;
         unsigned char *data; /* what came out, if that is the same everywhere, else what this rank put in */
 };
 
@@ -52,7 +52,7 @@ struct ring {
         unsigned ahead; /* operations since the last in which all waited for each other */
         uint64_t first; /* nothing is kept of those before */
         struct spare {
-                size_t room;
+                size_t space;
                 unsigned char *data;
         } spares[RING_SLOTS];
         unsigned n_spares;

@@ -5,13 +5,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rtlib/ft/door.h"
 #include "rtlib/ft/ft.h"
 #include "rtlib/ft/meet.h"
 #include "rtlib/ft/members.h"
+#include "rtlib/ft/program_socket.h"
 #include "rtlib/ft/watch.h"
 
-#define LOOK_NSEC 5000000L /* a rank is replaced by so much later, for some thousandths of a core */
+#define SCAN_NSEC 5000000L /* a rank is replaced by so much later, for some thousandths of a core */
 
 /* All have done so, or none: MPI_Finalize waits for all processes. */
 static void leave(void) {
@@ -21,7 +21,7 @@ static void leave(void) {
                 (void) mpi.Finalize();
                 watch_call(NULL);
         }
-        door_finish();
+        program_socket_finish();
         (void) fflush(NULL);
         _exit(0);
 }
@@ -42,7 +42,7 @@ static bool is_to_end(void) {
 }
 
 void spare_wait(void) {
-        const struct timespec pause = { .tv_nsec = LOOK_NSEC };
+        const struct timespec pause = { .tv_nsec = SCAN_NSEC };
 
         for (;;) {
                 members_update(ft.losses.count);
@@ -58,7 +58,7 @@ void spare_wait(void) {
         ft_repair();
 }
 
-void spare_look(void) {
+void spare_scan(void) {
         if (ft.respawned && ft.world->since[ft.world->rank] == COMM_FRESH && is_to_end())
                 leave();
 }

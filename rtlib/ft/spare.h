@@ -9,7 +9,7 @@
 void spare_wait(void);
 /* The same end for one that is to replace a rank, and is not yet with the others. To be called
  * while it waits for them. */
-void spare_look(void);
+void spare_scan(void);
 
 /* For rmrt_is_respawned(), which finds it by its name. */
 __attribute__((visibility("default"))) bool rmrt_ft_is_respawned(void);

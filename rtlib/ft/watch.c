@@ -19,7 +19,7 @@
 #define REPAIR_MSEC 25000
 #define STACK_SEC 2 /* for the thread that hangs to say where it is */
 #define IDLE_MSEC 1000
-#define LOOK_SEC 4
+#define SCAN_SEC 4
 #define LOOKS 5 /* that find nothing new */
 #define MOVED_BYTES (1024 * 1024) /* that come in between two looks: more than these messages, and those of MPI's own */
 #define FRAMES 64
@@ -34,14 +34,14 @@ static struct {
         unsigned depth;
         uint64_t serial; /* of the wait */
         const struct comm *comm;
-        time_t looked;
+        time_t scanned;
         long long read_bytes;
         bool looking;
         int64_t limit_sec; /* 0: none */
         struct seen own; /* for the limit */
         struct seen *seen; /* by rank, at the lowest that lives */
         struct {
-                bool heard; /* that all ranks wait, from the lowest that lives, which ends the job */
+                bool received; /* that all ranks wait, from the lowest that lives, which ends the job */
                 uint64_t serial; /* then */
                 uint32_t losses;
         } stuck;
@@ -50,7 +50,7 @@ static struct {
         const char *_Atomic call;
         uint32_t call_losses; /* then */
         atomic_bool repairs;
-        atomic_bool told;
+        atomic_bool reported;
         /* Fields of the thread of the library. */
         int call_msec, repair_msec;
 } here;
@@ -71,7 +71,7 @@ static const char *find_call(void *const *frames, int n) {
 
 /* By the thread that hangs, maybe in a signal's handler. The line goes out at once: other ranks say
  * theirs now. */
-static void tell(const char *what) {
+static void report(const char *what) {
         char name[MPI_MAX_OBJECT_NAME] = "", where[MPI_MAX_OBJECT_NAME + 64] = "";
         void *frames[FRAMES];
         int n = backtrace(frames, FRAMES), length = 0;
@@ -85,8 +85,8 @@ static void tell(const char *what) {
 }
 
 static void on_signal(int signo) {
-        tell("a repair does not come to its end");
-        here.told = true;
+        report("a repair does not come to its end");
+        here.reported = true;
         while (true)
                 (void) pause();
 }
@@ -98,9 +98,9 @@ static _Noreturn void end_repair(void) {
         const struct timespec brief = { .tv_nsec = 10000000 };
 
         if (sigaction(SIGABRT, &action, NULL) == 0 && pthread_kill(here.thread, SIGABRT) == 0)
-                for (int i = 0; !here.told && i < STACK_SEC * 100; i++)
+                for (int i = 0; !here.reported && i < STACK_SEC * 100; i++)
                         (void) nanosleep(&brief, NULL);
-        if (!here.told)
+        if (!here.reported)
                 ft_say("a repair does not come to its end");
         _exit(1);
 }
@@ -185,14 +185,14 @@ static void note_seen(struct seen *s, bool said, uint64_t serial) {
 
 static void check_limit(void) {
         note_seen(&here.own, true, here.serial);
-        if (here.limit_sec == 0 || here.own.same * LOOK_SEC < here.limit_sec)
+        if (here.limit_sec == 0 || here.own.same * SCAN_SEC < here.limit_sec)
                 return;
-        tell("it has waited for longer than it may");
+        report("it has waited for longer than it may");
         ft_give_up("RMRT_WAIT_LIMIT is %d s", (int) here.limit_sec);
 }
 
 /* True: no rank goes on. */
-static bool look_at_all(void) {
+static bool scan_all(void) {
         bool stuck = true;
 
         if (!here.seen)
@@ -203,7 +203,7 @@ static bool look_at_all(void) {
 
                 if (!members_has(i))
                         continue;
-                while ((int) i != ft.rank && meet_hear_waiting(i, &serial))
+                while ((int) i != ft.rank && meet_receive_waiting(i, &serial))
                         said = true;
                 note_seen(&here.seen[i], said, serial);
                 stuck = stuck && here.seen[i].same >= LOOKS;
@@ -215,18 +215,18 @@ static void end_all(void) {
         for (uint32_t i = 0; i < (uint32_t) ft.size; i++)
                 if ((int) i != ft.rank && members_has(i))
                         meet_say_stuck(i);
-        tell("all ranks that are left wait for others");
+        report("all ranks that are left wait for others");
         /* The others look within this time, too. */
-        (void) sleep(LOOK_SEC + 1);
+        (void) sleep(SCAN_SEC + 1);
         ft_give_up("nobody goes on since rank %d was lost", (int) ft.losses.order[0]);
 }
 
-static void hear_stuck(uint32_t from) {
-        if (!meet_hear_stuck(from))
+static void receive_stuck(uint32_t from) {
+        if (!meet_receive_stuck(from))
                 return;
-        if (!here.stuck.heard)
-                tell("all ranks that are left wait for others");
-        here.stuck.heard = true;
+        if (!here.stuck.received)
+                report("all ranks that are left wait for others");
+        here.stuck.received = true;
         here.stuck.serial = here.serial;
         here.stuck.losses = ft.losses.count;
 }
@@ -235,37 +235,37 @@ static void hear_stuck(uint32_t from) {
  * of PRRTE 3.0.8 has not ended the others. They would find out one after the other that they
  * wait. */
 static void end_with_others(void) {
-        if (!here.stuck.heard || here.serial != here.stuck.serial || ft.losses.count == here.stuck.losses)
+        if (!here.stuck.received || here.serial != here.stuck.serial || ft.losses.count == here.stuck.losses)
                 return;
         ft_say("ends, as rank %d has, since nobody goes on", (int) ft.losses.order[here.stuck.losses]);
         _exit(1);
 }
 
-static void look(void) {
+static void scan(void) {
         uint32_t lowest = members_first();
 
         count_progress();
         check_limit();
         end_with_others();
         if ((int) lowest == ft.rank) {
-                if (look_at_all())
+                if (scan_all())
                         end_all();
         } else {
                 meet_say_waiting(lowest, here.serial);
-                hear_stuck(lowest);
+                receive_stuck(lowest);
         }
 }
 
-void watch_look(void) {
+void watch_scan(void) {
         struct timespec now;
 
         if (here.depth == 0 || here.looking || ft.threads || ft.ended || ft.losses.count == 0)
                 return;
         (void) clock_gettime(CLOCK_MONOTONIC, &now);
-        if (now.tv_sec - here.looked < LOOK_SEC)
+        if (now.tv_sec - here.scanned < SCAN_SEC)
                 return;
-        here.looked = now.tv_sec;
+        here.scanned = now.tv_sec;
         here.looking = true;
-        look();
+        scan();
         here.looking = false;
 }

@@ -18,7 +18,7 @@ void watch_leave(void);
  * the same call, and nothing has come in, none of them will go on. Then all say where they are, and
  * the job ends; so it does when this rank has waited in one call for longer than the user's limit.
  * Not with MPI_THREAD_MULTIPLE. */
-void watch_look(void);
+void watch_scan(void);
 
 /* Ranks have come together for a repair: it is to end within 25 s. `false`: it has. */
 void watch_repair(bool begins);

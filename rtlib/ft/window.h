@@ -21,7 +21,7 @@ enum request_kind {
 /* The requests of a rank to another until the next fence, one after the other. */
 struct requests {
         unsigned char *data;
-        size_t bytes, room;
+        size_t bytes, space;
         size_t reply_bytes;
         struct result *first, *last; /* where replies go, in their order */
 };

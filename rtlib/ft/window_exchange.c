@@ -38,9 +38,9 @@ static void *append(struct requests *r, size_t bytes) {
         size_t start = r->bytes;
 
         r->bytes += rounded(bytes, sizeof(uint64_t));
-        if (r->bytes > r->room) {
-                r->room = r->bytes * 2;
-                r->data = xrealloc(r->data, r->room);
+        if (r->bytes > r->space) {
+                r->space = r->bytes * 2;
+                r->data = xrealloc(r->data, r->space);
         }
         memset(r->data + start, 0, r->bytes - start);
         return r->data + start;
@@ -303,29 +303,29 @@ static void take_results(struct window *w, const struct message *replies) {
 
 static int exchange_all(struct window *w, const char *call, const int *out, const int *in, bool replies) {
         int n = w->comm->size, rc;
-        struct message asked = message_create(every_second(out, 0, n), n), heard = message_create(every_second(in, 0, n), n);
+        struct message asked = message_create(every_second(out, 0, n), n), received = message_create(every_second(in, 0, n), n);
         struct message said = message_create(every_second(in, 1, n), n), results = message_create(every_second(out, 1, n), n);
 
         for (int i = 0; i < n; i++)
                 if (w->to[i].bytes > 0)
                         memcpy(part(&asked, i), w->to[i].data, w->to[i].bytes);
-        rc = exchange(w, call, &asked, &heard);
+        rc = exchange(w, call, &asked, &received);
         for (int i = 0; rc == MPI_SUCCESS && i < n; i++)
                 if (is_whole(w, i))
-                        answer_all(w, (struct reader) { part(&heard, i), (size_t) heard.counts[i] * UNIT }, part(&said, i));
+                        answer_all(w, (struct reader) { part(&received, i), (size_t) received.counts[i] * UNIT }, part(&said, i));
         if (rc == MPI_SUCCESS && replies)
                 rc = exchange(w, call, &said, &results);
         if (rc == MPI_SUCCESS && replies)
                 take_results(w, &results);
         message_finish(&asked);
-        message_finish(&heard);
+        message_finish(&received);
         message_finish(&said);
         message_finish(&results);
         return rc;
 }
 
 /* Does any rank ask anything, and anything that has a result? */
-static int look_who_asks(struct window *w, const char *call, int ret[2]) {
+static int scan_who_asks(struct window *w, const char *call, int ret[2]) {
         int own[2] = { 0 };
         struct op o = { .kind = OP_ALLREDUCE, .name = call, .send = own, .recv = ret, .recv_count = 2, .root = -1 };
 
@@ -351,7 +351,7 @@ void requests_finish(struct requests *r) {
 }
 
 int window_exchange(struct window *w, const char *call) {
-        int asks[2] = { 0 }, n = w->comm->size, rc = look_who_asks(w, call, asks);
+        int asks[2] = { 0 }, n = w->comm->size, rc = scan_who_asks(w, call, asks);
         int *out = xcalloc((size_t) n * 2, sizeof(*out)), *in = xcalloc((size_t) n * 2, sizeof(*in));
 
         for (int i = 0; i < n; i++) {

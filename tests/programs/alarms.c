@@ -88,7 +88,7 @@ int main(int argc, char **argv) {
         const char *stop_file = option_text(argc, argv, "stop-file", "/nonexistent");
         int timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
         int64_t due_usec;
-        bool told = false;
+        bool reported = false;
         int all_bad;
         int bad;
         int go = 1;
@@ -109,8 +109,8 @@ int main(int argc, char **argv) {
 
                 if (read(timer_fd, &n, sizeof(n)) == (ssize_t) sizeof(n))
                         note(TIMERFD);
-                if (!told && all_fired()) {
-                        told = true;
+                if (!reported && all_fired()) {
+                        reported = true;
                         printf("alarms: rank %d fired\n", rank);
                         (void) fflush(stdout);
                 }

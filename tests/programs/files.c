@@ -128,7 +128,7 @@ int main(int argc, char **argv) {
                 MPI_Offset bytes;
                 MPI_File file;
 
-                look_who_lives(true);
+                scan_living(true);
                 barrier_without_dying();
                 must(MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, &file), "open");
                 must(MPI_File_get_amode(file, &is), "get_amode");

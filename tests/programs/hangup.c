@@ -54,7 +54,7 @@ static pid_t start_child(int master, bool lives) {
 }
 
 /* The state of the descriptor: 'b'ytes can be read, the 'e'nd, or nothing but a 'w'ait. */
-static char look(int fd, char *buffer, size_t size, size_t *ret_bytes) {
+static char scan(int fd, char *buffer, size_t size, size_t *ret_bytes) {
         struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
         ssize_t n;
 
@@ -72,7 +72,7 @@ static void read_last_words(int master) {
         char buffer[256];
         size_t n;
 
-        if (look(master, buffer, sizeof(buffer), &n) != 'b' || !memchr(buffer, '\n', n))
+        if (scan(master, buffer, sizeof(buffer), &n) != 'b' || !memchr(buffer, '\n', n))
                 abort();
 }
 
@@ -81,7 +81,7 @@ static bool ends(int master, bool unread) {
         size_t n, total = 0;
         char what;
 
-        while ((what = look(master, buffer, sizeof(buffer), &n)) == 'b')
+        while ((what = scan(master, buffer, sizeof(buffer), &n)) == 'b')
                 total += n;
         printf("hangup: %zu bytes, then %s\n", total, what == 'e' ? "the end" : "no end: BAD");
         return what == 'e' && (total > 0) == unread;
@@ -91,7 +91,7 @@ static bool lives(int master) {
         char buffer[256];
         size_t n = 0;
 
-        while (write(master, "a", 1) == 1 && look(master, buffer, sizeof(buffer), &n) == 'b')
+        while (write(master, "a", 1) == 1 && scan(master, buffer, sizeof(buffer), &n) == 'b')
                 if (memchr(buffer, 'b', n))
                         return true;
         printf("hangup: the child that lives does not answer: BAD\n");

@@ -20,7 +20,7 @@ enum { STEP_MB = 8, CHILD_SECONDS = 120, WAIT_SECONDS = 600 };
 
 #define MB ((size_t) 1 << 20)
 
-static void tell(const char *what, long n, long all, const char *unit, int error) {
+static void report(const char *what, long n, long all, const char *unit, int error) {
         if (n < all)
                 printf("hog: %s stopped at %ld %s: %s\n", what, n, unit, strerror(error));
         else
@@ -41,7 +41,7 @@ static void eat_memory(long all_mb) {
                 printf("hog: %ld MB\n", mb + STEP_MB);
                 (void) fflush(stdout);
         }
-        tell("memory", mb, all_mb, "MB", ENOMEM);
+        report("memory", mb, all_mb, "MB", ENOMEM);
 }
 
 static void bear_children(long all) {
@@ -62,7 +62,7 @@ static void bear_children(long all) {
                         break;
                 }
         }
-        tell("forks", n, all, "children", error);
+        report("forks", n, all, "children", error);
 }
 
 static void fill_file(const char *path, long all_mb) {
@@ -79,7 +79,7 @@ static void fill_file(const char *path, long all_mb) {
                         break;
                 }
         }
-        tell(path, mb, all_mb, "MB", error);
+        report(path, mb, all_mb, "MB", error);
 }
 
 static void make_files(const char *dir, long all) {
@@ -98,7 +98,7 @@ static void make_files(const char *dir, long all) {
                 }
                 (void) close(fd);
         }
-        tell("inodes", n, all, "files", error);
+        report("inodes", n, all, "files", error);
 }
 
 int main(int argc, char **argv) {

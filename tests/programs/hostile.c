@@ -152,7 +152,7 @@ static int drain(struct client *c) {
 }
 
 /* Goes on sending `text`; from the beginning of `again` when it is through. */
-static void tell(struct client *c, const uint8_t *text, size_t bytes, size_t again) {
+static void report(struct client *c, const uint8_t *text, size_t bytes, size_t again) {
         ssize_t n = 1;
 
         for (int i = 0; i < 4 && n > 0; i++) {
@@ -182,25 +182,25 @@ static void act(struct client *c) {
                         lose(c);
                 break;
         case HALF:
-                tell(c, half, half_bytes, 0);
+                report(c, half, half_bytes, 0);
                 if (c->fd >= 0 && !drain(c))
                         lose(c);
                 break;
         case DEAF:
-                tell(c, lists, lists_bytes, greeting);
+                report(c, lists, lists_bytes, greeting);
                 break;
         case FLOOD:
-                tell(c, lists, lists_bytes, greeting);
+                report(c, lists, lists_bytes, greeting);
                 if (c->fd >= 0 && !drain(c))
                         lose(c);
                 break;
         case HUGE_JOBS:
-                tell(c, huge, huge_bytes, greeting);
+                report(c, huge, huge_bytes, greeting);
                 if (c->fd >= 0 && !drain(c))
                         lose(c);
                 break;
         case NOISE:
-                tell(c, noise, 1000, 0);
+                report(c, noise, 1000, 0);
                 if (c->fd >= 0 && !drain(c))
                         lose(c);
                 break;

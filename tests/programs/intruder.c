@@ -155,15 +155,15 @@ static int tamper(const char *name, enum what what, int seconds) {
         struct victim victims[PROCESSES_MAX];
         int64_t end = now_usec() + seconds * 1000000;
         unsigned long long hits = 0;
-        bool told = false;
+        bool reported = false;
 
         while (now_usec() < end) {
                 int n = find_victims(name, victims);
 
-                if (n > 0 && !told) {
+                if (n > 0 && !reported) {
                         printf("intruder: watches %d processes\n", n);
                         (void) fflush(stdout);
-                        told = true;
+                        reported = true;
                 }
                 while (n > 0 && now_usec() < end && kill(victims[0].pid, 0) == 0)
                         for (int i = 0; i < n; i++)

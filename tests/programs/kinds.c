@@ -65,10 +65,10 @@ static size_t draw(struct area *a, size_t limit) {
 }
 
 static void check(struct area *a, size_t page) {
-        uint64_t wanted[PAGE / 8];
+        uint64_t requested[PAGE / 8];
 
-        contents(a, rank, page, wanted);
-        if (memcmp(wanted, a->base + page * PAGE, PAGE) != 0)
+        contents(a, rank, page, requested);
+        if (memcmp(requested, a->base + page * PAGE, PAGE) != 0)
                 damaged(a, page, "is damaged");
         a->checked++;
 }
@@ -204,7 +204,7 @@ static void step_give_back(struct area *a) {
         forget(a, first, BLOCK);
 }
 
-static void step_map_anew(struct area *a) {
+static void step_map_again(struct area *a) {
         size_t first = draw(a, a->pages / BLOCK) * BLOCK;
 
         need(munmap(a->base + first * PAGE, BLOCK * PAGE) == 0, "munmap");
@@ -265,7 +265,7 @@ static const struct kind {
         { "resized", begin_private, step_resize },
         { "access changed", begin_private, step_protect },
         { "given back", begin_private, step_give_back },
-        { "unmapped", begin_private, step_map_anew },
+        { "unmapped", begin_private, step_map_again },
         { "kernel writes", begin_private, step_read },
         { "copied by fork", begin_private, step_fork },
         { "in a reservation", begin_reserved, NULL },
@@ -330,14 +330,14 @@ static struct neighbour meet(int other, const struct area *read, const struct ar
 
 /* `a` is written once only, so that of the neighbour has what it had at first. */
 static void read_neighbour(struct area *a, int other, const struct neighbour *there) {
-        uint64_t seen[PAGE / 8], wanted[PAGE / 8];
+        uint64_t seen[PAGE / 8], requested[PAGE / 8];
         size_t page = draw(a, a->pages);
         struct iovec local = { .iov_base = seen, .iov_len = PAGE };
         struct iovec remote = { .iov_base = (void *) (uintptr_t) (there->base + page * PAGE), .iov_len = PAGE };
 
         need(process_vm_readv((pid_t) there->pid, &local, 1, &remote, 1, 0) == PAGE, "process_vm_readv");
-        contents(a, other, page, wanted);
-        if (memcmp(seen, wanted, PAGE) != 0)
+        contents(a, other, page, requested);
+        if (memcmp(seen, requested, PAGE) != 0)
                 damaged(a, page, "is not what the neighbour wrote");
         a->checked++;
 }
@@ -345,16 +345,16 @@ static void read_neighbour(struct area *a, int other, const struct neighbour *th
 /* `a`: what this rank has written there, which only the neighbour has: pages that are read and
  * pages that are written, by a call each. */
 static void write_neighbour(struct area *a, const struct neighbour *there) {
-        uint64_t seen[PAGE / 8], wanted[PAGE / 8];
+        uint64_t seen[PAGE / 8], requested[PAGE / 8];
 
         for (int i = 0; i < 2; i++) {
                 size_t page = draw(a, a->pages);
                 struct iovec local = { .iov_base = seen, .iov_len = PAGE };
                 struct iovec remote = { .iov_base = (void *) (uintptr_t) (there->written + page * PAGE), .iov_len = PAGE };
 
-                contents(a, rank, page, wanted);
+                contents(a, rank, page, requested);
                 need(process_vm_readv((pid_t) there->pid, &local, 1, &remote, 1, 0) == PAGE, "process_vm_readv");
-                if (memcmp(seen, wanted, PAGE) != 0)
+                if (memcmp(seen, requested, PAGE) != 0)
                         damaged(a, page, "is not what this rank wrote there");
                 a->checked++;
                 a->generation[page]++;

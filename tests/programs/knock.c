@@ -18,23 +18,23 @@
 enum { FIELD_REPORT = 0x0a, FIELD_LISTEN = 0x12, FIELD_ANSWER = 0x1a, FIELD_RANK = 0x08, FIELD_SECOND = 0x10, ALL_EVENTS = 0x3e };
 
 /* Binds the name of a rank, and asks to be told all events. */
-static int listen_deafly(const struct sockaddr_un *door) {
+static int listen_deafly(const struct sockaddr_un *program_socket) {
         static const unsigned char listen[] = { FIELD_LISTEN, 4, FIELD_RANK, 100, FIELD_SECOND, ALL_EVENTS };
         static const struct sockaddr_un name = { .sun_family = AF_UNIX, .sun_path = "\0rm/rank/100" };
         int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
 
         (void) bind(fd, (const struct sockaddr *) &name, offsetof(struct sockaddr_un, sun_path) + 1 + strlen("rm/rank/100"));
-        (void) sendto(fd, listen, sizeof(listen), 0, (const struct sockaddr *) door, sizeof(*door));
+        (void) sendto(fd, listen, sizeof(listen), 0, (const struct sockaddr *) program_socket, sizeof(*program_socket));
         return fd;
 }
 
 int main(int argc, char **argv) {
-        static const struct sockaddr_un door = { .sun_family = AF_UNIX, .sun_path = "/run/rm/door" };
+        static const struct sockaddr_un program_socket = { .sun_family = AF_UNIX, .sun_path = "/run/rm/door" };
         long seconds = argc > 1 ? strtol(argv[1], NULL, 10) : 5;
         int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
         static const unsigned char fields[] = { FIELD_REPORT, FIELD_LISTEN, FIELD_ANSWER };
         static unsigned char data[MESSAGE_MAX];
-        int deaf = listen_deafly(&door);
+        int deaf = listen_deafly(&program_socket);
         uint64_t seed = (uint64_t) getpid();
         long sent = 0, refused = 0;
         time_t end;
@@ -55,7 +55,8 @@ int main(int argc, char **argv) {
                         data[1] = (unsigned char) (size > 2 && size < 130 ? size - 2 : 6);
                         data[2] = FIELD_RANK;
                 }
-                if (sendto(fd, data, size, seed & 2 ? MSG_DONTWAIT : 0, (const struct sockaddr *) &door, sizeof(door)) < 0)
+                if (sendto(fd, data, size, seed & 2 ? MSG_DONTWAIT : 0, (const struct sockaddr *) &program_socket,
+                           sizeof(program_socket)) < 0)
                         refused++;
                 else
                         sent++;

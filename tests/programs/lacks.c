@@ -218,7 +218,7 @@ static pid_t fork_check(const struct memory *m) {
 static void change_mappings(const struct memory *m) {
         unsigned char *moved = m->base + m->pages * 3 / 4 / BLOCK * BLOCK * PAGE;
         unsigned char *given_back = moved + BLOCK * PAGE;
-        unsigned char *anew = moved + 2 * BLOCK * PAGE;
+        unsigned char *again = moved + 2 * BLOCK * PAGE;
         unsigned char *elsewhere = mmap(NULL, BLOCK * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         size_t first = (size_t) (moved - m->base) / PAGE;
 
@@ -227,7 +227,7 @@ static void change_mappings(const struct memory *m) {
                 must(page_good(elsewhere + i * PAGE, first + i), "memory that has moved");
         must(mremap(elsewhere, BLOCK * PAGE, BLOCK * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, moved) == moved, "mremap back");
         must(madvise(given_back, BLOCK * PAGE, MADV_DONTNEED) == 0, "madvise");
-        must(mmap(anew, BLOCK * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == anew, "mmap");
+        must(mmap(again, BLOCK * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == again, "mmap");
         for (size_t i = 0; i < 2 * BLOCK; i++)
                 for (size_t k = 0; k < PAGE; k += 512)
                         must(given_back[i * PAGE + k] == 0, "memory that was given back is not zero");

@@ -84,8 +84,8 @@ static inline bool is_hole(long is) {
         return is == 0 || (is <= -100 && is > -100 - size);
 }
 
-static inline void check_part(const char *what, int from, long is, long wanted) {
-        if (is != wanted && (!is_hole(is) || lives[from]))
+static inline void check_part(const char *what, int from, long is, long requested) {
+        if (is != requested && (!is_hole(is) || lives[from]))
                 wrong(what, from, is);
 }
 
@@ -95,7 +95,7 @@ static inline void fill(long *data, int n, long value) {
 }
 
 /* Finds the living ranks, which all see alike; those that are to die may be dead at any time. */
-static inline void look_who_lives(bool forgive) {
+static inline void scan_living(bool forgive) {
         long mine = bit(rank), all = 0;
 
         next_step();
@@ -116,7 +116,7 @@ static inline void begin(int argc, char **argv) {
         MPI_Comm_size(MPI_COMM_WORLD, &size);
         if (size < 1 || size > 60)
                 MPI_Abort(MPI_COMM_WORLD, 2);
-        look_who_lives(true);
+        scan_living(true);
 }
 
 /* The lowest rank that lives says how many there are. One that is to die does not come through. */
@@ -126,7 +126,7 @@ static inline int end(const char *name) {
         for (int i = 3; i + 1 < arguments; i += 2)
                 while (atoi(argument[i]) == rank)
                         (void) pause();
-        look_who_lives(false);
+        scan_living(false);
         for (lowest = 0; !lives[lowest]; lowest++)
                 ;
         for (int i = 0; i < size; i++)

@@ -1,5 +1,5 @@
-/* Ranks that say what librmrt-ft says at the door, and nothing of MPI: what rmd makes of their
- * words and of their ends can be seen without what MPI makes of them.
+/* Ranks that say what librmrt-ft says at the program socket, and nothing of MPI: what rmd makes of
+ * their words and of their ends can be seen without what MPI makes of them.
  *
  * usage: mortal --stop-file=F [--silent] [--quitter=R] [--liar=R]
  *   --stop-file  until it exists; then they have finished
@@ -17,7 +17,7 @@
 
 #include "common.h"
 
-enum { HELLO, HEARD, LOST, KNOWN, FINISHED };
+enum { HELLO, RECEIVED, LOST, KNOWN, FINISHED };
 enum { LOST_MAX = 1024, MSEC_HELLO = 1000, MSEC_FINISHED = 100, FINISHED_TIMES = 100 };
 
 struct word {
@@ -31,12 +31,12 @@ struct mortal {
         uint32_t rank;
         uint32_t ranks;
         bool lies;
-        bool heard;
+        bool received;
         uint32_t lost[LOST_MAX];
         size_t n_lost;
 };
 
-/* ---- proto/door.proto by hand ---- */
+/* ---- proto/program.proto by hand ---- */
 
 static size_t put_number(uint8_t *to, uint64_t value) {
         size_t n = 0;
@@ -97,7 +97,7 @@ static bool get_word(const uint8_t *data, size_t size, struct word *word) {
 
 /* Request.loss */
 static void say_for(const struct mortal *m, unsigned word, uint32_t rank, uint64_t count) {
-        static const struct sockaddr_un door = { .sun_family = AF_UNIX, .sun_path = "/run/rm/door" };
+        static const struct sockaddr_un program_socket = { .sun_family = AF_UNIX, .sun_path = "/run/rm/door" };
         uint8_t data[64] = { 5 << 3 | 2, 0 };
         size_t n = 2;
 
@@ -108,7 +108,7 @@ static void say_for(const struct mortal *m, unsigned word, uint32_t rank, uint64
         data[n++] = 3 << 3;
         n += put_number(data + n, count);
         data[1] = (uint8_t) (n - 2);
-        (void) sendto(m->fd, data, n, MSG_DONTWAIT, (const struct sockaddr *) &door, sizeof(door));
+        (void) sendto(m->fd, data, n, MSG_DONTWAIT, (const struct sockaddr *) &program_socket, sizeof(program_socket));
 }
 
 static void say(const struct mortal *m, unsigned word, uint64_t count) {
@@ -152,11 +152,11 @@ static void listen_for(struct mortal *m, int msec) {
         n = recv(m->fd, data, sizeof(data), MSG_DONTWAIT);
         if (n <= 0 || !get_word(data, (size_t) n, &word) || word.fields[2] != m->rank)
                 return;
-        if (word.fields[1] == HEARD) {
-                if (!m->heard)
+        if (word.fields[1] == RECEIVED) {
+                if (!m->received)
                         (void) printf("mortal: rank %u is heard\n", m->rank);
                 (void) fflush(stdout);
-                m->heard = true;
+                m->received = true;
         }
         if (word.fields[1] == LOST && word.n_lost > 0)
                 take_lost(m, &word);
@@ -176,15 +176,15 @@ static void open_ear(struct mortal *m) {
 
 static void live(struct mortal *m, const char *stop_file, bool silent) {
         for (unsigned i = 0; access(stop_file, F_OK) < 0; i++) {
-                if (!silent && i % (MSEC_HELLO / 20) == 0 && (!m->heard || m->lies))
+                if (!silent && i % (MSEC_HELLO / 20) == 0 && (!m->received || m->lies))
                         say(m, HELLO, 0);
                 listen_for(m, 20);
         }
 }
 
 static void finish(struct mortal *m) {
-        m->heard = false;
-        for (unsigned i = 0; i < FINISHED_TIMES && !m->heard; i++) {
+        m->received = false;
+        for (unsigned i = 0; i < FINISHED_TIMES && !m->received; i++) {
                 say_for(m, FINISHED, m->rank, 0);
                 listen_for(m, MSEC_FINISHED);
         }

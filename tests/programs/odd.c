@@ -41,7 +41,7 @@ static const char *wrong; /* what is wrong; NULL: nothing yet */
 struct mode {
         const char *name;
         void (*begin)(int argc, char **argv);
-        void (*look)(void); /* every 20 ms, and at the end */
+        void (*scan)(void); /* every 20 ms, and at the end */
 };
 
 /* ---- memfd-exe: the program starts itself anew, from memory ---- */
@@ -62,7 +62,7 @@ static void memfd_exe_begin(int argc, char **argv) {
         wrong = "cannot run from a memfd";
 }
 
-static void memfd_exe_look(void) {
+static void memfd_exe_scan(void) {
         char link[PATH_MAX] = "";
 
         if (readlink("/proc/self/exe", link, sizeof(link) - 1) <= 0 || !strstr(link, "memfd:"))
@@ -79,7 +79,7 @@ static void seals_begin(int argc, char **argv) {
                 wrong = "cannot seal a memfd";
 }
 
-static void seals_look(void) {
+static void seals_scan(void) {
         if (fcntl(sealed_fd, F_GET_SEALS) != (F_SEAL_WRITE | F_SEAL_GROW))
                 wrong = "the seals are others";
         else if (pwrite(sealed_fd, "broken", 6, 0) >= 0)
@@ -93,7 +93,7 @@ static void keyring_begin(int argc, char **argv) {
                 wrong = "cannot add a key";
 }
 
-static void keyring_look(void) {
+static void keyring_scan(void) {
         char text[16] = "";
         long key = syscall(SYS_request_key, "user", "odd", NULL, 0);
 
@@ -133,7 +133,7 @@ static void robust_end(void) {
                 wrong = "the mutex does not tell that its owner has ended";
 }
 
-static void robust_look(void) {
+static void robust_scan(void) {
         if (pthread_mutex_trylock(robust) != EBUSY)
                 wrong = "the mutex is free";
 }
@@ -144,7 +144,7 @@ static void undumpable_begin(int argc, char **argv) {
         (void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-static void undumpable_look(void) {
+static void undumpable_scan(void) {
         if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
                 wrong = "it is dumpable";
 }
@@ -164,7 +164,7 @@ static void seccomp_begin(int argc, char **argv) {
                 wrong = "cannot set a filter";
 }
 
-static void seccomp_look(void) {
+static void seccomp_scan(void) {
         if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
                 wrong = "no_new_privs is gone";
         else if (syscall(SYS_mkdir, "/tmp/odd", 0700) == 0 || errno != ENOTTY)
@@ -182,7 +182,7 @@ static void gone_begin(int argc, char **argv) {
                 wrong = "cannot be in a removed directory";
 }
 
-static void gone_look(void) {
+static void gone_scan(void) {
         char path[PATH_MAX] = "";
         struct stat st;
 
@@ -197,7 +197,7 @@ static void gone_look(void) {
 static void stop_criu_begin(int argc, char **argv) {
 }
 
-static void stop_criu_look(void) {
+static void stop_criu_scan(void) {
         DIR *dir = opendir("/proc");
         struct dirent *entry;
 
@@ -230,7 +230,7 @@ static void nameless_begin(int argc, char **argv) {
                 wrong = "cannot watch a file";
 }
 
-static void nothing_look(void) {
+static void nothing_scan(void) {
 }
 
 /* ---- files of processes: the kernel says that root owns them when the process has ended ---- */
@@ -286,7 +286,7 @@ static void since_ended_begin(int argc, char **argv) {
         end_child(pid);
 }
 
-static void of_process_look(void) {
+static void of_process_scan(void) {
         char text[16];
 
         if (!wrong && pread(file_of_process, text, sizeof(text), 0) <= 0)
@@ -294,18 +294,18 @@ static void of_process_look(void) {
 }
 
 static const struct mode modes[] = {
-        { "memfd-exe", memfd_exe_begin, memfd_exe_look },
-        { "seals", seals_begin, seals_look },
-        { "keyring", keyring_begin, keyring_look },
-        { "robust", robust_begin, robust_look },
-        { "undumpable", undumpable_begin, undumpable_look },
-        { "seccomp", seccomp_begin, seccomp_look },
-        { "gone", gone_begin, gone_look },
-        { "stop-criu", stop_criu_begin, stop_criu_look },
-        { "nameless", nameless_begin, nothing_look },
-        { "of-ended", of_ended_begin, of_process_look },
-        { "of-name", of_name_begin, of_process_look },
-        { "since-ended", since_ended_begin, of_process_look },
+        { "memfd-exe", memfd_exe_begin, memfd_exe_scan },
+        { "seals", seals_begin, seals_scan },
+        { "keyring", keyring_begin, keyring_scan },
+        { "robust", robust_begin, robust_scan },
+        { "undumpable", undumpable_begin, undumpable_scan },
+        { "seccomp", seccomp_begin, seccomp_scan },
+        { "gone", gone_begin, gone_scan },
+        { "stop-criu", stop_criu_begin, stop_criu_scan },
+        { "nameless", nameless_begin, nothing_scan },
+        { "of-ended", of_ended_begin, of_process_scan },
+        { "of-name", of_name_begin, of_process_scan },
+        { "since-ended", since_ended_begin, of_process_scan },
 };
 
 int main(int argc, char **argv) {
@@ -321,7 +321,7 @@ int main(int argc, char **argv) {
         printf("odd: running\n");
         (void) fflush(stdout);
         while (!wrong && access(stop_file, F_OK) < 0) {
-                mode->look();
+                mode->scan();
                 pause_usec(20000);
         }
         if (!wrong && robust)

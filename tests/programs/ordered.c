@@ -39,14 +39,14 @@ static void check(const struct work *w, const char *what, int from, uint64_t hav
 }
 
 static void compute(struct work *w) {
-        double carry = 1.0 / (double) (w->rank + 3);
+        double saved_state = 1.0 / (double) (w->rank + 3);
 
         /* Each value depends on the one before: no other order gives the same bits. */
         for (size_t i = 0; i < w->n; i++) {
-                carry = carry * 0.999 + w->state[i] / 3.0;
-                w->state[i] = w->state[i] * 0.7 + carry * 0.1 + 1e-3 * (double) (i % 7);
+                saved_state = saved_state * 0.999 + w->state[i] / 3.0;
+                w->state[i] = w->state[i] * 0.7 + saved_state * 0.1 + 1e-3 * (double) (i % 7);
         }
-        w->state[0] += sin(carry);
+        w->state[0] += sin(saved_state);
 }
 
 static void ring_tiny(struct work *w) {

@@ -194,7 +194,7 @@ int main(int argc, char **argv) {
         for (int round = 0; round < rounds; round++) {
                 int count = round % 4 == 3 ? LARGE : 3;
 
-                look_who_lives(true);
+                scan_living(true);
                 reductions(count);
                 exchanges(count);
                 cross();

@@ -20,7 +20,7 @@ static int64_t seen_usec;
 static unsigned jumps_sending, jumps_placed;
 static char places[256];
 
-static void look(uint64_t iteration) {
+static void scan(uint64_t iteration) {
         int64_t now = clock_usec(CLOCK_REALTIME);
         size_t n = strlen(places);
 
@@ -44,7 +44,7 @@ static bool exchange(int rank, int ranks, uint64_t iteration) {
         (void) MPI_Irecv(in, WORDS, MPI_UINT64_T, (rank + ranks - 1) % ranks, 1, MPI_COMM_WORLD, &requests[0]);
         (void) MPI_Isend(out, WORDS, MPI_UINT64_T, (rank + 1) % ranks, 1, MPI_COMM_WORLD, &requests[1]);
         while (!done || now_usec() - begin < BUSY_USEC) {
-                look(iteration);
+                scan(iteration);
                 if (!done)
                         (void) MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE);
                 if (!done)
@@ -80,10 +80,10 @@ int main(int argc, char **argv) {
         while (goes_on(stop_file, rank)) {
                 for (int i = 0; i < EXCHANGES; i++)
                         good &= exchange(rank, ranks, iteration);
-                look(iteration);
+                scan(iteration);
                 if (!without && (rank != late || iteration == 0))
                         rmrt_checkpoint_here();
-                look(iteration);
+                scan(iteration);
                 iteration++;
         }
         (void) printf("rank %d: stopped %u times at its place, %u elsewhere; %s; iterations%s of %llu\n", rank, jumps_placed,

@@ -1,6 +1,6 @@
 /* A program that grows and shrinks, and speaks with PID 1 of its capsule by itself, without librmrt
- * (proto/door.proto). Its active ranks add up their numbers, over and over, and one wrong sum ends
- * it with 1.
+ * (proto/program.proto). Its active ranks add up their numbers, over and over, and one wrong sum
+ * ends it with 1.
  *
  * usage: resizes --stop-file=FILE [--gap-usec=N] [--fail-file=FILE] [--dawdle-file=FILE]
  *         [--communicators=N] [--silent]
@@ -16,15 +16,15 @@
 
 #include "common.h"
 
-enum word { ASK, WANTED, BEGIN, BEGUN, MADE, PARKED, WAKE, AWAKE, FINISH, END, HEARD };
+enum word { ASK, REQUESTED, BEGIN, BEGUN, MADE, PARKED, WAKE, AWAKE, FINISH, END, RECEIVED };
 
 struct resize {
         uint64_t word, rank, epoch, ranks;
 };
 
-static int rank, size, door = -1;
+static int rank, size, program_socket = -1;
 static uint64_t active, epoch; /* of the world that this rank is or was in last */
-static const struct sockaddr_un door_address = { .sun_family = AF_UNIX, .sun_path = "/run/rm/door" };
+static const struct sockaddr_un program_socket_address = { .sun_family = AF_UNIX, .sun_path = "/run/rm/door" };
 
 /* ---- messages, as protobuf has them ---- */
 
@@ -46,7 +46,8 @@ static void say(enum word word, uint64_t of_epoch, uint64_t ranks) {
         data[0] = 4 << 3 | 2; /* Request.resize */
         data[1] = (unsigned char) n;
         memcpy(data + 2, body, n);
-        (void) sendto(door, data, n + 2, MSG_DONTWAIT, (const struct sockaddr *) &door_address, sizeof(door_address));
+        (void) sendto(program_socket, data, n + 2, MSG_DONTWAIT, (const struct sockaddr *) &program_socket_address,
+                      sizeof(program_socket_address));
 }
 
 static uint64_t take_number(const unsigned char *data, size_t n, size_t *at) {
@@ -81,14 +82,14 @@ static bool read_notice(const unsigned char *data, size_t n, struct resize *ret)
         return found;
 }
 
-static bool hear(int timeout_msec, struct resize *ret) {
-        struct pollfd poll_fd = { .fd = door, .events = POLLIN };
+static bool receive(int timeout_msec, struct resize *ret) {
+        struct pollfd poll_fd = { .fd = program_socket, .events = POLLIN };
         unsigned char data[256];
         ssize_t n;
 
         if (timeout_msec != 0 && poll(&poll_fd, 1, timeout_msec) <= 0)
                 return false;
-        n = recv(door, data, sizeof(data), MSG_DONTWAIT);
+        n = recv(program_socket, data, sizeof(data), MSG_DONTWAIT);
         return n > 0 && read_notice(data, (size_t) n, ret);
 }
 
@@ -98,7 +99,7 @@ static void insist(enum word word, uint64_t of_epoch, uint64_t ranks) {
                 struct resize notice;
 
                 say(word, of_epoch, ranks);
-                if (hear(100, &notice) && notice.word == HEARD && (word == FINISH || notice.epoch == of_epoch))
+                if (receive(100, &notice) && notice.word == RECEIVED && (word == FINISH || notice.epoch == of_epoch))
                         return;
         }
 }
@@ -107,9 +108,9 @@ static void listen_as_rank(void) {
         struct sockaddr_un name = { .sun_family = AF_UNIX };
         int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "rm/rank/%d", rank);
 
-        door = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (door < 0 || bind(door, (const struct sockaddr *) &name,
-                             (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + (size_t) n)) < 0) {
+        program_socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (program_socket < 0 || bind(program_socket, (const struct sockaddr *) &name,
+                                       (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + (size_t) n)) < 0) {
                 perror("resizes: cannot listen");
                 MPI_Abort(MPI_COMM_WORLD, 2);
         }
@@ -132,19 +133,19 @@ static MPI_Comm make_world(void) {
 
 /* False: the program ends. */
 static bool wait_parked(void) {
-        bool heard = false;
+        bool received = false;
 
         say(PARKED, epoch, 0);
         for (;;) {
                 struct resize notice = { 0 };
 
-                if (!hear(heard ? -1 : 1000, &notice)) {
-                        if (!heard)
+                if (!receive(received ? -1 : 1000, &notice)) {
+                        if (!received)
                                 say(PARKED, epoch, 0);
                         continue;
                 }
-                if (notice.word == HEARD && notice.epoch == epoch)
-                        heard = true;
+                if (notice.word == RECEIVED && notice.epoch == epoch)
+                        received = true;
                 if (notice.word != END && (notice.word != WAKE || notice.epoch <= epoch || notice.ranks <= (uint64_t) rank))
                         continue;
                 say(AWAKE, notice.epoch, 0);
@@ -157,32 +158,32 @@ static bool wait_parked(void) {
 /* The message of rank 0 to the others at each step. */
 enum { EPOCH, RANKS, STOP, FIELDS };
 
-static void look(uint64_t *now, const char *stop_file) {
-        static uint64_t wanted_epoch, wanted_ranks;
+static void scan(uint64_t *now, const char *stop_file) {
+        static uint64_t requested_epoch, requested_ranks;
         static int64_t next;
         struct resize notice;
 
         now[EPOCH] = now[RANKS] = 0;
         now[STOP] = access(stop_file, F_OK) == 0;
-        while (hear(0, &notice)) {
+        while (receive(0, &notice)) {
                 if (notice.epoch <= epoch)
                         continue;
-                if (notice.word == WANTED) {
-                        wanted_epoch = notice.epoch;
-                        wanted_ranks = notice.ranks;
+                if (notice.word == REQUESTED) {
+                        requested_epoch = notice.epoch;
+                        requested_ranks = notice.ranks;
                         next = 0;
                 } else if (notice.word == BEGUN) {
                         now[EPOCH] = notice.epoch;
                         now[RANKS] = notice.ranks;
-                        wanted_epoch = 0;
+                        requested_epoch = 0;
                         return;
                 }
         }
         if (now_usec() < next)
                 return;
-        next = now_usec() + (wanted_epoch ? 100000 : 1000000);
-        if (wanted_epoch && wanted_ranks != active)
-                say(BEGIN, wanted_epoch, wanted_ranks);
+        next = now_usec() + (requested_epoch ? 100000 : 1000000);
+        if (requested_epoch && requested_ranks != active)
+                say(BEGIN, requested_epoch, requested_ranks);
         else
                 say(ASK, epoch, active);
 }
@@ -298,7 +299,7 @@ int main(int argc, char **argv) {
                         exit(7);
                 good = add_up(world);
                 if (rank == 0)
-                        look(now, stop_file);
+                        scan(now, stop_file);
                 MPI_Bcast(now, FIELDS, MPI_UINT64_T, 0, world);
                 ends = now[STOP] != 0;
                 if (now[EPOCH] && !ends)

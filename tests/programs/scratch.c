@@ -24,7 +24,7 @@ static void fill(unsigned char *memory, size_t bytes) {
 }
 
 /* Counts pages: with the first byte as it was, with zero, and others. */
-static void look(const unsigned char *memory, size_t bytes, size_t pages[3]) {
+static void scan(const unsigned char *memory, size_t bytes, size_t pages[3]) {
         for (size_t i = 0; i < bytes; i += 4096)
                 pages[memory[i] == FILLED ? 0 : memory[i] == 0 ? 1 : 2]++;
 }
@@ -32,7 +32,7 @@ static void look(const unsigned char *memory, size_t bytes, size_t pages[3]) {
 int main(int argc, char **argv) {
         const char *stop_file = option_text(argc, argv, "stop-file", "");
         size_t bytes = (size_t) option_number(argc, argv, "mib", 16) << 20, pages[3] = { 0 };
-        bool carry = option_set(argc, argv, "carry"), deaf = option_set(argc, argv, "deaf");
+        bool saved_state = option_set(argc, argv, "carry"), deaf = option_set(argc, argv, "deaf");
         unsigned char *memory = malloc(bytes), *kept = malloc(4096);
         uint64_t done = 0;
 
@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
                 return 2;
         fill(memory, bytes);
         memset(kept, FILLED, 4096);
-        if (!carry && rmrt_exclude(memory, bytes) < 0)
+        if (!saved_state && rmrt_exclude(memory, bytes) < 0)
                 return 3;
         (void) printf("scratch: running\n");
         (void) fflush(stdout);
@@ -51,10 +51,10 @@ int main(int argc, char **argv) {
                 if (!deaf)
                         (void) rmrt_step(++done, 0);
         }
-        look(memory, bytes, pages);
+        scan(memory, bytes, pages);
         (void) printf("scratch: %zu pages as they were, %zu zero, %zu others; kept %s\n", pages[0], pages[1], pages[2],
                       kept[0] == FILLED && kept[4095] == FILLED ? "whole" : "LOST");
-        if (!carry && rmrt_include(memory, bytes) < 0)
+        if (!saved_state && rmrt_include(memory, bytes) < 0)
                 return 4;
         free(memory);
         free(kept);

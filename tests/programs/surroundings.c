@@ -28,16 +28,16 @@ static void say_limit(const char *what, int resource) {
 }
 
 static void say_status(void) {
-        static const char *const wanted[] = { "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:" };
+        static const char *const requested[] = { "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:" };
         FILE *f = fopen("/proc/self/status", "re");
         char line[256];
 
         while (f && fgets(line, sizeof(line), f))
-                for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
-                        if (strncmp(line, wanted[i], strlen(wanted[i])) == 0) {
+                for (size_t i = 0; i < sizeof(requested) / sizeof(requested[0]); i++)
+                        if (strncmp(line, requested[i], strlen(requested[i])) == 0) {
                                 line[strcspn(line, "\n")] = 0;
-                                printf("surroundings: %d %.*s=%s\n", rank, (int) strlen(wanted[i]) - 1, wanted[i],
-                                       line + strlen(wanted[i]) + 1);
+                                printf("surroundings: %d %.*s=%s\n", rank, (int) strlen(requested[i]) - 1, requested[i],
+                                       line + strlen(requested[i]) + 1);
                         }
         if (f)
                 (void) fclose(f);

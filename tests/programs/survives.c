@@ -142,7 +142,7 @@ int main(int argc, char **argv) {
                 int root = size - 1, count = round % 4 == 3 ? LARGE : COUNT;
 
                 if (round > 0)
-                        look_who_lives(true);
+                        scan_living(true);
                 reductions(count, root);
                 exchanges(count, root);
                 ring();

@@ -629,7 +629,7 @@ static const struct kind {
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-static bool wanted(const char *list, const char *name) {
+static bool requested(const char *list, const char *name) {
         char padded[512];
         char needle[64];
 
@@ -652,7 +652,7 @@ int main(int argc, char **argv) {
         MPI_Init(&argc, &argv);
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         for (size_t i = 0; i < KINDS; i++)
-                if (wanted(list, kinds[i].name))
+                if (requested(list, kinds[i].name))
                         kinds[i].start();
         if (rank == 0) {
                 printf("touchall: running\n");
@@ -660,14 +660,14 @@ int main(int argc, char **argv) {
         }
         for (; go; round++) {
                 for (size_t i = 0; i < KINDS; i++)
-                        if (wanted(list, kinds[i].name))
+                        if (requested(list, kinds[i].name))
                                 kinds[i].step(round);
                 pause_usec(5000);
                 go = stop_file ? access(stop_file, F_OK) != 0 : now_usec() < end;
                 MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
         }
         for (size_t i = 0; i < KINDS; i++)
-                if (wanted(list, kinds[i].name))
+                if (requested(list, kinds[i].name))
                         kinds[i].finish();
         MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
         if (rank == 0)

@@ -15,7 +15,7 @@
 
 #include "common.h"
 
-enum { VALUES = 100, LOOK_USEC = 1000000 };
+enum { VALUES = 100, SCAN_USEC = 1000000 };
 
 struct wavefront {
         int rank;
@@ -57,7 +57,7 @@ static long used_usec(void) {
         return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec + u.ru_stime.tv_usec;
 }
 
-static void tell(const struct wavefront *w, int64_t start_usec) {
+static void report(const struct wavefront *w, int64_t start_usec) {
         long used = used_usec();
         long all = 0;
 
@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
         const char *stop_file = option_text(argc, argv, "stop-file", NULL);
         int what[2] = { 1, 0 }; /* go on, tell */
         int64_t start = now_usec();
-        int64_t told = 0;
+        int64_t reported = 0;
         uint64_t all = 0;
         long n;
 
@@ -87,11 +87,11 @@ int main(int argc, char **argv) {
                 w.own[i] = w.line[i] = (double) (i * 7 + w.rank) / 100;
         for (n = 0;; n++) {
                 what[0] = n < sweeps || (stop_file && access(stop_file, F_OK) != 0);
-                what[1] = now_usec() - told > LOOK_USEC;
+                what[1] = now_usec() - reported > SCAN_USEC;
                 MPI_Bcast(what, 2, MPI_INT, 0, MPI_COMM_WORLD);
                 if (what[1] || !what[0]) {
-                        tell(&w, start);
-                        told = now_usec();
+                        report(&w, start);
+                        reported = now_usec();
                 }
                 if (!what[0])
                         break;

@@ -108,7 +108,7 @@ static void accumulate(struct area *a) {
                 wrong("compare_and_swap", rank, sums[3]);
 }
 
-static void look_at(const struct area *a) {
+static void scan_one(const struct area *a) {
         MPI_Group group, world;
         int same, *unit, set;
 
@@ -131,15 +131,15 @@ int main(int argc, char **argv) {
         begin(argc, argv);
         area_create(&first, true);
         for (int round = 0; round < rounds; round++) {
-                look_who_lives(true);
-                look_at(&first);
+                scan_living(true);
+                scan_one(&first);
                 put(&first);
                 get(&first);
                 accumulate(&first);
                 next_step();
                 barrier_without_dying();
                 area_create(&later, round % 2);
-                look_at(&later);
+                scan_one(&later);
                 put(&later);
                 accumulate(&later);
                 next_step();

@@ -20,7 +20,7 @@
 #define DUMP_MAX_USEC 200000U
 #define FILL_MAX_USEC 3000000U
 #define REMOVE_MAX_USEC 30000U
-#define LOOK_USEC 5000U
+#define SCAN_USEC 5000U
 #define LIFE_MAX_USEC 20000000U /* of a PID 1 that dies by itself */
 /* The share of late messages, of a thousand: where all are busy. */
 #define LATE 10U
@@ -170,7 +170,7 @@ static uint64_t arrival_usec(struct copy *copy) {
         return copy->last_usec;
 }
 
-void copy_tell(struct copy *copy, const struct report *report) {
+void copy_report(struct copy *copy, const struct report *report) {
         struct delivered *delivered;
 
         if (copy->life == 0 || copy->life != host_life(copy->host) || host_state(copy->host) == HOST_DEAD)
@@ -181,11 +181,11 @@ void copy_tell(struct copy *copy, const struct report *report) {
         timeline_at(copy->world->timeline, arrival_usec(copy), on_arrival, free, delivered);
 }
 
-static void tell(struct copy *copy, enum report_kind kind, int error, const char *text) {
+static void send_report(struct copy *copy, enum report_kind kind, int error, const char *text) {
         struct report report = { .kind = kind, .error = error };
 
         (void) snprintf(report.text, sizeof(report.text), "%s", text);
-        copy_tell(copy, &report);
+        copy_report(copy, &report);
 }
 
 static void set_phase(struct copy *copy, enum capsule_phase phase) {
@@ -194,7 +194,7 @@ static void set_phase(struct copy *copy, enum capsule_phase phase) {
         else if (copy->frozen_usec == 0)
                 copy->frozen_usec = timeline_now_usec(copy->world->timeline);
         copy->status.phase = phase;
-        tell(copy, REPORT_STATUS, 0, "");
+        send_report(copy, REPORT_STATUS, 0, "");
 }
 
 static void answer(struct copy *copy, const struct request *request, int error, const char *text) {
@@ -203,7 +203,7 @@ static void answer(struct copy *copy, const struct request *request, int error, 
         if (request->number == 0)
                 return;
         (void) snprintf(report.text, sizeof(report.text), "%s", text);
-        copy_tell(copy, &report);
+        copy_report(copy, &report);
 }
 
 /* ---- the lease ---- */
@@ -290,7 +290,7 @@ static void op_end_ranks(struct copy *copy, const struct request *request) {
         }
         park_stir(copy);
         copy->status.ending = (uint32_t) request->status;
-        tell(copy, REPORT_STATUS, 0, "");
+        send_report(copy, REPORT_STATUS, 0, "");
         begin(copy, request, draw(copy, END_MAX_USEC), on_ranks_ended);
 }
 
@@ -361,7 +361,7 @@ static void op_open(struct copy *copy, const struct request *request) {
                 set_phase(copy, CAPSULE_RUNNING);
                 run(copy);
                 payload_ask(copy);
-                park_look(copy);
+                park_scan(copy);
         }
         answer(copy, request, 0, "");
 }
@@ -397,13 +397,13 @@ static void op_dump(struct copy *copy, const struct request *request) {
         begin(copy, request, draw(copy, DUMP_MAX_USEC), on_dumped);
 }
 
-static void op_get_carry(struct copy *copy, const struct request *request) {
-        park_get_carry(copy);
+static void op_get_saved_state(struct copy *copy, const struct request *request) {
+        park_get_saved_state(copy);
         answer(copy, request, 0, "");
 }
 
 static void op_restore_prepare(struct copy *copy, const struct request *request) {
-        copy->has_carry = copy->status.cut = true;
+        copy->has_saved_state = copy->status.cut = true;
         answer(copy, request, 0, "");
 }
 
@@ -417,7 +417,7 @@ static void on_filled(struct copy *copy) {
                 copy->status.filling = false;
                 copy->status.fill_bytes = 0;
         }
-        tell(copy, REPORT_FILLING, 0, "");
+        send_report(copy, REPORT_FILLING, 0, "");
 }
 
 static void on_restored(struct copy *copy) {
@@ -434,7 +434,7 @@ static void on_restored(struct copy *copy) {
                 return;
         }
         payload_hold(copy, payload);
-        park_set_carry(copy);
+        park_set_saved_state(copy);
         copy->image_runs = image.runs;
         copy->status.output_end[CAPSULE_STDOUT] = payload->written_bytes;
         copy->status.filling = copy->current.pages;
@@ -457,7 +457,7 @@ static void on_restored_back(struct copy *copy) {
                 return;
         }
         payload_restore(copy, &saved);
-        park_set_carry(copy);
+        park_set_saved_state(copy);
         copy->saved = xcalloc(1, sizeof(*copy->saved));
         *copy->saved = saved;
         copy->status.output_end[CAPSULE_STDOUT] = saved.written_bytes;
@@ -467,7 +467,7 @@ static void on_restored_back(struct copy *copy) {
 }
 
 static void op_restore(struct copy *copy, const struct request *request) {
-        if (!copy->has_carry) {
+        if (!copy->has_saved_state) {
                 answer(copy, request, -EPROTO, "no inventory came with the image");
                 return;
         }
@@ -494,9 +494,9 @@ static void op_lease(struct copy *copy, const struct request *request) {
         copy->fence_done = copy->status.fenced = false;
         if (copy->status.phase == CAPSULE_RUNNING && !runs) {
                 run(copy);
-                park_look(copy);
+                park_scan(copy);
         }
-        tell(copy, REPORT_UNFENCED, 0, "");
+        send_report(copy, REPORT_UNFENCED, 0, "");
 }
 
 static void die(struct copy *copy) {
@@ -534,7 +534,7 @@ static const struct {
         [OP_OPEN] = { op_open, IN(EMPTY) | IN(RUNNING) | IN(FROZEN) | IN(RESTORED) | IN(EXITED), false, true },
         [OP_PRELOAD] = { op_preload, IN(EMPTY) | IN(RUNNING) | IN(FROZEN), false, false },
         [OP_DUMP] = { op_dump, IN(FROZEN), false, false },
-        [OP_GET_CARRY] = { op_get_carry, IN(FROZEN), false, false },
+        [OP_GET_SAVED_STATE] = { op_get_saved_state, IN(FROZEN), false, false },
         [OP_RESTORE_PREPARE] = { op_restore_prepare, IN(EMPTY), false, false },
         [OP_RESTORE] = { op_restore, IN(EMPTY), false, false },
         [OP_RESTORE_BACK] = { op_restore, IN(EMPTY), false, false },
@@ -571,7 +571,7 @@ void copy_exited(struct copy *copy, int wait_status) {
         copy->status.end_real_usec = host_real_usec(copy->host);
         trace(copy, "has ended");
         set_phase(copy, CAPSULE_EXITED);
-        tell(copy, REPORT_EXITED, 0, "");
+        send_report(copy, REPORT_EXITED, 0, "");
 }
 
 struct sent {
@@ -610,7 +610,7 @@ static void on_killed(struct copy *copy) {
         copy->world->counts.lost++;
         die(copy);
         copy->status.phase = CAPSULE_LOST;
-        tell(copy, REPORT_LOST, -ECHILD, "its PID 1 died");
+        send_report(copy, REPORT_LOST, -ECHILD, "its PID 1 died");
 }
 
 static void on_made(struct copy *copy) {
@@ -620,12 +620,12 @@ static void on_made(struct copy *copy) {
                 return;
         if (left || chance(copy, FAIL_MAKE)) {
                 copy->dead = true;
-                tell(copy, REPORT_READY, -EIO, "it could not be made");
+                send_report(copy, REPORT_READY, -EIO, "it could not be made");
                 return;
         }
         trace(copy, "is made");
         copy->status.phase = CAPSULE_EMPTY;
-        tell(copy, REPORT_READY, 0, "");
+        send_report(copy, REPORT_READY, 0, "");
         if (chance(copy, FAIL_LIFE))
                 copy_later(copy, draw(copy, LIFE_MAX_USEC), on_killed);
 }
@@ -656,7 +656,7 @@ struct copy *capsules_make(struct capsules *c, struct host *host, const struct c
         copy->made_life = copy->life = host_life(host);
         copy->handle = handle;
         copy->report = report;
-        copy->parking = parking_create();
+        copy->parking = parking_state_create();
         STAILQ_INIT(&copy->waiting);
         LIST_INSERT_HEAD(&c->copies, copy, entry);
         copy_later(copy, draw(copy, MAKE_MAX_USEC), on_made);
@@ -670,13 +670,13 @@ void copy_connect(struct copy *copy, uint64_t handle, capsules_report_fn report)
         copy->removing = false;
         if (!copy->dead && copy->status.phase == CAPSULE_CREATING)
                 return; /* it will tell */
-        tell(copy, REPORT_READY, copy->dead ? -ECHILD : 0, copy->dead ? "its PID 1 is dead" : "");
+        send_report(copy, REPORT_READY, copy->dead ? -ECHILD : 0, copy->dead ? "its PID 1 is dead" : "");
         if (copy->dead)
                 return;
         if (copy->status.phase == CAPSULE_RUNNING)
                 payload_ask(copy);
         if (copy->status.phase == CAPSULE_EXITED)
-                tell(copy, REPORT_EXITED, 0, "");
+                send_report(copy, REPORT_EXITED, 0, "");
 }
 
 /* By the process that removes it, which must be alive. */
@@ -686,10 +686,10 @@ static void on_removal(struct copy *copy) {
         if (host_state(copy->host) == HOST_STOPPED || !copy->dead) {
                 if (host_state(copy->host) == HOST_RUNS)
                         die(copy);
-                copy_later(copy, LOOK_USEC, on_removal);
+                copy_later(copy, SCAN_USEC, on_removal);
                 return;
         }
-        tell(copy, REPORT_REMOVED, 0, "");
+        send_report(copy, REPORT_REMOVED, 0, "");
         copy_free(copy);
 }
 

@@ -49,7 +49,7 @@ enum request_op {
         OP_OPEN,
         OP_PRELOAD,
         OP_DUMP,
-        OP_GET_CARRY,
+        OP_GET_SAVED_STATE,
         OP_RESTORE_PREPARE,
         OP_RESTORE,
         OP_RESTORE_BACK,

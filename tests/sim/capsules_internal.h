@@ -4,8 +4,8 @@
 
 #include <sys/queue.h>
 
-#include "daemon/capsule/init/ranks/parking.h"
-#include "rtlib/resize.h"
+#include "daemon/capsule/init/ranks/parking_state.h"
+#include "rtlib/resize_state.h"
 #include "tests/sim/capsules.h"
 #include "tests/sim/kept.h"
 
@@ -55,7 +55,7 @@ struct copy {
         bool dead; /* PID 1 is */
         bool removing; /* by the process that it reports to */
         bool busy; /* with a freeze, a dump or a restore */
-        bool has_carry;
+        bool has_saved_state;
         struct request current;
         STAILQ_HEAD(, waiting) waiting;
         struct capsule_status status;
@@ -102,7 +102,7 @@ typedef void (*copy_fn)(struct copy *copy);
 
 /* After so long, unless it is gone then. */
 void copy_later(struct copy *copy, uint64_t delay_usec, copy_fn fn);
-void copy_tell(struct copy *copy, const struct report *report);
+void copy_report(struct copy *copy, const struct report *report);
 /* The processes of the copy run, or may: PID 1 takes as long to freeze them as it may. */
 bool copy_runs(const struct copy *copy);
 /* The program of the copy has ended. */

@@ -398,10 +398,10 @@ static void check_resize(struct checks *c, uint64_t index, const Rm__Job *job) {
         if (resize->active < job->spec->min_ranks || resize->active > job->spec->ranks || resize->active == 0)
                 checks_fail(c, "job %" PRIu64 " has at %" PRIu64 " %u active ranks, not %u to %u", job->id, index, resize->active,
                             job->spec->min_ranks, job->spec->ranks);
-        if (resize->wanted != 0 && (resize->wanted < job->spec->min_ranks || resize->wanted > job->spec->ranks))
+        if (resize->requested != 0 && (resize->requested < job->spec->min_ranks || resize->requested > job->spec->ranks))
                 checks_fail(c, "job %" PRIu64 " is at %" PRIu64 " to have %u active ranks, not %u to %u", job->id, index,
-                            resize->wanted, job->spec->min_ranks, job->spec->ranks);
-        if (resize->begun && resize->wanted == 0)
+                            resize->requested, job->spec->min_ranks, job->spec->ranks);
+        if (resize->begun && resize->requested == 0)
                 checks_fail(c, "job %" PRIu64 " has begun at %" PRIu64 " what nobody wants", job->id, index);
 }
 

@@ -126,7 +126,7 @@ void daemon_on_peer(struct daemon *d, const char *node, bool connected) {
                 runner_peer_connected(rmd->runner, node);
 }
 
-void daemon_on_beat(struct daemon *d) {
+void daemon_on_heartbeat(struct daemon *d) {
         if (!d->rmd.runner)
                 return;
         moves_keep(d->rmd.moves);

@@ -26,7 +26,7 @@ void daemon_on_applied(struct daemon *d, const Rm__Command *command, const struc
 void daemon_on_installed(struct daemon *d);
 void daemon_on_message(struct daemon *d, const char *node, const Rm__PeerMessage *message);
 void daemon_on_peer(struct daemon *d, const char *node, bool connected);
-void daemon_on_beat(struct daemon *d);
+void daemon_on_heartbeat(struct daemon *d);
 void daemon_on_lease(struct daemon *d);
 void daemon_on_leader(struct daemon *d);
 

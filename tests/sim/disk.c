@@ -248,7 +248,7 @@ static void sync_drop(void *userdata) {
         free(sync);
 }
 
-static void sync_tell(void *userdata) {
+static void sync_report(void *userdata) {
         struct sync *sync = userdata;
         struct sync copy = *sync;
 
@@ -268,7 +268,7 @@ static void sync_end(void *userdata) {
         make_safe(file, sync->n_changes < file->n_changes ? sync->n_changes : file->n_changes);
         STAILQ_REMOVE_HEAD(&disk->syncs, entry);
         sync_begin(disk);
-        host_deliver(disk->host, sync->life, sync_tell, sync_drop, sync);
+        host_deliver(disk->host, sync->life, sync_report, sync_drop, sync);
 }
 
 /* Syncs run one at a time, so that those that wait go on at the pace that the disk has then. */

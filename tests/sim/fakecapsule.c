@@ -14,7 +14,7 @@
 struct pending {
         uint64_t number;
         capsule_done_fn done;
-        capsule_carry_fn carry;
+        capsule_saved_state_fn saved_state;
         void *arg;
         STAILQ_ENTRY(pending) entry;
 };
@@ -70,8 +70,9 @@ struct capsule_ctx *fakecapsule_begin(struct capsules *world, struct host *host)
 static void answer(struct capsule *capsule, const struct pending *pending, int error, const char *text) {
         static const uint8_t counters[] = { 1 };
 
-        if (pending->carry)
-                pending->carry(capsule, error, text, error < 0 ? NULL : counters, error < 0 ? 0 : sizeof(counters), pending->arg);
+        if (pending->saved_state)
+                pending->saved_state(capsule, error, text, error < 0 ? NULL : counters, error < 0 ? 0 : sizeof(counters),
+                                     pending->arg);
         else if (pending->done)
                 pending->done(capsule, error, text, pending->arg);
 }
@@ -444,20 +445,20 @@ int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, b
         return submit_images(capsule, OP_DUMP, images_dir, pages, done, arg);
 }
 
-int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg) {
-        const struct pending pending = { .carry = done, .arg = arg };
-        struct request request = { .op = OP_GET_CARRY };
+int capsule_get_saved_state(struct capsule *capsule, capsule_saved_state_fn done, void *arg) {
+        const struct pending pending = { .saved_state = done, .arg = arg };
+        struct request request = { .op = OP_GET_SAVED_STATE };
 
         return submit(capsule, &request, &pending);
 }
 
 /* No file is written in place. */
-int capsule_get_carry_and_files(struct capsule *capsule, const char *files_dir, uint64_t max_bytes, capsule_carry_fn done,
-                                void *arg) {
-        return capsule_get_carry(capsule, done, arg);
+int capsule_get_saved_state_and_files(struct capsule *capsule, const char *files_dir, uint64_t max_bytes,
+                                      capsule_saved_state_fn done, void *arg) {
+        return capsule_get_saved_state(capsule, done, arg);
 }
 
-int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg) {
+int capsule_restore_prepare(struct capsule *capsule, const void *saved_state, size_t size, capsule_done_fn done, void *arg) {
         return submit_op(capsule, OP_RESTORE_PREPARE, done, arg);
 }
 

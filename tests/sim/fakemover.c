@@ -57,49 +57,49 @@ uint64_t fakemover_draw(const struct mover *mover, uint64_t max_usec) {
 
 /* ---- what it tells ---- */
 
-struct told {
+struct reported {
         struct movers *movers;
         struct host *host;
         uint64_t number, life;
         Rm__MoverEvent *event; /* NULL: it is gone */
 };
 
-static void told_free(void *userdata) {
-        struct told *told = userdata;
+static void reported_free(void *userdata) {
+        struct reported *reported = userdata;
 
-        if (told->event)
-                rm__mover_event__free_unpacked(told->event, NULL);
-        free(told);
+        if (reported->event)
+                rm__mover_event__free_unpacked(reported->event, NULL);
+        free(reported);
 }
 
-static void on_told(void *userdata) {
-        struct told *told = userdata;
-        struct mover *mover = fakemover_find(told->movers, told->number);
+static void on_reported(void *userdata) {
+        struct reported *reported = userdata;
+        struct mover *mover = fakemover_find(reported->movers, reported->number);
 
-        if (mover && told->event)
-                mover->ops->on_event(mover->userdata, told->event);
+        if (mover && reported->event)
+                mover->ops->on_event(mover->userdata, reported->event);
         else if (mover)
                 mover->ops->on_gone(mover->userdata);
-        told_free(told);
+        reported_free(reported);
 }
 
 static void on_arrival(void *userdata) {
-        struct told *told = userdata;
+        struct reported *reported = userdata;
 
-        host_deliver(told->host, told->life, on_told, told_free, told);
+        host_deliver(reported->host, reported->life, on_reported, reported_free, reported);
 }
 
-void fakemover_tell(struct mover *mover, const Rm__MoverEvent *event) {
+void fakemover_report(struct mover *mover, const Rm__MoverEvent *event) {
         struct timeline *t = mover->movers->timeline;
         uint64_t usec =
                 timeline_now_usec(t) + fakemover_draw(mover, fakemover_chance(mover, LATE) ? LATE_MAX_USEC : MESSAGE_MAX_USEC);
-        struct told *told = xcalloc(1, sizeof(*told));
+        struct reported *reported = xcalloc(1, sizeof(*reported));
 
         if (usec > mover->last_usec)
                 mover->last_usec = usec;
-        *told = (struct told) { mover->movers, mover->host, mover->number, mover->life, NULL };
-        told->event = event ? (Rm__MoverEvent *) message_copy(&event->base) : NULL;
-        timeline_at(t, mover->last_usec, on_arrival, told_free, told);
+        *reported = (struct reported) { mover->movers, mover->host, mover->number, mover->life, NULL };
+        reported->event = event ? (Rm__MoverEvent *) message_copy(&event->base) : NULL;
+        timeline_at(t, mover->last_usec, on_arrival, reported_free, reported);
 }
 
 void fakemover_fail(struct mover *mover, int code, const char *text, bool by_peer) {
@@ -113,11 +113,11 @@ void fakemover_fail(struct mover *mover, int code, const char *text, bool by_pee
         event.body_case = RM__MOVER_EVENT__BODY_FAILED;
         event.failed = &failed;
         mover->stage = STAGE_FAILED;
-        fakemover_tell(mover, &event);
-        fakemover_tell(mover, NULL);
+        fakemover_report(mover, &event);
+        fakemover_report(mover, NULL);
 }
 
-void fakemover_tell_figures(struct mover *mover, Rm__MoverEvent__BodyCase kind) {
+void fakemover_report_figures(struct mover *mover, Rm__MoverEvent__BodyCase kind) {
         Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         Rm__MoverFigures figures = RM__MOVER_FIGURES__INIT;
         Rm__MoverSent body = RM__MOVER_SENT__INIT;
@@ -137,7 +137,7 @@ void fakemover_tell_figures(struct mover *mover, Rm__MoverEvent__BodyCase kind) 
                 event.received = &received;
         else
                 event.precopied = &precopied;
-        fakemover_tell(mover, &event);
+        fakemover_report(mover, &event);
 }
 
 /* ---- what it does ---- */
@@ -181,7 +181,7 @@ bool fakemover_has_peer(struct mover *mover, struct mover *peer, uint64_t max_us
         else if (now_usec - mover->since_usec > max_usec)
                 fakemover_fail(mover, -ETIMEDOUT, "the other rm-mover is silent", false);
         else
-                fakemover_step_after(mover, LOOK_USEC);
+                fakemover_step_after(mover, SCAN_USEC);
         return false;
 }
 
@@ -193,8 +193,8 @@ static void step_listen(struct mover *mover) {
         listening.port = 1000;
         event.body_case = RM__MOVER_EVENT__BODY_LISTENING;
         event.listening = &listening;
-        fakemover_tell(mover, &event);
-        fakemover_step_after(mover, LOOK_USEC);
+        fakemover_report(mover, &event);
+        fakemover_step_after(mover, SCAN_USEC);
 }
 
 static void step_connect(struct mover *mover) {
@@ -208,8 +208,8 @@ static void step_connect(struct mover *mover) {
         peer->since_usec = mover->since_usec;
         event.body_case = RM__MOVER_EVENT__BODY_READY;
         event.ready = &ready;
-        fakemover_tell(mover, &event);
-        fakemover_tell(peer, &event);
+        fakemover_report(mover, &event);
+        fakemover_report(peer, &event);
 }
 
 static void step_precopy(struct mover *mover) {
@@ -223,17 +223,17 @@ static void step_precopy(struct mover *mover) {
                 fakemover_fail(mover, -EIO, "it has failed", false);
         } else if (mover->rounds == 1) {
                 mover->rounds = 0;
-                fakemover_tell_figures(mover, RM__MOVER_EVENT__BODY_PRECOPIED);
+                fakemover_report_figures(mover, RM__MOVER_EVENT__BODY_PRECOPIED);
         } else if (mover->rounds == 2 && mover->pages && fakemover_chance(mover, WANTS_SLOW)) {
                 mover->rounds = 1; /* and goes on with MoverSlow */
                 event.body_case = RM__MOVER_EVENT__BODY_WANTS_SLOW;
                 event.wants_slow = &wants;
-                fakemover_tell(mover, &event);
+                fakemover_report(mover, &event);
         } else {
                 mover->rounds--;
                 event.body_case = RM__MOVER_EVENT__BODY_PROGRESS;
                 event.progress = &progress;
-                fakemover_tell(mover, &event);
+                fakemover_report(mover, &event);
                 fakemover_step_after(mover, fakemover_draw(mover, ROUND_MAX_USEC));
         }
 }
@@ -246,7 +246,7 @@ static void step_send(struct mover *mover) {
                 return;
         }
         mover->stage = STAGE_SENT;
-        fakemover_tell_figures(mover, RM__MOVER_EVENT__BODY_SENT);
+        fakemover_report_figures(mover, RM__MOVER_EVENT__BODY_SENT);
         fakemover_step_after(mover, fakemover_draw(mover, MESSAGE_MAX_USEC));
 }
 
@@ -264,13 +264,13 @@ static void step_sent(struct mover *mover) {
                 peer->image = mover->image;
                 peer->pages = mover->pages;
                 peer->has_image = true;
-                fakemover_tell_figures(peer, RM__MOVER_EVENT__BODY_RECEIVED);
-                fakemover_tell(peer, NULL);
+                fakemover_report_figures(peer, RM__MOVER_EVENT__BODY_RECEIVED);
+                fakemover_report(peer, NULL);
                 fakemover_step_after(mover, fakemover_draw(mover, MESSAGE_MAX_USEC));
         } else {
                 mover->stage = STAGE_RECEIVED;
-                fakemover_tell_figures(mover, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
-                fakemover_tell(mover, NULL);
+                fakemover_report_figures(mover, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
+                fakemover_report(mover, NULL);
         }
 }
 
@@ -278,7 +278,7 @@ static void step_receive(struct mover *mover) {
         uint64_t max_usec = mover->stage == STAGE_CONNECT ? ACCEPT_MAX_USEC : SILENCE_MAX_USEC;
 
         if (fakemover_has_peer(mover, fakemover_peer(mover), max_usec))
-                fakemover_step_after(mover, LOOK_USEC);
+                fakemover_step_after(mover, SCAN_USEC);
 }
 
 static void on_step(void *userdata) {

@@ -16,7 +16,7 @@
 #define ROUND_MAX_USEC 400000U
 #define ROUNDS_MAX 4U
 #define TRANSFER_MAX_USEC 150000U
-#define LOOK_USEC 200000U
+#define SCAN_USEC 200000U
 #define SILENCE_MAX_USEC 10000000U /* as rm-mover's own */
 #define ACCEPT_MAX_USEC 60000000U
 /* The shares of failures, of a thousand. */
@@ -90,8 +90,8 @@ struct movers {
 /* ---- fakemover.c ---- */
 
 /* The mover tells rmd; NULL: that it has gone. */
-void fakemover_tell(struct mover *mover, const Rm__MoverEvent *event);
-void fakemover_tell_figures(struct mover *mover, Rm__MoverEvent__BodyCase kind);
+void fakemover_report(struct mover *mover, const Rm__MoverEvent *event);
+void fakemover_report_figures(struct mover *mover, Rm__MoverEvent__BodyCase kind);
 void fakemover_fail(struct mover *mover, int code, const char *text, bool by_peer);
 bool fakemover_chance(const struct mover *mover, unsigned per_mille);
 uint64_t fakemover_draw(const struct mover *mover, uint64_t max_usec);

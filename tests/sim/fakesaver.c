@@ -12,7 +12,7 @@
 
 #define STORE_MAX_USEC 300000U
 #define VERIFY_MAX_USEC 1500000U
-#define SYNC_LOOK_USEC 10000U
+#define SYNC_SCAN_USEC 10000U
 #define FAIL_STORE 10U /* of a thousand */
 
 static struct disk *disk_of(const struct mover *mover) {
@@ -58,17 +58,17 @@ static void sweep(const struct mover *mover) {
         fakestore_sweep(mover->host, dir_of(mover));
 }
 
-static void tell(struct mover *mover, Rm__MoverEvent__BodyCase kind, void *body) {
+static void report(struct mover *mover, Rm__MoverEvent__BodyCase kind, void *body) {
         Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
 
         event.body_case = kind;
         event.ready = body; /* as any of them */
-        fakemover_tell(mover, &event);
+        fakemover_report(mover, &event);
 }
 
 static void end(struct mover *mover) {
         mover->stage = STAGE_RECEIVED;
-        fakemover_tell(mover, NULL);
+        fakemover_report(mover, NULL);
 }
 
 static bool has_disk(struct mover *mover, bool writes) {
@@ -88,7 +88,7 @@ static void save_begin(struct mover *mover) {
                 return;
         sweep(mover);
         mover->stage = STAGE_READY;
-        tell(mover, RM__MOVER_EVENT__BODY_READY, &ready);
+        report(mover, RM__MOVER_EVENT__BODY_READY, &ready);
 }
 
 static bool is_kept(const Rm__MoverPrecopy *precopy, uint64_t checkpoint) {
@@ -123,9 +123,9 @@ static void save_round(struct mover *mover) {
         if (fakemover_chance(mover, FAIL_PRECOPY)) {
                 fakemover_fail(mover, -EIO, "it has failed", false);
         } else if (--mover->rounds == 0) {
-                fakemover_tell_figures(mover, RM__MOVER_EVENT__BODY_PRECOPIED);
+                fakemover_report_figures(mover, RM__MOVER_EVENT__BODY_PRECOPIED);
         } else {
-                tell(mover, RM__MOVER_EVENT__BODY_PROGRESS, &progress);
+                report(mover, RM__MOVER_EVENT__BODY_PROGRESS, &progress);
                 fakemover_step_after(mover, fakemover_draw(mover, ROUND_MAX_USEC));
         }
 }
@@ -138,7 +138,7 @@ static void save_captured(struct mover *mover) {
                 return;
         }
         mover->stage = STAGE_STORE;
-        tell(mover, RM__MOVER_EVENT__BODY_CAPTURED, &captured);
+        report(mover, RM__MOVER_EVENT__BODY_CAPTURED, &captured);
         fakemover_step_after(mover, fakemover_draw(mover, STORE_MAX_USEC));
 }
 
@@ -154,7 +154,7 @@ static void save_stored(struct mover *mover) {
         mover->store.under_way = false;
         mover->stage = STAGE_READY;
         free(take_ptr(mover->saved));
-        tell(mover, RM__MOVER_EVENT__BODY_STORED, &stored);
+        report(mover, RM__MOVER_EVENT__BODY_STORED, &stored);
         if (mover->store.released)
                 end(mover);
 }
@@ -187,7 +187,7 @@ static void save_release(struct mover *mover) {
                 return;
         }
         mover->store.released = true;
-        tell(mover, RM__MOVER_EVENT__BODY_RELEASED, &released);
+        report(mover, RM__MOVER_EVENT__BODY_RELEASED, &released);
         if (!mover->store.under_way)
                 end(mover);
 }
@@ -195,7 +195,7 @@ static void save_release(struct mover *mover) {
 /* ---- load ---- */
 
 static void load_begin(struct mover *mover) {
-        static uint8_t carry[] = { 1 };
+        static uint8_t saved_state[] = { 1 };
         Rm__MoverLoading loading = RM__MOVER_LOADING__INIT;
         struct saved saved;
         int r;
@@ -209,8 +209,8 @@ static void load_begin(struct mover *mover) {
         }
         mover->saved = xcalloc(1, sizeof(*mover->saved));
         *mover->saved = saved;
-        loading.carry = (ProtobufCBinaryData) { sizeof(carry), carry };
-        tell(mover, RM__MOVER_EVENT__BODY_LOADING, &loading);
+        loading.saved_state = (ProtobufCBinaryData) { sizeof(saved_state), saved_state };
+        report(mover, RM__MOVER_EVENT__BODY_LOADING, &loading);
         mover->stage = STAGE_CONNECT;
         fakemover_step_after(mover, fakemover_draw(mover, MESSAGE_MAX_USEC));
 }
@@ -269,14 +269,14 @@ static void load_send(struct mover *mover) {
                 return;
         }
         mover->stage = STAGE_SENT;
-        fakemover_tell_figures(mover, RM__MOVER_EVENT__BODY_SENT);
+        fakemover_report_figures(mover, RM__MOVER_EVENT__BODY_SENT);
         fakemover_step_after(mover, fakemover_draw(mover, MESSAGE_MAX_USEC));
 }
 
 static void received(struct mover *peer) {
         peer->stage = STAGE_RECEIVED;
-        fakemover_tell_figures(peer, RM__MOVER_EVENT__BODY_RECEIVED);
-        fakemover_tell(peer, NULL);
+        fakemover_report_figures(peer, RM__MOVER_EVENT__BODY_RECEIVED);
+        fakemover_report(peer, NULL);
 }
 
 static void fail_both(struct mover *mover, struct mover *peer, int code, const char *text) {
@@ -310,10 +310,10 @@ static void load_sent(struct mover *mover) {
                 load_arrives(mover, peer);
         if (peer->stage == STAGE_RECEIVED) {
                 mover->stage = STAGE_RECEIVED;
-                fakemover_tell_figures(mover, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
-                fakemover_tell(mover, NULL);
+                fakemover_report_figures(mover, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);
+                fakemover_report(mover, NULL);
         } else if (mover->stage != STAGE_FAILED) {
-                fakemover_step_after(mover, SYNC_LOOK_USEC);
+                fakemover_step_after(mover, SYNC_SCAN_USEC);
         }
 }
 
@@ -352,7 +352,7 @@ static void verify_end(struct mover *mover) {
                         fakestore_remove(mover->host, dir_of(mover), mover->store.numbers[i]);
         }
         sweep(mover);
-        tell(mover, RM__MOVER_EVENT__BODY_VERIFIED, &verified);
+        report(mover, RM__MOVER_EVENT__BODY_VERIFIED, &verified);
         end(mover);
 }
 

@@ -10,7 +10,7 @@ static bool nodes_differ(const Rm__State *state, const struct state_index *a, co
                 uint32_t capsules_a, capsules_b;
 
                 if (state_node_ranks(a, node->name, &capsules_a) != state_node_ranks(b, node->name, &capsules_b) ||
-                    capsules_a != capsules_b || strcmp(state_node_word(a, node), state_node_word(b, node)) != 0 ||
+                    capsules_a != capsules_b || strcmp(state_node_name(a, node), state_node_name(b, node)) != 0 ||
                     state_node_position(a, node->name) != state_node_position(b, node->name))
                         return true;
         }
@@ -45,7 +45,7 @@ static bool jobs_differ(const Rm__State *state, const struct state_index *a, con
         for (size_t i = 0; i < state->n_jobs; i++) {
                 const Rm__Job *job = state->jobs[i];
 
-                if (strcmp(state_job_word(a, job), state_job_word(b, job)) != 0 || fold_differs(b, job))
+                if (strcmp(state_job_name(a, job), state_job_name(b, job)) != 0 || fold_differs(b, job))
                         return true;
                 for (size_t k = 0; k < job->n_capsules; k++) {
                         int32_t capsule = job->capsules[k]->index;

@@ -361,7 +361,7 @@ static bool changes_no_job(const Rm__Command *command) {
                command->body_case == RM__COMMAND__BODY_CHECKPOINT_START ||
                command->body_case == RM__COMMAND__BODY_CHECKPOINT_CAPTURED ||
                command->body_case == RM__COMMAND__BODY_CHECKPOINT_COPY_LOST ||
-               command->body_case == RM__COMMAND__BODY_CHECKPOINT_COPY_WANTED ||
+               command->body_case == RM__COMMAND__BODY_CHECKPOINT_COPY_REQUESTED ||
                command->body_case == RM__COMMAND__BODY_CHECKPOINT_DRILLED;
 }
 

@@ -205,12 +205,12 @@ static void report(const struct totals *totals, uint64_t real_usec) {
 }
 
 /* Once a second, for who looks on. */
-static void tell_progress(const struct totals *totals, uint64_t *told_usec) {
+static void report_progress(const struct totals *totals, uint64_t *reported_usec) {
         uint64_t now = now_usec();
 
-        if (now - *told_usec < 1000000 || !isatty(STDERR_FILENO))
+        if (now - *reported_usec < 1000000 || !isatty(STDERR_FILENO))
                 return;
-        *told_usec = now;
+        *reported_usec = now;
         (void) fprintf(stderr, "\r%" PRIu64 " histories without a violation ", totals->histories);
 }
 
@@ -218,7 +218,7 @@ int main(int argc, char **argv) {
         static const int crashes[] = { SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL };
         struct options options;
         struct totals totals = { 0 };
-        uint64_t begin_usec = now_usec(), told_usec = begin_usec;
+        uint64_t begin_usec = now_usec(), reported_usec = begin_usec;
         unsigned n_seeds = 0;
         uint32_t seed;
         bool good = true;
@@ -242,9 +242,9 @@ int main(int argc, char **argv) {
                 options.history.seed++;
                 n_seeds++;
                 if (good)
-                        tell_progress(&totals, &told_usec);
+                        report_progress(&totals, &reported_usec);
         }
-        if (told_usec > begin_usec)
+        if (reported_usec > begin_usec)
                 (void) fputc('\n', stderr);
         report(&totals, now_usec() - begin_usec);
         return good ? 0 : 1;

@@ -168,8 +168,8 @@ static void on_peer(void *userdata, const char *node, bool connected) {
         daemon_on_peer(((struct node *) userdata)->daemon, node, connected);
 }
 
-static void on_beat(void *userdata) {
-        daemon_on_beat(((struct node *) userdata)->daemon);
+static void on_heartbeat(void *userdata) {
+        daemon_on_heartbeat(((struct node *) userdata)->daemon);
 }
 
 static void on_lease(void *userdata) {
@@ -220,7 +220,7 @@ static int make_cluster(struct node *n, struct rm_error *err) {
                                                 .on_installed = on_installed,
                                                 .on_message = on_message,
                                                 .on_peer = on_peer,
-                                                .on_beat = on_beat,
+                                                .on_heartbeat = on_heartbeat,
                                                 .on_lease = on_lease,
                                                 .on_leader = on_leader,
                                                 .on_failed = on_failed };
@@ -338,7 +338,7 @@ static void on_idle(void *userdata) {
         do
                 (void) event_base_loop(n->base, EVLOOP_NONBLOCK);
         while ((log = log_of(n)) && fire_completed(&log->raft));
-        raftio_look(n->host);
+        raftio_scan(n->host);
         if (node_leads(n))
                 checks_leads(n->checks, n->config.number, host_name(n->host), raft_current_term(&log->raft),
                              raft_last_index(&log->raft));

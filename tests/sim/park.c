@@ -7,14 +7,14 @@
 
 /* The intervals are those of park.c. */
 #define STIR_USEC 1500000U
-#define LOOK_USEC 1000000U
+#define SCAN_USEC 1000000U
 
 static uint64_t now(const struct copy *copy) {
         return timeline_now_usec(copy->world->timeline);
 }
 
-static void tell_rmd(struct copy *copy) {
-        const Capsule__ResizeSaid *said = parking_said(copy->parking);
+static void report_rmd(struct copy *copy) {
+        const Capsule__ResizeSaid *said = parking_state_reported(copy->parking);
         const struct report report = { .kind = REPORT_SAID };
 
         copy->status.resize_said = (struct capsule_resize_said) {
@@ -23,7 +23,7 @@ static void tell_rmd(struct copy *copy) {
         timeline_trace(copy->world->timeline, host_name(copy->host),
                        "rank 0 in capsule %s has said:%s begun %" PRIu64 ", done %" PRIu64 " with %" PRIu32 " ranks%s", copy->id,
                        said->listens ? " listens," : "", said->begun, said->done, said->ranks, said->ending ? ", ends" : "");
-        copy_tell(copy, &report);
+        copy_report(copy, &report);
 }
 
 static bool may_touch(const struct copy *copy) {
@@ -48,34 +48,34 @@ static bool is_called(const struct copy *copy) {
         return copy->payload && !copy->payload->ended && copy->payload->end_usec <= now(copy);
 }
 
-static void tell_ranks(struct copy *copy) {
-        Door__Resize word;
+static void report_ranks(struct copy *copy) {
+        Program__Resize word;
         size_t at = 0;
 
-        while (parking_next(copy->parking, &at, &word))
-                ranks_hear(copy, &word);
+        while (parking_state_next(copy->parking, &at, &word))
+                ranks_receive(copy, &word);
 }
 
-static void look(struct copy *copy);
+static void scan(struct copy *copy);
 
 static void on_time(struct copy *copy) {
         copy->looks = false;
-        look(copy);
+        scan(copy);
 }
 
 static void set_deadline(struct copy *copy) {
-        bool quiet = parking_is_quiet(copy->parking);
+        bool quiet = parking_state_is_quiet(copy->parking);
         size_t at = 0;
-        Door__Resize word;
+        Program__Resize word;
 
-        if (copy->looks || (!quiet && !copy->held && !parking_next(copy->parking, &at, &word)))
+        if (copy->looks || (!quiet && !copy->held && !parking_state_next(copy->parking, &at, &word)))
                 return;
         copy->looks = true;
-        copy_later(copy, quiet && !copy->held && copy->rest_usec > now(copy) ? copy->rest_usec - now(copy) : LOOK_USEC, on_time);
+        copy_later(copy, quiet && !copy->held && copy->rest_usec > now(copy) ? copy->rest_usec - now(copy) : SCAN_USEC, on_time);
 }
 
-static void look(struct copy *copy) {
-        bool quiet = parking_is_quiet(copy->parking);
+static void scan(struct copy *copy) {
+        bool quiet = parking_state_is_quiet(copy->parking);
 
         if (copy->dead || !copy->payload || copy->payload->ended)
                 return;
@@ -85,7 +85,7 @@ static void look(struct copy *copy) {
                 else if (!copy->held && quiet && now(copy) >= copy->rest_usec)
                         hold(copy);
                 if (!copy->held)
-                        tell_ranks(copy);
+                        report_ranks(copy);
         }
         set_deadline(copy);
 }
@@ -93,27 +93,27 @@ static void look(struct copy *copy) {
 void park_order(struct copy *copy, const Capsule__ResizeOrder *order) {
         timeline_trace(copy->world->timeline, host_name(copy->host),
                        "capsule %s is to know: %" PRIu32 " of its job are active%s, %" PRIu32 " are wanted (%" PRIu64 ")%s%s",
-                       copy->id, order->active, order->freeze ? " and none of these is here" : "", order->wanted, order->epoch,
+                       copy->id, order->active, order->freeze ? " and none of these is here" : "", order->requested, order->epoch,
                        order->begun ? ", begun" : "", order->end ? ", it ends" : "");
         copy->first_rank = order->first;
         copy->n_ranks = order->ranks;
         if (copy->payload)
                 ranks_start(copy);
-        parking_order(copy->parking, order);
-        look(copy);
+        parking_state_order(copy->parking, order);
+        scan(copy);
 }
 
-bool park_hear(struct copy *copy, const Door__Resize *word, Door__Resize *ret_answer) {
-        Capsule__ResizeSaid before = *parking_said(copy->parking);
-        const Capsule__ResizeSaid *said = parking_said(copy->parking);
-        bool quiet = parking_is_quiet(copy->parking), answered = parking_hear(copy->parking, word, ret_answer);
+bool park_receive(struct copy *copy, const Program__Resize *word, Program__Resize *ret_answer) {
+        Capsule__ResizeSaid before = *parking_state_reported(copy->parking);
+        const Capsule__ResizeSaid *said = parking_state_reported(copy->parking);
+        bool quiet = parking_state_is_quiet(copy->parking), answered = parking_state_receive(copy->parking, word, ret_answer);
 
         if (before.listens != said->listens || before.ending != said->ending || before.begun != said->begun ||
             before.done != said->done)
-                tell_rmd(copy);
-        if (!quiet && parking_is_quiet(copy->parking)) {
+                report_rmd(copy);
+        if (!quiet && parking_state_is_quiet(copy->parking)) {
                 copy->rest_usec = now(copy) + STIR_USEC;
-                look(copy);
+                scan(copy);
         }
         set_deadline(copy);
         return answered;
@@ -123,30 +123,30 @@ void park_stir(struct copy *copy) {
         copy->rest_usec = now(copy) + STIR_USEC;
         if (copy->held && may_touch(copy))
                 let_go(copy);
-        look(copy);
+        scan(copy);
 }
 
-void park_look(struct copy *copy) {
+void park_scan(struct copy *copy) {
         if (!copy->held)
                 copy->rest_usec = now(copy) + STIR_USEC;
-        look(copy);
+        scan(copy);
 }
 
-void park_get_carry(struct copy *copy) {
+void park_get_saved_state(struct copy *copy) {
         if (copy->payload->parking)
                 capsule__parking__free_unpacked(copy->payload->parking, NULL);
-        copy->payload->parking = parking_carry(copy->parking);
+        copy->payload->parking = parking_state_save(copy->parking);
 }
 
-void park_set_carry(struct copy *copy) {
+void park_set_saved_state(struct copy *copy) {
         if (!copy->payload->parking)
                 return;
-        parking_set_carry(copy->parking, copy->payload->parking);
+        parking_state_load(copy->parking, copy->payload->parking);
         copy->first_rank = copy->payload->parking->order->first;
         copy->n_ranks = copy->payload->parking->order->ranks;
-        tell_rmd(copy);
+        report_rmd(copy);
 }
 
 void park_finish(struct copy *copy) {
-        parking_destroy(copy->parking);
+        parking_state_destroy(copy->parking);
 }

@@ -15,7 +15,7 @@
 #define LONG_WORK_MAX_USEC 25000000U
 #define STEP_MAX_USEC 20000U
 /* The interval of looks at a frozen payload: has it come to its end? */
-#define LOOK_USEC 100000U
+#define SCAN_USEC 100000U
 #define NOTICE_MAX_USEC 300000U /* that mpirun is gone */
 #define SIGNAL_MAX_USEC 200000U
 
@@ -82,7 +82,7 @@ static void end_groups(const struct payload *head, int status) {
 }
 
 /* mpirun has connections to its daemons: it need not hear of their end from rm-agent. */
-static void tell_head(const struct payload *group, bool failed) {
+static void report_head(const struct payload *group, bool failed) {
         struct payload *head;
 
         LIST_FOREACH (head, &group->world->payloads, entry) {
@@ -113,13 +113,13 @@ static bool all_over(const struct payload *head) {
         return true;
 }
 
-static void tell_agents_gone(struct copy *copy) {
+static void report_agents_gone(struct copy *copy) {
         struct report report = { .kind = REPORT_AGENT_GONE };
 
         for (unsigned i = 0; copy->index == STATE_HEAD && i < copy->payload->n_groups; i++) {
                 (void) snprintf(report.text, sizeof(report.text), "a%u", i);
                 if (copy->payload->asked && !copy->payload->answered[i])
-                        copy_tell(copy, &report);
+                        copy_report(copy, &report);
         }
 }
 
@@ -127,11 +127,11 @@ static void end(struct copy *copy, int status) {
         struct payload *payload = copy->payload;
 
         payload->ended = true;
-        tell_agents_gone(copy);
+        report_agents_gone(copy);
         if (payload->index == STATE_HEAD)
                 end_groups(payload, status == 0 ? 0 : EXIT_STATUS(1));
         else
-                tell_head(payload, status != 0);
+                report_head(payload, status != 0);
         if (payload->index == 0 && status == 0 && payload->n_ranks > 0)
                 end_groups(payload, 0); /* all come out of MPI_Finalize */
         copy_exited(copy, status);
@@ -147,7 +147,7 @@ static void on_step(void *userdata) {
         if (!payload || payload->ended)
                 return;
         if (!home || home->held || (timeline_now_usec(t) >= payload->end_usec && !payload->forced && !ranks_may_end(payload))) {
-                step_after(payload, LOOK_USEC);
+                step_after(payload, SCAN_USEC);
         } else if (timeline_now_usec(t) >= payload->end_usec) {
                 end(home, payload->end_status);
         } else if (payload->index == STATE_HEAD && !payload->asked) {
@@ -173,7 +173,7 @@ static void on_write(void *userdata) {
         if (home) {
                 payload->written_bytes += 1 + timeline_random(t, WRITE_MAX_BYTES);
                 home->status.output_end[CAPSULE_STDOUT] = payload->written_bytes;
-                copy_tell(home, &report);
+                copy_report(home, &report);
         }
         timeline_at(t, timeline_now_usec(t) + 1 + timeline_random(t, WRITE_MAX_USEC), on_write, free, step);
 }
@@ -307,7 +307,7 @@ void payload_drop(struct copy *copy) {
         if (payload->index == STATE_HEAD && !payload->ended)
                 end_groups(payload, EXIT_STATUS(1));
         else if (!payload->ended)
-                tell_head(payload, true);
+                report_head(payload, true);
         free(payload);
 }
 
@@ -346,6 +346,6 @@ void payload_ask(struct copy *copy) {
                 (void) snprintf(report.text, sizeof(report.text), "a%u", i);
                 launch_hostname(report.host, payload->job, (int32_t) i);
                 if (!payload->answered[i])
-                        copy_tell(copy, &report);
+                        copy_report(copy, &report);
         }
 }

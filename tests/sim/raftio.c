@@ -241,7 +241,7 @@ static bool is_late(struct request *request) {
 
 /* raft_uv tries a write again that has failed. On a good disk what is made ahead is made anew as
  * fast as it is used. Snapshots have nothing made ahead. */
-static bool take_room(struct raftio *rio, const struct request *request) {
+static bool take_space(struct raftio *rio, const struct request *request) {
         if (disk_broken(rio->disk))
                 return false;
         if (!disk_full(rio->disk)) {
@@ -305,7 +305,7 @@ static void write_requests(struct raftio *rio) {
                 next = TAILQ_NEXT(request, entry);
                 if (request->written || request->kind == REQUEST_GET)
                         continue;
-                if (!take_room(rio, request)) {
+                if (!take_space(rio, request)) {
                         retry_soon(rio);
                         if (request->kind == REQUEST_PUT && request->trailing > 0)
                                 continue;
@@ -535,7 +535,7 @@ void raft_uv_set_auto_recovery(struct raft_io *io, bool flag) {
 
 /* ---- for the world ---- */
 
-void raftio_look(struct host *host) {
+void raftio_scan(struct host *host) {
         if (storage_log(host))
                 update_capacity(storage_log(host));
 }

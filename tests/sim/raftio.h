@@ -5,6 +5,6 @@
 #include "tests/sim/host.h"
 
 /* Checks for free space after each event. */
-void raftio_look(struct host *host);
+void raftio_scan(struct host *host);
 
 #endif

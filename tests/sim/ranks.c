@@ -52,20 +52,20 @@ static struct resize *rank_of(const struct payload *payload, uint32_t rank) {
                        : NULL;
 }
 
-void ranks_hear(struct copy *copy, const Door__Resize *word) {
+void ranks_receive(struct copy *copy, const Program__Resize *word) {
         struct resize *rank = rank_of(copy->payload, word->rank);
 
         if (rank && program_of(copy->payload) != IS_DEAF && !is_lost(copy->payload))
-                resize_hear(rank, word);
+                resize_state_receive(rank, word);
 }
 
 static void say(struct copy *copy, struct resize *rank) {
-        Door__Resize word, answer;
+        Program__Resize word, answer;
 
-        if (!resize_say(rank, now(copy->payload), &word) || is_lost(copy->payload))
+        if (!resize_state_send(rank, now(copy->payload), &word) || is_lost(copy->payload))
                 return;
-        if (park_hear(copy, &word, &answer) && !is_lost(copy->payload))
-                resize_hear(rank, &answer);
+        if (park_receive(copy, &word, &answer) && !is_lost(copy->payload))
+                resize_state_receive(rank, &answer);
 }
 
 /* ---- a change ---- */
@@ -81,21 +81,21 @@ static bool takes_part(const struct resize *rank, const struct rmrt_change *chan
 /* All ranks that are to be in the change have called it: they run, and none is on its way. */
 static bool have_met(const struct payload *first, const struct rmrt_change *change) {
         const struct payload *payload;
-        uint32_t met = 0, wanted = change->now > change->before ? change->now : change->before;
+        uint32_t met = 0, requested = change->now > change->before ? change->now : change->before;
 
         LIST_FOREACH (payload, &first->world->payloads, entry)
                 for (uint32_t i = 0; same_program(first, payload) && i < payload->n_ranks; i++)
-                        if (payload->ranks[i].rank < wanted && takes_part(&payload->ranks[i], change))
+                        if (payload->ranks[i].rank < requested && takes_part(&payload->ranks[i], change))
                                 met++;
-        return met == wanted;
+        return met == requested;
 }
 
 static void leave_or_stay(struct resize *rank, const struct rmrt_change *made, uint32_t most) {
         if (rank->rank >= most)
                 return;
-        resize_made(rank, made);
+        resize_state_made(rank, made);
         if (rank->rank >= made->now)
-                resize_park(rank);
+                resize_state_park(rank);
 }
 
 static void make(const struct payload *first, const struct rmrt_change *change) {
@@ -130,7 +130,7 @@ static void go_on(struct payload *payload, struct resize *rank) {
 }
 
 static bool is_silent(const struct payload *payload, const struct resize *rank) {
-        return rank->rank == 0 && rank->phase == RESIZE_WANTED &&
+        return rank->rank == 0 && rank->phase == RESIZE_REQUESTED &&
                (program_of(payload) == NEVER_ANSWERS ||
                 (program_of(payload) == ANSWERS_LATE && now(payload) % SLOW_USEC > STEP_USEC));
 }
@@ -214,7 +214,7 @@ void ranks_start(struct copy *copy) {
         payload->n_ranks = copy->n_ranks;
         payload->ranks = xcalloc(payload->n_ranks, sizeof(*payload->ranks));
         for (uint32_t i = 0; i < payload->n_ranks; i++)
-                resize_init(&payload->ranks[i], copy->first_rank + i, active);
+                resize_state_init(&payload->ranks[i], copy->first_rank + i, active);
         begin(payload);
 }
 
@@ -280,8 +280,8 @@ bool ranks_may_end(const struct payload *payload) {
                 return true; /* it is killed, or fails */
         if (!all_began(first))
                 return false;
-        if (rank->phase == RESIZE_IDLE || rank->phase == RESIZE_WANTED)
-                resize_finish(rank);
+        if (rank->phase == RESIZE_IDLE || rank->phase == RESIZE_REQUESTED)
+                resize_state_finish(rank);
         return rank->phase == RESIZE_FINISHED && all_finish(first);
 }
 

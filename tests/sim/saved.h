@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rtlib/resize.h"
+#include "rtlib/resize_state.h"
 
 #define SAVED_GROUPS 8U
 #define SAVED_RANKS 16U

@@ -96,7 +96,7 @@ static void trail_add(struct trail *trail, uint64_t digest) {
 }
 
 /* An event has happened, which is number `count`. */
-static void look_at_trails(struct timeline *t) {
+static void scan_trails(struct timeline *t) {
         if (t->trail)
                 trail_add(t->trail, t->digest);
         if (t->followed && t->parted_usec == UINT64_MAX &&
@@ -148,7 +148,7 @@ bool timeline_step(struct timeline *t) {
         t->count++;
         note_number(t, t->now_usec);
         event.fn(event.userdata);
-        look_at_trails(t);
+        scan_trails(t);
         return true;
 }
 

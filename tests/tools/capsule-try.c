@@ -31,7 +31,7 @@
 #include "common/util.h"
 #include "daemon/capsule/capsule.h"
 
-enum { WORDS_MAX = 12, CARRY_FILE_MAX = 64 * 1024, HOSTS_FILE_MAX = 1024 * 1024, PEERS_MAX = 64 };
+enum { WORDS_MAX = 12, SAVED_STATE_FILE_MAX = 64 * 1024, HOSTS_FILE_MAX = 1024 * 1024, PEERS_MAX = 64 };
 
 struct try {
         struct event_base *base;
@@ -75,12 +75,12 @@ static void on_done(struct capsule *capsule, int error, const char *text, void *
         answer(arg, error, text);
 }
 
-static void on_carry(struct capsule *capsule, int error, const char *text, const void *carry, size_t size, void *arg) {
+static void on_saved_state(struct capsule *capsule, int error, const char *text, const void *saved_state, size_t size, void *arg) {
         struct asked *a = arg;
 
         (void) capsule;
         if (error == 0)
-                error = write_file_atomic(a->file, carry, size, 0600, false);
+                error = write_file_atomic(a->file, saved_state, size, 0600, false);
         answer(a, error, text);
 }
 
@@ -185,12 +185,12 @@ static int do_run(struct capsule *capsule, char **w, struct asked *a) {
 }
 
 static int do_prepare(struct capsule *capsule, char **w, struct asked *a) {
-        cleanup_free char *carry = NULL;
+        cleanup_free char *saved_state = NULL;
         size_t size = 0;
 
-        if (strcmp(w[2], "-") != 0 && read_file(w[2], CARRY_FILE_MAX, &carry, &size) < 0)
+        if (strcmp(w[2], "-") != 0 && read_file(w[2], SAVED_STATE_FILE_MAX, &saved_state, &size) < 0)
                 return -ENOENT;
-        return capsule_restore_prepare(capsule, carry, size, on_done, a);
+        return capsule_restore_prepare(capsule, saved_state, size, on_done, a);
 }
 
 static int do_input(struct capsule *capsule, char **w, struct asked *a) {
@@ -232,7 +232,7 @@ static int act(struct capsule *capsule, char **w, struct asked *a) {
                 return capsule_dump(capsule, w[2], *c == 's', c[strlen("dump")] == '-', 0, on_done, a);
         if (strcmp(c, "carry") == 0) {
                 a->file = xstrdup(w[2]);
-                return capsule_get_carry(capsule, on_carry, a);
+                return capsule_get_saved_state(capsule, on_saved_state, a);
         }
         if (strcmp(c, "prepare") == 0)
                 return do_prepare(capsule, w, a);

@@ -39,7 +39,7 @@ struct fake_job {
         const char *reason;
         uint64_t submit_usec; /* monotonic */
         unsigned n_reasons; /* that it has waited for */
-        uint64_t told_usec; /* when a client was first told of the last of them, 0: not yet */
+        uint64_t reported_usec; /* when a client was first told of the last of them, 0: not yet */
         uint64_t start_real_usec;
         pid_t pid;
         int in, out[2];
@@ -62,8 +62,8 @@ struct fake_client {
         uint32_t attach_id;
         uint64_t offset[2];
         bool final_sent;
-        int told_state;
-        const char *told_reason;
+        int reported_state;
+        const char *reported_reason;
         uint32_t follow_id;
         uint64_t next_event;
         uint64_t next_event_usec;
@@ -214,14 +214,14 @@ static void job_go_back(const struct fake *f, struct fake_job *j) {
 static void job_wait(const struct fake *f, struct fake_job *j) {
         static const char *const reasons[] = { "needs 8 cores, 4 are free", "needs 8 cores, 6 are free" };
 
-        if (j->n_reasons > 0 && (j->told_usec == 0 || now_usec() < j->told_usec + f->pending_usec / 2))
+        if (j->n_reasons > 0 && (j->reported_usec == 0 || now_usec() < j->reported_usec + f->pending_usec / 2))
                 return;
         if (f->pending_usec == 0 || j->n_reasons == ARRAY_SIZE(reasons)) {
                 job_start(j);
                 return;
         }
         j->reason = reasons[j->n_reasons++];
-        j->told_usec = 0;
+        j->reported_usec = 0;
 }
 
 static void job_tick(struct fake *f, struct fake_job *j) {
@@ -328,10 +328,10 @@ static void send_update(const struct fake *f, struct fake_client *c, bool final)
         reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
         reply.job_update = &update;
         reply_send(c, c->attach_id, &reply);
-        c->told_state = (int) c->job->state;
-        c->told_reason = c->job->reason;
-        if (c->job->told_usec == 0)
-                c->job->told_usec = now_usec();
+        c->reported_state = (int) c->job->state;
+        c->reported_reason = c->job->reason;
+        if (c->job->reported_usec == 0)
+                c->job->reported_usec = now_usec();
 }
 
 static void send_output(struct fake_client *c, unsigned i) {
@@ -363,7 +363,7 @@ static void client_serve_job(const struct fake *f, struct fake_client *c) {
 
         if (!j || c->final_sent)
                 return;
-        if (c->told_state != (int) j->state || c->told_reason != j->reason)
+        if (c->reported_state != (int) j->state || c->reported_reason != j->reason)
                 send_update(f, c, false);
         if (j->state == RM__JOB_STATE__JOB_RECOVERING)
                 return;
@@ -429,7 +429,7 @@ static void do_attach(struct fake *f, struct fake_client *c, uint32_t id, const 
         c->attach_id = id;
         c->offset[0] = attach->stdout_offset;
         c->offset[1] = attach->stderr_offset;
-        c->told_state = -1;
+        c->reported_state = -1;
         c->final_sent = false;
         if (attach->input) {
                 Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
@@ -518,11 +518,11 @@ static void do_list_nodes(struct fake *f, struct fake_client *c, uint32_t id, co
         nodes.nodes = pointers;
         for (size_t i = 0; i < ARRAY_SIZE(f->nodes); i++) {
                 struct fake_node *n = &f->nodes[i];
-                bool wanted = list->n_names == 0;
+                bool requested = list->n_names == 0;
 
                 for (size_t k = 0; k < list->n_names; k++)
-                        wanted = wanted || strcmp(n->name, list->names[k]) == 0;
-                if (!wanted)
+                        requested = requested || strcmp(n->name, list->names[k]) == 0;
+                if (!requested)
                         continue;
                 if (n->drained_usec && now_usec() > n->drained_usec) {
                         n->state = "DRAINED";
@@ -694,11 +694,11 @@ static void do_list_jobs(struct fake *f, struct fake_client *c, uint32_t id, con
         jobs.jobs = pointers;
         for (size_t i = 0; i < ARRAY_SIZE(extra) + f->n_jobs; i++) {
                 struct fake_job *j = i < ARRAY_SIZE(extra) ? &extra[i] : &f->jobs[i - ARRAY_SIZE(extra)];
-                bool wanted = list->n_jobs == 0 && (list->all || j->state < RM__JOB_STATE__JOB_COMPLETED);
+                bool requested = list->n_jobs == 0 && (list->all || j->state < RM__JOB_STATE__JOB_COMPLETED);
 
                 for (size_t k = 0; k < list->n_jobs; k++)
-                        wanted = wanted || list->jobs[k] == j->id;
-                if (!wanted)
+                        requested = requested || list->jobs[k] == j->id;
+                if (!requested)
                         continue;
                 fill_job(j, &views[i], &inner[i], &specs[i]);
                 if (j->id == 3) {

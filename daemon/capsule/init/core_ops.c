@@ -3,12 +3,12 @@
 #include "common/log.h"
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/ctl.h"
-#include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/fencing.h"
 #include "daemon/capsule/init/freezer.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/memory/fill.h"
 #include "daemon/capsule/init/ops.h"
+#include "daemon/capsule/init/program_socket.h"
 
 static void send_event(struct core *core, Capsule__Event__EventCase kind, void *body) {
         ctl_send(init_of(core)->ctl, kind, body);
@@ -19,7 +19,7 @@ static void reply(struct core *core, struct ticket ticket, int error, const char
 }
 
 static void send_status(struct core *core) {
-        ops_tell(init_of(core)->ops);
+        ops_report(init_of(core)->ops);
 }
 
 static bool runs_freely(const struct core *core) {
@@ -61,7 +61,7 @@ static bool is_killed(const struct core *core) {
 }
 
 static void take_messages(struct core *core) {
-        door_take_all(init_of(core)->door);
+        program_socket_take_all(init_of(core)->program_socket);
 }
 
 const struct core_ops core_ops = {

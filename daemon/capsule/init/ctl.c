@@ -29,7 +29,7 @@ struct ctl {
         uint64_t number;          /* of the connection */
         struct buffer in;
         struct buffer out;
-        bool waits_for_room;
+        bool waits_for_space;
 };
 
 static void buffer_append(struct buffer *b, const void *data, size_t size) {
@@ -58,7 +58,7 @@ static void close_connection(struct ctl *ctl) {
         ctl->number++;
         ctl->in.size = 0;
         ctl->out.size = 0;
-        ctl->waits_for_room = false;
+        ctl->waits_for_space = false;
 }
 
 static void ctl_flush(struct ctl *ctl) {
@@ -78,8 +78,8 @@ static void ctl_flush(struct ctl *ctl) {
                 buffer_consume(&ctl->out, (size_t) n);
         }
         wait = ctl->out.size > 0;
-        if (ctl->connection.fd >= 0 && wait != ctl->waits_for_room) {
-                ctl->waits_for_room = wait;
+        if (ctl->connection.fd >= 0 && wait != ctl->waits_for_space) {
+                ctl->waits_for_space = wait;
                 source_modify(ctl->init->core.epoll_fd, &ctl->connection, EPOLLIN | (wait ? EPOLLOUT : 0));
         }
 }
@@ -117,10 +117,10 @@ void ctl_reply(struct ctl *ctl, struct ticket ticket, int error, const char *tex
         send_reply(ctl, ticket, &reply);
 }
 
-void ctl_reply_carry(struct ctl *ctl, struct ticket ticket, Capsule__Carry *carry) {
+void ctl_reply_saved_state(struct ctl *ctl, struct ticket ticket, Capsule__SavedState *saved_state) {
         Capsule__Reply reply = CAPSULE__REPLY__INIT;
 
-        reply.carry = carry;
+        reply.saved_state = saved_state;
         send_reply(ctl, ticket, &reply);
 }
 

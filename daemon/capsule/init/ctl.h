@@ -26,7 +26,7 @@ int ctl_create(struct init *init, const struct ctl_handlers *handlers, struct ct
 void ctl_send(struct ctl *ctl, Capsule__Event__EventCase kind, void *body);
 /* `text` may be NULL. */
 void ctl_reply(struct ctl *ctl, struct ticket ticket, int error, const char *text);
-void ctl_reply_carry(struct ctl *ctl, struct ticket ticket, Capsule__Carry *carry);
+void ctl_reply_saved_state(struct ctl *ctl, struct ticket ticket, Capsule__SavedState *saved_state);
 void ctl_reply_flows(struct ctl *ctl, struct ticket ticket, const struct capsule_flow *flows, size_t n);
 void ctl_reply_rank_ends(struct ctl *ctl, struct ticket ticket, Capsule__RankEnds *ends);
 /* Bytes waiting to be sent; 0 when nobody is there. */

@@ -19,7 +19,7 @@
 /* Processes stand still within a few milliseconds, unless they are in the kernel without an end (a
  * hung file system), where they run no program either. LEASE_FENCE_USEC in daemon/cluster/lease.h
  * counts with this, and with GUARD_USEC. */
-enum { STOP_WAIT_USEC = 100000, STOP_LOOK_USEC = 500 };
+enum { STOP_WAIT_USEC = 100000, STOP_SCAN_USEC = 500 };
 
 /* PID 1 writes output to a disk, and hangs when that does. Then a second thread, the guard, freezes
  * the payload, so long after the end. */
@@ -88,7 +88,7 @@ static void stop(struct fencing *fencing) {
                 return;
         }
         while (!freezer_is_frozen(init) && now_usec() < deadline)
-                usleep(STOP_LOOK_USEC);
+                usleep(STOP_SCAN_USEC);
 }
 
 static void cut_off(struct fencing *fencing) {

@@ -16,7 +16,7 @@ struct agents;
 struct announce;
 struct criu;
 struct ctl;
-struct door;
+struct program_socket;
 struct ending;
 struct fencing;
 struct fill;
@@ -45,7 +45,7 @@ struct init {
         struct announce *announce;
         struct criu *criu;
         struct ctl *ctl;
-        struct door *door;
+        struct program_socket *program_socket;
         struct ending *ending;
         struct fencing *fencing;
         struct fill *fill;

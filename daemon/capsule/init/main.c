@@ -23,11 +23,11 @@
 #include "daemon/capsule/init/criu/link_remap.h"
 #include "daemon/capsule/init/criu/waiting.h"
 #include "daemon/capsule/init/ctl.h"
-#include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/fencing.h"
 #include "daemon/capsule/init/init.h"
 #include "daemon/capsule/init/memory/fill.h"
 #include "daemon/capsule/init/ops.h"
+#include "daemon/capsule/init/program_socket.h"
 #include "daemon/capsule/init/ranks/agents.h"
 #include "daemon/capsule/init/ranks/announce.h"
 #include "daemon/capsule/init/ranks/ending.h"
@@ -101,7 +101,7 @@ static void on_request(struct init *init, Capsule__Request *request, struct tick
 }
 
 static void on_connected(struct init *init) {
-        ops_greet(init->ops);
+        ops_resync(init->ops);
 }
 
 static void on_drained(struct init *init) {
@@ -142,7 +142,7 @@ static int start(struct init *init, struct rm_error *error) {
         if (r == 0)
                 r = agents_create(&init->core, &init->agents, error);
         if (r == 0)
-                r = door_create(init, init->ranks, &init->door, error);
+                r = program_socket_create(init, init->ranks, &init->program_socket, error);
         if (r < 0)
                 return r;
         (void) ops_create(init, &init->ops);
@@ -157,11 +157,16 @@ static int start(struct init *init, struct rm_error *error) {
 
 static int timeout_msec(const struct init *init) {
         const uint64_t deadlines[] = {
-                ops_deadline(init->ops),       stdio_deadline(init->stdio),
-                watch_deadline(init->watch),   fill_deadline(init->fill),
-                door_deadline(init->door),     announce_deadline(init->announce),
-                park_deadline(init->park),     rank_watch_deadline(init->rank_watch),
-                agents_deadline(init->agents), written_deadline(init->written),
+                ops_deadline(init->ops),
+                stdio_deadline(init->stdio),
+                watch_deadline(init->watch),
+                fill_deadline(init->fill),
+                program_socket_deadline(init->program_socket),
+                announce_deadline(init->announce),
+                park_deadline(init->park),
+                rank_watch_deadline(init->rank_watch),
+                agents_deadline(init->agents),
+                written_deadline(init->written),
                 ending_deadline(init->ending),
         };
         uint64_t next = UINT64_MAX, now = now_usec();
@@ -186,8 +191,8 @@ static void run_loop(struct init *init) {
                         stdio_retry(init->stdio);
                 if (fill_deadline(init->fill) <= now)
                         fill_timeout(init->fill);
-                if (door_deadline(init->door) <= now)
-                        door_timeout(init->door);
+                if (program_socket_deadline(init->program_socket) <= now)
+                        program_socket_timeout(init->program_socket);
                 if (announce_deadline(init->announce) <= now)
                         announce_timeout(init->announce);
                 if (agents_deadline(init->agents) <= now)

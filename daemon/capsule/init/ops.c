@@ -17,7 +17,6 @@
 #include "daemon/capsule/cgroup.h"
 #include "daemon/capsule/init/criu/criu.h"
 #include "daemon/capsule/init/ctl.h"
-#include "daemon/capsule/init/door.h"
 #include "daemon/capsule/init/fencing.h"
 #include "daemon/capsule/init/freezer.h"
 #include "daemon/capsule/init/init.h"
@@ -25,6 +24,7 @@
 #include "daemon/capsule/init/net/flows.h"
 #include "daemon/capsule/init/ops_internal.h"
 #include "daemon/capsule/init/payload.h"
+#include "daemon/capsule/init/program_socket.h"
 #include "daemon/capsule/init/ranks/agents.h"
 #include "daemon/capsule/init/ranks/announce.h"
 #include "daemon/capsule/init/ranks/ending.h"
@@ -57,7 +57,7 @@ int ops_create(struct init *init, struct ops **ret) {
         return 0;
 }
 
-void ops_tell(struct ops *ops) {
+void ops_report(struct ops *ops) {
         struct init *init = ops->init;
         Capsule__Status status = CAPSULE__STATUS__INIT;
         Capsule__RankEnds ends;
@@ -94,7 +94,7 @@ void ops_tell(struct ops *ops) {
 /* Sets the phase, and tells rmd. */
 void ops_set_phase(struct init *init, Capsule__Phase phase) {
         init->core.phase = phase;
-        ops_tell(init->ops);
+        ops_report(init->ops);
 }
 
 static void send_exited(struct ops *ops) {
@@ -104,13 +104,13 @@ static void send_exited(struct ops *ops) {
         ctl_send(ops->init->ctl, CAPSULE__EVENT__EVENT_EXITED, &exited);
 }
 
-void ops_greet(struct ops *ops) {
-        ops_tell(ops);
-        watch_greet(ops->init->watch);
-        door_greet(ops->init->door);
+void ops_resync(struct ops *ops) {
+        ops_report(ops);
+        watch_resync(ops->init->watch);
+        program_socket_resync(ops->init->program_socket);
         announce_orphan(ops->init->announce);
-        park_greet(ops->init->park);
-        rank_watch_greet(ops->init->rank_watch);
+        park_resync(ops->init->park);
+        rank_watch_resync(ops->init->rank_watch);
         if (ops->init->core.phase == CAPSULE__PHASE__PHASE_EMPTY)
                 return;
         stdio_report(ops->init->stdio, true);
@@ -124,8 +124,8 @@ static void run_again(struct ops *ops) {
         struct init *init = ops->init;
 
         ops_set_phase(init, CAPSULE__PHASE__PHASE_RUNNING);
-        park_look(init->park);
-        rank_watch_look(init->rank_watch);
+        park_scan(init->park);
+        rank_watch_scan(init->rank_watch);
         stdio_resume(init->stdio);
         agents_scan(init->agents, true);
         watch_restart(init->watch);
@@ -214,7 +214,7 @@ static int op_freeze(struct ops *ops, const Capsule__Request *request, struct ti
         r = freezer_set(ops->init, true, error);
         if (r < 0)
                 return r;
-        ops->looked = false;
+        ops->scanned = false;
         stdio_pause(ops->init->stdio);
         set_freeze_deadline(ops, now_usec() + FREEZE_TIMEOUT_USEC);
         (void) ops_start(ops, ticket);
@@ -323,7 +323,7 @@ static int op_open(struct ops *ops, const Capsule__Request *request, struct tick
         if (phase == CAPSULE__PHASE__PHASE_FROZEN || phase == CAPSULE__PHASE__PHASE_RESTORED)
                 run_again(ops);
         else
-                ops_tell(ops);
+                ops_report(ops);
         if (phase == CAPSULE__PHASE__PHASE_RESTORED)
                 announce_arrived(init->announce, ops->back);
         else
@@ -422,7 +422,7 @@ static const struct {
         [CAPSULE__REQUEST__OP_OPEN] = { op_open, IN(EMPTY) | IN(RUNNING) | IN(FROZEN) | IN(RESTORED) | IN(EXITED), false, true },
         [CAPSULE__REQUEST__OP_PRELOAD] = { ops_preload, IN(EMPTY) | IN(RUNNING) | IN(FROZEN), false },
         [CAPSULE__REQUEST__OP_DUMP] = { ops_dump, IN(FROZEN), false },
-        [CAPSULE__REQUEST__OP_GET_CARRY] = { ops_get_carry, IN(FROZEN), false },
+        [CAPSULE__REQUEST__OP_GET_SAVED_STATE] = { ops_get_saved_state, IN(FROZEN), false },
         [CAPSULE__REQUEST__OP_RESTORE_PREPARE] = { ops_restore_prepare, IN(EMPTY), false },
         [CAPSULE__REQUEST__OP_RESTORE] = { ops_restore, IN(EMPTY), false },
         [CAPSULE__REQUEST__OP_INPUT] = { op_input, IN(RUNNING) | IN(FROZEN) | IN(DUMPING) | IN(RESTORED), true },
@@ -452,8 +452,8 @@ static void carry_out(struct ops *ops, const Capsule__Request *request, struct t
                 ctl_reply(init->ctl, ticket, error.code, error.text);
                 return;
         }
-        if (operations[request->op_case].leased && init->core.spec->rehearsal)
-                r = error_set(&error, -EPERM, "what is restored in a rehearsal never runs");
+        if (operations[request->op_case].leased && init->core.spec->drill)
+                r = error_set(&error, -EPERM, "what is restored in a drill never runs");
         else if (operations[request->op_case].leased && fencing_is_on(init->fencing))
                 r = error_set(&error, -ETIME, "this node has no lease for it");
         else

@@ -15,10 +15,10 @@ int ops_create(struct init *init, struct ops **ret);
 /* Takes over `request`. */
 void ops_handle(struct ops *ops, Capsule__Request *request, struct ticket ticket);
 /* A new connection learns the state and everything that waits for it. */
-void ops_greet(struct ops *ops);
+void ops_resync(struct ops *ops);
 
 /* Tells rmd the status, which has changed. */
-void ops_tell(struct ops *ops);
+void ops_report(struct ops *ops);
 /* The payload's group has changed its state. */
 void ops_check_frozen(struct ops *ops);
 /* The payload's root is gone. */

@@ -11,7 +11,7 @@
 #include "daemon/capsule/init/memory/fill.h"
 #include "daemon/capsule/init/ops.h"
 #include "daemon/capsule/init/ranks/park.h"
-#include "daemon/capsule/init/verify/obstacles.h"
+#include "daemon/capsule/init/verify/blocker_scan.h"
 #include "daemon/capsule/init/verify/watch.h"
 
 enum { LINK_DOWN_USEC = 20000 }; /* after the cut, unless the dump comes first */
@@ -30,15 +30,15 @@ static void on_dumped(struct core *core, int error, const char *text) {
 
 /* Looks at a frozen group once in a freeze, before it is cut off: a group that is not to be moved
  * has then lost nothing but the moment. */
-int ops_look_at_frozen(struct ops *ops, struct rm_error *error) {
+int ops_scan_frozen(struct ops *ops, struct rm_error *error) {
         int r;
 
-        if (ops->looked)
+        if (ops->scanned)
                 return 0;
         freezer_note_calls(ops->init);
         dump_needs_finish(&ops->needs);
-        r = obstacles_refuse(&ops->init->core, &ops->needs, error);
-        ops->looked = r == 0;
+        r = blocker_refuse(&ops->init->core, &ops->needs, error);
+        ops->scanned = r == 0;
         return r;
 }
 
@@ -53,7 +53,7 @@ void ops_take_link_down(struct ops *ops) {
 }
 
 int ops_cut(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        int r = ops->init->core.phase == CAPSULE__PHASE__PHASE_FROZEN ? ops_look_at_frozen(ops, error) : 0;
+        int r = ops->init->core.phase == CAPSULE__PHASE__PHASE_FROZEN ? ops_scan_frozen(ops, error) : 0;
 
         if (r < 0)
                 return r;
@@ -69,7 +69,7 @@ int ops_dump(struct ops *ops, const Capsule__Request *request, struct ticket tic
 
         if (r < 0)
                 return r;
-        r = ops_look_at_frozen(ops, error);
+        r = ops_scan_frozen(ops, error);
         if (r == 0)
                 r = ops_open_images(ops, dump->images_dir, error);
         if (r == 0)
@@ -101,12 +101,12 @@ int ops_preload(struct ops *ops, const Capsule__Request *request, struct ticket 
         return r < 0 ? r : criu_preload_dump(ops->init->criu, error);
 }
 
-int ops_get_carry(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
-        const Capsule__GetCarry *body = request->get_carry;
+int ops_get_saved_state(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
+        const Capsule__GetSavedState *body = request->get_saved_state;
         cleanup_close int files_fd = -1;
         int r = *body->files_dir ? ops_open_directory(ops, body->files_dir, &files_fd, error) : 0;
 
         if (r == 0)
-                r = carry_send(ops->init, ticket, body->checkpoint, files_fd, body->max_bytes, error);
+                r = saved_state_send(ops->init, ticket, body->checkpoint, files_fd, body->max_bytes, error);
         return r < 0 ? r : STARTED;
 }

@@ -21,21 +21,21 @@ struct ops {
         struct ticket current; /* of the freeze, dump or restore that is going on */
         bool busy;
         unsigned free_pid;
-        Capsule__Carry *carry; /* what came with the capsule that is to be restored; NULL: nothing has */
+        Capsule__SavedState *saved_state; /* what came with the capsule that is to be restored; NULL: nothing has */
         uint64_t freeze_deadline; /* UINT64_MAX: not freezing */
-        bool looked; /* since the payload was frozen, for obstacles */
+        bool scanned; /* since the payload was frozen, for blockers */
         struct dump_needs needs; /* found then */
         uint64_t link_deadline;   /* when the link of a cut capsule goes down; UINT64_MAX: not */
         int images_fd;
         bool back; /* what was restored is a checkpoint */
-        char *doubts; /* files that may not be what they were when the job was saved; NULL: nothing was rolled back */
+        char *mismatches; /* files that may not be what they were when the job was saved; NULL: nothing was rolled back */
 };
 
 /* Returns 0, or negative with the text; or STARTED when the answer comes later. */
 enum { STARTED = 1 };
 typedef int op_fn(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error);
 
-op_fn ops_cut, ops_dump, ops_get_carry, ops_preload, ops_restore, ops_restore_prepare;
+op_fn ops_cut, ops_dump, ops_get_saved_state, ops_preload, ops_restore, ops_restore_prepare;
 
 /* Operations that take their time begin and end so; meanwhile other requests wait. ops_start()
  * returns STARTED. */
@@ -52,8 +52,8 @@ void ops_close_images(struct ops *ops, int error, const char *text);
 
 /* -EBUSY: a process that is held while it ends (ending.h) can be neither frozen nor dumped. */
 int ops_refuse_while_ending(const struct ops *ops, struct rm_error *error);
-/* Looks for obstacles once in a freeze. */
-int ops_look_at_frozen(struct ops *ops, struct rm_error *error);
+/* Looks for blockers once in a freeze. */
+int ops_scan_frozen(struct ops *ops, struct rm_error *error);
 /* The link of a cut capsule goes down now, if it was to later. */
 void ops_take_link_down(struct ops *ops);
 

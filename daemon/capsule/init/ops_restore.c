@@ -16,8 +16,8 @@
 #include "daemon/capsule/init/memory/fill.h"
 #include "daemon/capsule/init/ops.h"
 #include "daemon/capsule/init/ptys.h"
+#include "daemon/capsule/init/verify/drill.h"
 #include "daemon/capsule/init/verify/image_sockets.h"
-#include "daemon/capsule/init/verify/rehearsal.h"
 #include "daemon/capsule/init/verify/rollback.h"
 #include "daemon/capsule/init/verify/rollback_closed.h"
 #include "daemon/capsule/init/verify/written.h"
@@ -34,7 +34,7 @@ static void on_restored(struct core *core, int code, const char *text) {
         if (code == 0) {
                 /* The restored processes are frozen and cut off: the last moment at which they can
                  * be discarded. */
-                code = carry_verify(init, ops->carry, !ops->back, &error);
+                code = saved_state_verify(init, ops->saved_state, !ops->back, &error);
                 text = code < 0 ? error_text(&error) : "";
         }
         ops_close_images(ops, code, text);
@@ -49,10 +49,10 @@ static void on_restored(struct core *core, int code, const char *text) {
                 (void) ptys_hang_up();
                 ops_set_phase(init, CAPSULE__PHASE__PHASE_RESTORED);
         }
-        ops_done(ops, code, code == 0 && ops->doubts ? ops->doubts : text);
+        ops_done(ops, code, code == 0 && ops->mismatches ? ops->mismatches : text);
 }
 
-static int start_filler(struct ops *ops, struct rm_error *error) {
+static int start_uffd_handler(struct ops *ops, struct rm_error *error) {
         struct init *init = ops->init;
         int r = criu_preload_restore(init->criu, 0, error);
 
@@ -60,23 +60,23 @@ static int start_filler(struct ops *ops, struct rm_error *error) {
 }
 
 /* `names` are the callee's to free. */
-static void add_doubts(struct ops *ops, char *names) {
-        char *all = xasprintf("%s%s%s", ops->doubts, *ops->doubts && *names ? " " : "", names);
+static void add_mismatches(struct ops *ops, char *names) {
+        char *all = xasprintf("%s%s%s", ops->mismatches, *ops->mismatches && *names ? " " : "", names);
 
         free(names);
-        free(ops->doubts);
-        ops->doubts = all;
+        free(ops->mismatches);
+        ops->mismatches = all;
 }
 
 static int roll_back(struct ops *ops, const struct image_sockets *sockets, bool other_files, struct rm_error *error) {
         cleanup_close int copies_fd = openat(ops->images_fd, CAPSULE_FILES_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int r;
 
-        if (ops->init->core.spec->rehearsal)
-                return rehearsal_check(ops->carry->inventory, ops->init->core.spec, sockets, copies_fd, error);
-        r = rollback_files(ops->carry->inventory, ops->init->core.spec, copies_fd, other_files, &ops->doubts, error);
+        if (ops->init->core.spec->drill)
+                return drill_check(ops->saved_state->inventory, ops->init->core.spec, sockets, copies_fd, error);
+        r = rollback_files(ops->saved_state->inventory, ops->init->core.spec, copies_fd, other_files, &ops->mismatches, error);
         if (r == 0)
-                add_doubts(ops, rollback_closed(ops->carry->inventory, ops->init->core.spec));
+                add_mismatches(ops, rollback_closed(ops->saved_state->inventory, ops->init->core.spec));
         return r;
 }
 
@@ -85,7 +85,7 @@ static int see_to_files(struct ops *ops, const Capsule__Restore *restore, struct
         struct image_sockets sockets;
         int r = image_sockets_read(ops->images_fd, &sockets, error);
 
-        if (r == 0 && !ops->init->core.spec->rehearsal)
+        if (r == 0 && !ops->init->core.spec->drill)
                 r = image_sockets_check(&sockets, ops->init->core.spec, error);
         if (r == 0 && restore->rollback)
                 r = roll_back(ops, &sockets, restore->other_files, error);
@@ -96,19 +96,19 @@ static int see_to_files(struct ops *ops, const Capsule__Restore *restore, struct
 int ops_restore(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         int r;
 
-        if (!ops->carry || !ops->carry->inventory)
+        if (!ops->saved_state || !ops->saved_state->inventory)
                 return error_set(error, -EPROTO, "no inventory came with the image: the restore cannot be verified");
         r = mounts_protect(ops->init->core.spec, error);
         written_watch(ops->init->written);
-        free(take_ptr(ops->doubts));
+        free(take_ptr(ops->mismatches));
         if (r == 0)
                 r = ops_open_images(ops, request->restore->images_dir, error);
         if (r == 0)
                 r = see_to_files(ops, request->restore, error);
         if (r == 0)
-                r = request->restore->pages ? start_filler(ops, error) : 0;
+                r = request->restore->pages ? start_uffd_handler(ops, error) : 0;
         if (r == 0)
-                r = criu_restore(ops->init->criu, ops->images_fd, ops->carry->inventory, request->restore->pages,
+                r = criu_restore(ops->init->criu, ops->images_fd, ops->saved_state->inventory, request->restore->pages,
                                  request->restore->rollback, request->restore->timeout_usec, on_restored, error);
         if (r < 0) {
                 fill_end(ops->init->fill);
@@ -122,7 +122,7 @@ int ops_restore(struct ops *ops, const Capsule__Request *request, struct ticket 
 
 int ops_restore_prepare(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         struct init *init = ops->init;
-        const Capsule__Carry *carry = request->restore_prepare->carry;
+        const Capsule__SavedState *saved_state = request->restore_prepare->saved_state;
         int r = link_set_filter(&init->link, true, error);
 
         if (r == 0)
@@ -130,14 +130,14 @@ int ops_restore_prepare(struct ops *ops, const Capsule__Request *request, struct
         if (r < 0)
                 return r;
         ops->free_pid = 20000;
-        if (carry) {
-                r = carry_set(init, carry, error);
+        if (saved_state) {
+                r = saved_state_set(init, saved_state, error);
                 if (r < 0)
                         return r;
-                ops->free_pid = carry->free_pid;
-                capsule__carry__free_unpacked(ops->carry, NULL);
-                ops->carry = carry_copy(carry);
+                ops->free_pid = saved_state->free_pid;
+                capsule__saved_state__free_unpacked(ops->saved_state, NULL);
+                ops->saved_state = saved_state_copy(saved_state);
         }
-        ops_tell(ops);
+        ops_report(ops);
         return criu_preload_restore(init->criu, ops->free_pid, error);
 }

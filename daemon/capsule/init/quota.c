@@ -46,7 +46,7 @@ static uint64_t minus(uint64_t a, uint64_t b) {
 
 /* Returns how much may be taken of the file system. Output that is read at once may come nearer to
  * the reserve, or all would wait for those that nobody reads. */
-static uint64_t room_left(const Capsule__Spec *spec, int spool_fd, bool read_at_once) {
+static uint64_t space_left(const Capsule__Spec *spec, int spool_fd, bool read_at_once) {
         struct statvfs fs;
         uint64_t reserve, most;
 
@@ -61,9 +61,9 @@ static uint64_t least(uint64_t a, uint64_t b) {
         return a < b ? a : b;
 }
 
-uint64_t quota_look(const Capsule__Spec *spec, int spool_fd, uint64_t unread, Capsule__Stall *ret_why) {
+uint64_t quota_scan(const Capsule__Spec *spec, int spool_fd, uint64_t unread, Capsule__Stall *ret_why) {
         bool read_at_once = unread < READ_AT_ONCE_BYTES;
-        uint64_t left = least(QUOTA_SLICE_BYTES, room_left(spec, spool_fd, read_at_once));
+        uint64_t left = least(QUOTA_SLICE_BYTES, space_left(spec, spool_fd, read_at_once));
 
         *ret_why = left > 0 ? CAPSULE__STALL__STALL_NONE : CAPSULE__STALL__STALL_RESERVE;
         if (left == 0)

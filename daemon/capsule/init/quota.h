@@ -21,6 +21,6 @@ int quota_mark(int spool_fd, uid_t uid);
 /* Returns how many bytes may be kept before the next look, at most a slice. 0: none, for `ret_why`.
  * `unread`: what the stream has that its reader has not confirmed; a stream that is read as it is
  * written is not stopped by the owner's other ones, which could then wait for each other. */
-uint64_t quota_look(const Capsule__Spec *spec, int spool_fd, uint64_t unread, Capsule__Stall *ret_why);
+uint64_t quota_scan(const Capsule__Spec *spec, int spool_fd, uint64_t unread, Capsule__Stall *ret_why);
 
 #endif

@@ -89,7 +89,7 @@ int setup_node_side(struct init *init, const char *runtime_dir, struct rm_error 
         struct node_fds *node = &init->core.node;
         struct link_spec link = {
                 .uplink = spec->uplink,
-                .alone = spec->rehearsal,
+                .alone = spec->drill,
                 .address = spec->address,
                 .gateway = spec->gateway,
                 .prefix = (uint8_t) spec->prefix,

@@ -38,7 +38,7 @@ struct output {
         uint64_t allowed; /* bytes that may be kept before the next look at the quota */
         bool watched;
         Capsule__Stall stuck; /* for which reason nothing is taken */
-        Capsule__Stall stall_told; /* to rmd, last */
+        Capsule__Stall stall_reported; /* to rmd, last */
 };
 
 /* Input the FIFO had no room for. Kept in order of arrival, which is that of the offsets. */
@@ -80,9 +80,9 @@ static void watch(struct stdio *stdio, struct source *source, bool *watched, boo
 }
 
 static void update_output(struct output *o) {
-        bool room = o->spool.end - o->acked < UNACKED_MAX_BYTES;
+        bool space = o->spool.end - o->acked < UNACKED_MAX_BYTES;
 
-        watch(o->stdio, &o->source, &o->watched, o->stdio->running && room && o->stuck == CAPSULE__STALL__STALL_NONE, EPOLLIN);
+        watch(o->stdio, &o->source, &o->watched, o->stdio->running && space && o->stuck == CAPSULE__STALL__STALL_NONE, EPOLLIN);
 }
 
 static void update_input(struct stdio *stdio) {
@@ -112,9 +112,9 @@ static void stall(struct output *o, Capsule__Stall why) {
 
         o->stuck = why;
         o->stdio->deadline = now_usec() + RETRY_USEC;
-        if (o->stall_told == why)
+        if (o->stall_reported == why)
                 return;
-        o->stall_told = why;
+        o->stall_reported = why;
         stalled.why = why;
         ctl_send(o->stdio->init->ctl, CAPSULE__EVENT__EVENT_STALLED, &stalled);
 }
@@ -125,7 +125,7 @@ static size_t allowed_bytes(struct output *o) {
         Capsule__Stall why;
 
         if (o->allowed == 0) {
-                o->allowed = quota_look(init->core.spec, init->core.node.spool, o->spool.end - o->acked, &why);
+                o->allowed = quota_scan(init->core.spec, init->core.node.spool, o->spool.end - o->acked, &why);
                 if (o->allowed == 0)
                         stall(o, why);
         }
@@ -367,16 +367,16 @@ void stdio_get(const struct stdio *stdio, uint64_t ret_begin[2], uint64_t ret_en
         *ret_stdin_closed = stdio->closed;
 }
 
-void stdio_get_carry(const struct stdio *stdio, Capsule__Carry *carry) {
-        carry->stdin_offset = stdio->offset;
-        carry->stdin_closed = stdio->closed;
-        carry->stdin_null = stdio->null;
-        for (size_t i = 0; i < carry->n_output_end; i++)
-                carry->output_end[i] = stdio->outputs[i].spool.end;
+void stdio_get_saved_state(const struct stdio *stdio, Capsule__SavedState *saved_state) {
+        saved_state->stdin_offset = stdio->offset;
+        saved_state->stdin_closed = stdio->closed;
+        saved_state->stdin_null = stdio->null;
+        for (size_t i = 0; i < saved_state->n_output_end; i++)
+                saved_state->output_end[i] = stdio->outputs[i].spool.end;
 }
 
-int stdio_set_carry(struct stdio *stdio, const Capsule__Carry *carry) {
-        if (carry->n_output_end != 2)
+int stdio_set_saved_state(struct stdio *stdio, const Capsule__SavedState *saved_state) {
+        if (saved_state->n_output_end != 2)
                 return -EBADMSG;
         for (size_t i = 0; i < 2; i++) {
                 struct output *o = &stdio->outputs[i];
@@ -384,11 +384,11 @@ int stdio_set_carry(struct stdio *stdio, const Capsule__Carry *carry) {
 
                 memcpy(name, o->spool.name, sizeof(name));
                 spool_finish(&o->spool);
-                spool_init(&o->spool, stdio->init->core.node.spool, name, carry->output_end[i]);
-                o->acked = o->reported = carry->output_end[i];
+                spool_init(&o->spool, stdio->init->core.node.spool, name, saved_state->output_end[i]);
+                o->acked = o->reported = saved_state->output_end[i];
         }
-        stdio->offset = stdio->queued_end = carry->stdin_offset;
-        stdio->closed = carry->stdin_closed;
-        stdio->null = carry->stdin_null;
+        stdio->offset = stdio->queued_end = saved_state->stdin_offset;
+        stdio->closed = saved_state->stdin_closed;
+        stdio->null = saved_state->stdin_null;
         return 0;
 }

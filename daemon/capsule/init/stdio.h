@@ -50,8 +50,8 @@ void stdio_retry(struct stdio *stdio);
 /* Two of each: stdout, stderr. */
 void stdio_get(const struct stdio *stdio, uint64_t ret_begin[2], uint64_t ret_end[2], uint64_t *ret_stdin_offset,
                bool *ret_stdin_closed);
-void stdio_get_carry(const struct stdio *stdio, Capsule__Carry *carry);
+void stdio_get_saved_state(const struct stdio *stdio, Capsule__SavedState *saved_state);
 /* Must be called before the restore. */
-int stdio_set_carry(struct stdio *stdio, const Capsule__Carry *carry);
+int stdio_set_saved_state(struct stdio *stdio, const Capsule__SavedState *saved_state);
 
 #endif

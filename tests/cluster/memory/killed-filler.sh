@@ -14,7 +14,7 @@ times, pause, killed, end = int(sys.argv[1]), int(sys.argv[2]) / 1000, 0, time.m
 while killed < times and time.monotonic() < end:
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if open("/proc/%s/comm" % pid).read() != "rm-filler\n":
+            if open("/proc/%s/comm" % pid).read() != "rm-uffd\n":
                 continue
             time.sleep(pause)
             if pause:

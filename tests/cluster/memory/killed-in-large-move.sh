@@ -32,7 +32,7 @@ declare -A count=()
 # do_kill WHAT NODE
 do_kill() {
     case $1 in
-    filler) on "$2" pkill -KILL -x rm-filler ;;
+    filler) on "$2" pkill -KILL -x rm-uffd ;;
     mover) on "$2" pkill -KILL -x rm-mover ;;
     rmd) bed_do stop-rmd "$2" --kill && bed_do start-rmd "$2" ;;
     init) on "$2" pkill -KILL -f "rm-capsule .*/j[0-9]*\.g1\." ;;

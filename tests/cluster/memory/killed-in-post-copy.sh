@@ -25,17 +25,17 @@ started_again() { (($(q job big attempt) > attempt)); }
 # moved_post_copied WHAT NODE: its memory comes no further until fillers go on: what follows has the time that it takes.
 moved_post_copied() {
     migrate big 1 "$2" --wait --timeout 60 >"$work/migrate" 2>&1 || fail "$1: $(<"$work/migrate")"
-    must "$1: no filler is at work" on "$2" pkill -STOP -x rm-filler
+    must "$1: no filler is at work" on "$2" pkill -STOP -x rm-uffd
     must "$1: it is not post-copied" post_copied
 }
 fillers_go_on() {
-    on "$1" pkill -CONT -x rm-filler || true
+    on "$1" pkill -CONT -x rm-uffd || true
 }
 
 # do_kill WHAT NODE
 do_kill() {
     case $1 in
-    filler) on "$2" pkill -KILL -x rm-filler ;;
+    filler) on "$2" pkill -KILL -x rm-uffd ;;
     mover) on "$2" pkill -KILL -x rm-mover ;;
     rmd) bed_do stop-rmd "$2" --kill && bed_do start-rmd "$2" ;;
     restart) bed_do stop-rmd "$2" && bed_do start-rmd "$2" ;;

@@ -17,7 +17,7 @@ running big 60
 
 # fillers NODE SIGNAL: to the processes that give groups there their memory; true if there are any.
 fillers() {
-    on "$1" pkill "-$2" -x rm-filler
+    on "$1" pkill "-$2" -x rm-uffd
 }
 
 # killed NODE [SIGNAL]: waits until rmd there is dead, and sends the signal to the fillers, which it knows by then, before they are done.
@@ -35,7 +35,7 @@ def stat(pid):
     except OSError:
         return "() Z"
 def fillers():
-    return [int(p) for p in os.listdir("/proc") if p.isdigit() and "(rm-filler)" in stat(p)]
+    return [int(p) for p in os.listdir("/proc") if p.isdigit() and "(rm-uffd)" in stat(p)]
 known, turns = [], 0
 while stat(pid).rsplit(")", 1)[1].split()[0] != "Z":
     turns += 1

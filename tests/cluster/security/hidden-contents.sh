@@ -175,7 +175,7 @@ def look(pid):
     def done(what, result):
         if result is not None and result >= 0:
             got.add(f"{what} of {name}")
-    if name not in ("criu", "rm-capsule", "rm-mover", "rm-filler") or os.stat(f"/proc/{pid}").st_uid != os.getuid():
+    if name not in ("criu", "rm-capsule", "rm-mover", "rm-uffd") or os.stat(f"/proc/{pid}").st_uid != os.getuid():
         return
     seen[name] = seen.get(name, 0) + 1
     try:

@@ -51,7 +51,7 @@ static void make_world(struct world *w) {
 }
 
 /* An image that has passed passes again when its bounding set is lifted. */
-static void look_at_core(struct world *w, uint8_t *image, size_t size) {
+static void scan_core(struct world *w, uint8_t *image, size_t size) {
         const struct image_identity_scope scope = { &w->spec, &w->inventory, 0 };
         cleanup_free uint8_t *lifted = xcalloc(1, image_identity_lifted_bytes(size));
         struct rm_error error = { 0 };
@@ -66,7 +66,7 @@ static void look_at_core(struct world *w, uint8_t *image, size_t size) {
                 __builtin_trap();
 }
 
-static void look_at_files(struct world *w, const char *name, uint8_t *image, size_t size) {
+static void scan_files(struct world *w, const char *name, uint8_t *image, size_t size) {
         uint8_t none[] = { 0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56 };
         const struct criu_image images[] = { { (char *) name, image, size }, { (char *) "files.img", none, sizeof(none) } };
         struct rm_error error = { 0 };
@@ -74,7 +74,7 @@ static void look_at_files(struct world *w, const char *name, uint8_t *image, siz
         (void) open_files_check(images, ARRAY_SIZE(images), &w->inventory, &error);
 }
 
-static void look_at_watches(const uint8_t *data, size_t size) {
+static void scan_watches(const uint8_t *data, size_t size) {
         cleanup_free char *line = xcalloc(1, size + 1);
         struct watches watches = { 0 };
 
@@ -95,22 +95,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         make_world(&w);
         switch (*data % KINDS) {
         case 0:
-                look_at_core(&w, image, size - 1);
+                scan_core(&w, image, size - 1);
                 break;
         case 1:
                 (void) image_identity_check_memory(image, size - 1, NULL);
                 break;
         case 2:
-                look_at_files(&w, "files.img", image, size - 1);
+                scan_files(&w, "files.img", image, size - 1);
                 break;
         case 3:
-                look_at_files(&w, "remap-fpath.img", image, size - 1);
+                scan_files(&w, "remap-fpath.img", image, size - 1);
                 break;
         case 4:
-                look_at_files(&w, "ghost-file-1.img", image, size - 1);
+                scan_files(&w, "ghost-file-1.img", image, size - 1);
                 break;
         default:
-                look_at_watches(data + 1, size - 1);
+                scan_watches(data + 1, size - 1);
         }
         return 0;
 }

@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes) {
                         n = size_bytes;
                 if (parts_add(&parts, total, offset, data, n, MAX_BYTES) != expect(&model, total, offset, data, n))
                         abort();
-                if (parts.received_bytes != model.received || parts.received_bytes > MAX_BYTES || parts.room_bytes > MAX_BYTES ||
+                if (parts.received_bytes != model.received || parts.received_bytes > MAX_BYTES || parts.space_bytes > MAX_BYTES ||
                     (parts.data && memcmp(parts.data, model.bytes, parts.received_bytes) != 0))
                         abort();
                 data += n;

@@ -254,14 +254,14 @@ static void test_spool_drains_no_more_than_the_pipe(void **state) {
         cleanup_close int dir = open(path, O_RDONLY | O_DIRECTORY);
         struct spool spool;
         cpu_set_t all;
-        int fds[2], room;
+        int fds[2], space;
         pid_t writer;
 
         (void) state;
         assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
         assert_int_equal(set_nonblock(fds[0], true), 0);
-        room = fcntl(fds[0], F_SETPIPE_SZ, 1 << 20);
-        assert_true(room >= 1 << 20);
+        space = fcntl(fds[0], F_SETPIPE_SZ, 1 << 20);
+        assert_true(space >= 1 << 20);
         assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
         writer = start_tireless_writer(fds[1]);
         spool_init(&spool, dir, "stdout", 0);
@@ -271,7 +271,7 @@ static void test_spool_drains_no_more_than_the_pipe(void **state) {
                 uint64_t before = spool.end;
 
                 assert_int_equal(spool_drain(&spool, fds[0]), 0);
-                assert_true(spool.end - before <= (uint64_t) room);
+                assert_true(spool.end - before <= (uint64_t) space);
                 spool_trim(&spool, spool.end);
         }
         (void) alarm(0);
@@ -795,16 +795,16 @@ static void test_quota(void **state) {
         make_spool(folder, "j2.h", getegid(), (off_t) (6 * mb));
         fd = open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         spec.uid = getegid();
-        assert_int_equal(quota_look(&spec, fd, behind, &why), QUOTA_SLICE_BYTES);
+        assert_int_equal(quota_scan(&spec, fd, behind, &why), QUOTA_SLICE_BYTES);
         spec.spool_max = 12 * mb;
-        assert_int_equal(quota_look(&spec, fd, behind, &why), mb);
+        assert_int_equal(quota_scan(&spec, fd, behind, &why), mb);
         assert_int_equal(why, CAPSULE__STALL__STALL_NONE);
         spec.spool_max = 11 * mb;
-        assert_int_equal(quota_look(&spec, fd, behind, &why), 0);
+        assert_int_equal(quota_scan(&spec, fd, behind, &why), 0);
         assert_int_equal(why, CAPSULE__STALL__STALL_QUOTA);
-        assert_int_equal(quota_look(&spec, fd, 5 * mb, &why), mb);
+        assert_int_equal(quota_scan(&spec, fd, 5 * mb, &why), mb);
         spec.uid++;
-        assert_int_equal(quota_look(&spec, fd, behind, &why), QUOTA_SLICE_BYTES);
+        assert_int_equal(quota_scan(&spec, fd, behind, &why), QUOTA_SLICE_BYTES);
         assert_int_equal(remove_tree(folder), 0);
 }
 

@@ -77,7 +77,7 @@ static void enter_mounts(void) {
         must(chdir(base) == 0, base);
 }
 
-static void tell_parent(void (*set_up)(void), int fd) {
+static void report_parent(void (*set_up)(void), int fd) {
         char *path = NULL;
 
         enter_mounts();
@@ -114,7 +114,7 @@ static char *found_by(void (*set_up)(void)) {
         int pipe_fds[2];
 
         assert_int_equal(pipe(pipe_fds), 0);
-        in_child(tell_parent, set_up, pipe_fds[1]);
+        in_child(report_parent, set_up, pipe_fds[1]);
         (void) close(pipe_fds[1]);
         assert_true(read(pipe_fds[0], text, sizeof(text) - 1) >= 0);
         (void) close(pipe_fds[0]);

@@ -58,7 +58,7 @@ static char *map(int flags, int fd) {
         return at;
 }
 
-static void write_tell_file(const struct fixture *f, const char *text) {
+static void write_report_file(const struct fixture *f, const char *text) {
         cleanup_free char *path = xasprintf("%s/pages", f->dir);
 
         child_assert(write_file_atomic(path, text, strlen(text), 0644, false) == 0);
@@ -66,10 +66,10 @@ static void write_tell_file(const struct fixture *f, const char *text) {
 }
 
 /* Tells the library its directory as PID 1 does. */
-static void tell(const struct fixture *f) {
+static void report(const struct fixture *f) {
         cleanup_free char *text = xasprintf("%s\n", f->dir);
 
-        write_tell_file(f, text);
+        write_report_file(f, text);
 }
 
 static char *kept_path(const struct fixture *f) {
@@ -227,25 +227,25 @@ static void in_child(const struct fixture *f, void (*test)(const struct fixture 
         assert_int_equal(status, 0);
 }
 
-static void not_told(const struct fixture *f) {
+static void not_reported(const struct fixture *f) {
         save(f);
         expect_untouched(f);
         child_assert(setenv(PAGES_VARIABLE, "/nonexistent", 1) == 0);
         expect_untouched(f);
 }
 
-static void told_nothing(const struct fixture *f) {
-        write_tell_file(f, "\n");
+static void reported_nothing(const struct fixture *f) {
+        write_report_file(f, "\n");
         expect_untouched(f);
 }
 
 static void nothing_kept(const struct fixture *f) {
-        tell(f);
+        report(f);
         expect_from_kernel(f);
 }
 
 static void all_kept(const struct fixture *f) {
-        tell(f);
+        report(f);
         save(f);
         change_kept(f, " ac ", " zz ");
         expect_from_kept(f);
@@ -254,7 +254,7 @@ static void all_kept(const struct fixture *f) {
 }
 
 static void one_not_kept(const struct fixture *f) {
-        tell(f);
+        report(f);
         save(f);
         change_kept(f, " ac ", " zz ");
         change_kept(f, "/memfd:test-preload", "/memfd:text-preload");
@@ -262,14 +262,14 @@ static void one_not_kept(const struct fixture *f) {
 }
 
 static void locked_since(const struct fixture *f) {
-        tell(f);
+        report(f);
         save(f);
         change_kept(f, " ac ", " lo ");
         expect_from_kernel(f);
 }
 
 static void shadow_stack(const struct fixture *f) {
-        tell(f);
+        report(f);
         save(f);
         change_kept(f, " ac ", " ss ");
         child_assert(openat64(f->proc_fd, "smaps", O_RDONLY | O_CLOEXEC) == -1);
@@ -281,7 +281,7 @@ static void other_process(const struct fixture *f) {
         cleanup_close int proc_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
         cleanup_free char *text = NULL;
 
-        tell(f);
+        report(f);
         text = smaps_of(f->proc_fd);
         child_assert(pages_in(regions, scan(proc_fd, regions), f->lazy) == PAGES / 2);
 }
@@ -292,7 +292,7 @@ static void other_questions(const struct fixture *f) {
         cleanup_free char *text = NULL;
         struct pm_scan_arg argument = question(regions, REGIONS);
 
-        tell(f);
+        report(f);
         text = smaps_of(f->proc_fd);
         argument.category_mask = argument.category_inverted = 0;
         child_assert(pages_in(regions, ioctl(fd, PAGEMAP_SCAN, &argument), f->lazy) == PAGES / 2);
@@ -305,30 +305,30 @@ static void other_questions(const struct fixture *f) {
 }
 
 /* A scan with room for few answers stops and goes on, and all is reported in the same order. */
-static void little_room(const struct fixture *f) {
+static void little_space(const struct fixture *f) {
         static struct page_region all[REGIONS];
         cleanup_close int fd = openat64(f->proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
         cleanup_free char *text = NULL;
         int n;
 
-        tell(f);
+        report(f);
         text = smaps_of(f->proc_fd);
         n = scan(f->proc_fd, all);
         child_assert(n > 8);
-        for (size_t room = 1; room <= 8; room++) {
+        for (size_t space = 1; space <= 8; space++) {
                 struct page_region regions[8];
-                struct pm_scan_arg argument = question(regions, room);
-                int told = 0;
+                struct pm_scan_arg argument = question(regions, space);
+                int reported = 0;
 
                 while (argument.start < LAST_ADDRESS) {
                         int r = ioctl(fd, PAGEMAP_SCAN, &argument);
 
-                        child_assert(r >= 0 && r <= (int) room && told + r <= n);
-                        child_assert(memcmp(regions, all + told, (size_t) r * sizeof(*all)) == 0);
-                        told += r;
+                        child_assert(r >= 0 && r <= (int) space && reported + r <= n);
+                        child_assert(memcmp(regions, all + reported, (size_t) r * sizeof(*all)) == 0);
+                        reported += r;
                         argument.start = argument.walk_end;
                 }
-                child_assert(told == n);
+                child_assert(reported == n);
         }
 }
 
@@ -343,7 +343,7 @@ static void files(const struct fixture *f) {
         child_assert((st.st_mode & 07777) == 0640);
         cleanup_close_fd(&fd);
         /* No process's: it is read as it is. */
-        tell(f);
+        report(f);
         {
                 cleanup_free char *text = smaps_of(f->dir_fd);
 
@@ -359,8 +359,8 @@ static void files(const struct fixture *f) {
         }
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
 
-IN_CHILD(not_told)
-IN_CHILD(told_nothing)
+IN_CHILD(not_reported)
+IN_CHILD(reported_nothing)
 IN_CHILD(nothing_kept)
 IN_CHILD(all_kept)
 IN_CHILD(one_not_kept)
@@ -368,7 +368,7 @@ IN_CHILD(locked_since)
 IN_CHILD(shadow_stack)
 IN_CHILD(other_process)
 IN_CHILD(other_questions)
-IN_CHILD(little_room)
+IN_CHILD(little_space)
 IN_CHILD(files)
 
 /* A file that lost one of two names gets another, without a capability; nothing else is linked in
@@ -459,8 +459,8 @@ static void fifos(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                TEST(not_told),     TEST(told_nothing),      TEST(nothing_kept),      TEST(all_kept),        TEST(one_not_kept),
-                TEST(locked_since), TEST(shadow_stack),      TEST(other_process),     TEST(other_questions), TEST(little_room),
+                TEST(not_reported), TEST(reported_nothing),  TEST(nothing_kept),      TEST(all_kept),        TEST(one_not_kept),
+                TEST(locked_since), TEST(shadow_stack),      TEST(other_process),     TEST(other_questions), TEST(little_space),
                 TEST(files),        cmocka_unit_test(links), cmocka_unit_test(fifos),
         };
 

@@ -67,7 +67,7 @@ static struct client *come(struct world *w, uid_t uid, bool greets) {
         client = client_create(NULL, uid, uid);
         account_join(account, client, w->now_usec);
         w->all[w->n++] = client;
-        if (greets && !account_greet(client)) {
+        if (greets && !account_resync(client)) {
                 leave(w, client);
                 return NULL;
         }
@@ -291,7 +291,7 @@ static void test_heaviest_goes(void **state) {
 static struct client *come_carried(struct world *w, uid_t uid) {
         struct client *client = client_create(NULL, uid, uid);
 
-        account_join_carried(w->accounts, client, ACCOUNT_CARRIED);
+        account_join_forwarded(w->accounts, client, ACCOUNT_FORWARDED);
         w->all[w->n++] = client;
         return client;
 }
@@ -331,15 +331,15 @@ static uint64_t work_for(struct world *w, uint64_t usec, uint64_t work_usec, uid
                         w->now_usec += wait_usec;
                         continue;
                 }
-                if (client->way == ACCOUNT_CARRIED)
+                if (client->way == ACCOUNT_FORWARDED)
                         (void) take(client);
                 way = client->way;
-                all_usec = work_usec + (client->way == ACCOUNT_CARRIED ? 80 : 25); /* it has to be read and answered, too */
+                all_usec = work_usec + (client->way == ACCOUNT_FORWARDED ? 80 : 25); /* it has to be read and answered, too */
                 w->now_usec += all_usec;
                 account_charge_request(client->account, way, w->now_usec, work_usec);
                 if (only == 0 || client->uid == only)
                         spent_usec += all_usec;
-                if (client->way == ACCOUNT_CARRIED)
+                if (client->way == ACCOUNT_FORWARDED)
                         assert_int_equal(put(client, 1, 10), 0);
                 else
                         account_ready(client);
@@ -367,7 +367,7 @@ static void test_user_who_floods_takes_a_share_of_the_processor(void **state) {
         client = next(&w);
         if (client->uid == 1000) {
                 account_charge_request(client->account, ACCOUNT_LOCAL, w.now_usec, 100);
-                if (client->way == ACCOUNT_CARRIED)
+                if (client->way == ACCOUNT_FORWARDED)
                         (void) take(client);
                 client = next(&w); /* at most one of the other's comes before it */
         }
@@ -476,7 +476,7 @@ static void test_nodes_do_not_wait_for_each_other(void **state) {
         /* Nor does the output of a job wait for them, which its front end acknowledges from another
          * node. */
         attached = client_create(NULL, 1000, 1000);
-        account_join_carried(w.accounts, attached, ACCOUNT_ATTACHED);
+        account_join_forwarded(w.accounts, attached, ACCOUNT_ATTACHED);
         w.all[w.n++] = attached;
         assert_int_equal(put(attached, 3, 10), 0);
         assert_ptr_equal(next(&w), attached);
@@ -534,9 +534,9 @@ static void test_carried_ones_outlive_the_accounts(void **state) {
 
         start(&w);
         client = client_create(NULL, 1000, 1000);
-        account_join_carried(w.accounts, client, ACCOUNT_CARRIED);
+        account_join_forwarded(w.accounts, client, ACCOUNT_FORWARDED);
         held = client_create(NULL, 1000, 1000);
-        account_join_carried(w.accounts, held, ACCOUNT_CARRIED);
+        account_join_forwarded(w.accounts, held, ACCOUNT_FORWARDED);
         assert_int_equal(put(client, 1, 10), 0);
         (void) client_hold(held);
         finish(&w);

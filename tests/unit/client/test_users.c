@@ -58,33 +58,33 @@ int clock_gettime(clockid_t clock, struct timespec *ret) {
         return r;
 }
 
-struct told {
+struct reported {
         struct event_base *base;
         unsigned times;
 };
 
 static void on_changed(void *userdata) {
-        struct told *told = userdata;
+        struct reported *reported = userdata;
 
-        told->times++;
-        (void) event_base_loopbreak(told->base);
+        reported->times++;
+        (void) event_base_loopbreak(reported->base);
 }
 
-static void wait_told(struct told *told) {
-        unsigned before = told->times;
+static void wait_reported(struct reported *reported) {
+        unsigned before = reported->times;
 
-        while (told->times == before)
-                (void) event_base_loop(told->base, EVLOOP_ONCE);
+        while (reported->times == before)
+                (void) event_base_loop(reported->base, EVLOOP_ONCE);
 }
 
 static void test_known_after_a_while(void **state) {
-        struct told told = { .base = event_base_new() };
-        struct users *users = users_create(told.base, "", on_changed, &told);
+        struct reported reported = { .base = event_base_new() };
+        struct users *users = users_create(reported.base, "", on_changed, &reported);
         const struct user *user = NULL;
 
         assert_int_equal(users_find(users, 1000, 1000, &user), -EAGAIN);
         assert_int_equal(users_find(users, 1000, 1000, &user), -EAGAIN); /* asked once */
-        wait_told(&told);
+        wait_reported(&reported);
         assert_int_equal(users_find(users, 1000, 1000, &user), 0);
         assert_string_equal(user->name, "u1000");
         assert_false(user->admin);
@@ -92,63 +92,63 @@ static void test_known_after_a_while(void **state) {
         assert_int_equal(user->groups[0], 1000);
         /* A user whom it does not know is a number, and that is an answer. */
         assert_int_equal(users_find(users, 20000, 7, &user), -EAGAIN);
-        wait_told(&told);
+        wait_reported(&reported);
         assert_int_equal(users_find(users, 20000, 7, &user), 0);
         assert_string_equal(user->name, "20000");
         assert_int_equal(user->n_groups, 1);
         assert_int_equal(user->groups[0], 7);
         users_destroy(users);
-        event_base_free(told.base);
+        event_base_free(reported.base);
 }
 
 /* A user who is looked up without a process has the groups of the data base and no others. */
 static void test_without_a_process(void **state) {
-        struct told told = { .base = event_base_new() };
-        struct users *users = users_create(told.base, "", on_changed, &told);
+        struct reported reported = { .base = event_base_new() };
+        struct users *users = users_create(reported.base, "", on_changed, &reported);
         const struct user *user = NULL;
 
         (void) state;
         assert_int_equal(users_find(users, 1000, USERS_PRIMARY_GROUP, &user), -EAGAIN);
-        wait_told(&told);
+        wait_reported(&reported);
         assert_int_equal(users_find(users, 1000, USERS_PRIMARY_GROUP, &user), 0);
         assert_string_equal(user->name, "u1000");
         assert_int_equal(user->n_groups, 1);
         assert_int_equal(user->groups[0], 500);
         assert_int_equal(users_find(users, 20000, USERS_PRIMARY_GROUP, &user), -EAGAIN);
-        wait_told(&told);
+        wait_reported(&reported);
         assert_int_equal(users_find(users, 20000, USERS_PRIMARY_GROUP, &user), 0);
         assert_string_equal(user->name, "20000");
         assert_int_equal(user->n_groups, 0);
         users_destroy(users);
-        event_base_free(told.base);
+        event_base_free(reported.base);
 }
 
 static void test_administrators_by_group(void **state) {
-        struct told told = { .base = event_base_new() };
-        struct users *users = users_create(told.base, "daemon", on_changed, &told);
+        struct reported reported = { .base = event_base_new() };
+        struct users *users = users_create(reported.base, "daemon", on_changed, &reported);
         const struct user *user = NULL;
 
         assert_int_equal(users_find(users, 1000, 1, &user), -EAGAIN); /* group 1 is daemon everywhere */
-        wait_told(&told);
+        wait_reported(&reported);
         assert_int_equal(users_find(users, 1000, 1, &user), 0);
         assert_true(user->admin);
         assert_int_equal(users_find(users, 1000, 1000, &user), -EAGAIN);
-        wait_told(&told);
+        wait_reported(&reported);
         assert_int_equal(users_find(users, 1000, 1000, &user), 0);
         assert_false(user->admin);
         users_destroy(users);
-        event_base_free(told.base);
+        event_base_free(reported.base);
 }
 
 /* A user who leaves the group is no administrator a minute later, without a message to rmd. */
 static void test_administrator_no_more(void **state) {
-        struct told told = { .base = event_base_new() };
-        struct users *users = users_create(told.base, "admins", on_changed, &told);
+        struct reported reported = { .base = event_base_new() };
+        struct users *users = users_create(reported.base, "admins", on_changed, &reported);
         const struct user *user = NULL;
 
         (void) state;
         assert_int_equal(users_find(users, 1000, 1000, &user), -EAGAIN);
-        wait_told(&told);
+        wait_reported(&reported);
         assert_int_equal(users_find(users, 1000, 1000, &user), 0);
         assert_true(user->admin);
         atomic_store(&is_member, false);
@@ -157,27 +157,27 @@ static void test_administrator_no_more(void **state) {
         assert_true(user->admin);
         atomic_fetch_add(&passed_sec, 11);
         assert_int_equal(users_find(users, 1000, 1000, &user), -EAGAIN);
-        wait_told(&told);
+        wait_reported(&reported);
         assert_int_equal(users_find(users, 1000, 1000, &user), 0);
         assert_false(user->admin);
         users_destroy(users);
-        event_base_free(told.base);
+        event_base_free(reported.base);
 }
 
 static void test_hangs(void **state) {
-        struct told told = { .base = event_base_new() };
-        struct users *users = users_create(told.base, "", on_changed, &told);
+        struct reported reported = { .base = event_base_new() };
+        struct users *users = users_create(reported.base, "", on_changed, &reported);
         const struct user *user = NULL;
         uint64_t began = now_usec();
 
         atomic_store(&hang, true);
         assert_int_equal(users_find(users, HANGS, 1, &user), -EAGAIN);
-        wait_told(&told);
+        wait_reported(&reported);
         assert_in_range(now_usec() - began, 1900000, 20000000);
         assert_int_equal(users_find(users, HANGS, 1, &user), -ETIMEDOUT);
         /* A late answer is taken all the same. */
         atomic_store(&hang, false);
-        wait_told(&told);
+        wait_reported(&reported);
         assert_int_equal(users_find(users, HANGS, 1, &user), 0);
         assert_string_equal(user->name, "u4242");
         /* The end does not wait for a look-up that hangs. */
@@ -186,7 +186,7 @@ static void test_hangs(void **state) {
         users_destroy(users);
         atomic_store(&hang, false);
         (void) usleep(50000);
-        event_base_free(told.base);
+        event_base_free(reported.base);
 }
 
 int main(void) {

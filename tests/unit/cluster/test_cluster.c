@@ -391,7 +391,7 @@ static void test_joins_with_a_long_state(void **state) {
         world_finish(&w);
 }
 
-/* A leader made of a bare mesh, which sends what no leader sends. */
+/* A leader made of a bare transport, which sends what no leader sends. */
 struct bad_leader {
         struct peers *peers;
         struct tls *tls;
@@ -509,7 +509,7 @@ static void test_elected_again_unseen(void **state) {
         EXPECT(&w, bad.follows == 1, 3000);
         peers_set_leading(bad.peers, 2);
         EXPECT(&w, bad.follows == 2, 1000);
-        peers_beat(bad.peers);
+        peers_heartbeat(bad.peers);
         RUN_UNTIL(&w, false, 300);
         assert_int_equal(bad.follows, 2);
         assert_int_equal(bad.lost, 0);

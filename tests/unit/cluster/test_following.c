@@ -146,7 +146,7 @@ static void test_leader_of_another_log(void **state) {
         assert_false(following_synced(fake.following));
         apply_until(&fake, 1);
         assert_false(following_synced(fake.following));
-        following_beat(fake.following);
+        following_heartbeat(fake.following);
         assert_int_equal(fake.follows, 1); /* it asks again, but not at once */
         fake_finish(&fake);
 }

@@ -28,7 +28,7 @@ struct entry {
 
 struct node {
         Rm__Node description;
-        uint64_t heard_usec;
+        uint64_t received_usec;
         bool connected;
 };
 
@@ -65,8 +65,8 @@ static struct node *find(struct fake *fake, const char *name) {
         return NULL;
 }
 
-static int mesh_send(void *mesh, const char *node, const Rm__PeerMessage *message) {
-        struct fake *fake = mesh;
+static int transport_send(void *transport, const char *node, const Rm__PeerMessage *message) {
+        struct fake *fake = transport;
 
         if (!find(fake, node)->connected)
                 return -ENOTCONN;
@@ -76,30 +76,30 @@ static int mesh_send(void *mesh, const char *node, const Rm__PeerMessage *messag
         return 0;
 }
 
-static size_t mesh_pending_bytes(void *mesh, const char *node) {
+static size_t transport_pending_bytes(void *transport, const char *node) {
         return 0;
 }
 
-static void mesh_reset(void *mesh, const char *node, const char *why) {
-        find(mesh, node)->connected = false;
+static void transport_reset(void *transport, const char *node, const char *why) {
+        find(transport, node)->connected = false;
 }
 
-static const Rm__Node *mesh_self(void *mesh) {
-        return &((struct fake *) mesh)->nodes[0].description;
+static const Rm__Node *transport_self(void *transport) {
+        return &((struct fake *) transport)->nodes[0].description;
 }
 
-static const Rm__Node *mesh_node(void *mesh, const char *node) {
-        const struct node *found = find(mesh, node);
+static const Rm__Node *transport_node(void *transport, const char *node) {
+        const struct node *found = find(transport, node);
 
         return found->connected ? &found->description : NULL;
 }
 
-static uint64_t mesh_heard_usec(void *mesh, const char *node) {
-        return find(mesh, node)->heard_usec;
+static uint64_t transport_received_usec(void *transport, const char *node) {
+        return find(transport, node)->received_usec;
 }
 
-static void mesh_foreach(void *mesh, void (*visit)(void *userdata, const char *node), void *userdata) {
-        struct fake *fake = mesh;
+static void transport_foreach(void *transport, void (*visit)(void *userdata, const char *node), void *userdata) {
+        struct fake *fake = transport;
 
         for (size_t i = 1; i < ARRAY_SIZE(fake->nodes); i++)
                 if (fake->nodes[i].connected)
@@ -125,18 +125,18 @@ static struct leading *lead(struct fake *fake, uint64_t last_time_usec) {
                 { &rm__command__descriptor, 80, 2 }, /* job_restart */
                 { NULL, 0, 0 },
         };
-        static const struct mesh_ops mesh = { .send = mesh_send,
-                                              .pending_bytes = mesh_pending_bytes,
-                                              .reset = mesh_reset,
-                                              .self = mesh_self,
-                                              .node = mesh_node,
-                                              .heard_usec = mesh_heard_usec,
-                                              .foreach = mesh_foreach };
+        static const struct transport_ops transport = { .send = transport_send,
+                                                        .pending_bytes = transport_pending_bytes,
+                                                        .reset = transport_reset,
+                                                        .self = transport_self,
+                                                        .node = transport_node,
+                                                        .received_usec = transport_received_usec,
+                                                        .foreach = transport_foreach };
         static const struct leading_ops ops = { .get_state = get_state, .log = put };
         const struct leading_config config = { .log_id = LOG,
                                                .feed = fake->feed,
-                                               .mesh_ops = &mesh,
-                                               .mesh = fake,
+                                               .transport_ops = &transport,
+                                               .transport = fake,
                                                .last_time_usec = last_time_usec,
                                                .node_timeout_usec = TIMEOUT_USEC,
                                                .voter_timeout_usec = VOTER_TIMEOUT_USEC,
@@ -214,8 +214,8 @@ static unsigned count_sent(const struct fake *fake, Rm__PeerMessage__BodyCase ki
 
 static void connect_node(struct fake *fake, struct leading *leading, const char *name) {
         find(fake, name)->connected = true;
-        find(fake, name)->heard_usec = now_usec();
-        leading_look(leading, name);
+        find(fake, name)->received_usec = now_usec();
+        leading_scan(leading, name);
 }
 
 static void disconnect_node(struct fake *fake, struct leading *leading, const char *name) {
@@ -229,7 +229,7 @@ static struct leading *begin(struct fake *fake) {
 
         fake_init(fake);
         leading = lead(fake, 0);
-        leading_beat(leading);
+        leading_heartbeat(leading);
         commit(fake, leading);
         connect_node(fake, leading, "n2");
         commit(fake, leading);
@@ -341,7 +341,7 @@ static void test_won_again(void **state) {
                 leading_destroy(leading, -EHOSTUNREACH);
                 forget_sent(&fake);
                 leading = lead(&fake, ahead);
-                leading_beat(leading);
+                leading_heartbeat(leading);
                 assert_int_equal(fake.n_log, 0); /* all is as the state says */
                 propose(leading, &done);
                 assert_true(fake.log[0].command->time_usec >= ahead); /* of a leader in between, whose clock was ahead */
@@ -373,12 +373,12 @@ static void test_health_begins_anew(void **state) {
 
         leading_destroy(leading, -EHOSTUNREACH);
         find(&fake, "n2")->connected = false;
-        find(&fake, "n2")->heard_usec = now_usec() - 100 * TIMEOUT_USEC;
+        find(&fake, "n2")->received_usec = now_usec() - 100 * TIMEOUT_USEC;
         leading = lead(&fake, 0);
-        leading_beat(leading);
+        leading_heartbeat(leading);
         assert_int_equal(fake.n_log, 0);
         sleep_for(TIMEOUT_USEC + 100000);
-        leading_beat(leading);
+        leading_heartbeat(leading);
         assert_int_not_equal(proposed_health(&fake, "n2"), RM__NODE_HEALTH__NODE_HEALTH_UP);
         commit(&fake, leading);
         leading_destroy(leading, -EHOSTUNREACH);
@@ -399,7 +399,7 @@ static void test_voter_is_told_only(void **state) {
         propose(leading, &done);
         commit(&fake, leading);
         leading_drained(leading, "n2");
-        leading_beat(leading);
+        leading_heartbeat(leading);
         assert_int_equal(fake.n_sent, 1); /* it has the commands from raft */
         leading_destroy(leading, -EHOSTUNREACH);
         fake_finish(&fake);
@@ -418,14 +418,14 @@ static void test_older_node(void **state) {
         for (size_t i = 0; i < ARRAY_SIZE(fake.nodes); i++)
                 fake.nodes[i].description.level = STATE_LEVEL - 1;
         leading = lead(&fake, 0);
-        leading_beat(leading);
+        leading_heartbeat(leading);
         commit(&fake, leading);
         connect_node(&fake, leading, "n2");
         commit(&fake, leading);
         assert_int_equal(fake.state->level, STATE_LEVEL - 1);
         /* This node is updated; n2 is not. */
         fake.nodes[0].description.level = STATE_LEVEL;
-        leading_beat(leading);
+        leading_heartbeat(leading);
         commit(&fake, leading);
         assert_int_equal(state_node(fake.state, "n1")->level, STATE_LEVEL);
         assert_int_equal(fake.state->level, STATE_LEVEL - 1);
@@ -441,7 +441,7 @@ static void test_older_node(void **state) {
         find(&fake, "n2")->description.level = STATE_LEVEL;
         connect_node(&fake, leading, "n2");
         commit(&fake, leading);
-        leading_beat(leading);
+        leading_heartbeat(leading);
         commit(&fake, leading);
         assert_int_equal(fake.state->level, STATE_LEVEL);
         /* The node is back with the older rmd. */
@@ -467,7 +467,7 @@ static struct leading *begin_beside_dead(struct fake *fake, uint64_t since_usec)
         for (size_t i = 0; i < ARRAY_SIZE(fake->nodes); i++)
                 fake->nodes[i].description.level = STATE_LEVEL - 1;
         leading = lead(fake, 0);
-        leading_beat(leading);
+        leading_heartbeat(leading);
         commit(fake, leading);
         connect_node(fake, leading, "n2");
         commit(fake, leading);
@@ -482,7 +482,7 @@ static struct leading *begin_beside_dead(struct fake *fake, uint64_t since_usec)
         fake->state->time_usec = since_usec;
         fake->nodes[0].description.level = STATE_LEVEL;
         leading = lead(fake, since_usec);
-        leading_beat(leading);
+        leading_heartbeat(leading);
         commit(fake, leading);
         return leading;
 }
@@ -497,10 +497,10 @@ static void test_clock_ahead(void **state) {
         assert_int_equal(state_node(fake.state, "n1")->level, STATE_LEVEL);
         assert_int_equal(fake.state->level, STATE_LEVEL - 1);
         sleep_for(VOTER_TIMEOUT_USEC / 2);
-        leading_beat(leading);
+        leading_heartbeat(leading);
         assert_int_equal(fake.n_log, 0);
         sleep_for(VOTER_TIMEOUT_USEC);
-        leading_beat(leading);
+        leading_heartbeat(leading);
         commit(&fake, leading);
         assert_int_equal(fake.state->level, STATE_LEVEL);
         leading_destroy(leading, -ECANCELED);
@@ -514,10 +514,10 @@ static void test_clock_behind(void **state) {
 
         (void) state;
         sleep_for(VOTER_TIMEOUT_USEC + 100000);
-        leading_beat(leading);
+        leading_heartbeat(leading);
         assert_int_equal(fake.n_log, 0);
         sleep_for(VOTER_TIMEOUT_USEC);
-        leading_beat(leading);
+        leading_heartbeat(leading);
         commit(&fake, leading);
         assert_int_equal(fake.state->level, STATE_LEVEL);
         leading_destroy(leading, -ECANCELED);

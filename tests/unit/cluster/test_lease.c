@@ -1,4 +1,4 @@
-/* Leases: what a node holds, and what the leader counts with, over the real mesh. */
+/* Leases: what a node holds, and what the leader counts with, over the real transport. */
 #include "cluster_test.h"
 
 #include "daemon/cluster/lease.h"

@@ -63,13 +63,13 @@ static void take(struct model *m, const struct members_step *step) {
 }
 
 /* Until there is nothing to do; the voters as "n1 n3", the leader with a star. */
-static const char *settle(struct model *m, unsigned wanted) {
+static const char *settle(struct model *m, unsigned requested) {
         static char text[64];
         struct members_step step;
         unsigned steps = 0;
         size_t used = 0;
 
-        while ((step = members_next(m->nodes, m->n, wanted)).action != MEMBERS_NOTHING) {
+        while ((step = members_next(m->nodes, m->n, requested)).action != MEMBERS_NOTHING) {
                 take(m, &step);
                 assert_true(++steps < 40);
         }

@@ -353,7 +353,7 @@ static void test_refused_with_words(void **state) {
         static const struct {
                 int code;
                 const char *text;
-                const char *told;
+                const char *reported;
         } cases[] = {
                 { -EAGAIN, "update rmd on n2", "update rmd on n2" },
                 { -ENOSPC, NULL, "the leader's disk is full" },
@@ -369,7 +369,7 @@ static void test_refused_with_words(void **state) {
                 f.log_text = cases[i].text;
                 propose(&f, "0", &a);
                 assert_int_equal(a.code, cases[i].code);
-                assert_non_null(strstr(a.text, cases[i].told));
+                assert_non_null(strstr(a.text, cases[i].reported));
                 fake_finish(&f);
         }
 }

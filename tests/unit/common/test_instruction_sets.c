@@ -9,10 +9,10 @@
 #include "common/instruction_sets.h"
 #include "common/util.h"
 
-static void expect_of(const char *flags, const char *machine, const char *wanted) {
+static void expect_of(const char *flags, const char *machine, const char *requested) {
         cleanup_free char *sets = instruction_sets_of(flags, machine);
 
-        assert_string_equal(sets, wanted);
+        assert_string_equal(sets, requested);
 }
 
 static void test_what_is_one(void **state) {
@@ -23,13 +23,13 @@ static void test_what_is_one(void **state) {
         expect_of("fp asimd sve", "aarch64", "fp asimd sve");
 }
 
-static void expect_lacking(const char *have, const char *needed, const char *wanted) {
+static void expect_lacking(const char *have, const char *needed, const char *requested) {
         cleanup_free char *lacks = instruction_sets_lacking(have, needed);
 
-        if (!wanted)
+        if (!requested)
                 assert_null(lacks);
         else
-                assert_string_equal(lacks, wanted);
+                assert_string_equal(lacks, requested);
 }
 
 static void test_what_is_lacking(void **state) {

@@ -99,7 +99,7 @@ static void an_uplink_has_an_mtu_and_a_state(void **state) {
         assert_string_equal(tree->facts->uplink_error, "");
 }
 
-static void a_missing_uplink_is_told(void **state) {
+static void a_missing_uplink_is_reported(void **state) {
         struct tree *tree = *state;
 
         collect_uplink(tree->path, "eth7", tree->facts);
@@ -222,7 +222,7 @@ static const char *check_of(struct tree *tree, const char *script) {
         return tree->facts->criu_check_error;
 }
 
-static void what_criu_checks_is_told(void **state) {
+static void what_criu_checks_is_reported(void **state) {
         struct tree *tree = *state;
 
         assert_string_equal(check_of(tree, "#!/bin/sh\necho Error of no account\n"), "");
@@ -253,14 +253,14 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(arm_has_features, setup, teardown),
                 cmocka_unit_test_setup_teardown(huge_pages_of_all_sizes_count, setup, teardown),
                 cmocka_unit_test_setup_teardown(an_uplink_has_an_mtu_and_a_state, setup, teardown),
-                cmocka_unit_test_setup_teardown(a_missing_uplink_is_told, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_missing_uplink_is_reported, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_library_is_known_by_its_content, setup, teardown),
                 cmocka_unit_test_setup_teardown(what_is_no_file_is_not_read, setup, teardown),
                 cmocka_unit_test_setup_teardown(libraries_of_mpi_programs_are_found, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_disk_has_room_or_is_not_there, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_key_file_that_others_can_read_is_told, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_port_that_is_taken_is_not_free, setup, teardown),
-                cmocka_unit_test_setup_teardown(what_criu_checks_is_told, setup, teardown),
+                cmocka_unit_test_setup_teardown(what_criu_checks_is_reported, setup, teardown),
                 cmocka_unit_test_setup_teardown(facts_are_read_again_and_nonsense_is_refused, setup, teardown),
         };
 

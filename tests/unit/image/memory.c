@@ -9,9 +9,9 @@ static uint8_t *memory_reserve(void *ctx, size_t size_bytes, struct rm_error *er
         struct memory *m = ctx;
 
         (void) err;
-        if (m->size_bytes + size_bytes > m->room_bytes) {
-                m->room_bytes = (m->size_bytes + size_bytes) * 2;
-                m->data = xrealloc(m->data, m->room_bytes);
+        if (m->size_bytes + size_bytes > m->space_bytes) {
+                m->space_bytes = (m->size_bytes + size_bytes) * 2;
+                m->data = xrealloc(m->data, m->space_bytes);
         }
         return m->data + m->size_bytes;
 }
@@ -49,7 +49,7 @@ void memory_init_of(struct memory *m, const void *data, size_t size_bytes) {
         m->data = xcalloc(1, size_bytes);
         if (size_bytes > 0)
                 memcpy(m->data, data, size_bytes);
-        m->size_bytes = m->room_bytes = size_bytes;
+        m->size_bytes = m->space_bytes = size_bytes;
 }
 
 void memory_finish(struct memory *m) {

@@ -10,7 +10,7 @@ struct memory {
         struct image_source source;
         uint8_t *data;
         size_t size_bytes;
-        size_t room_bytes;
+        size_t space_bytes;
         size_t at; /* of the source */
 };
 

@@ -71,7 +71,7 @@ static int teardown(void **state) {
         return 0;
 }
 
-static int carry(const struct places *p, struct rm_error *err) {
+static int saved_state(const struct places *p, struct rm_error *err) {
         struct image_tree_figures figures = { 0 };
         struct memory m;
         int r = trees_store(&m, p->from, NULL, &figures, err);
@@ -85,7 +85,7 @@ static int carry(const struct places *p, struct rm_error *err) {
 static void carry_well(const struct places *p) {
         struct rm_error err = { 0 };
 
-        if (carry(p, &err) < 0)
+        if (saved_state(p, &err) < 0)
                 fail_msg("%s", error_text(&err));
 }
 
@@ -237,7 +237,7 @@ static void test_too_much_is_refused(void **state) {
         carry_well(p);
         assert_int_equal(get(p->to_fd, "file", "user.7", NULL, 0), VALUE_BYTES);
         give(p->from_fd, "file", "user.last", value, 200);
-        assert_int_equal(carry(p, &err), -E2BIG);
+        assert_int_equal(saved_state(p, &err), -E2BIG);
         assert_non_null(strstr(err.text, "tmp:file has more than 8192 bytes of extended attributes"));
         assert_int_equal(image_attributes_read(&o, p->from_fd, "file", &a, NULL), -E2BIG);
         assert_int_equal(a.n, 0);
@@ -291,7 +291,7 @@ static void test_socket_with_list_is_refused(void **state) {
         (void) close(fd);
         carry_well(p);
         give(p->from_fd, "sock", ACCESS, &acl, sizeof(acl));
-        assert_int_equal(carry(p, &err), -EOPNOTSUPP);
+        assert_int_equal(saved_state(p, &err), -EOPNOTSUPP);
         assert_non_null(strstr(err.text, "tmp:sock is a socket with an access control list"));
 }
 

@@ -136,15 +136,15 @@ static void damage_does_no_more_than_fail(void **state) {
 
 /* 64 MiB in some kilobytes: what comes out is bounded by what was announced. */
 static void bombs_are_refused(void **state) {
-        enum { BOMB_BYTES = 64 << 20, ROOM_BYTES = 1 << 20 };
+        enum { BOMB_BYTES = 64 << 20, SPACE_BYTES = 1 << 20 };
         struct image_coder *c = image_coder_create();
         uint8_t *data = xcalloc(1, BOMB_BYTES);
-        uint8_t *coded = xcalloc(1, ROOM_BYTES);
+        uint8_t *coded = xcalloc(1, SPACE_BYTES);
         uint8_t *out = xcalloc(1, MOST_BYTES + GUARD_BYTES);
 
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(codecs); i++) {
-                size_t n = image_encode(c, codecs[i], data, BOMB_BYTES, coded, ROOM_BYTES);
+                size_t n = image_encode(c, codecs[i], data, BOMB_BYTES, coded, SPACE_BYTES);
 
                 assert_true(n > 0);
                 assert_int_equal(decode(c, codecs[i], coded, n, out, MOST_BYTES), -EBADMSG);

@@ -225,7 +225,7 @@ static void test_random_rounds(void **state) {
         const uint64_t base = HIGH - 1000 * PAGE;
         uint8_t model[PAGES] = { 0 };
         uint32_t slot = pages_begin(s, "8");
-        uint64_t x = 77, told = 0, kept = 0;
+        uint64_t x = 77, reported = 0, kept = 0;
         uint32_t list;
         int fd;
 
@@ -248,13 +248,13 @@ static void test_random_rounds(void **state) {
                 size_t gap = 1 + random_next(&x) % 20;
 
                 n = n > PAGES - at ? PAGES - at : n;
-                run_put(s, list, told, base + at * PAGE, base + (at + n) * PAGE);
-                told += IMAGE_PRESENT_RUN_BYTES;
+                run_put(s, list, reported, base + at * PAGE, base + (at + n) * PAGE);
+                reported += IMAGE_PRESENT_RUN_BYTES;
                 at += n;
                 for (; gap > 0 && at < PAGES; gap--)
                         model[at++] = 0;
         }
-        assert_int_equal(image_writer_close(s->w, list, told, NULL), 0);
+        assert_int_equal(image_writer_close(s->w, list, reported, NULL), 0);
         end(s, slot);
         assert_int_equal(take(s), 0);
         fd = file_open(s, "8");

@@ -189,7 +189,7 @@ static unsigned trees_compare(int a, int b) {
         return n;
 }
 
-static void carry(const struct places *p, const struct image_tree_options *options, struct image_tree_figures *figures) {
+static void saved_state(const struct places *p, const struct image_tree_options *options, struct image_tree_figures *figures) {
         struct rm_error err = { 0 };
         struct memory m;
 
@@ -232,7 +232,7 @@ static void test_random_trees(void **state) {
                 }
                 meta_set(fd, ".", &x);
                 (void) close(fd);
-                carry(p, NULL, &figures);
+                saved_state(p, NULL, &figures);
                 n += compare(p);
                 (void) teardown(&inner);
         }
@@ -279,7 +279,7 @@ static void test_excludes_and_sockets(void **state) {
         file_put(rm, "kept", "yes", 0600);
         file_put(rm, "criu.kdat", "another", 0600);
         socket_put(p->from, "sock");
-        carry(p, &options, &figures);
+        saved_state(p, &options, &figures);
         assert_int_equal(figures.sockets_skipped, 1);
         assert_int_equal(access(kept, F_OK), 0);
         assert_int_equal(access(left, F_OK), -1);
@@ -313,7 +313,7 @@ static void test_what_is_there_already(void **state) {
         file_put(p->from, "kept", "new", 0600);
         assert_int_equal(stat(to_kept, &kept_before), 0);
         assert_int_equal(stat(to_fifo, &before), 0);
-        carry(p, NULL, &figures);
+        saved_state(p, NULL, &figures);
         assert_int_equal(stat(to_fifo, &after), 0);
         assert_int_equal(before.st_ino, after.st_ino);
         assert_int_equal(stat(to_kept, &after), 0);
@@ -382,7 +382,7 @@ static void test_unknown_role_is_refused(void **state) {
         memory_finish(&m);
 }
 
-static void spool_carry(int fd, const char *to, uint64_t offset) {
+static void spool_saved_state(int fd, const char *to, uint64_t offset) {
         struct image_tree_figures figures = { 0 };
         struct image_place *place = image_place_create();
         struct image_reader *reader = NULL;
@@ -412,13 +412,13 @@ static void test_spool_files(void **state) {
 
         file_put(p->from, "stdout", "0123456789", 0600);
         fd = open(from, O_RDWR);
-        spool_carry(fd, to, 0);
+        spool_saved_state(fd, to, 0);
         assert_int_equal(read_file(to, 100, &text, &size_bytes), 0);
         assert_string_equal(text, "0123456789");
         free(take_ptr(text));
         /* The tail only; what was there before it stays, what was there behind it goes. */
         file_put(p->to, "stdout", "abcdefghijklmnop", 0600);
-        spool_carry(fd, to, 6);
+        spool_saved_state(fd, to, 6);
         assert_int_equal(read_file(to, 100, &text, &size_bytes), 0);
         assert_string_equal(text, "abcdef6789");
         free(take_ptr(text));
@@ -426,7 +426,7 @@ static void test_spool_files(void **state) {
         assert_int_equal(ftruncate(fd, 0), 0);
         assert_int_equal(ftruncate(fd, 20000), 0);
         assert_int_equal(pwrite(fd, "x", 1, 19999), 1);
-        spool_carry(fd, to, 0);
+        spool_saved_state(fd, to, 0);
         assert_int_equal(read_file(to, 30000, &text, &size_bytes), 0);
         assert_int_equal(size_bytes, 20000);
         assert_int_equal(text[0], 0);

@@ -22,7 +22,7 @@ static struct {
         unsigned commands; /* that PID 1 was given */
         capsule_done_fn done; /* of the last one */
         void *arg;
-        int told; /* to the node of the head: an exit status; -1: that the daemon runs, -2: nothing */
+        int reported; /* to the node of the head: an exit status; -1: that the daemon runs, -2: nothing */
 } world;
 
 int __wrap_capsule_run(struct capsule *capsule, const struct capsule_command *command, capsule_done_fn done, void *arg);
@@ -59,7 +59,7 @@ const char *__wrap_cluster_self(const struct cluster *cluster) {
 
 int __wrap_cluster_send(struct cluster *cluster, const char *node, const Rm__PeerMessage *message) {
         if (message->body_case == RM__PEER_MESSAGE__BODY_AGENT_DONE)
-                world.told = message->agent_done->running ? -1 : message->agent_done->status;
+                world.reported = message->agent_done->running ? -1 : message->agent_done->status;
         return 0;
 }
 
@@ -86,7 +86,7 @@ static void node_init(struct node *node) {
         world.state.jobs = jobs;
         world.state.n_jobs = 1;
         world.commands = 0;
-        world.told = -2;
+        world.reported = -2;
         head.index = STATE_HEAD;
         head.node = group.node = (char *) "n1";
         group.incarnation = 9;
@@ -95,7 +95,7 @@ static void node_init(struct node *node) {
         job.spec = &spec;
         job.capsules = capsules;
         job.n_capsules = ARRAY_SIZE(capsules);
-        *node = (struct node) { .runner = { .retry_wanted = true /* nothing is armed */ } };
+        *node = (struct node) { .runner = { .retry_requested = true /* nothing is armed */ } };
         node->rmd = (struct rmd) { .base = event_base_new(), .config = &node->config };
         node->runner.rmd = &node->rmd;
         node->runner.wake = event_new(node->rmd.base, -1, 0, on_wake, NULL);
@@ -137,7 +137,7 @@ static void test_command_is_sent_once(void **state) {
         answer(0);
         ask(&node);
         assert_int_equal(world.commands, 1);
-        assert_int_equal(world.told, -1);
+        assert_int_equal(world.reported, -1);
         node_finish(&node);
 }
 
@@ -152,7 +152,7 @@ static void test_command_waits_for_the_lease(void **state) {
         answer(0);
         agents_unfenced(&node.runner, node.resident); /* at the next lease it runs */
         assert_int_equal(world.commands, 2);
-        assert_int_equal(world.told, -1);
+        assert_int_equal(world.reported, -1);
         node_finish(&node);
 }
 
@@ -171,7 +171,7 @@ static void test_lease_does_not_send_a_second_command(void **state) {
         answer(0);
         agents_unfenced(&node.runner, node.resident); /* nor does the lease after an outage, hours later */
         assert_int_equal(world.commands, 2);
-        assert_int_equal(world.told, -1);
+        assert_int_equal(world.reported, -1);
         node_finish(&node);
 }
 
@@ -181,7 +181,7 @@ static void test_failed_command_is_told_and_may_be_sent_again(void **state) {
         node_init(&node);
         ask(&node);
         answer(-ENOENT);
-        assert_int_equal(world.told, 127);
+        assert_int_equal(world.reported, 127);
         ask(&node);
         assert_int_equal(world.commands, 2);
         answer(-ENOTCONN); /* its PID 1 dies */
@@ -200,9 +200,9 @@ static void test_answer_to_nobody_is_dropped(void **state) {
         ask(&node);
         resident_list_remove(node.resident);
         node_finish(&node);
-        world.told = -2;
+        world.reported = -2;
         answer(-EIO);
-        assert_int_equal(world.told, -2);
+        assert_int_equal(world.reported, -2);
 }
 
 int main(void) {

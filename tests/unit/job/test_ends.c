@@ -25,13 +25,13 @@ static int tear_down(void **state) {
         return 0;
 }
 
-static bool is_told_of(struct world *w, Rm__JobState final_state, int wait_status, uint32_t signalled, bool lost,
-                       const char *reason) {
+static bool is_reported_of(struct world *w, Rm__JobState final_state, int wait_status, uint32_t signalled, bool lost,
+                           const char *reason) {
         struct rmd rmd = { .base = w->base, .cluster = w->nodes[0].cluster };
-        struct runner runner = { .rmd = &rmd, .retry_wanted = true /* nothing is armed */ };
+        struct runner runner = { .rmd = &rmd, .retry_requested = true /* nothing is armed */ };
         struct resident *group = resident_create(&runner, &runner.calls, 7, 1, 3);
         Rm__Job job = RM__JOB__INIT;
-        bool told;
+        bool reported;
 
         job.id = 7;
         job.state = RM__JOB_STATE__JOB_COMPLETING;
@@ -46,46 +46,46 @@ static bool is_told_of(struct world *w, Rm__JobState final_state, int wait_statu
         else
                 (void) resident_exited(group, wait_status, 5);
         resident_list_add(&runner.residents, group);
-        told = ends_told(&runner, group, &job);
+        reported = ends_reported(&runner, group, &job);
         EXPECT(w, !reports_under_way(group), 1000);
         ending_forget(group);
         resident_destroy(group);
-        return !told;
+        return !reported;
 }
 
 /* The failure of a job that mpirun gives no reason for: what it is told of, the state may take for
  * the loss of a node. */
-static bool is_told(struct world *w, int wait_status, uint32_t signalled, bool lost, const char *reason) {
-        return is_told_of(w, RM__JOB_STATE__JOB_FAILED, wait_status, signalled, lost, reason);
+static bool is_reported(struct world *w, int wait_status, uint32_t signalled, bool lost, const char *reason) {
+        return is_reported_of(w, RM__JOB_STATE__JOB_FAILED, wait_status, signalled, lost, reason);
 }
 
-static bool is_told_of_success(struct world *w, int wait_status, uint32_t signalled, bool lost) {
-        return is_told_of(w, RM__JOB_STATE__JOB_COMPLETED, wait_status, signalled, lost, "");
+static bool is_reported_of_success(struct world *w, int wait_status, uint32_t signalled, bool lost) {
+        return is_reported_of(w, RM__JOB_STATE__JOB_COMPLETED, wait_status, signalled, lost, "");
 }
 
 /* A success of mpirun is none where a daemon did not end well. */
 static void test_bad_end_makes_a_failure_of_a_success(void **state) {
         struct world *w = *state;
 
-        assert_false(is_told_of_success(w, W_EXITCODE(0, 0), 0, false));
-        assert_true(is_told_of_success(w, W_EXITCODE(1, 0), 0, false));
-        assert_true(is_told_of_success(w, W_EXITCODE(137, 0), 0, false));
-        assert_true(is_told_of_success(w, W_EXITCODE(0, SIGSEGV), 0, false));
-        assert_true(is_told_of_success(w, 0, 0, true));
+        assert_false(is_reported_of_success(w, W_EXITCODE(0, 0), 0, false));
+        assert_true(is_reported_of_success(w, W_EXITCODE(1, 0), 0, false));
+        assert_true(is_reported_of_success(w, W_EXITCODE(137, 0), 0, false));
+        assert_true(is_reported_of_success(w, W_EXITCODE(0, SIGSEGV), 0, false));
+        assert_true(is_reported_of_success(w, 0, 0, true));
 }
 
 /* rmd ends the daemons that mpirun leaves behind: that they end so is no reason for anything. */
 static void test_end_by_own_signal_is_not_told(void **state) {
         struct world *w = *state;
 
-        assert_false(is_told(w, W_EXITCODE(0, SIGTERM), SIGTERM, false, ""));
-        assert_true(is_told(w, W_EXITCODE(0, SIGTERM), 0, false, ""));
-        assert_true(is_told(w, W_EXITCODE(0, SIGKILL), 0, false, ""));
-        assert_false(is_told(w, W_EXITCODE(0, SIGKILL), 0, false, "mpirun was killed"));
-        assert_false(is_told(w, W_EXITCODE(137, 0), 0, false, ""));
+        assert_false(is_reported(w, W_EXITCODE(0, SIGTERM), SIGTERM, false, ""));
+        assert_true(is_reported(w, W_EXITCODE(0, SIGTERM), 0, false, ""));
+        assert_true(is_reported(w, W_EXITCODE(0, SIGKILL), 0, false, ""));
+        assert_false(is_reported(w, W_EXITCODE(0, SIGKILL), 0, false, "mpirun was killed"));
+        assert_false(is_reported(w, W_EXITCODE(137, 0), 0, false, ""));
         /* A capsule is not lost by a signal to its daemon. */
-        assert_true(is_told(w, 0, 0, true, ""));
-        assert_true(is_told(w, 0, SIGTERM, true, ""));
+        assert_true(is_reported(w, 0, 0, true, ""));
+        assert_true(is_reported(w, 0, SIGTERM, true, ""));
 }
 
 int main(void) {

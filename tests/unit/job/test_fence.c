@@ -44,7 +44,7 @@ static void test_mac(void **state) {
         }
 }
 
-static const struct fence_view good = { .synced = true, .belongs = true, .lease_usec = 5000000, .told_usec = 4000000 };
+static const struct fence_view good = { .synced = true, .belongs = true, .lease_usec = 5000000, .reported_usec = 4000000 };
 
 static void expect(struct fence_view view, bool due) {
         assert_int_equal(fence_due(&view), due);
@@ -55,7 +55,7 @@ static void test_renewed(void **state) {
 
         (void) state;
         expect(view, true);
-        view.told_usec = 0;
+        view.reported_usec = 0;
         expect(view, true);
         view.lease_usec = UINT64_MAX;
         expect(view, true);
@@ -65,13 +65,13 @@ static void test_told_once(void **state) {
         struct fence_view view = good;
 
         (void) state;
-        view.told_usec = view.lease_usec;
+        view.reported_usec = view.lease_usec;
         expect(view, false);
-        view.told_usec = view.lease_usec + 1;
+        view.reported_usec = view.lease_usec + 1;
         expect(view, false);
-        view.told_usec = UINT64_MAX; /* it kept the only log before */
+        view.reported_usec = UINT64_MAX; /* it kept the only log before */
         expect(view, true);
-        view.lease_usec = view.told_usec = 0; /* there never was one */
+        view.lease_usec = view.reported_usec = 0; /* there never was one */
         expect(view, false);
 }
 

@@ -89,35 +89,35 @@ static void test_capacity(void **state) {
         assert_true(memory_report_capacity(&node, 0) == UINT64_MAX);
 }
 
-static bool due(const struct memory_report_told *told, const char *leader, uint64_t capacity_bytes, bool groups,
+static bool due(const struct memory_report_sent *reported, const char *leader, uint64_t capacity_bytes, bool groups,
                 uint64_t now_usec) {
         Rm__NodeMemory report = RM__NODE_MEMORY__INIT;
 
         report.capacity_bytes = capacity_bytes;
         report.n_groups = groups;
-        return memory_report_due(told, leader, &report, now_usec);
+        return memory_report_due(reported, leader, &report, now_usec);
 }
 
 /* Nodes with groups report each time; the others do when it matters. */
 static void test_report_due(void **state) {
         char n1[] = "n1";
-        struct memory_report_told told = { 0 };
+        struct memory_report_sent reported = { 0 };
 
         (void) state;
-        assert_true(due(&told, "n1", 4 * GB, false, 0));
-        told = (struct memory_report_told) { n1, 4 * GB, 100000000, false, false };
-        assert_false(due(&told, "n1", 4 * GB + 1000000, false, 102000000));
-        assert_false(due(&told, "n1", 4 * GB - 1000000, false, 102000000));
-        assert_true(due(&told, "n1", 4 * GB - 20000000, false, 102000000));
-        assert_true(due(&told, "n1", 4 * GB + 20000000, false, 102000000));
-        assert_true(due(&told, "n1", 4 * GB, true, 102000000));
-        assert_true(due(&told, "n2", 4 * GB, false, 102000000));
-        assert_true(due(&told, "n1", 4 * GB, false, 130000000));
-        told.groups = true; /* they have gone */
-        assert_true(due(&told, "n1", 4 * GB, false, 102000000));
-        told.groups = false;
-        told.pages = true; /* no more */
-        assert_true(due(&told, "n1", 4 * GB, false, 102000000));
+        assert_true(due(&reported, "n1", 4 * GB, false, 0));
+        reported = (struct memory_report_sent) { n1, 4 * GB, 100000000, false, false };
+        assert_false(due(&reported, "n1", 4 * GB + 1000000, false, 102000000));
+        assert_false(due(&reported, "n1", 4 * GB - 1000000, false, 102000000));
+        assert_true(due(&reported, "n1", 4 * GB - 20000000, false, 102000000));
+        assert_true(due(&reported, "n1", 4 * GB + 20000000, false, 102000000));
+        assert_true(due(&reported, "n1", 4 * GB, true, 102000000));
+        assert_true(due(&reported, "n2", 4 * GB, false, 102000000));
+        assert_true(due(&reported, "n1", 4 * GB, false, 130000000));
+        reported.groups = true; /* they have gone */
+        assert_true(due(&reported, "n1", 4 * GB, false, 102000000));
+        reported.groups = false;
+        reported.pages = true; /* no more */
+        assert_true(due(&reported, "n1", 4 * GB, false, 102000000));
 }
 
 static void test_reserve(void **state) {

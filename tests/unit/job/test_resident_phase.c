@@ -90,11 +90,11 @@ static void test_answers_and_losses_are_told(void **state) {
 
                         if (next == RESIDENT_PHASES)
                                 continue;
-                        assert_int_equal(action == RESIDENT_TELL_READY,
+                        assert_int_equal(action == RESIDENT_REPORT_READY,
                                          !resident_phase_answers(phase) && resident_phase_answers(next));
-                        assert_int_equal(action == RESIDENT_TELL_LOST, resident_phase_has_capsule(phase) &&
-                                                                               resident_phase_has_capsule(next) &&
-                                                                               !resident_phase_answers(next));
+                        assert_int_equal(action == RESIDENT_REPORT_LOST, resident_phase_has_capsule(phase) &&
+                                                                                 resident_phase_has_capsule(next) &&
+                                                                                 !resident_phase_answers(next));
                 }
 }
 
@@ -122,7 +122,7 @@ static struct resident *make(enum resident_event answer) {
 
         assert_null(resident_capsule(resident));
         (void) resident_made(resident, CAPSULE, RESIDENT_ADOPTED);
-        assert_int_equal(resident_event(resident, answer), RESIDENT_TELL_READY);
+        assert_int_equal(resident_event(resident, answer), RESIDENT_REPORT_READY);
         return resident;
 }
 
@@ -144,7 +144,7 @@ static void test_one_command_at_a_time(void **state) {
 static void test_refused_events_change_nothing(void **state) {
         struct resident *head = make(RESIDENT_EV_FOUND);
 
-        assert_int_equal(resident_exited(head, 256, 5), RESIDENT_TELL_EXITED);
+        assert_int_equal(resident_exited(head, 256, 5), RESIDENT_REPORT_EXITED);
         assert_int_equal(resident_exited(head, 0, 6), RESIDENT_REFUSED);
         assert_int_equal(resident_lost(head, RESIDENT_EV_UNSTARTABLE, "no such file", 7), RESIDENT_REFUSED);
         assert_null(resident_remake(head));
@@ -160,7 +160,7 @@ static void test_lost_capsule_is_made_anew(void **state) {
         struct resident *group = resident_create(NULL, &calls, 7, 1, 9);
 
         (void) resident_made(group, CAPSULE, RESIDENT_ADOPTED);
-        assert_int_equal(resident_lost(group, RESIDENT_EV_LOST, "no answer", 0), RESIDENT_TELL_LOST);
+        assert_int_equal(resident_lost(group, RESIDENT_EV_LOST, "no answer", 0), RESIDENT_REPORT_LOST);
         assert_string_equal(resident_why_lost(group), "no answer");
         assert_ptr_equal(resident_remake(group), CAPSULE);
         assert_null(resident_capsule(group));

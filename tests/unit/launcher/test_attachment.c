@@ -102,7 +102,7 @@ static void expect_control(struct attachment *s, bool cancel, uint32_t signo) {
         rm__local_request__free_unpacked(request, NULL);
 }
 
-static void tell_output_of(struct attachment *s, uint32_t attempt, uint32_t stream, uint64_t offset, const char *text) {
+static void report_output_of(struct attachment *s, uint32_t attempt, uint32_t stream, uint64_t offset, const char *text) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__JobOutput output = RM__JOB_OUTPUT__INIT;
 
@@ -116,11 +116,11 @@ static void tell_output_of(struct attachment *s, uint32_t attempt, uint32_t stre
         attachment_reply(s, &reply, 0);
 }
 
-static void tell_output(struct attachment *s, uint32_t stream, uint64_t offset, const char *text) {
-        tell_output_of(s, 0, stream, offset, text);
+static void report_output(struct attachment *s, uint32_t stream, uint64_t offset, const char *text) {
+        report_output_of(s, 0, stream, offset, text);
 }
 
-static void tell_ack(struct attachment *s, uint64_t offset) {
+static void report_ack(struct attachment *s, uint64_t offset) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__JobInputAck ack = RM__JOB_INPUT_ACK__INIT;
 
@@ -130,7 +130,7 @@ static void tell_ack(struct attachment *s, uint64_t offset) {
         attachment_reply(s, &reply, 0);
 }
 
-static void tell_error(struct attachment *s, uint32_t id, int code, const char *text, uint64_t now) {
+static void report_error(struct attachment *s, uint32_t id, int code, const char *text, uint64_t now) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__Error error = RM__ERROR__INIT;
 
@@ -143,8 +143,8 @@ static void tell_error(struct attachment *s, uint32_t id, int code, const char *
 }
 
 /* `attempt` 0: of a job that has none yet, or that never restarts. */
-static void tell_attempt(struct attachment *s, uint32_t attempt, Rm__JobState state, const char *reason, int exit_code, bool final,
-                         uint64_t now) {
+static void report_attempt(struct attachment *s, uint32_t attempt, Rm__JobState state, const char *reason, int exit_code,
+                           bool final, uint64_t now) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
         Rm__JobView view = RM__JOB_VIEW__INIT;
@@ -170,8 +170,8 @@ static void tell_attempt(struct attachment *s, uint32_t attempt, Rm__JobState st
 }
 
 /* A job of 8 ranks that has lost `n` of these. */
-static void tell_lost(struct attachment *s, uint32_t attempt, Rm__JobState state, Rm__JobState final_state, size_t n,
-                      uint64_t now) {
+static void report_lost(struct attachment *s, uint32_t attempt, Rm__JobState state, Rm__JobState final_state, size_t n,
+                        uint64_t now) {
         uint32_t lost[] = { 5, 2, 7, 0, 1, 3, 4, 6 };
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
@@ -198,8 +198,8 @@ static void tell_lost(struct attachment *s, uint32_t attempt, Rm__JobState state
         attachment_reply(s, &reply, now);
 }
 
-static void tell_state(struct attachment *s, Rm__JobState state, const char *reason, int exit_code, bool final, uint64_t now) {
-        tell_attempt(s, 0, state, reason, exit_code, final, now);
+static void report_state(struct attachment *s, Rm__JobState state, const char *reason, int exit_code, bool final, uint64_t now) {
+        report_attempt(s, 0, state, reason, exit_code, final, now);
 }
 
 static void expect_text(struct attachment *s, unsigned stream, const char *text) {
@@ -217,7 +217,7 @@ static void expect_done(struct attachment *s, int code) {
         assert_int_equal(got, code);
 }
 
-static void tell_ok(struct attachment *s, uint32_t id, uint64_t now) {
+static void report_ok(struct attachment *s, uint32_t id, uint64_t now) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__Ok ok = RM__OK__INIT;
 
@@ -248,7 +248,7 @@ static struct attachment *begin_running(bool input) {
 
         attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
-        tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
+        report_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
         return s;
 }
 
@@ -258,21 +258,21 @@ static void output_is_neither_lost_nor_repeated(void **state) {
         struct attachment *s = begin_running(false);
 
         (void) state;
-        tell_output(s, 1, 0, "hello ");
-        tell_output(s, 2, 0, "oops");
-        tell_output(s, 1, 6, "world");
+        report_output(s, 1, 0, "hello ");
+        report_output(s, 2, 0, "oops");
+        report_output(s, 1, 6, "world");
         attachment_lost(s, 1);
         assert_true(attachment_wants_connection(s));
         attachment_connected(s, 2);
         (void) expect_attach(s, 11, 4);
         /* More than asked for: the part we have is cut off. */
-        tell_output(s, 1, 6, "world again");
-        tell_output(s, 1, 0, "hello");
-        tell_output(s, 1, 17, "!");
+        report_output(s, 1, 6, "world again");
+        report_output(s, 1, 0, "hello");
+        report_output(s, 1, 17, "!");
         expect_text(s, 1, "hello world again!");
         expect_text(s, 2, "oops");
-        tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 3);
-        tell_ok(s, expect_release(s), 3);
+        report_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 3);
+        report_ok(s, expect_release(s), 3);
         expect_done(s, 0);
         attachment_destroy(s);
 }
@@ -281,7 +281,7 @@ static void a_hole_in_the_output_is_told(void **state) {
         struct attachment *s = begin_running(false);
 
         (void) state;
-        tell_output(s, 1, 100, "tail");
+        report_output(s, 1, 100, "tail");
         expect_text(s, 1, "tail");
         assert_true(attachment_output(s, 2)->used > 0);
         attachment_destroy(s);
@@ -293,7 +293,7 @@ static void output_that_nobody_reads_is_dropped(void **state) {
 
         (void) state;
         attachment_output_closed(s, 1);
-        tell_output(s, 1, 0, "hello");
+        report_output(s, 1, 0, "hello");
         assert_int_equal(attachment_output(s, 1)->used, 0);
         assert_false(attachment_done(s, &code));
         attachment_lost(s, 1);
@@ -323,7 +323,7 @@ static void a_reader_that_goes_ends_the_job(void **state) {
                 s = attachment_create(&config, 0);
                 attachment_connected(s, 1);
                 (void) expect_attach(s, 0, 0);
-                tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 2);
+                report_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 2);
                 expect_none(s);
                 attachment_output_unread(s, 2); /* that of standard error does not matter */
                 expect_none(s);
@@ -331,7 +331,7 @@ static void a_reader_that_goes_ends_the_job(void **state) {
                 expect_control(s, true, SIGTERM);
                 attachment_output_unread(s, 1);
                 expect_none(s);
-                tell_state(s, ends[i].state, "", ends[i].exit_code, true, 3);
+                report_state(s, ends[i].state, "", ends[i].exit_code, true, 3);
                 expect_done(s, ends[i].code);
                 attachment_destroy(s);
         }
@@ -353,7 +353,7 @@ static void input_is_sent_again_from_the_last_acknowledged_byte(void **state) {
         (void) state;
         attachment_input(s, "abcdef", 6);
         (void) expect_input(s, 0, "abcdef", false);
-        tell_ack(s, 2);
+        report_ack(s, 2);
         attachment_input(s, "ghi", 3);
         (void) expect_input(s, 6, "ghi", false);
         attachment_lost(s, 1);
@@ -362,16 +362,16 @@ static void input_is_sent_again_from_the_last_acknowledged_byte(void **state) {
         attachment_connected(s, 2);
         (void) expect_attach(s, 0, 0);
         expect_none(s);
-        tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 2);
+        report_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 2);
         (void) expect_input(s, 2, "cdefghijk", true);
         expect_none(s);
         /* The end of input is told again on each connection, for its acknowledgement cannot be
          * seen. */
-        tell_ack(s, 11);
+        report_ack(s, 11);
         attachment_lost(s, 3);
         attachment_connected(s, 4);
         (void) expect_attach(s, 0, 0);
-        tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 4);
+        report_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 4);
         (void) expect_input(s, 11, "", true);
         attachment_destroy(s);
 }
@@ -385,12 +385,12 @@ static void input_waits_until_the_job_runs(void **state) {
         (void) expect_attach(s, 0, 0);
         attachment_input(s, "abc", 3);
         expect_none(s);
-        tell_state(s, RM__JOB_STATE__JOB_PENDING, "full", 0, false, 0);
+        report_state(s, RM__JOB_STATE__JOB_PENDING, "full", 0, false, 0);
         expect_none(s);
-        tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
+        report_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
         id = expect_input(s, 0, "abc", false);
         /* rmd cannot take it now: the same again a little later. */
-        tell_error(s, id, EAGAIN, "moving", 10 * SECOND);
+        report_error(s, id, EAGAIN, "moving", 10 * SECOND);
         expect_none(s);
         attachment_tick(s, attachment_due_usec(s));
         (void) expect_input(s, 0, "abc", false);
@@ -404,19 +404,19 @@ static void input_is_bounded_and_ends_when_refused(void **state) {
         uint32_t id = 0;
 
         (void) state;
-        while (attachment_input_room(s) >= sizeof(chunk)) {
+        while (attachment_input_space(s) >= sizeof(chunk)) {
                 attachment_input(s, chunk, sizeof(chunk));
                 total += sizeof(chunk);
         }
         assert_true(total >= sizeof(chunk) && total <= 4U << 20);
         while (attachment_requests(s)->used > 0)
                 id = expect(s, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
-        tell_ack(s, total);
-        assert_true(attachment_input_room(s) > 0);
+        report_ack(s, total);
+        assert_true(attachment_input_space(s) > 0);
         attachment_input(s, "x", 1);
         id = expect(s, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
-        tell_error(s, id, EPIPE, "closed", 0);
-        assert_int_equal(attachment_input_room(s), 0);
+        report_error(s, id, EPIPE, "closed", 0);
+        assert_int_equal(attachment_input_space(s), 0);
         attachment_destroy(s);
 }
 
@@ -427,10 +427,10 @@ static void an_attached_front_end_learns_where_input_stands(void **state) {
         (void) state;
         attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
-        tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
-        assert_int_equal(attachment_input_room(s), 0);
-        tell_ack(s, 1000);
-        assert_true(attachment_input_room(s) > 0);
+        report_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
+        assert_int_equal(attachment_input_space(s), 0);
+        report_ack(s, 1000);
+        assert_true(attachment_input_space(s) > 0);
         attachment_input(s, "abc", 3);
         (void) expect_input(s, 1000, "abc", false);
         attachment_destroy(s);
@@ -455,13 +455,13 @@ static void a_waiting_job_is_cancelled_by_an_interrupt(void **state) {
         (void) state;
         attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
-        tell_state(s, RM__JOB_STATE__JOB_PENDING, "full", 0, false, 0);
+        report_state(s, RM__JOB_STATE__JOB_PENDING, "full", 0, false, 0);
         attachment_signal(s, SIGUSR1, 0);
         expect_none(s);
         attachment_signal(s, SIGINT, 0);
         expect_control(s, true, SIGINT);
-        tell_state(s, RM__JOB_STATE__JOB_CANCELLED, "by alice", 0, true, 0);
-        tell_ok(s, expect_release(s), 0);
+        report_state(s, RM__JOB_STATE__JOB_CANCELLED, "by alice", 0, true, 0);
+        report_ok(s, expect_release(s), 0);
         expect_done(s, 130);
         expect_text(s, 2, "");
         attachment_destroy(s);
@@ -512,7 +512,7 @@ static void a_signal_that_is_confirmed_is_all_we_do(void **state) {
 
         (void) state;
         attachment_signal(s, SIGTERM, SECOND);
-        tell_ok(s, expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB), SECOND);
+        report_ok(s, expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB), SECOND);
         attachment_tick(s, 100 * SECOND);
         expect_none(s);
         assert_int_equal(attachment_due_usec(s), ATTACHMENT_NEVER_USEC);
@@ -539,12 +539,12 @@ static void a_signal_that_cannot_be_taken_now_is_sent_again(void **state) {
         (void) state;
         attachment_signal(s, SIGINT, 0);
         id = expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB);
-        tell_error(s, id, EAGAIN, "moving", SECOND);
+        report_error(s, id, EAGAIN, "moving", SECOND);
         expect_none(s);
         assert_true(attachment_due_usec(s) < 2 * SECOND);
         attachment_tick(s, attachment_due_usec(s));
         id = expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB);
-        tell_error(s, id, EPERM, "not yours", 2 * SECOND);
+        report_error(s, id, EPERM, "not yours", 2 * SECOND);
         expect_text(s, 2, "rm-mpirun: not yours\n");
         assert_int_equal(attachment_due_usec(s), ATTACHMENT_NEVER_USEC);
         attachment_destroy(s);
@@ -556,16 +556,16 @@ static void waiting_is_told_after_a_second_and_when_it_changes(void **state) {
         (void) state;
         attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
-        tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 0);
+        report_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 0);
         expect_text(s, 2, "");
         assert_int_equal(attachment_due_usec(s), SECOND);
         attachment_tick(s, SECOND);
         expect_text(s, 2, "rm-mpirun: job 7 waits: no cores\n");
-        tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 2 * SECOND);
+        report_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 2 * SECOND);
         expect_text(s, 2, "");
-        tell_state(s, RM__JOB_STATE__JOB_PENDING, "no nodes", 0, false, 3 * SECOND);
+        report_state(s, RM__JOB_STATE__JOB_PENDING, "no nodes", 0, false, 3 * SECOND);
         expect_text(s, 2, "rm-mpirun: job 7 waits: no nodes\n");
-        tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 4 * SECOND);
+        report_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 4 * SECOND);
         expect_text(s, 2, "rm-mpirun: job 7 starts\n");
         assert_int_equal(attachment_due_usec(s), ATTACHMENT_NEVER_USEC);
         attachment_destroy(s);
@@ -577,8 +577,8 @@ static void a_quick_start_is_silent(void **state) {
         (void) state;
         attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
-        tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 0);
-        tell_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, SECOND / 2);
+        report_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 0);
+        report_state(s, RM__JOB_STATE__JOB_RUNNING, "", 0, false, SECOND / 2);
         attachment_tick(s, 100 * SECOND);
         expect_none(s);
         expect_text(s, 2, "");
@@ -591,17 +591,17 @@ static void waiting_is_given_up(void **state) {
         (void) state;
         attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
-        tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 0);
+        report_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 0);
         attachment_tick(s, SECOND);
         assert_int_equal(attachment_due_usec(s), 5 * SECOND);
         attachment_tick(s, 5 * SECOND);
         expect_control(s, true, SIGTERM);
-        tell_state(s, RM__JOB_STATE__JOB_CANCELLED, "", 0, true, 5 * SECOND);
+        report_state(s, RM__JOB_STATE__JOB_CANCELLED, "", 0, true, 5 * SECOND);
         expect_text(s, 2,
                     "rm-mpirun: job 7 waits: no cores\n"
                     "rm-mpirun: job 7 has not started within 5 s: cancelled: no cores\n");
         attachment_tick(s, 5 * SECOND);
-        tell_ok(s, expect_release(s), 5 * SECOND);
+        report_ok(s, expect_release(s), 5 * SECOND);
         expect_done(s, 1);
         attachment_destroy(s);
 }
@@ -612,9 +612,9 @@ static void not_waiting_at_all(void **state) {
         (void) state;
         attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
-        tell_state(s, RM__JOB_STATE__JOB_PENDING, "", 0, false, 10);
+        report_state(s, RM__JOB_STATE__JOB_PENDING, "", 0, false, 10);
         expect_none(s);
-        tell_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 20);
+        report_state(s, RM__JOB_STATE__JOB_PENDING, "no cores", 0, false, 20);
         expect_control(s, true, SIGTERM);
         attachment_destroy(s);
 }
@@ -641,8 +641,8 @@ static void the_way_it_ended_is_told(void **state) {
         for (size_t i = 0; i < ARRAY_SIZE(examples); i++) {
                 struct attachment *s = begin_running(false);
 
-                tell_state(s, examples[i].state, examples[i].reason, examples[i].exit_code, true, 0);
-                tell_ok(s, expect_release(s), 0);
+                report_state(s, examples[i].state, examples[i].reason, examples[i].exit_code, true, 0);
+                report_ok(s, expect_release(s), 0);
                 expect_done(s, examples[i].code);
                 expect_text(s, 2, examples[i].text);
                 attachment_destroy(s);
@@ -654,8 +654,8 @@ static void lost_ranks_are_told_once_and_together(void **state) {
         uint64_t now = SECOND;
 
         (void) state;
-        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 0, now);
-        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 1, now);
+        report_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 0, now);
+        report_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 1, now);
         expect_text(s, 2, "");
         assert_true(attachment_due_usec(s) <= now + SECOND / 2);
         now = attachment_due_usec(s);
@@ -663,11 +663,11 @@ static void lost_ranks_are_told_once_and_together(void **state) {
         expect_text(s, 2, "rm-mpirun: rank 5 was lost: job 7 goes on with 7 of 8\n");
         attachment_tick(s, now + SECOND);
         expect_text(s, 2, "");
-        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 2, now);
-        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 3, now + 1);
+        report_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 2, now);
+        report_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 3, now + 1);
         attachment_tick(s, now + SECOND);
         expect_text(s, 2, "rm-mpirun: ranks 2 7 were lost: job 7 goes on with 5 of 8\n");
-        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 8, now + SECOND);
+        report_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 8, now + SECOND);
         attachment_tick(s, now + 2 * SECOND);
         expect_text(s, 2, "rm-mpirun: ranks 0 1 3 4 6 were lost: none of job 7 is left\n");
         attachment_destroy(s);
@@ -678,8 +678,8 @@ static void ranks_that_end_with_the_job_are_not_told(void **state) {
         struct attachment *s = begin_running(false);
 
         (void) state;
-        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 3, 0);
-        tell_lost(s, 1, RM__JOB_STATE__JOB_COMPLETING, RM__JOB_STATE__JOB_FAILED, 8, 1);
+        report_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 3, 0);
+        report_lost(s, 1, RM__JOB_STATE__JOB_COMPLETING, RM__JOB_STATE__JOB_FAILED, 8, 1);
         attachment_tick(s, SECOND);
         expect_text(s, 2, "");
         attachment_destroy(s);
@@ -689,9 +689,9 @@ static void ranks_lost_by_a_restart_are_not_told(void **state) {
         struct attachment *s = begin_running(false);
 
         (void) state;
-        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 0, 0);
-        tell_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 3, 0);
-        tell_lost(s, 2, RM__JOB_STATE__JOB_RECOVERING, 0, 0, 1);
+        report_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 0, 0);
+        report_lost(s, 1, RM__JOB_STATE__JOB_RUNNING, 0, 3, 0);
+        report_lost(s, 2, RM__JOB_STATE__JOB_RECOVERING, 0, 0, 1);
         expect_text(
                 s, 2,
                 "rm-mpirun: job 7: node n3 is down; it starts again from its beginning, attempt 2 of 4; the output so far is of "
@@ -708,15 +708,15 @@ static void a_passing_refusal_is_tried_again(void **state) {
         (void) state;
         attachment_connected(s, 0);
         id = expect_attach(s, 0, 0);
-        tell_error(s, id, EAGAIN, "moving", SECOND);
+        report_error(s, id, EAGAIN, "moving", SECOND);
         expect_none(s);
         attachment_tick(s, attachment_due_usec(s));
         id = expect(s, RM__LOCAL_REQUEST__BODY_ATTACH_JOB);
         /* We have just submitted it, so it is only unheard of yet; but not for ever. */
-        tell_error(s, id, ENOENT, "no job 7", 2 * SECOND);
+        report_error(s, id, ENOENT, "no job 7", 2 * SECOND);
         attachment_tick(s, attachment_due_usec(s));
         id = expect(s, RM__LOCAL_REQUEST__BODY_ATTACH_JOB);
-        tell_error(s, id, ENOENT, "no job 7", 20 * SECOND);
+        report_error(s, id, ENOENT, "no job 7", 20 * SECOND);
         expect_done(s, 1);
         expect_text(s, 2, "rm-mpirun: job 7: no job 7\n");
         attachment_destroy(s);
@@ -727,11 +727,11 @@ static void an_end_that_rmd_has_forgotten_is_remembered(void **state) {
         uint32_t id;
 
         (void) state;
-        tell_state(s, RM__JOB_STATE__JOB_FAILED, "", 3, false, 0);
+        report_state(s, RM__JOB_STATE__JOB_FAILED, "", 3, false, 0);
         attachment_lost(s, 1);
         attachment_connected(s, 2);
         id = expect_attach(s, 0, 0);
-        tell_error(s, id, ENOENT, "no job 7", 2);
+        report_error(s, id, ENOENT, "no job 7", 2);
         expect_done(s, 3);
         attachment_destroy(s);
 }
@@ -741,13 +741,13 @@ static void the_end_waits_until_the_output_is_written_and_rmd_knows(void **state
         int code;
 
         (void) state;
-        tell_output(s, 1, 0, "last words");
-        tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 4, true, 0);
+        report_output(s, 1, 0, "last words");
+        report_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 4, true, 0);
         expect_none(s);
         assert_false(attachment_done(s, &code));
         expect_text(s, 1, "last words");
         attachment_tick(s, SECOND);
-        tell_ok(s, expect_release(s), SECOND);
+        report_ok(s, expect_release(s), SECOND);
         expect_done(s, 4);
         attachment_destroy(s);
 }
@@ -757,27 +757,27 @@ static void rmd_is_told_again_when_it_died_before_it_answered(void **state) {
         uint32_t id;
 
         (void) state;
-        tell_output(s, 1, 0, "all");
+        report_output(s, 1, 0, "all");
         expect_text(s, 1, "all");
-        tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 0);
+        report_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 0);
         (void) expect_release(s);
         attachment_lost(s, SECOND);
         assert_true(attachment_wants_connection(s));
         attachment_connected(s, 2 * SECOND);
         id = expect_attach(s, 3, 0);
         expect_none(s);
-        tell_error(s, id, EAGAIN, "not yet", 2 * SECOND);
+        report_error(s, id, EAGAIN, "not yet", 2 * SECOND);
         attachment_tick(s, attachment_due_usec(s));
         (void) expect(s, RM__LOCAL_REQUEST__BODY_ATTACH_JOB);
-        tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, false, 3 * SECOND);
+        report_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, false, 3 * SECOND);
         expect_none(s);
-        tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 3 * SECOND);
+        report_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 3 * SECOND);
         /* The node that keeps the log is away, too. */
-        tell_error(s, expect_release(s), EHOSTUNREACH, "no leader", 3 * SECOND);
+        report_error(s, expect_release(s), EHOSTUNREACH, "no leader", 3 * SECOND);
         expect_none(s);
         assert_int_equal(attachment_due_usec(s), 3 * SECOND + SECOND / 10);
         attachment_tick(s, attachment_due_usec(s));
-        tell_ok(s, expect_release(s), 4 * SECOND);
+        report_ok(s, expect_release(s), 4 * SECOND);
         expect_done(s, 0);
         attachment_destroy(s);
 }
@@ -791,14 +791,14 @@ static void the_end_does_not_wait_for_ever(void **state) {
                 uint32_t id;
 
                 s[i] = begin_running(false);
-                tell_state(s[i], RM__JOB_STATE__JOB_FAILED, "", 3, true, 0);
+                report_state(s[i], RM__JOB_STATE__JOB_FAILED, "", 3, true, 0);
                 id = expect_release(s[i]);
                 if (i == 0) {
                         attachment_lost(s[i], SECOND);
                         assert_int_equal(attachment_due_usec(s[i]), 5 * SECOND);
                         attachment_tick(s[i], 5 * SECOND);
                 } else if (i == 1) {
-                        tell_error(s[i], id, ENOENT, "no such job", SECOND);
+                        report_error(s[i], id, ENOENT, "no such job", SECOND);
                 } else {
                         attachment_signal(s[i], SIGINT, SECOND);
                 }
@@ -815,7 +815,7 @@ static void who_only_looks_on_leaves_the_output(void **state) {
         (void) state;
         attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
-        tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 0);
+        report_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 0);
         expect_none(s);
         expect_done(s, 0);
         attachment_destroy(s);
@@ -838,7 +838,7 @@ static void rmd_may_be_away_for_some_time(void **state) {
         attachment_destroy(s);
 }
 
-static void tell_needs_leader(struct attachment *s, Rm__JobState state, const char *word, bool needs_leader, uint64_t now) {
+static void report_needs_leader(struct attachment *s, Rm__JobState state, const char *word, bool needs_leader, uint64_t now) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
         Rm__JobView view = RM__JOB_VIEW__INIT;
@@ -862,33 +862,33 @@ static void a_job_that_waits_for_a_leader_says_so(void **state) {
         (void) state;
         attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
-        tell_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", false, 0);
+        report_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", false, 0);
         attachment_tick(s, SECOND);
         expect_text(s, 2, "rm-mpirun: job 7 waits to be placed\n");
         /* An election: nobody needs to know. */
-        tell_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", true, 2 * SECOND);
-        tell_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", false, 3 * SECOND);
+        report_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", true, 2 * SECOND);
+        report_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", false, 3 * SECOND);
         attachment_tick(s, 19 * SECOND);
-        tell_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", true, 20 * SECOND);
+        report_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", true, 20 * SECOND);
         assert_int_equal(attachment_due_usec(s), 30 * SECOND);
         attachment_tick(s, 29 * SECOND);
         expect_text(s, 2, "");
         attachment_tick(s, 30 * SECOND);
         expect_text(s, 2, "rm-mpirun: job 7 is PENDING, but no leader can be reached; still waiting\n");
         assert_int_equal(attachment_due_usec(s), ATTACHMENT_NEVER_USEC);
-        tell_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", true, 50 * SECOND);
+        report_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", true, 50 * SECOND);
         expect_text(s, 2, "");
-        tell_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", false, 60 * SECOND);
+        report_needs_leader(s, RM__JOB_STATE__JOB_PENDING, "PENDING", false, 60 * SECOND);
         expect_text(s, 2, again);
-        tell_needs_leader(s, RM__JOB_STATE__JOB_STARTING, "STARTING", false, 60 * SECOND);
+        report_needs_leader(s, RM__JOB_STATE__JOB_STARTING, "STARTING", false, 60 * SECOND);
         expect_text(s, 2, "rm-mpirun: job 7 starts\n");
         /* mpirun has ended, and the log cannot say so. */
-        tell_needs_leader(s, RM__JOB_STATE__JOB_RUNNING, "RUNNING", false, 61 * SECOND);
+        report_needs_leader(s, RM__JOB_STATE__JOB_RUNNING, "RUNNING", false, 61 * SECOND);
         expect_text(s, 2, "");
-        tell_needs_leader(s, RM__JOB_STATE__JOB_RUNNING, "RUNNING", true, 62 * SECOND);
+        report_needs_leader(s, RM__JOB_STATE__JOB_RUNNING, "RUNNING", true, 62 * SECOND);
         attachment_tick(s, 72 * SECOND);
         expect_text(s, 2, "rm-mpirun: the program of job 7 has ended, but no leader can be reached; still waiting\n");
-        tell_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 80 * SECOND);
+        report_state(s, RM__JOB_STATE__JOB_COMPLETED, "", 0, true, 80 * SECOND);
         expect_text(s, 2, again);
         attachment_destroy(s);
 }
@@ -899,7 +899,7 @@ static void who_interrupts_is_not_told_of_the_leader_too(void **state) {
         (void) state;
         attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
-        tell_needs_leader(s, RM__JOB_STATE__JOB_STARTING, "STARTING", true, 0);
+        report_needs_leader(s, RM__JOB_STATE__JOB_STARTING, "STARTING", true, 0);
         attachment_signal(s, SIGTERM, SECOND);
         attachment_tick(s, 15 * SECOND);
         expect_text(s, 2, "");
@@ -913,10 +913,10 @@ static void a_signal_ends_us_when_the_end_of_the_job_cannot_be_recorded(void **s
 
         (void) state;
         attachment_signal(s, SIGINT, SECOND);
-        tell_ok(s, expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB), SECOND);
+        report_ok(s, expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB), SECOND);
         attachment_tick(s, 30 * SECOND);
         assert_int_equal(attachment_due_usec(s), ATTACHMENT_NEVER_USEC); /* the program takes its time */
-        tell_needs_leader(s, RM__JOB_STATE__JOB_RUNNING, "RUNNING", true, 31 * SECOND);
+        report_needs_leader(s, RM__JOB_STATE__JOB_RUNNING, "RUNNING", true, 31 * SECOND);
         assert_int_equal(attachment_due_usec(s), 41 * SECOND);
         attachment_tick(s, 40 * SECOND);
         expect_text(s, 2, "");
@@ -935,10 +935,10 @@ static void a_late_signal_ends_us_as_well(void **state) {
         int code;
 
         (void) state;
-        tell_needs_leader(s, RM__JOB_STATE__JOB_RUNNING, "RUNNING", true, 0);
+        report_needs_leader(s, RM__JOB_STATE__JOB_RUNNING, "RUNNING", true, 0);
         attachment_tick(s, 10 * SECOND);
         attachment_signal(s, SIGTERM, 50 * SECOND);
-        tell_error(s, expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB), ESRCH, "it has ended", 50 * SECOND);
+        report_error(s, expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB), ESRCH, "it has ended", 50 * SECOND);
         assert_int_equal(attachment_due_usec(s), 60 * SECOND);
         attachment_tick(s, 59 * SECOND);
         assert_false(attachment_done(s, &code));
@@ -959,7 +959,7 @@ static struct attachment *begin_restartable(bool input, bool wait_set) {
 
         attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0);
-        tell_attempt(s, 1, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
+        report_attempt(s, 1, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
         return s;
 }
 
@@ -967,23 +967,23 @@ static void output_of_a_next_attempt_begins_anew(void **state) {
         struct attachment *s = begin_restartable(false, true);
 
         (void) state;
-        tell_output_of(s, 1, 1, 0, "one two ");
-        tell_attempt(s, 2, RM__JOB_STATE__JOB_RECOVERING, "gone", 0, false, 100 * SECOND);
+        report_output_of(s, 1, 1, 0, "one two ");
+        report_attempt(s, 2, RM__JOB_STATE__JOB_RECOVERING, "gone", 0, false, 100 * SECOND);
         expect_text(s, 1, "one two ");
         expect_text(s, 2, AGAIN);
-        tell_output_of(s, 1, 1, 8, "late"); /* of the one before */
+        report_output_of(s, 1, 1, 8, "late"); /* of the one before */
         expect_text(s, 1, "");
         /* The job waits for a moment, of which --wait says nothing. */
-        tell_attempt(s, 2, RM__JOB_STATE__JOB_PENDING, "waits", 0, false, 100 * SECOND);
-        tell_attempt(s, 2, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 100 * SECOND + 1000);
-        tell_output_of(s, 2, 1, 0, "one ");
+        report_attempt(s, 2, RM__JOB_STATE__JOB_PENDING, "waits", 0, false, 100 * SECOND);
+        report_attempt(s, 2, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 100 * SECOND + 1000);
+        report_output_of(s, 2, 1, 0, "one ");
         /* The node's rmd was restarted, and goes by its last state. */
         attachment_lost(s, 101 * SECOND);
         attachment_connected(s, 101 * SECOND);
         (void) expect_attach(s, 4, 0);
-        tell_attempt(s, 1, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 101 * SECOND);
-        tell_attempt(s, 2, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 101 * SECOND);
-        tell_output_of(s, 2, 1, 4, "two ");
+        report_attempt(s, 1, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 101 * SECOND);
+        report_attempt(s, 2, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 101 * SECOND);
+        report_output_of(s, 2, 1, 4, "two ");
         expect_text(s, 1, "one two ");
         expect_text(s, 2, "");
         expect_none(s);
@@ -994,7 +994,7 @@ static void a_next_attempt_that_waits_says_so(void **state) {
         struct attachment *s = begin_restartable(false, true);
 
         (void) state;
-        tell_attempt(s, 2, RM__JOB_STATE__JOB_PENDING, "waits for 4 cores", 0, false, 100 * SECOND);
+        report_attempt(s, 2, RM__JOB_STATE__JOB_PENDING, "waits for 4 cores", 0, false, 100 * SECOND);
         expect_text(s, 2, AGAIN);
         assert_int_equal(attachment_due_usec(s), 101 * SECOND);
         attachment_tick(s, 101 * SECOND);
@@ -1009,7 +1009,7 @@ static void an_interrupt_between_two_attempts_cancels(void **state) {
         struct attachment *s = begin_restartable(false, false);
 
         (void) state;
-        tell_attempt(s, 2, RM__JOB_STATE__JOB_RECOVERING, "gone", 0, false, 0);
+        report_attempt(s, 2, RM__JOB_STATE__JOB_RECOVERING, "gone", 0, false, 0);
         attachment_signal(s, SIGINT, 0);
         expect_control(s, true, SIGINT);
         attachment_destroy(s);
@@ -1021,15 +1021,15 @@ static void a_next_attempt_gets_the_same_input(void **state) {
         (void) state;
         attachment_input(s, "abc", 3);
         expect_input(s, 0, "abc", false);
-        tell_ack(s, 3);
+        report_ack(s, 3);
         attachment_input(s, "de", 2);
         attachment_input_eof(s);
         expect_input(s, 3, "de", false);
         expect_input(s, 5, "", true);
-        tell_ack(s, 5);
-        tell_attempt(s, 2, RM__JOB_STATE__JOB_RECOVERING, "gone", 0, false, 0);
+        report_ack(s, 5);
+        report_attempt(s, 2, RM__JOB_STATE__JOB_RECOVERING, "gone", 0, false, 0);
         expect_none(s);
-        tell_attempt(s, 2, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
+        report_attempt(s, 2, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
         expect_input(s, 0, "abcde", true);
         attachment_destroy(s);
 }
@@ -1042,19 +1042,19 @@ static void input_that_is_not_kept_ends_the_job(void **state) {
 
         (void) state;
         for (uint64_t taken = 0; taken < (UINT64_C(9) << 20); taken += sizeof(chunk)) {
-                assert_true(attachment_input_room(s) >= sizeof(chunk));
+                assert_true(attachment_input_space(s) >= sizeof(chunk));
                 attachment_input(s, chunk, sizeof(chunk));
                 (void) expect(s, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
-                tell_ack(s, taken + sizeof(chunk));
+                report_ack(s, taken + sizeof(chunk));
         }
-        tell_attempt(s, 2, RM__JOB_STATE__JOB_RECOVERING, "gone", 0, false, 0);
+        report_attempt(s, 2, RM__JOB_STATE__JOB_RECOVERING, "gone", 0, false, 0);
         expect_control(s, true, SIGTERM);
         expect_text(s, 2,
                     AGAIN
                     "rm-mpirun: job 7 is cancelled: it cannot start again, as rm-mpirun does not have all of its standard input "
                     "any more\n");
-        tell_attempt(s, 2, RM__JOB_STATE__JOB_CANCELLED, "cancelled by alice", 143, true, 0);
-        tell_ok(s, expect_release(s), 0);
+        report_attempt(s, 2, RM__JOB_STATE__JOB_CANCELLED, "cancelled by alice", 143, true, 0);
+        report_ok(s, expect_release(s), 0);
         assert_true(attachment_done(s, &code));
         assert_int_equal(code, 1);
         attachment_destroy(s);
@@ -1070,15 +1070,15 @@ static void much_input_is_repeated_in_parts(void **state) {
         for (uint64_t taken = 0; taken < (UINT64_C(2) << 20); taken += sizeof(chunk)) {
                 attachment_input(s, chunk, sizeof(chunk));
                 (void) expect(s, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
-                tell_ack(s, taken + sizeof(chunk));
+                report_ack(s, taken + sizeof(chunk));
         }
-        tell_attempt(s, 2, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
+        report_attempt(s, 2, RM__JOB_STATE__JOB_RUNNING, "", 0, false, 0);
         while (attachment_requests(s)->used > 0) {
                 (void) expect(s, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
                 sent += sizeof(chunk);
         }
         assert_int_equal(sent, 512 << 10);
-        tell_ack(s, 65536);
+        report_ack(s, 65536);
         (void) expect(s, RM__LOCAL_REQUEST__BODY_JOB_INPUT);
         expect_none(s);
         attachment_destroy(s);

@@ -85,7 +85,7 @@ static int setup(void **state) {
 
         for (size_t i = 0; i < NODES; i++) {
                 (void) snprintf(c->names[i], sizeof(c->names[i]), "n%zu", i + 1);
-                c->nodes[i] = (struct examined) { .node = c->names[i], .wanted = true, .leader = i == 0, .facts = &c->facts[i] };
+                c->nodes[i] = (struct examined) { .node = c->names[i], .requested = true, .leader = i == 0, .facts = &c->facts[i] };
                 fill_facts(c, i);
         }
         *state = c;
@@ -101,7 +101,7 @@ static int teardown(void **state) {
 }
 
 /* How many are worse than OK. */
-static size_t look(struct cluster *c, size_t n) {
+static size_t scan(struct cluster *c, size_t n) {
         size_t bad = 0;
 
         findings_finish(&c->findings);
@@ -122,7 +122,7 @@ static size_t look(struct cluster *c, size_t n) {
 /* The one finding that is worse than OK: of this node, this check, this severity, with this in its
  * text. */
 static void only(struct cluster *c, const char *node, const char *check, enum severity severity, const char *text) {
-        size_t bad = look(c, NODES), at = 0;
+        size_t bad = scan(c, NODES), at = 0;
 
         for (size_t i = 0; i < c->findings.n; i++)
                 if (c->findings.list[i].severity != SEVERITY_OK) {
@@ -142,9 +142,9 @@ static void only(struct cluster *c, const char *node, const char *check, enum se
 static void nodes_that_are_alike_are_fit(void **state) {
         struct cluster *c = *state;
 
-        assert_int_equal(look(c, NODES), 0);
+        assert_int_equal(scan(c, NODES), 0);
         assert_true(c->findings.n >= NODES * 10);
-        assert_int_equal(look(c, 1), 0);
+        assert_int_equal(scan(c, 1), 0);
 }
 
 static void a_node_that_does_not_answer_is_a_problem(void **state) {
@@ -170,9 +170,9 @@ static void only_wanted_nodes_are_judged_and_all_are_compared(void **state) {
         struct cluster *c = *state;
 
         for (size_t i = 0; i < NODES; i++)
-                c->nodes[i].wanted = i == 1;
+                c->nodes[i].requested = i == 1;
         c->facts[2].mtu = 9000;
-        assert_int_equal(look(c, NODES), 0);
+        assert_int_equal(scan(c, NODES), 0);
         c->facts[2].mtu = 1500;
         c->facts[1].mtu = 9000;
         only(c, "n2", "uplink", SEVERITY_PROBLEM, "9000, but 1500 on n[1,3-4]");
@@ -182,7 +182,7 @@ static void of_two_the_leaders_value_counts(void **state) {
         struct cluster *c = *state;
 
         c->facts[0].mtu = 9000;
-        assert_int_equal(look(c, 2), 1);
+        assert_int_equal(scan(c, 2), 1);
         for (size_t i = 0; i < c->findings.n; i++)
                 if (c->findings.list[i].severity != SEVERITY_OK)
                         assert_string_equal(c->findings.list[i].node, "n2");
@@ -228,7 +228,7 @@ static void criu_that_does_not_run_or_fit(void **state) {
         only(c, "n1", "criu", SEVERITY_WARNING, "no tun"); /* it was tried, and works */
         for (size_t i = 0; i < NODES; i++)
                 c->facts[i].tracking = false;
-        look(c, 1);
+        scan(c, 1);
         assert_int_equal(c->findings.list[0].severity, SEVERITY_OK);
         for (size_t i = 0; i < c->findings.n; i++)
                 if (strcmp(c->findings.list[i].check, "criu") == 0)
@@ -240,10 +240,10 @@ static void a_criu_that_is_too_old_for_the_kernel(void **state) {
 
         for (size_t i = 0; i < NODES; i++)
                 c->facts[i].criu_version = TEXT("4.1.1");
-        assert_int_equal(look(c, NODES), NODES);
+        assert_int_equal(scan(c, NODES), NODES);
         for (size_t i = 0; i < NODES; i++)
                 c->facts[i].kernel = TEXT("6.12.57-amd64");
-        assert_int_equal(look(c, NODES), 0);
+        assert_int_equal(scan(c, NODES), 0);
 }
 
 static void memory_that_cannot_be_tracked(void **state) {
@@ -300,7 +300,7 @@ static void faults_of_kernels(void **state) {
                         c->facts[i].tracking = cases[k].tracking;
                         c->facts[i].huge_page_bytes = cases[k].huge_pages ? 2 << 20 : 0;
                 }
-                (void) look(c, NODES);
+                (void) scan(c, NODES);
                 for (size_t i = 0; i < c->findings.n; i++) {
                         const struct finding *f = &c->findings.list[i];
 
@@ -329,9 +329,9 @@ static void instruction_sets_that_a_node_lacks(void **state) {
         c->facts[3].processor_flags = TEXT("fpu sse2 tsc");
         only(c, "n4", "processor-flags", SEVERITY_PROBLEM, "does not know avx2");
         c->facts[3].processor_flags = TEXT("fpu sse2 avx2 constant_tsc pti"); /* says nothing to programs */
-        assert_int_equal(look(c, NODES), 0);
+        assert_int_equal(scan(c, NODES), 0);
         c->facts[3].processor_flags = TEXT("fpu sse2 avx2 avx512f");
-        assert_int_equal(look(c, NODES), 3);
+        assert_int_equal(scan(c, NODES), 3);
         fill_facts(c, 3);
         c->facts[3].processor = TEXT("other CPU");
         only(c, "n4", "processor-model", SEVERITY_WARNING, "other CPU");
@@ -355,7 +355,7 @@ static void a_clock_that_is_wrong(void **state) {
         c->nodes[0].clock_usec = 300000;
         only(c, "n1", "clock", SEVERITY_WARNING, "0.300 s ahead of others");
         c->nodes[0].clock_error_usec = 250000; /* it may be right */
-        assert_int_equal(look(c, NODES), 0);
+        assert_int_equal(scan(c, NODES), 0);
 }
 
 static void ports_that_are_taken(void **state) {
@@ -367,7 +367,7 @@ static void ports_that_are_taken(void **state) {
         c->facts[1].ports_free = 3;
         only(c, "n2", "ports", SEVERITY_WARNING, "3 of ports 7000-7099, and 4 moves");
         c->facts[1].ports_free = 4;
-        assert_int_equal(look(c, NODES), 0);
+        assert_int_equal(scan(c, NODES), 0);
 }
 
 static void keys_that_are_not_right(void **state) {
@@ -401,7 +401,7 @@ static void disks_that_are_full(void **state) {
         only(c, "n2", "runtime-dir", SEVERITY_PROBLEM, "No such file");
         fill_facts(c, 1);
         c->runtime[1].total_files = c->runtime[1].free_files = 0; /* not counted by such a file system */
-        assert_int_equal(look(c, NODES), 0);
+        assert_int_equal(scan(c, NODES), 0);
 }
 
 int main(void) {

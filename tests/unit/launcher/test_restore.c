@@ -18,7 +18,7 @@
 #define CHECKPOINTS_MAX 4
 
 /* The state of the job as rmd reports it. */
-struct told {
+struct reported {
         uint32_t attempt;
         Rm__JobState state;
         uint64_t restored_from;
@@ -43,7 +43,7 @@ static struct attachment *begin(bool input, bool submitted) {
         return attachment_create(&config, 0);
 }
 
-static void tell_as(struct attachment *s, const struct told *told, uint32_t reply_id, uint64_t now) {
+static void report_as(struct attachment *s, const struct reported *reported, uint32_t reply_id, uint64_t now) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__JobUpdate update = RM__JOB_UPDATE__INIT;
         Rm__JobView view = RM__JOB_VIEW__INIT;
@@ -52,44 +52,44 @@ static void tell_as(struct attachment *s, const struct told *told, uint32_t repl
         Rm__Checkpoint checkpoints[CHECKPOINTS_MAX], *list[CHECKPOINTS_MAX];
         Rm__Capsule capsule = RM__CAPSULE__INIT, *capsules[] = { &capsule };
 
-        for (size_t k = 0; k < told->n; k++) {
+        for (size_t k = 0; k < reported->n; k++) {
                 rm__checkpoint__init(&checkpoints[k]);
-                checkpoints[k].id = told->checkpoints[k].id;
-                checkpoints[k].state = told->checkpoints[k].captured ? RM__CHECKPOINT_STATE__CHECKPOINT_DONE
-                                                                     : RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING;
-                checkpoints[k].captured_usec = told->checkpoints[k].captured ? 1000 * SECOND : 0;
-                checkpoints[k].output_end = (uint64_t *) told->checkpoints[k].end;
-                checkpoints[k].n_output_end = told->checkpoints[k].captured ? 2 : 0;
+                checkpoints[k].id = reported->checkpoints[k].id;
+                checkpoints[k].state = reported->checkpoints[k].captured ? RM__CHECKPOINT_STATE__CHECKPOINT_DONE
+                                                                         : RM__CHECKPOINT_STATE__CHECKPOINT_CAPTURING;
+                checkpoints[k].captured_usec = reported->checkpoints[k].captured ? 1000 * SECOND : 0;
+                checkpoints[k].output_end = (uint64_t *) reported->checkpoints[k].end;
+                checkpoints[k].n_output_end = reported->checkpoints[k].captured ? 2 : 0;
                 list[k] = &checkpoints[k];
         }
         spec.on_node_loss = 1;
         spec.restarts = 3;
         job.spec = &spec;
         job.id = 7;
-        job.attempt = told->attempt;
-        job.state = told->state;
+        job.attempt = reported->attempt;
+        job.state = reported->state;
         job.start_usec = 1;
-        job.restored_from = told->restored_from;
-        job.restart_reason = (char *) (told->attempt > 1 ? "node n3 is down" : "");
+        job.restored_from = reported->restored_from;
+        job.restart_reason = (char *) (reported->attempt > 1 ? "node n3 is down" : "");
         job.checkpoints = list;
-        job.n_checkpoints = told->n;
+        job.n_checkpoints = reported->n;
         job.capsules = capsules;
-        job.n_capsules = told->state == RM__JOB_STATE__JOB_PENDING ? 0 : 1;
+        job.n_capsules = reported->state == RM__JOB_STATE__JOB_PENDING ? 0 : 1;
         view.job = &job;
         update.job = &view;
-        update.final = told->final;
+        update.final = reported->final;
         reply.id = reply_id;
         reply.body_case = RM__LOCAL_REPLY__BODY_JOB_UPDATE;
         reply.job_update = &update;
         attachment_reply(s, &reply, now);
 }
 
-static void tell(struct attachment *s, const struct told *told, uint64_t now) {
-        tell_as(s, told, 0, now);
+static void report(struct attachment *s, const struct reported *reported, uint64_t now) {
+        report_as(s, reported, 0, now);
 }
 
-static void tell_output_as(struct attachment *s, uint32_t reply_id, uint32_t attempt, uint32_t stream, uint64_t offset,
-                           const void *data, size_t size_bytes) {
+static void report_output_as(struct attachment *s, uint32_t reply_id, uint32_t attempt, uint32_t stream, uint64_t offset,
+                             const void *data, size_t size_bytes) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__JobOutput output = RM__JOB_OUTPUT__INIT;
 
@@ -104,11 +104,11 @@ static void tell_output_as(struct attachment *s, uint32_t reply_id, uint32_t att
         attachment_reply(s, &reply, 0);
 }
 
-static void tell_output(struct attachment *s, uint32_t attempt, uint32_t stream, uint64_t offset, const char *text) {
-        tell_output_as(s, 0, attempt, stream, offset, text, strlen(text));
+static void report_output(struct attachment *s, uint32_t attempt, uint32_t stream, uint64_t offset, const char *text) {
+        report_output_as(s, 0, attempt, stream, offset, text, strlen(text));
 }
 
-static void tell_ack(struct attachment *s, uint64_t offset) {
+static void report_ack(struct attachment *s, uint64_t offset) {
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__JobInputAck ack = RM__JOB_INPUT_ACK__INIT;
 
@@ -177,34 +177,34 @@ static void expect_text(struct attachment *s, unsigned stream, const char *text)
         buffer_drop(b, b->used);
 }
 
-static struct attachment *begin_running(bool input, struct told *ret_told) {
+static struct attachment *begin_running(bool input, struct reported *ret_reported) {
         struct attachment *s = begin(input, true);
 
-        *ret_told = (struct told) { .attempt = 1, .state = RM__JOB_STATE__JOB_RUNNING };
+        *ret_reported = (struct reported) { .attempt = 1, .state = RM__JOB_STATE__JOB_RUNNING };
         attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0, 0);
-        tell(s, ret_told, 0);
+        report(s, ret_reported, 0);
         return s;
 }
 
-static void add_checkpoint(struct told *told, uint64_t id, uint64_t out, uint64_t err) {
-        told->checkpoints[told->n].id = id;
-        told->checkpoints[told->n].captured = true;
-        told->checkpoints[told->n].end[0] = out;
-        told->checkpoints[told->n++].end[1] = err;
+static void add_checkpoint(struct reported *reported, uint64_t id, uint64_t out, uint64_t err) {
+        reported->checkpoints[reported->n].id = id;
+        reported->checkpoints[reported->n].captured = true;
+        reported->checkpoints[reported->n].end[0] = out;
+        reported->checkpoints[reported->n++].end[1] = err;
 }
 
 /* A node is lost, and the next attempt is placed. */
-static void go_back(struct attachment *s, struct told *told, uint64_t checkpoint) {
-        told->attempt++;
-        told->state = RM__JOB_STATE__JOB_RECOVERING;
-        tell(s, told, 12 * SECOND);
-        told->state = RM__JOB_STATE__JOB_PENDING;
-        tell(s, told, 12 * SECOND);
+static void go_back(struct attachment *s, struct reported *reported, uint64_t checkpoint) {
+        reported->attempt++;
+        reported->state = RM__JOB_STATE__JOB_RECOVERING;
+        report(s, reported, 12 * SECOND);
+        reported->state = RM__JOB_STATE__JOB_PENDING;
+        report(s, reported, 12 * SECOND);
         expect_none(s);
-        told->state = RM__JOB_STATE__JOB_STARTING;
-        told->restored_from = checkpoint;
-        tell(s, told, 12 * SECOND);
+        reported->state = RM__JOB_STATE__JOB_STARTING;
+        reported->restored_from = checkpoint;
+        report(s, reported, 12 * SECOND);
 }
 
 #define GOES_ON "rm-mpirun: job 7: node n3 is down: goes on from checkpoint 7.3 (12 s old)\n"
@@ -212,24 +212,24 @@ static void go_back(struct attachment *s, struct told *told, uint64_t checkpoint
 /* ---- tests ---- */
 
 static void output_that_comes_again_is_swallowed(void **state) {
-        struct told told;
-        struct attachment *s = begin_running(false, &told);
+        struct reported reported;
+        struct attachment *s = begin_running(false, &reported);
         uint32_t id;
 
         (void) state;
-        tell_output(s, 1, 1, 0, "one two three ");
-        tell_output(s, 1, 2, 0, "warning ");
-        add_checkpoint(&told, 3, 4, 20);
-        tell(s, &told, 1);
+        report_output(s, 1, 1, 0, "one two three ");
+        report_output(s, 1, 2, 0, "warning ");
+        add_checkpoint(&reported, 3, 4, 20);
+        report(s, &reported, 1);
         expect_text(s, 1, "one two three ");
         expect_text(s, 2, "warning ");
-        go_back(s, &told, 3);
+        go_back(s, &reported, 3);
         expect_text(s, 2, GOES_ON);
         id = expect_attach(s, 2, 4, 8); /* stdout was further than at the checkpoint, stderr was not */
-        tell_as(s, &told, id, 12 * SECOND);
-        tell_output_as(s, id, 2, 1, 4, "two th", 6);
-        tell_output_as(s, id, 2, 1, 10, "ree four", 8);
-        tell_output_as(s, id, 2, 2, 8, "and more", 8);
+        report_as(s, &reported, id, 12 * SECOND);
+        report_output_as(s, id, 2, 1, 4, "two th", 6);
+        report_output_as(s, id, 2, 1, 10, "ree four", 8);
+        report_output_as(s, id, 2, 2, 8, "and more", 8);
         expect_text(s, 1, "four");
         expect_text(s, 2, "and more");
         attachment_destroy(s);
@@ -244,18 +244,18 @@ static void from_the_first_difference_on_all_is_delivered(void **state) {
                 unsigned stream = at % 2 ? 2 : 1;
                 cleanup_free char *again = xasprintf("%sab", before);
                 cleanup_free char *want = NULL, *line = NULL;
-                struct told told;
-                struct attachment *s = begin_running(false, &told);
+                struct reported reported;
+                struct attachment *s = begin_running(false, &reported);
 
-                tell_output(s, 1, stream, 0, before);
+                report_output(s, 1, stream, 0, before);
                 expect_text(s, stream, before);
-                add_checkpoint(&told, 3, cut, cut);
-                tell(s, &told, 1);
-                go_back(s, &told, 3);
+                add_checkpoint(&reported, 3, cut, cut);
+                report(s, &reported, 1);
+                go_back(s, &reported, 3);
                 expect_text(s, 2, GOES_ON);
                 (void) expect_attach(s, 2, stream == 1 ? cut : 0, stream == 2 ? cut : 0);
                 again[i] = '!';
-                tell_output(s, 2, stream, cut, again + cut);
+                report_output(s, 2, stream, cut, again + cut);
                 line = xasprintf("rm-mpirun: job 7: output differs from byte %d of %s on: what follows is of attempt 2, which went "
                                  "on from checkpoint 7.3\n",
                                  (int) i, stream == 1 ? "stdout" : "stderr");
@@ -275,126 +275,126 @@ static void from_the_first_difference_on_all_is_delivered(void **state) {
 /* In each attempt the output may differ anew; what was delivered last is what the next one is
  * compared with. */
 static void attempts_follow_each_other(void **state) {
-        struct told told;
-        struct attachment *s = begin_running(false, &told);
+        struct reported reported;
+        struct attachment *s = begin_running(false, &reported);
 
         (void) state;
-        tell_output(s, 1, 1, 0, "aaaaaaaa");
-        add_checkpoint(&told, 3, 2, 0);
-        tell(s, &told, 1);
-        go_back(s, &told, 3);
+        report_output(s, 1, 1, 0, "aaaaaaaa");
+        add_checkpoint(&reported, 3, 2, 0);
+        report(s, &reported, 1);
+        go_back(s, &reported, 3);
         (void) expect_attach(s, 2, 2, 0);
-        tell_output(s, 2, 1, 2, "aab");
-        tell_output(s, 2, 1, 5, "bbbb");
+        report_output(s, 2, 1, 2, "aab");
+        report_output(s, 2, 1, 5, "bbbb");
         expect_text(s, 1, "aaaaaaaabbbbb");
         expect_text(s, 2,
                     GOES_ON
                     "rm-mpirun: job 7: output differs from byte 4 of stdout on: what follows is of attempt 2, which went on "
                     "from checkpoint 7.3\n");
         /* The job goes back to the same checkpoint. */
-        go_back(s, &told, 3);
+        go_back(s, &reported, 3);
         (void) expect_attach(s, 3, 2, 0);
-        tell_output(s, 3, 1, 2, "aabbbbb");
+        report_output(s, 3, 1, 2, "aabbbbb");
         expect_text(s, 1, "");
         /* The job goes back to one of the third attempt. It was cut while the front end still
          * compared. */
-        go_back(s, &told, 3);
+        go_back(s, &reported, 3);
         (void) expect_attach(s, 4, 2, 0);
-        tell_output(s, 4, 1, 2, "aab");
-        add_checkpoint(&told, 4, 8, 0);
-        told.checkpoints[0] = told.checkpoints[1];
-        told.n = 1;
-        tell(s, &told, 2);
-        go_back(s, &told, 4);
+        report_output(s, 4, 1, 2, "aab");
+        add_checkpoint(&reported, 4, 8, 0);
+        reported.checkpoints[0] = reported.checkpoints[1];
+        reported.n = 1;
+        report(s, &reported, 2);
+        go_back(s, &reported, 4);
         (void) expect_attach(s, 5, 5, 0);
-        tell_output(s, 5, 1, 5, "bbbbcc");
+        report_output(s, 5, 1, 5, "bbbbcc");
         expect_text(s, 1, "cc");
         /* The job has no checkpoint any more. */
-        told.n = 0;
-        go_back(s, &told, 0);
+        reported.n = 0;
+        go_back(s, &reported, 0);
         expect_none(s);
-        tell_output(s, 6, 1, 0, "aab");
+        report_output(s, 6, 1, 0, "aab");
         expect_text(s, 1, "aab");
         attachment_destroy(s);
 }
 
 static void what_the_old_attachment_sent_does_not_count(void **state) {
-        struct told told;
+        struct reported reported;
         struct attachment *s = begin(false, true);
         uint32_t old, id;
         int code;
 
         (void) state;
-        told = (struct told) { .attempt = 1, .state = RM__JOB_STATE__JOB_RUNNING };
+        reported = (struct reported) { .attempt = 1, .state = RM__JOB_STATE__JOB_RUNNING };
         attachment_connected(s, 0);
         old = expect_attach(s, 0, 0, 0);
-        tell_as(s, &told, old, 0);
-        tell_output_as(s, old, 1, 1, 0, "abcdef", 6);
-        add_checkpoint(&told, 3, 4, 0);
-        tell_as(s, &told, old, 1);
+        report_as(s, &reported, old, 0);
+        report_output_as(s, old, 1, 1, 0, "abcdef", 6);
+        add_checkpoint(&reported, 3, 4, 0);
+        report_as(s, &reported, old, 1);
         /* The job is two attempts later: the one between may have written anything from the first
          * checkpoint that we knew on. */
-        told.attempt = 3;
-        told.restored_from = 4;
-        add_checkpoint(&told, 4, 6, 0);
-        tell_as(s, &told, old, 12 * SECOND);
+        reported.attempt = 3;
+        reported.restored_from = 4;
+        add_checkpoint(&reported, 4, 6, 0);
+        report_as(s, &reported, old, 12 * SECOND);
         id = expect_attach(s, 3, 4, 0);
-        tell_output_as(s, old, 3, 1, 6, "gh", 2);
-        told.state = RM__JOB_STATE__JOB_COMPLETED;
-        told.final = true;
-        tell_as(s, &told, old, 13 * SECOND);
+        report_output_as(s, old, 3, 1, 6, "gh", 2);
+        reported.state = RM__JOB_STATE__JOB_COMPLETED;
+        reported.final = true;
+        report_as(s, &reported, old, 13 * SECOND);
         assert_false(attachment_done(s, &code));
         expect_text(s, 1, "abcdef");
-        tell_output_as(s, id, 3, 1, 4, "eFgh", 4);
+        report_output_as(s, id, 3, 1, 4, "eFgh", 4);
         expect_text(s, 1, "Fgh");
-        tell_as(s, &told, id, 13 * SECOND);
+        report_as(s, &reported, id, 13 * SECOND);
         assert_true(attachment_done(s, &code));
         attachment_destroy(s);
 }
 
 /* Until it is known where the attempt begins, a connection that breaks changes nothing. */
 static void rmd_may_be_restarted_between_attempts(void **state) {
-        struct told told;
-        struct attachment *s = begin_running(false, &told);
+        struct reported reported;
+        struct attachment *s = begin_running(false, &reported);
 
         (void) state;
-        tell_output(s, 1, 1, 0, "abcdef");
-        add_checkpoint(&told, 3, 4, 0);
-        tell(s, &told, 1);
-        told.attempt = 2;
-        told.state = RM__JOB_STATE__JOB_RECOVERING;
-        tell(s, &told, 12 * SECOND);
-        tell_output(s, 1, 1, 6, "late");
+        report_output(s, 1, 1, 0, "abcdef");
+        add_checkpoint(&reported, 3, 4, 0);
+        report(s, &reported, 1);
+        reported.attempt = 2;
+        reported.state = RM__JOB_STATE__JOB_RECOVERING;
+        report(s, &reported, 12 * SECOND);
+        report_output(s, 1, 1, 6, "late");
         attachment_lost(s, 12 * SECOND);
         attachment_connected(s, 12 * SECOND);
         (void) expect_attach(s, 1, 6, 0);
-        told.state = RM__JOB_STATE__JOB_RUNNING;
-        told.restored_from = 3;
-        tell(s, &told, 12 * SECOND);
+        reported.state = RM__JOB_STATE__JOB_RUNNING;
+        reported.restored_from = 3;
+        report(s, &reported, 12 * SECOND);
         (void) expect_attach(s, 2, 4, 0);
-        tell_output(s, 2, 1, 4, "e");
+        report_output(s, 2, 1, 4, "e");
         attachment_lost(s, 12 * SECOND);
         attachment_connected(s, 12 * SECOND);
         (void) expect_attach(s, 2, 5, 0);
-        tell(s, &told, 12 * SECOND);
-        tell_output(s, 2, 1, 5, "fgh");
+        report(s, &reported, 12 * SECOND);
+        report_output(s, 2, 1, 5, "fgh");
         expect_text(s, 1, "abcdefgh");
         expect_text(s, 2, GOES_ON);
         attachment_destroy(s);
 }
 
 static void another_checkpoint_than_the_newest_is_told(void **state) {
-        struct told told;
-        struct attachment *s = begin_running(false, &told);
+        struct reported reported;
+        struct attachment *s = begin_running(false, &reported);
 
         (void) state;
-        add_checkpoint(&told, 2, 0, 0);
-        add_checkpoint(&told, 3, 0, 0);
-        tell(s, &told, 1);
-        go_back(s, &told, 2);
+        add_checkpoint(&reported, 2, 0, 0);
+        add_checkpoint(&reported, 3, 0, 0);
+        report(s, &reported, 1);
+        go_back(s, &reported, 2);
         expect_text(s, 2, GOES_ON "rm-mpirun: job 7: goes on from checkpoint 7.2 (12 s old)\n");
         (void) expect_attach(s, 2, 0, 0);
-        go_back(s, &told, 0);
+        go_back(s, &reported, 0);
         expect_text(s, 2,
                     GOES_ON
                     "rm-mpirun: job 7: node n3 is down; it starts again from its beginning, attempt 3 of 4; the output so far "
@@ -404,17 +404,17 @@ static void another_checkpoint_than_the_newest_is_told(void **state) {
 }
 
 static void an_attempt_that_is_never_placed_leaves_the_output(void **state) {
-        struct told told;
-        struct attachment *s = begin_running(false, &told);
+        struct reported reported;
+        struct attachment *s = begin_running(false, &reported);
         int code;
 
         (void) state;
-        tell_output(s, 1, 1, 0, "abcdef");
-        add_checkpoint(&told, 3, 4, 0);
-        tell(s, &told, 1);
-        told.attempt = 2;
-        told.state = RM__JOB_STATE__JOB_PENDING;
-        tell(s, &told, 12 * SECOND);
+        report_output(s, 1, 1, 0, "abcdef");
+        add_checkpoint(&reported, 3, 4, 0);
+        report(s, &reported, 1);
+        reported.attempt = 2;
+        reported.state = RM__JOB_STATE__JOB_PENDING;
+        report(s, &reported, 12 * SECOND);
         expect_text(s, 2, GOES_ON);
         {
                 Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
@@ -440,21 +440,21 @@ static void an_attempt_that_is_never_placed_leaves_the_output(void **state) {
 }
 
 static void an_attempt_that_ends_early_is_told(void **state) {
-        struct told told;
-        struct attachment *s = begin_running(false, &told);
+        struct reported reported;
+        struct attachment *s = begin_running(false, &reported);
 
         (void) state;
-        tell_output(s, 1, 1, 0, "abcdef");
-        add_checkpoint(&told, 3, 4, 0);
-        tell(s, &told, 1);
-        go_back(s, &told, 3);
+        report_output(s, 1, 1, 0, "abcdef");
+        add_checkpoint(&reported, 3, 4, 0);
+        report(s, &reported, 1);
+        go_back(s, &reported, 3);
         (void) expect_attach(s, 2, 4, 0);
-        told.state = RM__JOB_STATE__JOB_RUNNING;
-        tell(s, &told, 12 * SECOND);
-        tell_output(s, 2, 1, 4, "e");
-        told.state = RM__JOB_STATE__JOB_COMPLETED;
-        told.final = true;
-        tell(s, &told, 13 * SECOND);
+        reported.state = RM__JOB_STATE__JOB_RUNNING;
+        report(s, &reported, 12 * SECOND);
+        report_output(s, 2, 1, 4, "e");
+        reported.state = RM__JOB_STATE__JOB_COMPLETED;
+        reported.final = true;
+        report(s, &reported, 13 * SECOND);
         expect_text(s, 2,
                     GOES_ON "rm-mpirun: job 7: what was printed from byte 5 of stdout on is of an attempt before: attempt 2, which "
                             "went on from checkpoint 7.3, ended there\n");
@@ -465,15 +465,15 @@ static void an_attempt_that_ends_early_is_told(void **state) {
  * checkpoint. */
 static void who_attaches_later_gets_what_there_is(void **state) {
         struct attachment *s = begin(false, false);
-        struct told told = { .attempt = 2, .state = RM__JOB_STATE__JOB_RUNNING, .restored_from = 3 };
+        struct reported reported = { .attempt = 2, .state = RM__JOB_STATE__JOB_RUNNING, .restored_from = 3 };
 
         (void) state;
-        add_checkpoint(&told, 3, 5, 0);
+        add_checkpoint(&reported, 3, 5, 0);
         attachment_connected(s, 0);
         (void) expect_attach(s, 0, 0, 0);
-        tell(s, &told, 0);
+        report(s, &reported, 0);
         expect_none(s);
-        tell_output(s, 2, 1, 4, "efgh");
+        report_output(s, 2, 1, 4, "efgh");
         expect_text(s, 1, "efgh");
         expect_text(s, 2, "rm-mpirun: 4 bytes of the job's output are no longer stored\n");
         attachment_destroy(s);
@@ -482,39 +482,39 @@ static void who_attaches_later_gets_what_there_is(void **state) {
 /* The first checkpoint was not heard of for long. */
 static void what_could_not_be_kept_is_delivered_again(void **state) {
         static char chunk[1 << 20];
-        struct told told;
-        struct attachment *s = begin_running(false, &told);
+        struct reported reported;
+        struct attachment *s = begin_running(false, &reported);
 
         (void) state;
         memset(chunk, 'x', sizeof(chunk));
         for (uint64_t i = 0; i < 6; i++)
-                tell_output_as(s, 0, 1, 1, i * sizeof(chunk), chunk, sizeof(chunk));
+                report_output_as(s, 0, 1, 1, i * sizeof(chunk), chunk, sizeof(chunk));
         buffer_drop(attachment_output(s, 1), attachment_output(s, 1)->used);
-        add_checkpoint(&told, 3, 100, 0);
-        tell(s, &told, 1);
-        go_back(s, &told, 3);
+        add_checkpoint(&reported, 3, 100, 0);
+        report(s, &reported, 1);
+        go_back(s, &reported, 3);
         (void) expect_attach(s, 2, 100, 0);
         expect_text(s, 2,
                     GOES_ON
                     "rm-mpirun: job 7: output from byte 100 of stdout on is not compared with what was printed before: it may "
                     "come twice\n");
-        tell_output_as(s, 0, 2, 1, 100, chunk, 1000);
+        report_output_as(s, 0, 2, 1, 100, chunk, 1000);
         assert_int_equal(attachment_output(s, 1)->used, 1000);
         attachment_destroy(s);
 }
 
 static void a_reader_that_has_gone_is_not_compared_for(void **state) {
-        struct told told;
-        struct attachment *s = begin_running(false, &told);
+        struct reported reported;
+        struct attachment *s = begin_running(false, &reported);
 
         (void) state;
-        tell_output(s, 1, 1, 0, "abcdef");
+        report_output(s, 1, 1, 0, "abcdef");
         attachment_output_closed(s, 1);
-        add_checkpoint(&told, 3, 2, 0);
-        tell(s, &told, 1);
-        go_back(s, &told, 3);
+        add_checkpoint(&reported, 3, 2, 0);
+        report(s, &reported, 1);
+        go_back(s, &reported, 3);
         (void) expect_attach(s, 2, 2, 0);
-        tell_output(s, 2, 1, 2, "other output");
+        report_output(s, 2, 1, 2, "other output");
         expect_text(s, 1, "");
         expect_text(s, 2, GOES_ON);
         attachment_destroy(s);
@@ -523,66 +523,66 @@ static void a_reader_that_has_gone_is_not_compared_for(void **state) {
 /* ---- input ---- */
 
 static void input_goes_on_where_the_checkpoint_had_it(void **state) {
-        struct told told;
-        struct attachment *s = begin_running(true, &told);
+        struct reported reported;
+        struct attachment *s = begin_running(true, &reported);
 
         (void) state;
         attachment_input(s, "abcdef", 6);
         expect_input(s, 1, 0, "abcdef", false);
-        tell_ack(s, 6);
-        add_checkpoint(&told, 3, 0, 0);
-        tell(s, &told, 1);
+        report_ack(s, 6);
+        add_checkpoint(&reported, 3, 0, 0);
+        report(s, &reported, 1);
         attachment_input(s, "gh", 2);
         attachment_input_eof(s);
         expect_input(s, 1, 6, "gh", false);
         expect_input(s, 1, 8, "", true);
-        tell_ack(s, 8);
-        go_back(s, &told, 3);
+        report_ack(s, 8);
+        go_back(s, &reported, 3);
         (void) expect_attach(s, 2, 0, 0);
-        told.state = RM__JOB_STATE__JOB_RUNNING;
-        tell(s, &told, 12 * SECOND);
+        reported.state = RM__JOB_STATE__JOB_RUNNING;
+        report(s, &reported, 12 * SECOND);
         expect_none(s); /* it is not known yet how much the attempt has */
-        tell_ack(s, 5);
+        report_ack(s, 5);
         expect_input(s, 2, 5, "fgh", true);
         expect_none(s);
         /* The node has gone before the request is taken. */
-        go_back(s, &told, 3);
+        go_back(s, &reported, 3);
         (void) expect_attach(s, 3, 0, 0);
         attachment_lost(s, 13 * SECOND);
         attachment_connected(s, 13 * SECOND);
         (void) expect_attach(s, 3, 0, 0);
-        told.state = RM__JOB_STATE__JOB_RUNNING;
-        tell(s, &told, 13 * SECOND);
-        tell_ack(s, 5);
+        reported.state = RM__JOB_STATE__JOB_RUNNING;
+        report(s, &reported, 13 * SECOND);
+        report_ack(s, 5);
         expect_input(s, 3, 5, "fgh", true);
         attachment_destroy(s);
 }
 
 /* A program that had closed its input reads on after it went back. */
 static void input_that_was_refused_is_given_again(void **state) {
-        struct told told;
-        struct attachment *s = begin_running(true, &told);
+        struct reported reported;
+        struct attachment *s = begin_running(true, &reported);
         Rm__LocalReply reply = RM__LOCAL_REPLY__INIT;
         Rm__Error error = RM__ERROR__INIT;
 
         (void) state;
         attachment_input(s, "abcdef", 6);
         expect_input(s, 1, 0, "abcdef", false);
-        tell_ack(s, 3);
+        report_ack(s, 3);
         error.code = 32; /* EPIPE */
         reply.body_case = RM__LOCAL_REPLY__BODY_ERROR;
         reply.id = 999;
         reply.error = &error;
         attachment_reply(s, &reply, 0);
-        assert_int_equal(attachment_input_room(s), 0);
-        add_checkpoint(&told, 3, 0, 0);
-        go_back(s, &told, 3);
+        assert_int_equal(attachment_input_space(s), 0);
+        add_checkpoint(&reported, 3, 0, 0);
+        go_back(s, &reported, 3);
         (void) expect_attach(s, 2, 0, 0);
-        told.state = RM__JOB_STATE__JOB_RUNNING;
-        tell(s, &told, 12 * SECOND);
-        tell_ack(s, 2);
+        reported.state = RM__JOB_STATE__JOB_RUNNING;
+        report(s, &reported, 12 * SECOND);
+        report_ack(s, 2);
         expect_input(s, 2, 2, "cdef", false);
-        assert_true(attachment_input_room(s) > 0);
+        assert_true(attachment_input_space(s) > 0);
         attachment_destroy(s);
 }
 
@@ -596,7 +596,7 @@ static void give_input(struct attachment *s, uint64_t size_bytes) {
                 request = next_request(s);
                 assert_non_null(request);
                 rm__local_request__free_unpacked(request, NULL);
-                tell_ack(s, taken + sizeof(chunk));
+                report_ack(s, taken + sizeof(chunk));
         }
 }
 
@@ -604,18 +604,18 @@ static void give_input(struct attachment *s, uint64_t size_bytes) {
 static void the_last_of_much_input_is_kept(void **state) {
         (void) state;
         for (int enough = 0; enough < 2; enough++) {
-                struct told told;
-                struct attachment *s = begin_running(true, &told);
+                struct reported reported;
+                struct attachment *s = begin_running(true, &reported);
                 Rm__LocalRequest *request;
 
                 give_input(s, 10 << 20);
-                add_checkpoint(&told, 3, 0, 0);
-                go_back(s, &told, 3);
+                add_checkpoint(&reported, 3, 0, 0);
+                go_back(s, &reported, 3);
                 expect_text(s, 2, GOES_ON);
                 (void) expect_attach(s, 2, 0, 0);
-                told.state = RM__JOB_STATE__JOB_RUNNING;
-                tell(s, &told, 12 * SECOND);
-                tell_ack(s, enough ? 2 << 20 : (2 << 20) - 1);
+                reported.state = RM__JOB_STATE__JOB_RUNNING;
+                report(s, &reported, 12 * SECOND);
+                report_ack(s, enough ? 2 << 20 : (2 << 20) - 1);
                 request = next_request(s);
                 assert_non_null(request);
                 if (enough) {
@@ -668,29 +668,29 @@ static size_t up_to(size_t n) {
         return n ? (size_t) random() % (n + 1) : 0;
 }
 
-static void serve(struct attachment *s, const struct told *told, struct model *m, unsigned i) {
+static void serve(struct attachment *s, const struct reported *reported, struct model *m, unsigned i) {
         size_t n = up_to(m->written - m->served > 700 ? 700 : m->written - m->served);
         size_t again = random() % 4 ? 0 : up_to(m->served > 50 ? 50 : m->served); /* some that it has */
 
-        tell_output_as(s, 0, told->attempt, i + 1, m->served - again, m->source + m->served - again, n + again);
+        report_output_as(s, 0, reported->attempt, i + 1, m->served - again, m->source + m->served - again, n + again);
         model_take(m, m->source + m->served, n);
 }
 
-static void cut(struct told *told, const struct model m[2], uint64_t id) {
-        if (told->n == 3) {
-                memmove(&told->checkpoints[0], &told->checkpoints[1], 2 * sizeof(told->checkpoints[0]));
-                told->n = 2;
+static void cut(struct reported *reported, const struct model m[2], uint64_t id) {
+        if (reported->n == 3) {
+                memmove(&reported->checkpoints[0], &reported->checkpoints[1], 2 * sizeof(reported->checkpoints[0]));
+                reported->n = 2;
         }
-        add_checkpoint(told, id, m[0].written, m[1].written);
+        add_checkpoint(reported, id, m[0].written, m[1].written);
 }
 
-static void restore(struct attachment *s, struct told *told, struct model m[2]) {
-        size_t k = told->n ? (size_t) random() % told->n : 0;
-        uint64_t from = told->n ? told->checkpoints[k].id : 0;
+static void restore(struct attachment *s, struct reported *reported, struct model m[2]) {
+        size_t k = reported->n ? (size_t) random() % reported->n : 0;
+        uint64_t from = reported->n ? reported->checkpoints[k].id : 0;
 
-        go_back(s, told, from);
+        go_back(s, reported, from);
         for (size_t i = 0; i < 2; i++) {
-                size_t end = from ? told->checkpoints[k].end[i] : 0;
+                size_t end = from ? reported->checkpoints[k].end[i] : 0;
 
                 m[i].written = end + up_to(20);
                 m[i].served = m[i].served < end ? m[i].served : end;
@@ -700,11 +700,11 @@ static void restore(struct attachment *s, struct told *told, struct model m[2]) 
                         for (size_t at = end + up_to(800); at < STREAM_MAX; at++)
                                 m[i].source[at] = (uint8_t) ('a' + random() % 3);
         }
-        told->n = from ? k + 1 : 0; /* those that are newer go */
+        reported->n = from ? k + 1 : 0; /* those that are newer go */
         if (from)
-                (void) expect_attach(s, told->attempt, m[0].served, m[1].served);
-        told->state = RM__JOB_STATE__JOB_RUNNING;
-        tell(s, told, 12 * SECOND);
+                (void) expect_attach(s, reported->attempt, m[0].served, m[1].served);
+        reported->state = RM__JOB_STATE__JOB_RUNNING;
+        report(s, reported, 12 * SECOND);
 }
 
 /* Our own words are among what was printed on stderr; all else must be there. */
@@ -729,8 +729,8 @@ static size_t take_lines(struct buffer *b, uint8_t *ret_rest, size_t *ret_n) {
 static void play(unsigned seed) {
         static struct model m[2];
         static uint8_t printed[8 * STREAM_MAX];
-        struct told told;
-        struct attachment *s = begin_running(false, &told);
+        struct reported reported;
+        struct attachment *s = begin_running(false, &reported);
         uint64_t id = 1;
         size_t n, said;
 
@@ -740,30 +740,30 @@ static void play(unsigned seed) {
                 m[at % 2].source[at / 2] = (uint8_t) ('a' + random() % 3);
         for (int turn = 0; turn < 60; turn++) {
                 unsigned i = (unsigned) random() % 2;
-                size_t room = STREAM_MAX - m[i].written;
+                size_t space = STREAM_MAX - m[i].written;
 
                 switch (random() % 10) {
                 case 0:
-                        cut(&told, m, id++);
-                        tell(s, &told, 1);
+                        cut(&reported, m, id++);
+                        report(s, &reported, 1);
                         break;
                 case 1:
-                        if (told.attempt < 8)
-                                restore(s, &told, m);
+                        if (reported.attempt < 8)
+                                restore(s, &reported, m);
                         break;
                 case 2:
                         attachment_lost(s, 1);
                         attachment_connected(s, 1);
-                        (void) expect_attach(s, told.attempt, m[0].served, m[1].served);
-                        tell(s, &told, 1);
+                        (void) expect_attach(s, reported.attempt, m[0].served, m[1].served);
+                        report(s, &reported, 1);
                         break;
                 case 3:
                 case 4:
                 case 5:
-                        m[i].written += up_to(room > 400 ? 400 : room);
+                        m[i].written += up_to(space > 400 ? 400 : space);
                         break;
                 default:
-                        serve(s, &told, &m[i], i);
+                        serve(s, &reported, &m[i], i);
                 }
         }
         assert_int_equal(attachment_output(s, 1)->used, m[0].printed);

@@ -147,7 +147,7 @@ static uint64_t refuse(struct world *w, uint64_t job, Rm__MoveFailure failure) {
 }
 
 static void change(struct world *w, uint64_t job, const char *text, bool changed) {
-        Rm__CmdCapsuleObstacle body = RM__CMD_CAPSULE_OBSTACLE__INIT;
+        Rm__CmdCapsuleBlocker body = RM__CMD_CAPSULE_BLOCKER__INIT;
         Rm__Command command = RM__COMMAND__INIT;
 
         body.job = job;
@@ -155,8 +155,8 @@ static void change(struct world *w, uint64_t job, const char *text, bool changed
         body.node = (char *) "n2";
         body.text = (char *) text;
         body.changed = changed;
-        command.body_case = RM__COMMAND__BODY_CAPSULE_OBSTACLE;
-        command.capsule_obstacle = &body;
+        command.body_case = RM__COMMAND__BODY_CAPSULE_BLOCKER;
+        command.capsule_blocker = &body;
         assert_int_equal(apply_command(w, &command), 0);
 }
 

@@ -39,7 +39,7 @@ static int tear_down(void **state) {
 }
 
 /* Reports the share of the last so many seconds. */
-static void tells(struct scene *s, int32_t group, uint64_t seconds, double ran, double waited) {
+static void reports(struct scene *s, int32_t group, uint64_t seconds, double ran, double waited) {
         Rm__CoreShare report = RM__CORE_SHARE__INIT;
 
         report.job = s->job;
@@ -54,15 +54,15 @@ static double slowdown(const struct scene *s) {
         return core_share_slowdown(s->share, state_job(s->world.state, s->job));
 }
 
-#define ABOUT(value, wanted) assert_true((value) > (wanted) - 0.01 && (value) < (wanted) + 0.01)
+#define ABOUT(value, requested) assert_true((value) > (requested) - 0.01 && (value) < (requested) + 0.01)
 
 static void test_slowdown(void **state) {
         struct scene *s = *state;
 
         assert_true(slowdown(s) == 0);
-        tells(s, 0, 2, 2, 2); /* both ranks half of the time */
+        reports(s, 0, 2, 2, 2); /* both ranks half of the time */
         ABOUT(slowdown(s), 2.0);
-        tells(s, 1, 2, 4, 0);
+        reports(s, 1, 2, 4, 0);
         ABOUT(slowdown(s), 2.0); /* the slowest group counts */
 }
 
@@ -70,29 +70,29 @@ static void test_slowdown(void **state) {
 static void test_first_report(void **state) {
         struct scene *s = *state;
 
-        tells(s, 0, 1, 0.5, 1.5);
+        reports(s, 0, 1, 0.5, 1.5);
         ABOUT(slowdown(s), 4.0);
-        tells(s, 0, 3, 4.5, 1.5); /* 5 of 8 seconds of two ranks */
+        reports(s, 0, 3, 4.5, 1.5); /* 5 of 8 seconds of two ranks */
         ABOUT(slowdown(s), 1.6);
 }
 
 static void test_sleepers(void **state) {
         struct scene *s = *state;
 
-        tells(s, 0, 10, 1, 1); /* a twentieth of each rank's time */
+        reports(s, 0, 10, 1, 1); /* a twentieth of each rank's time */
         ABOUT(slowdown(s), 1.05);
-        tells(s, 1, 10, 10, 30); /* more processes than ranks: a quarter of what they wanted */
+        reports(s, 1, 10, 10, 30); /* more processes than ranks: a quarter of what they wanted */
         ABOUT(slowdown(s), 4.0);
 }
 
 static void test_smoothing(void **state) {
         struct scene *s = *state;
 
-        tells(s, 0, 20, 20, 20);
-        tells(s, 0, 2, 4, 0);
+        reports(s, 0, 20, 20, 20);
+        reports(s, 0, 2, 4, 0);
         assert_true(slowdown(s) > 1.5 && slowdown(s) < 2);
         for (unsigned i = 0; i < 50; i++)
-                tells(s, 0, 2, 4, 0);
+                reports(s, 0, 2, 4, 0);
         ABOUT(slowdown(s), 1.0);
 }
 
@@ -101,19 +101,19 @@ static void test_what_does_not_fit(void **state) {
         static const char *const nodes[] = { "n1" };
         static const uint32_t cores[] = { 4 };
 
-        tells(s, STATE_HEAD, 2, 2, 2);
-        tells(s, 2, 2, 2, 2);
-        tells(s, 0, 0, 2, 2);
+        reports(s, STATE_HEAD, 2, 2, 2);
+        reports(s, 2, 2, 2, 2);
+        reports(s, 0, 0, 2, 2);
         assert_true(slowdown(s) == 0);
-        tells(s, 0, 2, 0, 9); /* more than all of it waited */
+        reports(s, 0, 2, 0, 9); /* more than all of it waited */
         assert_true(slowdown(s) == 0);
-        tells(s, 1, 2, 2, 2);
+        reports(s, 1, 2, 2, 2);
         core_share_forget(s->share, s->world.indexed);
         assert_true(slowdown(s) > 0);
         assert_int_equal(available(&s->world, nodes, cores, 1), 0);
         core_share_forget(s->share, s->world.indexed);
         assert_true(slowdown(s) == 0);
-        tells(s, 1, 2, 2, 2); /* not folded any more */
+        reports(s, 1, 2, 2, 2); /* not folded any more */
         assert_true(slowdown(s) == 0);
 }
 

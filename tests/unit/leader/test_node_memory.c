@@ -44,8 +44,8 @@ static int tear_down(void **state) {
 
 /* `node` has so much for groups, and the job's `group` takes so much of it; no group: -1. `tracks`:
  * from and to there. */
-static void tells_way(struct scene *s, const char *node, uint64_t capacity, int32_t group, uint64_t memory, uint64_t files,
-                      bool tracks) {
+static void reports_way(struct scene *s, const char *node, uint64_t capacity, int32_t group, uint64_t memory, uint64_t files,
+                        bool tracks) {
         Rm__NodeMemory report = RM__NODE_MEMORY__INIT;
         Rm__GroupMemory one = RM__GROUP_MEMORY__INIT;
         Rm__GroupMemory *list[] = { &one };
@@ -61,12 +61,12 @@ static void tells_way(struct scene *s, const char *node, uint64_t capacity, int3
         node_memory_add(s->memory, s->world.state, node, &report);
 }
 
-static void tells(struct scene *s, const char *node, uint64_t capacity, int32_t group, uint64_t memory, uint64_t files) {
-        tells_way(s, node, capacity, group, memory, files, false);
+static void reports(struct scene *s, const char *node, uint64_t capacity, int32_t group, uint64_t memory, uint64_t files) {
+        reports_way(s, node, capacity, group, memory, files, false);
 }
 
 /* A view with these reports; the caller finishes it. */
-static struct round_input look(struct scene *s) {
+static struct round_input scan(struct scene *s) {
         const struct round_input_config config = { .group_size = 2, .bytes_per_cost = 1, .memory = s->memory };
         struct rm_error err = { 0 };
         struct round_input input = { 0 };
@@ -78,7 +78,7 @@ static struct round_input look(struct scene *s) {
 }
 
 static void expect(struct scene *s, const char *name, int64_t memory, int64_t memory_free) {
-        struct round_input input = look(s);
+        struct round_input input = scan(s);
         const struct rm_snapshot *snapshot = snapshot_view(input.snapshot);
         const struct rm_node *node = &snapshot->nodes[snapshot_find_node(snapshot, name)];
 
@@ -88,7 +88,7 @@ static void expect(struct scene *s, const char *name, int64_t memory, int64_t me
 }
 
 static int64_t group_memory(struct scene *s, uint32_t group) {
-        struct round_input input = look(s);
+        struct round_input input = scan(s);
         int64_t bytes = snapshot_view(input.snapshot)->jobs[0].groups[group].memory;
 
         round_input_finish(&input);
@@ -100,54 +100,54 @@ static void test_reports(void **state) {
 
         expect(s, "n1", RM_NO_MEMORY_LIMIT, RM_NO_MEMORY_LIMIT); /* nothing is known */
         assert_int_equal(group_memory(s, 0), 0);
-        tells(s, "n1", 1000 * MB, 0, 200 * MB, 10 * MB);
+        reports(s, "n1", 1000 * MB, 0, 200 * MB, 10 * MB);
         expect(s, "n1", 1000 * MB, 790 * MB);
         assert_int_equal(group_memory(s, 0), 410 * MB); /* a move needs the image beside what it becomes */
-        tells(s, "n2", UINT64_MAX, 1, 300 * MB, 0);
+        reports(s, "n2", UINT64_MAX, 1, 300 * MB, 0);
         expect(s, "n2", RM_NO_MEMORY_LIMIT, RM_NO_MEMORY_LIMIT);
         assert_int_equal(group_memory(s, 0), 410 * MB);
         assert_int_equal(group_memory(s, 1), 600 * MB);
-        tells(s, "n3", 500 * MB, 1, 400 * MB, 0);    /* a copy that is none */
+        reports(s, "n3", 500 * MB, 1, 400 * MB, 0);    /* a copy that is none */
         expect(s, "n3", 500 * MB, 500 * MB);
         assert_int_equal(group_memory(s, 1), 600 * MB);
 }
 
 /* With tracked memory a move needs less, if it can wherever it may go. */
 static void test_tracked(void **state) {
-        const int64_t room = 64 << 20;
+        const int64_t space = 64 << 20;
         struct scene *s = *state;
 
-        tells_way(s, "n1", 1000 * MB, 0, 200 * MB, 10 * MB, true);
-        tells_way(s, "n2", 1000 * MB, 1, 300 * MB, 0, true);
-        assert_int_equal(group_memory(s, 0), 230 * MB + room);
-        assert_int_equal(group_memory(s, 1), 330 * MB + room);
-        tells_way(s, "n3", 1000 * MB, -1, 0, 0, true);
-        assert_int_equal(group_memory(s, 0), 230 * MB + room);
+        reports_way(s, "n1", 1000 * MB, 0, 200 * MB, 10 * MB, true);
+        reports_way(s, "n2", 1000 * MB, 1, 300 * MB, 0, true);
+        assert_int_equal(group_memory(s, 0), 230 * MB + space);
+        assert_int_equal(group_memory(s, 1), 330 * MB + space);
+        reports_way(s, "n3", 1000 * MB, -1, 0, 0, true);
+        assert_int_equal(group_memory(s, 0), 230 * MB + space);
         assert_int_equal(move_start(&s->world, s->job, 0, "n3"), 0);
-        expect(s, "n3", 1000 * MB, 770 * MB - room);
-        tells(s, "n3", 1000 * MB, -1, 0, 0);
+        expect(s, "n3", 1000 * MB, 770 * MB - space);
+        reports(s, "n3", 1000 * MB, -1, 0, 0);
         assert_int_equal(group_memory(s, 0), 410 * MB);
         assert_int_equal(group_memory(s, 1), 600 * MB);
-        tells_way(s, "n3", 1000 * MB, -1, 0, 0, true);
-        assert_int_equal(group_memory(s, 0), 230 * MB + room);
+        reports_way(s, "n3", 1000 * MB, -1, 0, 0, true);
+        assert_int_equal(group_memory(s, 0), 230 * MB + space);
         /* Until it has left the cluster. */
         assert_int_equal(join(&s->world, "n4", 4), 0);
-        tells(s, "n4", 1000 * MB, -1, 0, 0);
+        reports(s, "n4", 1000 * MB, -1, 0, 0);
         assert_int_equal(group_memory(s, 0), 410 * MB);
         assert_int_equal(remove_node(&s->world, "n4"), 0);
         node_memory_forget(s->memory, s->world.state);
-        assert_int_equal(group_memory(s, 0), 230 * MB + room);
+        assert_int_equal(group_memory(s, 0), 230 * MB + space);
 }
 
 /* Memory that a program takes for a moment is not forgotten at once. */
 static void test_falls_slowly(void **state) {
         struct scene *s = *state;
 
-        tells(s, "n1", 1000 * MB, 0, 400 * MB, 0);
-        tells(s, "n1", 1000 * MB, 0, 0, 0);
+        reports(s, "n1", 1000 * MB, 0, 400 * MB, 0);
+        reports(s, "n1", 1000 * MB, 0, 0, 0);
         expect(s, "n1", 1000 * MB, 700 * MB);
         for (int i = 0; i < 100; i++)
-                tells(s, "n1", 1000 * MB, 0, 0, 0);
+                reports(s, "n1", 1000 * MB, 0, 0, 0);
         expect(s, "n1", 1000 * MB, 1000 * MB);
 }
 
@@ -160,13 +160,13 @@ static void test_promised(void **state) {
         state_node(s->world.state, "n1")->memory_bytes = 2000 * MB;
         expect(s, "n1", 2000 * MB, 1700 * MB);
         assert_int_equal(group_memory(s, 0), 300 * MB);
-        tells(s, "n1", 1000 * MB, 0, 100 * MB, 0);
+        reports(s, "n1", 1000 * MB, 0, 100 * MB, 0);
         expect(s, "n1", 1000 * MB, 700 * MB);
         assert_int_equal(group_memory(s, 0), 300 * MB);
-        tells(s, "n1", 1000 * MB, 0, 400 * MB, 0); /* more than it has asked for */
+        reports(s, "n1", 1000 * MB, 0, 400 * MB, 0); /* more than it has asked for */
         expect(s, "n1", 1000 * MB, 600 * MB);
         assert_int_equal(group_memory(s, 0), 800 * MB);
-        tells(s, "n1", 100 * MB, 0, 400 * MB, 0);
+        reports(s, "n1", 100 * MB, 0, 400 * MB, 0);
         expect(s, "n1", 100 * MB, 0);
 }
 
@@ -174,8 +174,8 @@ static void test_promised(void **state) {
 static void test_move(void **state) {
         struct scene *s = *state;
 
-        tells(s, "n1", 1000 * MB, 0, 100 * MB, 0);
-        tells(s, "n3", 1000 * MB, -1, 0, 0);
+        reports(s, "n1", 1000 * MB, 0, 100 * MB, 0);
+        reports(s, "n3", 1000 * MB, -1, 0, 0);
         assert_int_equal(move_start(&s->world, s->job, 0, "n3"), 0);
         expect(s, "n1", 1000 * MB, 900 * MB);
         expect(s, "n3", 1000 * MB, 800 * MB);
@@ -184,18 +184,18 @@ static void test_move(void **state) {
 static void test_more_room(void **state) {
         struct scene *s = *state;
 
-        tells(s, "n1", 100 * MB, -1, 0, 0);
+        reports(s, "n1", 100 * MB, -1, 0, 0);
         node_memory_mark(s->memory);
         assert_false(node_memory_grown(s->memory));
-        tells(s, "n1", 110 * MB, -1, 0, 0);
+        reports(s, "n1", 110 * MB, -1, 0, 0);
         assert_false(node_memory_grown(s->memory));
-        tells(s, "n1", 200 * MB, -1, 0, 0);
+        reports(s, "n1", 200 * MB, -1, 0, 0);
         assert_true(node_memory_grown(s->memory));
         node_memory_mark(s->memory);
         assert_false(node_memory_grown(s->memory));
-        tells(s, "n1", UINT64_MAX, -1, 0, 0);
+        reports(s, "n1", UINT64_MAX, -1, 0, 0);
         node_memory_mark(s->memory);
-        tells(s, "n1", UINT64_MAX, -1, 0, 0);
+        reports(s, "n1", UINT64_MAX, -1, 0, 0);
         assert_false(node_memory_grown(s->memory));
 }
 
@@ -203,13 +203,13 @@ static void test_more_room(void **state) {
 static void test_nonsense(void **state) {
         struct scene *s = *state;
 
-        tells(s, "n9", MB, 0, MB, MB);
-        tells(s, "n1", UINT64_MAX - 1, 0, UINT64_MAX, UINT64_MAX);
-        tells(s, "n1", UINT64_MAX - 1, 7, UINT64_MAX, UINT64_MAX);
+        reports(s, "n9", MB, 0, MB, MB);
+        reports(s, "n1", UINT64_MAX - 1, 0, UINT64_MAX, UINT64_MAX);
+        reports(s, "n1", UINT64_MAX - 1, 7, UINT64_MAX, UINT64_MAX);
         state_job(s->world.state, s->job)->spec->rank_memory_bytes = UINT64_MAX;
         assert_true(group_memory(s, 0) > 0);
         s->job = 99;
-        tells(s, "n1", MB, 0, MB, MB);
+        reports(s, "n1", MB, 0, MB, MB);
         node_memory_forget(s->memory, s->world.state);
         expect(s, "n1", MB, 0);
 }

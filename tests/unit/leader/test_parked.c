@@ -76,9 +76,9 @@ static void test_policies_see_active_groups(void **state) {
         assert_int_equal(job->n_groups, 1);
         round_input_finish(&input);
         run(s);
-        assert_int_equal(resize_told(&s->w, s->job, 0, 0, 0, false), 0);
+        assert_int_equal(resize_reported(&s->w, s->job, 0, 0, 0, false), 0);
         assert_int_equal(resize(&s->w, s->job, 5), 0);
-        assert_int_equal(resize_told(&s->w, s->job, s->w.created, 0, 0, false), 0);
+        assert_int_equal(resize_reported(&s->w, s->job, s->w.created, 0, 0, false), 0);
         input = see(s);
         job = &snapshot_view(input.snapshot)->jobs[0];
         assert_int_equal(job->ranks, 6); /* with rank 4 the group of 4 and 5 */

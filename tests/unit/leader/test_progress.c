@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define SECOND UINT64_C(1000000)
-#define TELL_SECONDS 2U
+#define REPORT_SECONDS 2U
 
 struct scene {
         struct world world;
@@ -46,7 +46,7 @@ static int tear_down(void **state) {
         return 0;
 }
 
-static void tell_of(struct scene *s, uint64_t job, int32_t group, uint64_t done, uint64_t total, double goal) {
+static void report_of(struct scene *s, uint64_t job, int32_t group, uint64_t done, uint64_t total, double goal) {
         Rm__GroupProgress progress = RM__GROUP_PROGRESS__INIT;
         Rm__GroupMemory memory = RM__GROUP_MEMORY__INIT;
         Rm__GroupMemory *groups[] = { &memory };
@@ -65,8 +65,8 @@ static void tell_of(struct scene *s, uint64_t job, int32_t group, uint64_t done,
         progress_add(s->progress, s->world.indexed, &report, s->now_usec);
 }
 
-static void tell(struct scene *s, int32_t group, uint64_t done, uint64_t total) {
-        tell_of(s, s->job, group, done, total, 0);
+static void report_done(struct scene *s, int32_t group, uint64_t done, uint64_t total) {
+        report_of(s, s->job, group, done, total, 0);
 }
 
 static Rm__Progress get(const struct scene *s) {
@@ -78,26 +78,26 @@ static Rm__Progress get(const struct scene *s) {
 
 /* Both groups at this rate. */
 static void run(struct scene *s, uint64_t seconds, uint64_t *done, uint64_t steps_per_second) {
-        for (uint64_t i = 0; i < seconds; i += TELL_SECONDS) {
-                s->now_usec += TELL_SECONDS * SECOND;
-                *done += TELL_SECONDS * steps_per_second;
-                tell(s, 0, *done, 100000);
-                tell(s, 1, *done, 100000);
+        for (uint64_t i = 0; i < seconds; i += REPORT_SECONDS) {
+                s->now_usec += REPORT_SECONDS * SECOND;
+                *done += REPORT_SECONDS * steps_per_second;
+                report_done(s, 0, *done, 100000);
+                report_done(s, 1, *done, 100000);
         }
 }
 
-#define ABOUT(value, wanted) assert_true(fabs((value) - (wanted)) < (wanted) * 0.05)
+#define ABOUT(value, requested) assert_true(fabs((value) - (requested)) < (requested) * 0.05)
 
 static void test_last_group(void **state) {
         struct scene *s = *state;
         Rm__Progress p = RM__PROGRESS__INIT;
 
         assert_false(progress_get(s->progress, s->job, s->now_usec, &p));
-        tell(s, 0, 50, 100);
+        report_done(s, 0, 50, 100);
         assert_int_equal(get(s).done, 50);
         assert_int_equal(get(s).ranks, 2);
         assert_true(get(s).rate <= 0);
-        tell(s, 1, 40, 100);
+        report_done(s, 1, 40, 100);
         p = get(s);
         assert_int_equal(p.done, 40);
         assert_int_equal(p.total, 100);
@@ -108,8 +108,8 @@ static void test_rate(void **state) {
         struct scene *s = *state;
         uint64_t done = 0;
 
-        tell(s, 0, 0, 100000);
-        tell(s, 1, 0, 100000);
+        report_done(s, 0, 0, 100000);
+        report_done(s, 1, 0, 100000);
         run(s, 20, &done, 10);
         ABOUT(get(s).rate, 10);
         ABOUT((double) get(s).left_usec, (100000 - 200) / 10 * 1e6);
@@ -128,19 +128,19 @@ static void test_burst(void **state) {
         struct scene *s = *state;
         uint64_t done = 1000;
 
-        tell(s, 0, 0, 100000);
-        tell(s, 1, 0, 100000);
+        report_done(s, 0, 0, 100000);
+        report_done(s, 1, 0, 100000);
         s->now_usec += 10000;
-        tell(s, 0, done, 100000);
-        tell(s, 1, done, 100000);
+        report_done(s, 0, done, 100000);
+        report_done(s, 1, done, 100000);
         assert_true(get(s).rate <= 0);
         assert_int_equal(get(s).left_usec, 0);
         run(s, 100, &done, 10);
         assert_true(get(s).rate < 20);
         s->now_usec += 10000;
         done += 1000;
-        tell(s, 0, done, 100000);
-        tell(s, 1, done, 100000);
+        report_done(s, 0, done, 100000);
+        report_done(s, 1, done, 100000);
         assert_true(get(s).rate < 60);
 }
 
@@ -149,12 +149,12 @@ static void test_goes_back(void **state) {
         struct scene *s = *state;
         uint64_t done = 1000;
 
-        tell(s, 0, done, 100000);
-        tell(s, 1, done, 100000);
+        report_done(s, 0, done, 100000);
+        report_done(s, 1, done, 100000);
         run(s, 100, &done, 10);
         done = 500;
-        tell(s, 0, done, 100000);
-        tell(s, 1, done, 100000);
+        report_done(s, 0, done, 100000);
+        report_done(s, 1, done, 100000);
         assert_int_equal(get(s).done, 500);
         ABOUT(get(s).rate, 10);
         run(s, 10, &done, 10);
@@ -165,14 +165,14 @@ static void test_nonsense(void **state) {
         struct scene *s = *state;
         Rm__Progress p = RM__PROGRESS__INIT;
 
-        tell(s, -1, 1, 2);
-        tell(s, 2, 1, 2);
-        tell(s, INT32_MAX, 1, 2);
-        tell(s, INT32_MIN, 1, 2);
-        tell_of(s, 99, 0, 1, 2, 0);
+        report_done(s, -1, 1, 2);
+        report_done(s, 2, 1, 2);
+        report_done(s, INT32_MAX, 1, 2);
+        report_done(s, INT32_MIN, 1, 2);
+        report_of(s, 99, 0, 1, 2, 0);
         assert_false(progress_get(s->progress, s->job, s->now_usec, &p));
         assert_false(progress_get(s->progress, 99, s->now_usec, &p));
-        tell_of(s, s->job, 0, UINT64_MAX, 1, NAN);
+        report_of(s, s->job, 0, UINT64_MAX, 1, NAN);
         p = get(s);
         assert_int_equal(p.left_usec, 0);
         assert_true(p.goal_min <= 0);
@@ -182,7 +182,7 @@ static void test_forgotten(void **state) {
         struct scene *s = *state;
         Rm__Progress p = RM__PROGRESS__INIT;
 
-        tell(s, 0, 1, 2);
+        report_done(s, 0, 1, 2);
         progress_forget(s->progress, s->world.state);
         assert_int_equal(get(s).done, 1);
         state_job(s->world.state, s->job)->state = RM__JOB_STATE__JOB_COMPLETED;
@@ -243,7 +243,7 @@ static void test_age(void **state) {
                 s->age_usec = (uint64_t) (i % 2) * 1500000;
                 s->now_usec += 2 * SECOND;
                 done += 20 - (i % 2 ? 15 : 0) + (i > 0 && i % 2 == 0 ? 15 : 0);
-                tell(s, 0, done, 100000);
+                report_done(s, 0, done, 100000);
         }
         assert_true(fabs(steps(s).own_rate - 10) < 0.001);
 }
@@ -428,10 +428,10 @@ static void test_goals(void **state) {
         struct scene *s = *state;
 
         assert_true(steps(s).goal_min <= 0);
-        tell_of(s, s->job, 0, 7, 7, 5);
+        report_of(s, s->job, 0, 7, 7, 5);
         ABOUT(steps(s).goal_min, 5);
         assert_int_equal(steps(s).left, 1); /* none is left, and that is known */
-        tell_of(s, s->job, 0, 7, 0, 5);
+        report_of(s, s->job, 0, 7, 0, 5);
         assert_int_equal(steps(s).left, 0);
 }
 
@@ -448,18 +448,18 @@ static void test_parked_groups_hold_up_nobody(void **state) {
         s->job = (uint64_t) submit_resizable(w, 4, 4, 1);
         assert_int_equal(place(w, s->job, "n1", nodes, ranks, 2), 0);
         assert_int_equal(running(w, s->job), 0);
-        tell(s, 0, 10, 100);
-        tell(s, 1, 10, 100);
+        report_done(s, 0, 10, 100);
+        report_done(s, 1, 10, 100);
         assert_int_equal(get(s).done, 10);
-        assert_int_equal(resize_told(w, s->job, 0, 0, 0, false), 0);
+        assert_int_equal(resize_reported(w, s->job, 0, 0, 0, false), 0);
         assert_int_equal(resize(w, s->job, 2), 0);
-        assert_int_equal(resize_told(w, s->job, w->created, w->created, 2, false), 0);
+        assert_int_equal(resize_reported(w, s->job, w->created, w->created, 2, false), 0);
         memory.job = s->job;
         memory.capsule = 1;
         report.groups = groups;
         report.n_groups = 1;
         progress_add(s->progress, w->indexed, &report, s->now_usec);
-        tell(s, 0, 50, 100);
+        report_done(s, 0, 50, 100);
         assert_int_equal(get(s).done, 50);
         assert_int_equal(get(s).ranks, 2);
 }

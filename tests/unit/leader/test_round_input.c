@@ -125,7 +125,7 @@ static void expect_node(const struct world *w, const char *name, uint32_t cores,
 
         assert_int_equal(node_in(&input, name)->cores, cores);
         if (node_in(&input, name)->state != state)
-                fail_msg("%s is %s instead of %s", name, node_state_word(node_in(&input, name)->state), node_state_word(state));
+                fail_msg("%s is %s instead of %s", name, node_state_name(node_in(&input, name)->state), node_state_name(state));
         round_input_finish(&input);
 }
 

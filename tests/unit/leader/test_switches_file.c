@@ -47,9 +47,9 @@ static void put(const struct fixture *f, const char *text) {
 
 /* Seen at one look, read at the next. */
 static void becomes(struct fixture *f, size_t n_switches, const char *error) {
-        assert_false(switches_file_look(f->file));
-        assert_true(switches_file_look(f->file));
-        assert_false(switches_file_look(f->file));
+        assert_false(switches_file_scan(f->file));
+        assert_true(switches_file_scan(f->file));
+        assert_false(switches_file_scan(f->file));
         assert_int_equal(switches_file_list(f->file)->n, n_switches);
         if (!error)
                 assert_null(switches_file_error(f->file));
@@ -64,7 +64,7 @@ static void edits_are_taken_and_bad_ones_refused(void **state) {
         f->file = switches_file_create(&f->config);
         assert_int_equal(switches_file_list(f->file)->n, 1);
         assert_null(switches_file_error(f->file));
-        assert_false(switches_file_look(f->file));
+        assert_false(switches_file_scan(f->file));
         put(f, "SwitchName=s1 Nodes=n1\nSwitchName=s2 Nodes=n2\n");
         becomes(f, 2, NULL);
         put(f, "SwitchName=s1 Nodes=n1\nSwitchName=s2 Nodes=n1\n");
@@ -90,7 +90,7 @@ static void what_is_being_written_is_left_alone(void **state) {
                 cleanup_free char *text = xasprintf("SwitchName=s%d Nodes=n1,n2%.*s", i, i, ",n3,n4");
 
                 put(f, text);
-                assert_false(switches_file_look(f->file));
+                assert_false(switches_file_scan(f->file));
         }
         assert_string_equal(switches_file_list(f->file)->list[0].name, "s1");
 }
@@ -100,7 +100,7 @@ static void no_file_is_named(void **state) {
 
         f->config.topology = (char *) "";
         f->file = switches_file_create(&f->config);
-        assert_false(switches_file_look(f->file));
+        assert_false(switches_file_scan(f->file));
         assert_int_equal(switches_file_list(f->file)->n, 0);
         assert_null(switches_file_error(f->file));
 }

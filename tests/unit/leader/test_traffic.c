@@ -80,7 +80,7 @@ static int64_t between(const struct scene *s, uint32_t a, uint32_t b) {
         return 0;
 }
 
-static void known_when_all_have_told(void **state) {
+static void known_when_all_have_reported(void **state) {
         struct scene *s = *state;
 
         sends(s, 0, 1, 3000, SECOND);
@@ -107,7 +107,7 @@ static void old_traffic_fades(void **state) {
         assert_in_range((uint64_t) between(s, 0, 1), 3000, 3600);
 }
 
-/* What a program sends as it begins counts for its time, also when it is in the first report. */
+/* The bytes that a program sends as it begins count for their time, also in a first report. */
 static void a_first_burst_counts_for_its_time(void **state) {
         struct scene *s = *state;
 
@@ -213,7 +213,8 @@ static Rm__Job *add_large_job(Rm__State *state) {
         return job;
 }
 
-/* Gives the report of a group in a round (0 ...), which tells of others in any order, some twice. */
+/* Gives the report of a group in a round (0 ...), which tells of others in any order, some
+ * twice. */
 static void report_many(struct scene *s, int round, int32_t from, uint64_t *random, double *rates) {
         Rm__Traffic report = RM__TRAFFIC__INIT;
         Rm__TrafficTo to[PARTNERS], *list[PARTNERS];
@@ -316,7 +317,7 @@ static void ways_of_many_groups(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(known_when_all_have_told, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(known_when_all_have_reported, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(old_traffic_fades, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_first_burst_counts_for_its_time, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(shift, set_up, tear_down),

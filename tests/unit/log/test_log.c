@@ -135,7 +135,7 @@ static void test_snapshots(void **state) {
 /* In a process of its own: propose without end, write every answered index down the pipe. */
 static void propose_until_killed(struct world *w, int fd) {
         struct tnode *n1 = tnode_start(w, 0, 0);
-        uint64_t told = 0;
+        uint64_t reported = 0;
 
         for (;;) {
                 struct answer answer = { 0 };
@@ -144,8 +144,8 @@ static void propose_until_killed(struct world *w, int fd) {
                 RUN_UNTIL(w, answer.calls, 5000);
                 if (answer.calls != 1 || answer.code != 0)
                         _exit(1);
-                told = answer.index;
-                if (write_all(fd, &told, sizeof(told)) < 0)
+                reported = answer.index;
+                if (write_all(fd, &reported, sizeof(reported)) < 0)
                         _exit(1);
         }
 }

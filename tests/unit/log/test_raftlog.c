@@ -18,7 +18,7 @@ struct server {
         Rm__State *state; /* as of the last command applied */
         unsigned applied;
         unsigned roles;
-        unsigned applied_when_told; /* that it leads */
+        unsigned applied_when_reported; /* that it leads */
 };
 
 struct servers {
@@ -58,7 +58,7 @@ static void on_role(void *userdata) {
 
         voter->roles++;
         if (raftlog_leading(voter->log))
-                voter->applied_when_told = voter->applied;
+                voter->applied_when_reported = voter->applied;
 }
 
 /* On its way from one to another. */
@@ -301,7 +301,7 @@ static void test_leader_ends(void **state) {
         EXPECT(v, leader_of(v), 4000);
         second = leader_of(v);
         assert_true(raftlog_term(second->log) > term);
-        EXPECT(v, second->applied_when_told == 20, 100);
+        EXPECT(v, second->applied_when_reported == 20, 100);
         assert_int_equal(propose(second, &done), 0);
         EXPECT(v, all_applied(v, 21), 1000);
         /* The one before comes back and follows. */

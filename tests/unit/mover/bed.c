@@ -83,7 +83,7 @@ uint32_t say_receive(struct bed *b, const char *key_file, const char *token) {
         m.accept_timeout_msec = b->accept_timeout_msec;
         m.max_bytes = b->max_bytes;
         pair_say(&b->pair, PAIR_RECEIVE, &MOVER_COMMAND(&m));
-        e = pair_hear(&b->pair, PAIR_RECEIVE);
+        e = pair_receive(&b->pair, PAIR_RECEIVE);
         if (!e || e->body_case != RM__MOVER_EVENT__BODY_LISTENING) {
                 if (e)
                         rm__mover_event__free_unpacked(e, NULL);
@@ -135,8 +135,8 @@ void say_precopy(struct bed *b, const char *procs, bool pages, uint64_t bytes_pe
         pair_say(&b->pair, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
-void say_hurry(struct bed *b, uint64_t deadline_usec) {
-        Rm__MoverHurry m = RM__MOVER_HURRY__INIT;
+void say_expedite(struct bed *b, uint64_t deadline_usec) {
+        Rm__MoverExpedite m = RM__MOVER_EXPEDITE__INIT;
 
         m.deadline_usec = deadline_usec;
         pair_say(&b->pair, PAIR_SEND, &MOVER_COMMAND(&m));
@@ -150,11 +150,11 @@ void expect(struct bed *b, int side, Rm__MoverEvent__BodyCase kind) {
 }
 
 void expect_failure(struct bed *b, int side, const char *text, int *ret_code, bool *ret_end_mark_sent) {
-        Rm__MoverEvent *e = pair_hear(&b->pair, side);
+        Rm__MoverEvent *e = pair_receive(&b->pair, side);
 
         while (e && e->body_case != RM__MOVER_EVENT__BODY_FAILED) {
                 rm__mover_event__free_unpacked(e, NULL);
-                e = pair_hear(&b->pair, side);
+                e = pair_receive(&b->pair, side);
         }
         assert_non_null(e);
         if (!strstr(e->failed->text, text))

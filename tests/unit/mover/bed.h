@@ -37,7 +37,7 @@ void say_send(struct bed *b, const char *key_file, const char *token, uint32_t p
 void procs_write(const struct bed *b, const char *procs);
 void say_precopy(struct bed *b, const char *procs, bool pages, uint64_t bytes_per_sec);
 /* Another deadline. */
-void say_hurry(struct bed *b, uint64_t deadline_usec);
+void say_expedite(struct bed *b, uint64_t deadline_usec);
 void say_done(struct bed *b);
 
 void expect(struct bed *b, int side, Rm__MoverEvent__BodyCase kind);

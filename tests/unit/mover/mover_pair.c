@@ -18,7 +18,7 @@
 #include "daemon/mover/mover.h"
 #include "daemon/transfer/mover.h"
 
-#define HEAR_MSEC 60000
+#define RECEIVE_MSEC 60000
 
 /* Prints the cost of each side, for the bench. */
 static void cpu_print(int side) {
@@ -95,13 +95,13 @@ void pair_say(struct pair *p, int side, const Rm__MoverCommand *command) {
         (void) frame_send(p->fds[side], FRAME_MAGIC_MOVER, &command->base);
 }
 
-Rm__MoverEvent *pair_hear(struct pair *p, int side) {
+Rm__MoverEvent *pair_receive(struct pair *p, int side) {
         for (;;) {
                 struct pollfd f = { .fd = p->fds[side], .events = POLLIN };
                 ProtobufCMessage *message = NULL;
                 Rm__MoverEvent *event;
 
-                if (poll(&f, 1, HEAR_MSEC) <= 0)
+                if (poll(&f, 1, RECEIVE_MSEC) <= 0)
                         return NULL;
                 if (frame_receive(p->fds[side], FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES, &rm__mover_event__descriptor, &message) <
                     0)
@@ -115,7 +115,7 @@ Rm__MoverEvent *pair_hear(struct pair *p, int side) {
 
 Rm__MoverEvent *pair_expect(struct pair *p, int side, Rm__MoverEvent__BodyCase kind) {
         for (;;) {
-                Rm__MoverEvent *event = pair_hear(p, side);
+                Rm__MoverEvent *event = pair_receive(p, side);
 
                 if (!event || event->body_case == kind)
                         return event;
@@ -162,10 +162,10 @@ int fake_criu_open(int sock, const char *name) {
         struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
         union {
                 struct cmsghdr align;
-                char room[CMSG_SPACE(sizeof(int))];
+                char space[CMSG_SPACE(sizeof(int))];
         } buffer = { 0 };
         struct msghdr message = {
-                .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buffer.room, .msg_controllen = sizeof(buffer.room)
+                .msg_iov = &iov, .msg_iovlen = 1, .msg_control = buffer.space, .msg_controllen = sizeof(buffer.space)
         };
         struct cmsghdr *c = CMSG_FIRSTHDR(&message);
         int fds[2];

@@ -25,7 +25,7 @@ void pair_finish(struct pair *p, int ret_codes[2]);
 void pair_say(struct pair *p, int side, const Rm__MoverCommand *command);
 /* The next event other than progress; NULL when the mover is gone. Caller frees. Gives up after a
  * minute: NULL. */
-Rm__MoverEvent *pair_hear(struct pair *p, int side);
+Rm__MoverEvent *pair_receive(struct pair *p, int side);
 /* Hears until it is an event of this kind (0: until the end), and returns it, or NULL. *ret_failed:
  * what it failed with. Caller frees. */
 Rm__MoverEvent *pair_expect(struct pair *p, int side, Rm__MoverEvent__BodyCase kind);

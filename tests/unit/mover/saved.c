@@ -104,7 +104,7 @@ void say_captured(struct saved *s) {
         tree.path = s->bed->tree_from;
         m.trees = trees;
         m.n_trees = 1;
-        m.carry = (ProtobufCBinaryData) { .data = (uint8_t *) (uintptr_t) CARRY, .len = CARRY_BYTES };
+        m.saved_state = (ProtobufCBinaryData) { .data = (uint8_t *) (uintptr_t) SAVED_STATE, .len = SAVED_STATE_BYTES };
         pair_say(&s->pair, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
@@ -114,8 +114,8 @@ void say_release(struct saved *s) {
         pair_say(&s->pair, PAIR_SEND, &MOVER_COMMAND(&m));
 }
 
-Rm__MoverEvent *save_hear(struct saved *s, Rm__MoverEvent__BodyCase kind) {
-        Rm__MoverEvent *e = pair_hear(&s->pair, PAIR_SEND);
+Rm__MoverEvent *save_receive(struct saved *s, Rm__MoverEvent__BodyCase kind) {
+        Rm__MoverEvent *e = pair_receive(&s->pair, PAIR_SEND);
 
         if (e && e->body_case == RM__MOVER_EVENT__BODY_FAILED && kind != RM__MOVER_EVENT__BODY_FAILED)
                 fail_msg("%s", e->failed->text);
@@ -125,15 +125,15 @@ Rm__MoverEvent *save_hear(struct saved *s, Rm__MoverEvent__BodyCase kind) {
 }
 
 void save_expect(struct saved *s, Rm__MoverEvent__BodyCase kind) {
-        rm__mover_event__free_unpacked(save_hear(s, kind), NULL);
+        rm__mover_event__free_unpacked(save_receive(s, kind), NULL);
 }
 
 void save_fails(struct saved *s, const char *text) {
-        Rm__MoverEvent *e = pair_hear(&s->pair, PAIR_SEND);
+        Rm__MoverEvent *e = pair_receive(&s->pair, PAIR_SEND);
 
         while (e && e->body_case != RM__MOVER_EVENT__BODY_FAILED) {
                 rm__mover_event__free_unpacked(e, NULL);
-                e = pair_hear(&s->pair, PAIR_SEND);
+                e = pair_receive(&s->pair, PAIR_SEND);
         }
         assert_non_null(e);
         if (!strstr(e->failed->text, text))
@@ -168,7 +168,7 @@ Rm__MoverEvent *checkpoint_make(struct saved *s, uint64_t number, const pid_t *p
                 stand_still(pids[i]);
         checkpoint_freeze(s);
         save_expect(s, RM__MOVER_EVENT__BODY_CAPTURED);
-        e = save_hear(s, RM__MOVER_EVENT__BODY_STORED);
+        e = save_receive(s, RM__MOVER_EVENT__BODY_STORED);
         assert_int_equal(e->stored->checkpoint, number);
         return e;
 }
@@ -199,8 +199,8 @@ void load_make(struct saved *s, uint64_t number) {
         load_begin(s, number);
         e = pair_expect(&b->pair, PAIR_SEND, RM__MOVER_EVENT__BODY_LOADING);
         assert_non_null(e);
-        assert_int_equal(e->loading->carry.len, CARRY_BYTES);
-        assert_memory_equal(e->loading->carry.data, CARRY, CARRY_BYTES);
+        assert_int_equal(e->loading->saved_state.len, SAVED_STATE_BYTES);
+        assert_memory_equal(e->loading->saved_state.data, SAVED_STATE, SAVED_STATE_BYTES);
         assert_true(e->loading->raw_bytes > 0);
         rm__mover_event__free_unpacked(e, NULL);
         expect(b, PAIR_SEND, RM__MOVER_EVENT__BODY_ACKNOWLEDGED);

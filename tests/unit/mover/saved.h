@@ -5,9 +5,9 @@
 #include "../pages/child.h"
 #include "bed.h"
 
-/* A packed Capsule__Carry with an inventory of nothing. */
-#define CARRY "\x52\0"
-enum { CARRY_BYTES = 2 };
+/* A packed Capsule__SavedState with an inventory of nothing. */
+#define SAVED_STATE "\x52\0"
+enum { SAVED_STATE_BYTES = 2 };
 
 struct saved {
         struct bed *bed; /* its directories, and the pair that loads */
@@ -29,7 +29,7 @@ void say_captured(struct saved *s);
 void say_release(struct saved *s);
 
 /* The next event other than progress must be this one. Caller frees. */
-Rm__MoverEvent *save_hear(struct saved *s, Rm__MoverEvent__BodyCase kind);
+Rm__MoverEvent *save_receive(struct saved *s, Rm__MoverEvent__BodyCase kind);
 void save_expect(struct saved *s, Rm__MoverEvent__BodyCase kind);
 void save_fails(struct saved *s, const char *text);
 /* Ends the save; returns its exit code. */

@@ -20,7 +20,7 @@
 #include "daemon/mover/calls.h"
 #include "group.h"
 
-enum { LOOK_USEC = 3000, LOOKS = 30, LARGE_BYTES = 16 << 20 };
+enum { SCAN_USEC = 3000, LOOKS = 30, LARGE_BYTES = 16 << 20 };
 
 static void sleep_for_ever(int link) {
         child_ready(link);
@@ -55,9 +55,9 @@ static char *named(const char *procs) {
         return path;
 }
 
-static void look(struct calls *calls, const char *file) {
-        assert_int_equal(calls_look(calls, file), 0);
-        (void) usleep(LOOK_USEC);
+static void scan(struct calls *calls, const char *file) {
+        assert_int_equal(calls_scan(calls, file), 0);
+        (void) usleep(SCAN_USEC);
 }
 
 static void forget(struct calls *calls, const char *file) {
@@ -78,7 +78,7 @@ static void test_over(void **state) {
 
                 for (int k = 0; k < 3; k++)
                         for (uint64_t begin_usec = now_usec(); calls_over_usec(calls) < begin_usec;)
-                                look(calls, file);
+                                scan(calls, file);
                 forget(calls, file);
                 assert_int_equal(child_end(&child), SIGKILL);
         }
@@ -96,18 +96,18 @@ static void test_under_way(void **state) {
 
         (void) state;
         target.there = map_area(1);
-        look(calls, file);
+        scan(calls, file);
         assert_int_equal(write_all(writer.link, &target, sizeof(target)), 0);
         child_expect(&writer);
         waits_usec = now_usec();
         for (int i = 0; i < LOOKS; i++) {
-                look(calls, file);
+                scan(calls, file);
                 assert_true(calls_over_usec(calls) < waits_usec);
         }
         child_go(&writer);
         child_expect(&writer);
         while (calls_over_usec(calls) < waits_usec)
-                look(calls, file);
+                scan(calls, file);
         forget(calls, file);
         assert_int_equal(child_end(&other), SIGKILL);
         assert_int_equal(child_end(&writer), SIGKILL);
@@ -119,10 +119,10 @@ static void test_nobody(void **state) {
         uint64_t begin_usec = now_usec();
 
         (void) state;
-        look(calls, file);
+        scan(calls, file);
         assert_true(calls_over_usec(calls) >= begin_usec);
         assert_int_equal(unlink(file), 0);
-        assert_true(calls_look(calls, file) < 0);
+        assert_true(calls_scan(calls, file) < 0);
         calls_destroy(calls);
 }
 

@@ -38,7 +38,7 @@ struct sender {
         double link;  /* bytes a microsecond */
         double queue_bytes;
         uint64_t sent_bytes;
-        uint64_t look_usec, look_sent_bytes, look_acked_bytes; /* as link.c does it */
+        uint64_t scan_usec, scan_sent_bytes, scan_acked_bytes; /* as link.c does it */
         struct choice_work work;
         unsigned chunks[IMAGE_CODECS];
 };
@@ -63,18 +63,18 @@ static uint64_t compute(struct sender *s, double nsec) {
         return (uint64_t) nsec;
 }
 
-static void look(struct sender *s) {
+static void scan(struct sender *s) {
         uint64_t now = (uint64_t) s->now_usec;
         uint64_t acked_bytes = s->sent_bytes - (uint64_t) s->queue_bytes;
 
         if (s->queue_bytes > 0) {
-                s->work.busy_bytes += acked_bytes - s->look_acked_bytes;
-                s->work.busy_usec += now - s->look_usec;
+                s->work.busy_bytes += acked_bytes - s->scan_acked_bytes;
+                s->work.busy_usec += now - s->scan_usec;
         } else
-                s->work.idle_bytes += s->sent_bytes - s->look_sent_bytes;
-        s->look_usec = now;
-        s->look_sent_bytes = s->sent_bytes;
-        s->look_acked_bytes = acked_bytes;
+                s->work.idle_bytes += s->sent_bytes - s->scan_sent_bytes;
+        s->scan_usec = now;
+        s->scan_sent_bytes = s->sent_bytes;
+        s->scan_acked_bytes = acked_bytes;
 }
 
 static void encode(struct sender *s, const struct data *data, enum image_codec codec, double size_bytes) {
@@ -87,7 +87,7 @@ static void encode(struct sender *s, const struct data *data, enum image_codec c
 static enum image_codec choose(struct sender *s, const struct data *data) {
         double start_usec;
 
-        look(s);
+        scan(s);
         s->work.payload_bytes = CHUNK_BYTES;
         choice_add(&s->choice, &s->work, (uint64_t) s->now_usec);
         s->work = (struct choice_work) { 0 };
@@ -125,7 +125,7 @@ static void send_chunk(struct sender *s, const struct data *data, int fixed) {
                 encode(s, data, codec, size_bytes);
                 size_bytes *= data->ratio[codec];
         }
-        look(s);
+        scan(s);
         for (double left = size_bytes; left > 0; left -= RECORD_BYTES)
                 send_record(s, left < RECORD_BYTES ? left : RECORD_BYTES);
 }

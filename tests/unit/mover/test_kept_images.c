@@ -27,7 +27,7 @@ static int check(const struct kept_images *k, const char *name, uint64_t inode) 
         Capsule__InventoryFile file = CAPSULE__INVENTORY_FILE__INIT, deleted = CAPSULE__INVENTORY_FILE__INIT;
         Capsule__InventoryFile *list[] = { &file, &deleted };
         Capsule__Inventory inventory = CAPSULE__INVENTORY__INIT;
-        Capsule__Carry carry = CAPSULE__CARRY__INIT;
+        Capsule__SavedState saved_state = CAPSULE__SAVED_STATE__INIT;
         uint8_t packed[256];
 
         file.name = (char *) name;
@@ -37,8 +37,8 @@ static int check(const struct kept_images *k, const char *name, uint64_t inode) 
         deleted.inode = inode;
         inventory.files = list;
         inventory.n_files = ARRAY_SIZE(list);
-        carry.inventory = &inventory;
-        return kept_images_check(k, packed, capsule__carry__pack(&carry, packed), NULL);
+        saved_state.inventory = &inventory;
+        return kept_images_check(k, packed, capsule__saved_state__pack(&saved_state, packed), NULL);
 }
 
 static void add_in_parts(struct kept_images *k, size_t number, const uint8_t *bytes, size_t size, size_t part) {

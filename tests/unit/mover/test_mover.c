@@ -543,7 +543,7 @@ static void fault_try(struct bed *b, const char *point, const char *action) {
                 say_done(b);
         }
         for (int i = 0; i < 2 && port != 0; i++)
-                while ((e = pair_hear(&b->pair, i)))
+                while ((e = pair_receive(&b->pair, i)))
                         rm__mover_event__free_unpacked(e, NULL);
         pair_finish(&b->pair, b->codes);
         assert_int_equal(b->codes[side], strcmp(action, "kill") == 0 ? 128 + SIGKILL : 1);

@@ -129,7 +129,7 @@ static void test_programs(void **state) {
 }
 
 /* The program writes when CRIU has stopped it already, as system calls do that are interrupted. */
-static void write_when_told(int link) {
+static void write_when_reported(int link) {
         char *area = map_area(LARGE_PAGES);
 
         for (size_t i = 0; i < LARGE_PAGES; i++)
@@ -149,7 +149,7 @@ static void let_write(const struct child *child) {
 
 static void test_written_after_the_start(void **state) {
         struct bed *b = *state;
-        struct child child = child_begin(write_when_told);
+        struct child child = child_begin(write_when_reported);
 
         begin(b, &child.pid, 1, 0);
         precopied(b);
@@ -170,7 +170,7 @@ static void test_written_after_the_start(void **state) {
  * machine. */
 static void test_figures_and_rate(void **state) {
         struct bed *b = *state;
-        struct child child = child_begin(write_when_told);
+        struct child child = child_begin(write_when_reported);
         const uint64_t rate = 2 << 20;
         Rm__MoverFigures *f;
         Rm__MoverEvent *e;
@@ -326,7 +326,7 @@ static void open_direct(int link) {
                 (void) pause();
 }
 
-static void open_direct_when_told(int link) {
+static void open_direct_when_reported(int link) {
         child_ready(link);
         child_wait(link);
         open_direct(link);
@@ -365,7 +365,7 @@ static void test_direct_reads(void **state) {
         assert_int_equal(child_end(&child), SIGKILL);
 
         /* Opened when the tracking has begun. */
-        child = child_begin(open_direct_when_told);
+        child = child_begin(open_direct_when_reported);
         begin_held(b, &child.pid, 1);
         let_write(&child);
         fault_write(b, "");
@@ -389,7 +389,7 @@ static void *read_a_page(void *ctx) {
         return NULL;
 }
 
-static void read_when_told(int link) {
+static void read_when_reported(int link) {
         char path[128] = { 0 };
         struct reading r = { .to = map_area(1) };
         pthread_t thread = 0;
@@ -409,7 +409,7 @@ static void read_when_told(int link) {
  * before this is read: at the end of the round it may be over, and its file closed. */
 static void test_direct_read_in_a_round(void **state) {
         struct bed *b = *state;
-        struct child child = child_begin(read_when_told);
+        struct child child = child_begin(read_when_reported);
         struct fuse_file file;
         char path[128] = { 0 };
         int code;
@@ -480,7 +480,7 @@ static pid_t another_child(const struct child *parent) {
         return pid;
 }
 
-static void execute_when_told(int link) {
+static void execute_when_reported(int link) {
         char *area = map_area(AREA_PAGES);
 
         memset(area, 9, (size_t) AREA_PAGES * PAGE);
@@ -496,8 +496,8 @@ static void test_processes_come_and_go(void **state) {
         struct child parent = child_begin(have_children);
         struct child ends = child_begin(write_for_ever);
         struct child ends_late = child_begin(write_for_ever);
-        struct child executes = child_begin(execute_when_told);
-        struct child executes_late = child_begin(execute_when_told);
+        struct child executes = child_begin(execute_when_reported);
+        struct child executes_late = child_begin(execute_when_reported);
         pid_t pids[6] = { parent.pid, executes.pid, executes_late.pid, ends_late.pid, ends.pid };
         cleanup_free char *gone[2] = { arrived(b, ends.pid), arrived(b, ends_late.pid) };
         cleanup_free char *during = NULL;
@@ -575,7 +575,7 @@ static void be_used_again(struct bed *b, bool during_a_round) {
         else
                 precopied(b);
         assert_int_equal(child_end(&first), SIGKILL);
-        second = child_with_pid(write_when_told, pids[0]);
+        second = child_with_pid(write_when_reported, pids[0]);
         if (during_a_round)
                 precopied(b);
         stand_still(second.pid);
@@ -815,7 +815,8 @@ static void test_granted(void **state) {
 
 /* Rounds and the word of what cut them, of a program that writes all the time, with a rate at which
  * one takes 0.5 s. */
-static void deadlined(struct bed *b, uint64_t deadline_usec, uint64_t then_usec, uint64_t *ret_rounds, uint64_t *ret_hurry_usec) {
+static void deadlined(struct bed *b, uint64_t deadline_usec, uint64_t then_usec, uint64_t *ret_rounds,
+                      uint64_t *ret_expedite_usec) {
         struct child child = child_begin(write_large_for_ever);
         Rm__MoverEvent *e;
 
@@ -823,10 +824,10 @@ static void deadlined(struct bed *b, uint64_t deadline_usec, uint64_t then_usec,
         b->codec = RM__MOVER_CODEC__MOVER_CODEC_NONE;
         begin(b, &child.pid, 1, (uint64_t) GRANTED_PAGES * PAGE * 2);
         if (then_usec != deadline_usec)
-                say_hurry(b, then_usec);
+                say_expedite(b, then_usec);
         e = await_precopied(b, true);
         *ret_rounds = e->precopied->figures->ahead_rounds;
-        *ret_hurry_usec = e->precopied->figures->hurry_usec;
+        *ret_expedite_usec = e->precopied->figures->expedite_usec;
         rm__mover_event__free_unpacked(e, NULL);
         stand_still(child.pid);
         finish(b);
@@ -842,14 +843,15 @@ static void test_deadline(void **state) {
                 bool cut;
         } cases[] = { { 0, 0, false }, { 1, 1, true },         { 1900000, 1900000, true },
                       { 0, 1, true },  { 1, 60000000, false }, { 1, 0, false } };
-        uint64_t rounds, hurry_usec;
+        uint64_t rounds, expedite_usec;
 
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                deadlined(*state, cases[i].first_usec, cases[i].then_usec, &rounds, &hurry_usec);
-                print_message("case %zu: %u rounds, cut %u us before the deadline\n", i, (unsigned) rounds, (unsigned) hurry_usec);
-                assert_true(cases[i].cut == (hurry_usec > 0));
+                deadlined(*state, cases[i].first_usec, cases[i].then_usec, &rounds, &expedite_usec);
+                print_message("case %zu: %u rounds, cut %u us before the deadline\n", i, (unsigned) rounds,
+                              (unsigned) expedite_usec);
+                assert_true(cases[i].cut == (expedite_usec > 0));
                 assert_true(cases[i].cut == (rounds == 1));
-                assert_true(hurry_usec < 1900000);
+                assert_true(expedite_usec < 1900000);
         }
 }
 
@@ -870,7 +872,7 @@ static int64_t bytes_arrived(const struct bed *b, pid_t pid) {
 static void test_abort_in_a_round(void **state) {
         static const uint64_t rates[] = { 1 << 20, 64 << 20, 0 };
         struct bed *b = *state;
-        struct child child = child_begin(write_when_told);
+        struct child child = child_begin(write_when_reported);
 
         for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
                 begin(b, &child.pid, 1, rates[i]);
@@ -885,7 +887,7 @@ static void test_abort_in_a_round(void **state) {
 
 static void test_abort_in_the_freeze(void **state) {
         struct bed *b = *state;
-        struct child child = child_begin(write_when_told);
+        struct child child = child_begin(write_when_reported);
 
         begin(b, &child.pid, 1, 0);
         precopied(b);

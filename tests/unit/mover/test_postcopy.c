@@ -30,7 +30,7 @@ enum {
         AREA = 32 << 20 >> 12,
         FULL_USEC = 100000, /* until all sockets on the way are full */
         /* A page comes behind the megabyte that may be under way when a page is asked for, and what
-         * the filler's own socket holds */
+         * the uffd handler's own socket holds */
         SOON_BYTES = 3 << 19,
 };
 
@@ -120,7 +120,7 @@ static uint64_t freeze(struct bed *b, const struct child *child) {
         return later_bytes;
 }
 
-/* ---- the filler's part ---- */
+/* ---- the uffd handler's part ---- */
 
 static struct pageset *later_of(const struct bed *b, pid_t pid) {
         cleanup_free char *path = xasprintf("%s/later/%d", b->out, (int) pid);
@@ -131,7 +131,7 @@ static struct pageset *later_of(const struct bed *b, pid_t pid) {
         return later;
 }
 
-static int filler_connect(const struct bed *b) {
+static int uffd_handler_connect(const struct bed *b) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
@@ -166,14 +166,14 @@ static void take_all(int fd, const struct bed *b, pid_t pid, uint64_t sum_bytes)
         cleanup_free char *path = arrived(b, pid);
         struct pageset *left = later_of(b, pid);
         struct page_store *store;
-        uint64_t start = 0, end = 0, wanted = 0, since_bytes = 0;
+        uint64_t start = 0, end = 0, requested = 0, since_bytes = 0;
         bool waits = false;
 
         assert_int_equal(pageset_bytes(left), sum_bytes);
         assert_int_equal(page_store_adopt(open(path, O_RDWR | O_CLOEXEC), &store), 0);
         for (unsigned i = 0; pageset_bytes(left) > 0; i++) {
-                if (i % 100 == 0 && pageset_next(left, end + (6 << 20), PAGE, &wanted, &end)) {
-                        const struct later_piece ask = { .pid = (uint32_t) pid, .address = wanted };
+                if (i % 100 == 0 && pageset_next(left, end + (6 << 20), PAGE, &requested, &end)) {
+                        const struct later_piece ask = { .pid = (uint32_t) pid, .address = requested };
 
                         (void) usleep(FULL_USEC);
                         assert_int_equal(send(fd, &ask, sizeof(ask), 0), sizeof(ask));
@@ -182,7 +182,7 @@ static void take_all(int fd, const struct bed *b, pid_t pid, uint64_t sum_bytes)
                 }
                 assert_true(piece_take(fd, store, left, pid, &start, &end));
                 since_bytes += end - start;
-                if (wanted >= start && wanted < end)
+                if (requested >= start && requested < end)
                         waits = false;
                 if (waits)
                         assert_in_range(since_bytes, 0, SOON_BYTES);
@@ -191,7 +191,7 @@ static void take_all(int fd, const struct bed *b, pid_t pid, uint64_t sum_bytes)
         page_store_destroy(store);
 }
 
-/* `without_rmd`: it goes before the filler comes. */
+/* `without_rmd`: it goes before the uffd handler comes. */
 static void move_all(struct bed *b, bool without_rmd) {
         struct child child = child_begin(write_all_pages);
         uint64_t expected = precopy(b, &child), bytes;
@@ -205,7 +205,7 @@ static void move_all(struct bed *b, bool without_rmd) {
                 (void) close(b->pair.fds[i]);
                 b->pair.fds[i] = -1;
         }
-        fd = filler_connect(b);
+        fd = uffd_handler_connect(b);
         take_all(fd, b, child.pid, bytes);
         (void) close(fd);
         pair_finish(&b->pair, b->codes);
@@ -237,7 +237,7 @@ static void test_nothing_later(void **state) {
         assert_int_equal(child_end(&child), SIGKILL);
 }
 
-/* The filler is hung up on: it has not got all, and knows it. */
+/* The uffd handler is hung up on: it has not got all, and knows it. */
 static void hang_up_seen(int fd) {
         static uint8_t junk[sizeof(struct later_piece) + LATER_PIECE_MAX_BYTES];
         ssize_t n;
@@ -259,7 +259,7 @@ static void test_source_dies(void **state) {
 
                 (void) precopy(b, &child);
                 assert_true(freeze(b, &child) > 0);
-                fd = filler_connect(b);
+                fd = uffd_handler_connect(b);
                 if (i == 0)
                         assert_int_equal(kill(b->pair.pids[PAIR_SEND], SIGKILL), 0);
                 else if (i == 1)
@@ -275,14 +275,14 @@ static void test_source_dies(void **state) {
         }
 }
 
-/* The filler dies: both end. */
+/* The uffd handler dies: both end. */
 static void test_filler_dies(void **state) {
         struct bed *b = *state;
         struct child child = child_begin(write_all_pages);
 
         (void) precopy(b, &child);
         assert_true(freeze(b, &child) > 0);
-        (void) close(filler_connect(b));
+        (void) close(uffd_handler_connect(b));
         pair_finish(&b->pair, b->codes);
         assert_true(b->codes[PAIR_SEND] < 128 && b->codes[PAIR_RECEIVE] < 128);
         assert_int_equal(child_end(&child), SIGKILL);

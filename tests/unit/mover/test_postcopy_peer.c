@@ -1,5 +1,5 @@
-/* The messages that a mover takes from its peer, and from the filler, when pages come later: the
- * peer may be of another version, or send anything. */
+/* The messages that a mover takes from its peer, and from the uffd handler, when pages come later:
+ * the peer may be of another version, or send anything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ struct scene {
         int r;
         struct rm_error err;
         int listen_fd; /* of a receiver */
-        int filler;
+        int uffd_handler;
         struct pages *pages; /* of a sender */
         uint64_t later_bytes; /* to come from it */
         struct postcopy_figures figures;
@@ -65,7 +65,7 @@ static int setup(void **state) {
         control_init(&s->control, -1);
         s->link = (struct link) { .control = &s->control, .fd = ends[0] };
         s->peer = ends[1];
-        s->filler = -1;
+        s->uffd_handler = -1;
         *state = s;
         return 0;
 }
@@ -74,7 +74,7 @@ static int setup(void **state) {
 static void hang_up(struct scene *s) {
         (void) shutdown(s->peer, SHUT_RDWR);
         cleanup_close_fd(&s->peer);
-        cleanup_close_fd(&s->filler);
+        cleanup_close_fd(&s->uffd_handler);
 }
 
 /* The result with which the mover has ended. */
@@ -114,8 +114,8 @@ static void receiver_begin(struct scene *s) {
 
         assert_int_equal(postcopy_listen(s->dir, &s->listen_fd, NULL), 0);
         (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s/" LATER_SOCKET, s->dir);
-        s->filler = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        assert_int_equal(connect(s->filler, (const struct sockaddr *) &address, sizeof(address)), 0);
+        s->uffd_handler = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(s->uffd_handler, (const struct sockaddr *) &address, sizeof(address)), 0);
         assert_int_equal(pthread_create(&s->thread, NULL, be_receiver, s), 0);
 }
 
@@ -140,12 +140,12 @@ static void piece_say(const struct scene *s, uint32_t pid, uint64_t address, siz
 }
 
 /* 0: the receiver has hung up. */
-static size_t piece_hear(const struct scene *s, struct later_piece *ret_head) {
+static size_t piece_receive(const struct scene *s, struct later_piece *ret_head) {
         static struct {
                 struct later_piece head;
                 uint8_t data[2 * LATER_PIECE_MAX_BYTES];
         } piece;
-        ssize_t n = recv(s->filler, &piece, sizeof(piece), 0);
+        ssize_t n = recv(s->uffd_handler, &piece, sizeof(piece), 0);
 
         if (n <= 0)
                 return 0;
@@ -156,7 +156,7 @@ static size_t piece_hear(const struct scene *s, struct later_piece *ret_head) {
         return (size_t) n;
 }
 
-/* Whether the filler gets it, as it is; otherwise the receiver must have ended. */
+/* Whether the uffd handler gets it, as it is; otherwise the receiver must have ended. */
 static bool passes(uint32_t pid, uint64_t address, size_t size_bytes) {
         struct later_piece head = { 0 };
         void *state = NULL;
@@ -167,11 +167,11 @@ static bool passes(uint32_t pid, uint64_t address, size_t size_bytes) {
         s = state;
         receiver_begin(s);
         piece_say(s, pid, address, size_bytes);
-        n = piece_hear(s, &head);
+        n = piece_receive(s, &head);
         if (n > 0) {
                 assert_int_equal(n, sizeof(head) + size_bytes);
                 assert_true(head.pid == pid && head.address == address && head.size_bytes == size_bytes);
-                cleanup_close_fd(&s->filler);
+                cleanup_close_fd(&s->uffd_handler);
                 assert_int_equal(end(s), 0);
         } else {
                 assert_int_equal(end(s), -EPROTO);
@@ -181,7 +181,7 @@ static bool passes(uint32_t pid, uint64_t address, size_t size_bytes) {
         return n > 0;
 }
 
-/* The filler judges pids and addresses: it knows them. */
+/* The uffd handler judges pids and addresses: it knows them. */
 static void test_pieces(void **state) {
         (void) state;
         assert_true(passes(5, PAGE, PAGE));
@@ -200,22 +200,22 @@ static void message_say(const struct scene *s, Rm__MoverPeerMessage__BodyCase ki
         Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
         Rm__MoverAck ack = RM__MOVER_ACK__INIT;
         Rm__MoverLater later = RM__MOVER_LATER__INIT;
-        Rm__MoverLaterWanted wanted = RM__MOVER_LATER_WANTED__INIT;
+        Rm__MoverLaterRequested requested = RM__MOVER_LATER_REQUESTED__INIT;
 
         message.body_case = kind;
         if (kind == RM__MOVER_PEER_MESSAGE__BODY_ACK)
                 message.ack = &ack;
         else if (kind == RM__MOVER_PEER_MESSAGE__BODY_LATER)
                 message.later = &later;
-        else if (kind == RM__MOVER_PEER_MESSAGE__BODY_LATER_WANTED)
-                message.later_wanted = &wanted;
+        else if (kind == RM__MOVER_PEER_MESSAGE__BODY_LATER_REQUESTED)
+                message.later_requested = &requested;
         assert_int_equal(frame_send(s->peer, FRAME_MAGIC_MOVER, &message.base), 0);
 }
 
 static void test_no_pieces(void **state) {
         static const Rm__MoverPeerMessage__BodyCase kinds[] = { RM__MOVER_PEER_MESSAGE__BODY__NOT_SET,
                                                                 RM__MOVER_PEER_MESSAGE__BODY_ACK,
-                                                                RM__MOVER_PEER_MESSAGE__BODY_LATER_WANTED };
+                                                                RM__MOVER_PEER_MESSAGE__BODY_LATER_REQUESTED };
         struct later_piece head;
 
         (void) state;
@@ -227,7 +227,7 @@ static void test_no_pieces(void **state) {
                 s = inner;
                 receiver_begin(s);
                 message_say(s, kinds[i]);
-                assert_int_equal(piece_hear(s, &head), 0);
+                assert_int_equal(piece_receive(s, &head), 0);
                 assert_int_equal(end(s), -EPROTO);
                 assert_int_equal(teardown(&inner), 0);
         }
@@ -265,13 +265,13 @@ static void test_source_ends(void **state) {
                         assert_int_equal(write_all(s->peer, frame, cases[i].size_bytes), 0);
                         cleanup_close_fd(&s->peer);
                 }
-                assert_int_equal(piece_hear(s, &head), 0);
+                assert_int_equal(piece_receive(s, &head), 0);
                 assert_int_equal(end(s), i == ARRAY_SIZE(cases) ? -EBADMSG : cases[i].result);
                 assert_int_equal(teardown(&inner), 0);
         }
 }
 
-/* A request of the filler goes to the source; an invalid request ends the mover. */
+/* A request of the uffd handler goes to the source; an invalid request ends the mover. */
 static void test_filler(void **state) {
         const struct later_piece ask = { .pid = 5, .address = 7 * PAGE };
         struct scene *s = *state;
@@ -279,15 +279,15 @@ static void test_filler(void **state) {
         const Rm__MoverPeerMessage *m;
 
         receiver_begin(s);
-        assert_int_equal(send(s->filler, &ask, sizeof(ask), 0), sizeof(ask));
+        assert_int_equal(send(s->uffd_handler, &ask, sizeof(ask), 0), sizeof(ask));
         assert_int_equal(frame_receive(s->peer, FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES, &rm__mover_peer_message__descriptor,
                                        &message),
                          0);
         m = (const Rm__MoverPeerMessage *) message;
-        assert_int_equal(m->body_case, RM__MOVER_PEER_MESSAGE__BODY_LATER_WANTED);
-        assert_true(m->later_wanted->pid == 5 && m->later_wanted->address == 7 * PAGE);
+        assert_int_equal(m->body_case, RM__MOVER_PEER_MESSAGE__BODY_LATER_REQUESTED);
+        assert_true(m->later_requested->pid == 5 && m->later_requested->address == 7 * PAGE);
         protobuf_c_message_free_unpacked(message, NULL);
-        assert_int_equal(send(s->filler, &ask, sizeof(ask) - 1, 0), sizeof(ask) - 1);
+        assert_int_equal(send(s->uffd_handler, &ask, sizeof(ask) - 1, 0), sizeof(ask) - 1);
         assert_int_equal(frame_receive(s->peer, FRAME_MAGIC_MOVER, FRAME_MAX_MOVER_BYTES, &rm__mover_peer_message__descriptor,
                                        &message),
                          -ENODATA);
@@ -295,7 +295,7 @@ static void test_filler(void **state) {
 }
 
 /* The source's word, or 0: it has hung up, or says nothing. */
-static uint64_t taken_hear(const struct scene *s) {
+static uint64_t taken_receive(const struct scene *s) {
         struct pollfd p = { .fd = s->peer, .events = POLLIN };
         ProtobufCMessage *message = NULL;
         const Rm__MoverPeerMessage *m;
@@ -311,8 +311,8 @@ static uint64_t taken_hear(const struct scene *s) {
         return bytes;
 }
 
-/* The receiver says what the filler has got, to a source that wants to hear it: else it would not
- * be understood. */
+/* The receiver says what the uffd handler has got, to a source that wants to hear it: else it would
+ * not be understood. */
 static void test_counts(void **state) {
         (void) state;
         for (int count = 0; count < 2; count++) {
@@ -326,16 +326,16 @@ static void test_counts(void **state) {
                 receiver_begin(s);
                 for (int i = 0; i < 40; i++) {
                         piece_say_counted(s, 5, PAGE, LATER_PIECE_MAX_BYTES, count);
-                        assert_int_not_equal(piece_hear(s, &head), 0);
+                        assert_int_not_equal(piece_receive(s, &head), 0);
                         passed += LATER_PIECE_MAX_BYTES;
-                        while ((bytes = taken_hear(s)) > 0) {
+                        while ((bytes = taken_receive(s)) > 0) {
                                 assert_in_range(bytes, said + 1, passed);
                                 said = bytes;
                         }
                 }
-                cleanup_close_fd(&s->filler);
+                cleanup_close_fd(&s->uffd_handler);
                 assert_int_equal(end(s), 0);
-                while ((bytes = taken_hear(s)) > 0)
+                while ((bytes = taken_receive(s)) > 0)
                         said = bytes;
                 if (count)
                         assert_in_range(said, passed - (UINT64_C(256) << 10), passed);
@@ -351,7 +351,7 @@ static void test_counts(void **state) {
 static char *area;
 
 /* The child writes all of the area when told. */
-static void write_when_told(int link) {
+static void write_when_reported(int link) {
         for (char c = 1;; c++) {
                 memset(area, c, (size_t) AREA * PAGE);
                 child_ready(link);
@@ -398,7 +398,7 @@ static void sender_begin(struct scene *s) {
         struct rm_error reason = { 0 };
 
         area = map_area(AREA);
-        s->child = child_begin(write_when_told);
+        s->child = child_begin(write_when_reported);
         assert_int_equal(munmap(area, (size_t) AREA * PAGE), 0);
         procs = xasprintf("%d\n", (int) s->child.pid);
         assert_int_equal(write_file_atomic(procs_file, procs, strlen(procs), 0600, false), 0);
@@ -423,12 +423,12 @@ static void sender_begin(struct scene *s) {
 
 static void want(const struct scene *s, uint32_t pid, uint64_t address) {
         Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
-        Rm__MoverLaterWanted m = RM__MOVER_LATER_WANTED__INIT;
+        Rm__MoverLaterRequested m = RM__MOVER_LATER_REQUESTED__INIT;
 
         m.pid = pid;
         m.address = address;
-        message.body_case = RM__MOVER_PEER_MESSAGE__BODY_LATER_WANTED;
-        message.later_wanted = &m;
+        message.body_case = RM__MOVER_PEER_MESSAGE__BODY_LATER_REQUESTED;
+        message.later_requested = &m;
         assert_int_equal(frame_send(s->peer, FRAME_MAGIC_MOVER, &message.base), 0);
 }
 
@@ -487,7 +487,7 @@ static void test_odd_wishes(void **state) {
         if (end(s) != 0)
                 fail_msg("%s", error_text(&s->err));
         assert_int_equal(s->figures.bytes, pageset_bytes(come));
-        assert_int_equal(s->figures.wanted, 9);
+        assert_int_equal(s->figures.requested, 9);
         pageset_destroy(come);
 }
 
@@ -495,17 +495,17 @@ static void test_odd_wishes(void **state) {
 static void test_wish(void **state) {
         struct scene *s = *state;
         struct pageset *come = pageset_create();
-        uint64_t first = 0, start = 0, end_at = 0, wanted;
+        uint64_t first = 0, start = 0, end_at = 0, requested;
         unsigned before = 0;
 
         sender_begin(s);
         assert_true(page_come(s, come, &first, &end_at));
-        wanted = (uintptr_t) area + (uint64_t) AREA * PAGE * 3 / 4 + 123;
-        want(s, (uint32_t) s->child.pid, wanted);
+        requested = (uintptr_t) area + (uint64_t) AREA * PAGE * 3 / 4 + 123;
+        want(s, (uint32_t) s->child.pid, requested);
         do
                 assert_true(page_come(s, come, &start, &end_at) && ++before < 64);
-        while (wanted < start || wanted >= end_at);
-        assert_int_equal(start, wanted / PAGE * PAGE);
+        while (requested < start || requested >= end_at);
+        assert_int_equal(start, requested / PAGE * PAGE);
         assert_int_equal(shutdown(s->peer, SHUT_WR), 0);
         while (page_come(s, come, &start, &end_at))
                 ;
@@ -582,7 +582,7 @@ static void test_no_wishes(void **state) {
         static const Rm__MoverPeerMessage__BodyCase kinds[] = { RM__MOVER_PEER_MESSAGE__BODY__NOT_SET,
                                                                 RM__MOVER_PEER_MESSAGE__BODY_ACK,
                                                                 RM__MOVER_PEER_MESSAGE__BODY_LATER,
-                                                                RM__MOVER_PEER_MESSAGE__BODY_LATER_WANTED };
+                                                                RM__MOVER_PEER_MESSAGE__BODY_LATER_REQUESTED };
 
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {

@@ -204,7 +204,7 @@ static pid_t another_child(const struct child *parent) {
         return pid;
 }
 
-static void execute_when_told(int link) {
+static void execute_when_reported(int link) {
         char *area = map_area(AREA_PAGES);
 
         memset(area, 9, (size_t) AREA_PAGES * PAGE);
@@ -228,8 +228,8 @@ static void write_for_ever(int link) {
 static void test_processes_come_and_go(void **state) {
         struct saved *s = *state;
         struct child parent = child_begin(have_children);
-        struct child executes = child_begin(execute_when_told);
-        struct child executes_late = child_begin(execute_when_told);
+        struct child executes = child_begin(execute_when_reported);
+        struct child executes_late = child_begin(execute_when_reported);
         struct child ends = child_begin(write_for_ever);
         pid_t pids[5] = { parent.pid, executes.pid, executes_late.pid, ends.pid };
         cleanup_free char *gone = arrived(s->bed, ends.pid);
@@ -308,7 +308,7 @@ static void test_a_pid_is_used_again(void **state) {
 
 /* ---- what cannot be tracked ---- */
 
-static void lock_when_told(int link) {
+static void lock_when_reported(int link) {
         char *area = map_area(2 * LARGE_PAGES);
 
         memset(area, 1, (size_t) 2 * LARGE_PAGES * PAGE);
@@ -324,7 +324,7 @@ static void lock_when_told(int link) {
                 (void) pause();
 }
 
-static void open_direct_when_told(int link) {
+static void open_direct_when_reported(int link) {
         char name[] = "/var/tmp/direct.XXXXXX";
         int fd;
 
@@ -366,13 +366,13 @@ static void not_for_a_while(struct saved *s, void (*program)(int link), uint64_t
 }
 
 static void test_untracked(void **state) {
-        not_for_a_while(*state, lock_when_told, 1, "locked");
-        not_for_a_while(*state, open_direct_when_told, 11, "O_DIRECT");
+        not_for_a_while(*state, lock_when_reported, 1, "locked");
+        not_for_a_while(*state, open_direct_when_reported, 11, "O_DIRECT");
 }
 
 /* ---- limits ---- */
 
-static void write_all_when_told(int link) {
+static void write_all_when_reported(int link) {
         char *area = map_area(LARGE_PAGES);
 
         for (char c = 1;; c++) {
@@ -387,7 +387,7 @@ static void write_all_when_told(int link) {
 
 static void test_rate(void **state) {
         struct saved *s = *state;
-        struct child child = child_begin(write_all_when_told);
+        struct child child = child_begin(write_all_when_reported);
         Rm__MoverFigures *f;
         Rm__MoverEvent *e;
 
@@ -398,7 +398,7 @@ static void test_rate(void **state) {
         let_write(&child);
         stand_still(child.pid);
         checkpoint_freeze(s);
-        e = save_hear(s, RM__MOVER_EVENT__BODY_CAPTURED);
+        e = save_receive(s, RM__MOVER_EVENT__BODY_CAPTURED);
         f = e->captured->figures;
         assert_true(f->ahead_bytes >= LARGE_PAGES * PAGE);
         assert_true(f->ahead_bytes * 1000000 / f->ahead_usec < s->bytes_per_sec / 2 * 3);
@@ -407,7 +407,7 @@ static void test_rate(void **state) {
         assert_in_range(f->last_usec, 1, f->last_bytes * 1000000 / s->bytes_per_sec / 2);
         assert_true(e->captured->in_memory_bytes >= f->last_bytes);
         rm__mover_event__free_unpacked(e, NULL);
-        e = save_hear(s, RM__MOVER_EVENT__BODY_STORED);
+        e = save_receive(s, RM__MOVER_EVENT__BODY_STORED);
         assert_true(e->stored->store_usec > (uint64_t) LARGE_PAGES * PAGE * 1000000 / s->bytes_per_sec * 2 / 3);
         rm__mover_event__free_unpacked(e, NULL);
         load_make(s, 1);
@@ -419,7 +419,7 @@ static void test_rate(void **state) {
 /* Then it is stored in the freeze. */
 static void test_little_memory(void **state) {
         struct saved *s = *state;
-        struct child child = child_begin(write_all_when_told);
+        struct child child = child_begin(write_all_when_reported);
         static const uint64_t limits[] = { 0, 1 << 20, 5 << 20 };
         Rm__MoverEvent *e;
 
@@ -430,7 +430,7 @@ static void test_little_memory(void **state) {
                 let_write(&child);
                 stand_still(child.pid);
                 checkpoint_freeze(s);
-                e = save_hear(s, RM__MOVER_EVENT__BODY_CAPTURED);
+                e = save_receive(s, RM__MOVER_EVENT__BODY_CAPTURED);
                 assert_true(e->captured->figures->last_bytes >= LARGE_PAGES * PAGE);
                 assert_in_range(e->captured->in_memory_bytes, limits[i] > CHUNK_BYTES ? limits[i] - CHUNK_BYTES : 0, limits[i]);
                 rm__mover_event__free_unpacked(e, NULL);
@@ -486,7 +486,7 @@ static void good_one(struct saved *s, uint64_t number, const struct child *child
 
 static void test_aborts(void **state) {
         struct saved *s = *state;
-        struct child child = child_begin(write_all_when_told);
+        struct child child = child_begin(write_all_when_reported);
         uint64_t number = 1;
 
         for (enum phase phase = READY; phase < PHASES; phase++) {
@@ -513,7 +513,7 @@ static void test_unknown_file(void **state) {
         static const uint8_t entry[] = { 23,  0,   0,   0,   0x08, 1,   0x10, 3,   0x1a, 17,  0x08, 3,    0x32, 11,
                                          '/', 'e', 't', 'c', '/',  's', 'h',  'a', 'd',  'o', 'w',  0x10, 0 };
         struct saved *s = *state;
-        struct child child = child_begin(write_all_when_told);
+        struct child child = child_begin(write_all_when_reported);
 
         save_begin(s, NULL);
         checkpoint_ahead(s, 1, &child.pid, 1);
@@ -530,7 +530,7 @@ static void test_unknown_file(void **state) {
 
 static void test_releases(void **state) {
         struct saved *s = *state;
-        struct child child = child_begin(write_all_when_told);
+        struct child child = child_begin(write_all_when_reported);
 
         for (enum phase phase = READY; phase < PHASES; phase++) {
                 go_to(s, phase, phase + 1, &child);
@@ -557,7 +557,7 @@ static void test_killed(void **state) {
                 "begin", "precopy", "start", "images", "pages", "trees", "captured", "store", "commit"
         };
         struct saved *s = *state;
-        struct child child = child_begin(write_all_when_told);
+        struct child child = child_begin(write_all_when_reported);
 
         save_begin(s, NULL);
         make_and_compare(s, 1, &child.pid, 1);

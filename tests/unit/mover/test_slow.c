@@ -29,12 +29,12 @@ static void put(const char *dir, const char *name) {
 
 /* A text that was written over a longer one leaves the end of that: these are no files of the
  * kernel. */
-static void expect(const char *dir, const char *name, const char *wanted) {
+static void expect(const char *dir, const char *name, const char *requested) {
         cleanup_free char *path = in(dir, name);
         cleanup_free char *text = NULL;
 
         assert_int_equal(read_file(path, 4096, &text, NULL), 0);
-        assert_int_equal(strncmp(text, wanted, strlen(wanted)), 0);
+        assert_int_equal(strncmp(text, requested, strlen(requested)), 0);
 }
 
 static void test_v2(void **state) {

@@ -24,7 +24,7 @@
 
 enum { PAGES = 1024, PAGE = 4096 };
 
-static void write_when_told(int link) {
+static void write_when_reported(int link) {
         char *area = map_area(PAGES);
 
         for (char c = 1;; c++) {
@@ -36,7 +36,7 @@ static void write_when_told(int link) {
 
 /* Two checkpoints; the second consists of blocks of both. */
 static void make_two(struct saved *s) {
-        struct child child = child_begin(write_when_told);
+        struct child child = child_begin(write_when_reported);
 
         save_begin(s, NULL);
         rm__mover_event__free_unpacked(checkpoint_make(s, 1, &child.pid, 1), NULL);

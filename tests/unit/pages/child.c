@@ -124,11 +124,11 @@ void child_expect(const struct child *child) {
 char *child_status(pid_t pid, const char *name) {
         cleanup_free char *path = xasprintf("/proc/%d/status", (int) pid);
         cleanup_free char *text = NULL;
-        cleanup_free char *wanted = xasprintf("\n%s:", name);
+        cleanup_free char *requested = xasprintf("\n%s:", name);
         const char *line;
 
         assert_int_equal(read_file(path, 1U << 20, &text, NULL), 0);
-        line = strstr(text, wanted);
+        line = strstr(text, requested);
         assert_non_null(line);
         return strndup(line + 1, strcspn(line + 1, "\n"));
 }

@@ -254,7 +254,7 @@ static void test_waiting_calls(void **state) {
 enum { SLEPT_USEC = 1200000, LEFT_SEC = 58 };
 
 /* The child sleeps for the rest of the time, and not once more for all of it. */
-static void sleep_and_tell(int link) {
+static void sleep_and_report(int link) {
         struct timespec left = { .tv_sec = 60 };
         const struct timespec *limit = &left;
 
@@ -269,7 +269,7 @@ static void sleep_and_tell(int link) {
 }
 
 static void test_sleeps_for_what_is_left(void **state) {
-        struct child child = child_begin(sleep_and_tell);
+        struct child child = child_begin(sleep_and_report);
 
         (void) state;
         for (int i = 0; i < 2; i++) {

@@ -285,8 +285,8 @@ static void test_programs(void **state) {
                 struct rm_error err = { 0 };
 
                 serve_add(serve, PID, make_store());
-                serve_hurry(serve, PID, (uint64_t) (uintptr_t) area + 100 * PAGE, (uint64_t) (uintptr_t) area + 200 * PAGE);
-                serve_hurry(serve, PID + 1, 0, PAGE); /* not one of them */
+                serve_expedite(serve, PID, (uint64_t) (uintptr_t) area + 100 * PAGE, (uint64_t) (uintptr_t) area + 200 * PAGE);
+                serve_expedite(serve, PID + 1, 0, PAGE); /* not one of them */
                 child = child_begin(programs[i]);
                 if (serve_accept(serve, child.link, &err) < 0 || serve_run(serve, &err) < 0)
                         fail_msg("%s", err.text);
@@ -334,20 +334,20 @@ static void *be_source(void *ctx) {
         struct source *source = ctx;
         struct pageset *left = pageset_create();
         uint64_t start = (uint64_t) (uintptr_t) area, end, first = start, last = start + (uint64_t) PAGES * PAGE;
-        struct later_piece wanted;
+        struct later_piece requested;
 
         (void) pageset_add(left, first, last);
         while (source->pages > 0 && pageset_next(left, first, 4 * PAGE, &start, &end)) {
                 struct pollfd p = { .fd = source->fd, .events = POLLIN };
 
-                if (poll(&p, 1, 0) > 0 && recv(source->fd, &wanted, sizeof(wanted), 0) != (ssize_t) sizeof(wanted))
+                if (poll(&p, 1, 0) > 0 && recv(source->fd, &requested, sizeof(requested), 0) != (ssize_t) sizeof(requested))
                         break;
-                if (p.revents && pageset_has(left, wanted.address))
-                        assert_true(pageset_next(left, wanted.address, 2 * PAGE, &start, &end));
+                if (p.revents && pageset_has(left, requested.address))
+                        assert_true(pageset_next(left, requested.address, 2 * PAGE, &start, &end));
                 piece_send(source, left, start, end);
         }
         if (source->pages > 0) /* as rm-mover does */
-                while (recv(source->fd, &wanted, sizeof(wanted), 0) > 0)
+                while (recv(source->fd, &requested, sizeof(requested), 0) > 0)
                         ;
         (void) close(source->fd);
         pageset_destroy(left);
@@ -465,7 +465,7 @@ static void test_bad_pieces(void **state) {
         }
 }
 
-static void read_when_told(int link) {
+static void read_when_reported(int link) {
         become_lazy_in_part(link, PAGES / 3);
         say_pid(link, FINISHED);
         child_wait(link);
@@ -482,7 +482,7 @@ static void test_unregistered_mapping(void **state) {
 
         (void) state;
         serve_add(serve, PID, make_store());
-        child = child_begin(read_when_told);
+        child = child_begin(read_when_reported);
         assert_int_equal(serve_accept(serve, child.link, &err), 0);
         assert_int_equal(serve_register(serve, PID + 1, start, start + PAGE), -ESRCH);
         assert_int_equal(serve_register(serve, PID, start, start + (uint64_t) PAGES * PAGE), 0);

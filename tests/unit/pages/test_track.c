@@ -42,7 +42,7 @@ enum {
 struct copy {
         struct track *track;
         struct page_store *store;
-        uint64_t told; /* pages, in this round */
+        uint64_t reported; /* pages, in this round */
         uint64_t present;
         uint64_t wrong;
         uint64_t first_wrong;
@@ -54,7 +54,7 @@ static int copy_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind)
 
         assert_int_equal(kind, MAP_KIND_LAZY);
         assert_true(start < end && start % PAGE == 0 && end % PAGE == 0);
-        copy->told += (end - start) / PAGE;
+        copy->reported += (end - start) / PAGE;
         while (start < end) {
                 size_t size = end - start < sizeof(data) ? end - start : sizeof(data);
                 ssize_t n = track_read(copy->track, start, data, size);
@@ -110,10 +110,10 @@ static struct copy copy_begin(const struct child *child) {
 static uint64_t copy_round(struct copy *copy, int (*round)(struct track *, track_run_cb, void *, struct rm_error *)) {
         struct rm_error err = { 0 };
 
-        copy->told = 0;
+        copy->reported = 0;
         if (round(copy->track, copy_run, copy, &err) < 0)
                 fail_msg("%s", err.text);
-        return copy->told;
+        return copy->reported;
 }
 
 static void copy_end(struct copy *copy) {
@@ -133,7 +133,7 @@ static void stop(const struct child *child) {
 static void copy_check(struct copy *copy) {
         struct rm_error err = { 0 };
 
-        copy->told = copy->present = 0;
+        copy->reported = copy->present = 0;
         if (track_last_and_present(copy->track, copy_run, keep_run, copy, &err) < 0)
                 fail_msg("%s", err.text);
         assert_int_equal(page_store_drop_others(copy->store), 0);
@@ -149,9 +149,9 @@ static void copy_check(struct copy *copy) {
 
 static void follow(const struct child *child, struct copy *copy) {
         for (int i = 0; i < ROUNDS; i++) {
-                uint64_t told = copy_round(copy, track_round);
+                uint64_t reported = copy_round(copy, track_round);
 
-                assert_true(i > 0 || told > 0);
+                assert_true(i > 0 || reported > 0);
                 (void) usleep(ROUND_USEC);
         }
 }
@@ -226,7 +226,7 @@ static void test_written_by_others(void **state) {
 
 /* ---- what rounds tell ---- */
 
-static void write_when_told(int link) {
+static void write_when_reported(int link) {
         char *area = map_area(AREA_PAGES);
 
         memset(area, 7, (size_t) AREA_PAGES * PAGE);
@@ -241,9 +241,9 @@ static void write_when_told(int link) {
 
 /* No more than what was written, and what the program itself needs for that. */
 static void test_only_written(void **state) {
-        struct child child = child_begin(write_when_told);
+        struct child child = child_begin(write_when_reported);
         struct copy copy;
-        uint64_t told;
+        uint64_t reported;
 
         (void) state;
         child_settle(&child);
@@ -253,12 +253,12 @@ static void test_only_written(void **state) {
         child_go(&child);
         child_expect(&child);
         child_settle(&child);
-        told = copy_round(&copy, track_round);
-        assert_in_range(told, 11, 30);
+        reported = copy_round(&copy, track_round);
+        assert_in_range(reported, 11, 30);
         assert_int_equal(copy_round(&copy, track_round), 0);
         stop(&child);
         copy_check(&copy);
-        assert_int_equal(copy.told, 0);
+        assert_int_equal(copy.reported, 0);
         assert_in_range(copy.present, AREA_PAGES, AREA_PAGES * 16); /* more with sanitizers */
         assert_int_equal(track_figures(copy.track)->rounds, 5);
         copy_end(&copy);
@@ -402,7 +402,7 @@ static void test_new_memory(void **state) {
         }
         stop(&child);
         copy_check(&copy);
-        assert_int_equal(copy.told, 0);
+        assert_int_equal(copy.reported, 0);
         copy_end(&copy);
         assert_int_equal(child_end(&child), SIGKILL);
 }
@@ -491,15 +491,15 @@ static void test_pages_behind(void **state) {
 
 /* ---- pages that the kernel adds ---- */
 
-struct filler {
+struct uffd_handler {
         struct copy copy;
         const struct child *child;
         char *area;
         bool filled;
 };
 
-static int fill_when_told(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
-        struct filler *c = ctx;
+static int fill_when_reported(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
+        struct uffd_handler *c = ctx;
 
         if (start == (uint64_t) (uintptr_t) c->area)
                 c->filled = fill_holes(c->child->pidfd, c->area);
@@ -507,7 +507,7 @@ static int fill_when_told(void *ctx, uint64_t start, uint64_t end, enum map_kind
 }
 
 static int count_present(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
-        struct filler *c = ctx;
+        struct uffd_handler *c = ctx;
 
         (void) kind;
         c->copy.present += (end - start) / PAGE;
@@ -518,16 +518,16 @@ static int count_present(void *ctx, uint64_t start, uint64_t end, enum map_kind 
  * told. */
 static void test_holes_are_filled(void **state) {
         struct child child = child_begin(have_holes);
-        struct filler c = { .child = &child };
+        struct uffd_handler c = { .child = &child };
 
         (void) state;
         assert_int_equal(read_all(child.link, &c.area, sizeof(c.area)), 0);
         stop(&child);
         assert_int_equal(page_store_create("copy", &c.copy.store), 0);
         assert_int_equal(track_open(child.pidfd, 1U << MAP_KIND_LAZY, &c.copy.track, NULL), 0);
-        assert_int_equal(track_last_and_present(c.copy.track, fill_when_told, count_present, &c, NULL), 0);
+        assert_int_equal(track_last_and_present(c.copy.track, fill_when_reported, count_present, &c, NULL), 0);
         assert_true(c.filled);
-        assert_int_equal(c.copy.present, c.copy.told);
+        assert_int_equal(c.copy.present, c.copy.reported);
         copy_end(&c.copy);
         assert_int_equal(child_end(&child), SIGKILL);
 }
@@ -554,7 +554,7 @@ static int refuse(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
 }
 
 static void test_receiver_fails(void **state) {
-        struct child child = child_begin(write_when_told);
+        struct child child = child_begin(write_when_reported);
         struct copy copy = copy_begin(&child);
 
         (void) state;
@@ -565,7 +565,7 @@ static void test_receiver_fails(void **state) {
 
 /* A round that fails has not told what it has protected: the last one does. */
 static void test_round_fails(void **state) {
-        struct child child = child_begin(write_when_told);
+        struct child child = child_begin(write_when_reported);
         struct copy copy = copy_begin(&child);
 
         (void) state;
@@ -587,13 +587,13 @@ static int refuse_to_go_on(void *ctx) {
 /* The poll ends the round by the first call: while mappings are registered, or, where none are,
  * some time later. */
 static void test_poll_ends_rounds(void **state) {
-        struct child child = child_begin(write_when_told);
+        struct child child = child_begin(write_when_reported);
         struct copy copy = copy_begin(&child);
 
         (void) state;
         track_set_poll(copy.track, refuse_to_go_on, NULL);
         assert_int_equal(track_round(copy.track, copy_run, &copy, NULL), -ECANCELED);
-        assert_int_equal(copy.told, 0);
+        assert_int_equal(copy.reported, 0);
         assert_int_equal(track_last(copy.track, copy_run, &copy, NULL), -ECANCELED);
         track_set_poll(copy.track, NULL, NULL);
         stop(&child);
@@ -629,13 +629,13 @@ static void test_executed(void **state) {
         /* The last round takes all of the new one, and presence leaves nothing of the old. */
         stop(&child);
         copy_check(&copy);
-        assert_true(copy.told == copy.present && copy.told > 0);
+        assert_true(copy.reported == copy.present && copy.reported > 0);
         copy_end(&copy);
         assert_int_equal(child_end(&child), SIGKILL);
 }
 
 static void test_ended(void **state) {
-        struct child child = child_begin(write_when_told);
+        struct child child = child_begin(write_when_reported);
         struct copy copy = copy_begin(&child);
         struct rm_error err = { 0 };
         siginfo_t info;
@@ -653,7 +653,7 @@ static void test_ended(void **state) {
 /* The process stays as it is, when the tracking ends: no mapping is marked, and no descriptor is
  * left. */
 static void test_leaves_nothing(void **state) {
-        struct child child = child_begin(write_when_told);
+        struct child child = child_begin(write_when_reported);
         unsigned descriptors = child_descriptors(child.pid);
         cleanup_free char *path = xasprintf("/proc/%d/smaps", (int) child.pid);
         cleanup_free char *during = NULL;

@@ -75,9 +75,9 @@ static void test_memory_follows_what_arrived(void **state) {
         struct parts parts = { 0 };
 
         assert_int_equal(parts_add(&parts, UINT64_C(1) << 40, 0, text, 10, SIZE_MAX), 0);
-        assert_true(parts.room_bytes <= 10);
+        assert_true(parts.space_bytes <= 10);
         assert_int_equal(parts_add(&parts, UINT64_C(1) << 40, 10, text, 1, SIZE_MAX), 0);
-        assert_true(parts.room_bytes <= 20);
+        assert_true(parts.space_bytes <= 20);
         parts_reset(&parts);
 }
 

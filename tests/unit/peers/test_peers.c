@@ -1,4 +1,4 @@
-/* The mesh and those who do not belong to it. */
+/* The transport and those who do not belong to it. */
 #include "tests/unit/cluster/cluster_test.h"
 
 #include <arpa/inet.h>

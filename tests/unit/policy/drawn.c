@@ -13,14 +13,14 @@ uint64_t drawn_milliseconds_left(void *context) {
 
 struct snapshot *drawn_snapshot(struct dice *dice, const struct drawn_kind *kind) {
         struct snapshot *snapshot = snapshot_create();
-        cleanup_free uint32_t *room = xcalloc(kind->nodes, sizeof(*room));
+        cleanup_free uint32_t *space = xcalloc(kind->nodes, sizeof(*space));
         uint32_t left = 0;
         char name[16];
 
         for (uint32_t s = 0; s < kind->nodes; s++) {
                 (void) snprintf(name, sizeof(name), "n%u", s);
-                left += room[s] = 1 + dice_roll(dice, 32);
-                snapshot_add_node(snapshot, name, room[s])->penalty = 1 + dice_roll(dice, 5);
+                left += space[s] = 1 + dice_roll(dice, 32);
+                snapshot_add_node(snapshot, name, space[s])->penalty = 1 + dice_roll(dice, 5);
         }
         for (uint32_t j = 0; j < kind->jobs; j++) {
                 uint32_t ranks = kind->group_size * (1 + dice_roll(dice, kind->most_ranks / kind->group_size)) +
@@ -40,11 +40,11 @@ struct snapshot *drawn_snapshot(struct dice *dice, const struct drawn_kind *kind
                         const struct rm_job *job = &snapshot_view(snapshot)->jobs[j];
 
                         s = dice_roll(dice, 3) ? s : dice_roll(dice, kind->nodes);
-                        for (uint32_t i = 0; i < kind->nodes && (room[s] < group->ranks || job_node_limit(job, s) < 32); i++)
+                        for (uint32_t i = 0; i < kind->nodes && (space[s] < group->ranks || job_node_limit(job, s) < 32); i++)
                                 s = (s + 1) % kind->nodes;
-                        if (room[s] < group->ranks || job_node_limit(job, s) < 32)
+                        if (space[s] < group->ranks || job_node_limit(job, s) < 32)
                                 break;
-                        room[s] -= group->ranks;
+                        space[s] -= group->ranks;
                         group->node = (int32_t) s;
                         group->move_cost = dice_roll(dice, 30);
                         if (kind->pins && dice_roll(dice, 8) == 0)

@@ -69,7 +69,7 @@ int64_t exhaustive_least(const struct rm_snapshot *snapshot, const struct rm_pla
 /* ---- random instances ---- */
 
 static void put_somewhere(struct snapshot *snapshot, struct dice *dice, const struct exhaustive_kind *kind, uint32_t j,
-                          int64_t *room) {
+                          int64_t *space) {
         const struct rm_snapshot *view = snapshot_view(snapshot);
 
         for (uint32_t g = 0; g < view->jobs[j].n_groups; g++) {
@@ -77,10 +77,10 @@ static void put_somewhere(struct snapshot *snapshot, struct dice *dice, const st
 
                 group->node = (int32_t) dice_roll(dice, view->n_nodes);
                 group->move_cost = dice_roll(dice, 30);
-                if (kind->pins && dice_roll(dice, 4) == 0 && room[group->node] >= group->ranks &&
+                if (kind->pins && dice_roll(dice, 4) == 0 && space[group->node] >= group->ranks &&
                     job_node_limit(&view->jobs[j], (uint32_t) group->node) == RM_NO_LIMIT) {
                         group->flags = RM_GROUP_PINNED;
-                        room[group->node] -= group->ranks;
+                        space[group->node] -= group->ranks;
                 }
         }
 }
@@ -88,14 +88,14 @@ static void put_somewhere(struct snapshot *snapshot, struct dice *dice, const st
 struct snapshot *exhaustive_instance(struct dice *dice, const struct exhaustive_kind *kind) {
         struct snapshot *snapshot = snapshot_create();
         uint32_t n_nodes = 1 + dice_roll(dice, 4), n_jobs = 1 + dice_roll(dice, 3), budget = 9;
-        int64_t room[4];
+        int64_t space[4];
 
         for (uint32_t s = 0; s < n_nodes; s++) {
                 char name[16];
 
                 (void) snprintf(name, sizeof(name), "n%u", s);
-                room[s] = dice_roll(dice, 7);
-                snapshot_add_node(snapshot, name, (uint32_t) room[s])->penalty = dice_roll(dice, 2) ? 1 + dice_roll(dice, 10) : 1;
+                space[s] = dice_roll(dice, 7);
+                snapshot_add_node(snapshot, name, (uint32_t) space[s])->penalty = dice_roll(dice, 2) ? 1 + dice_roll(dice, 10) : 1;
         }
         for (uint32_t j = 0; j < n_jobs && budget > 0; j++) {
                 uint32_t ranks = 1 + dice_roll(dice, 6);
@@ -111,7 +111,7 @@ struct snapshot *exhaustive_instance(struct dice *dice, const struct exhaustive_
                 if (kind->limits && dice_roll(dice, 2))
                         snapshot_set_limit(snapshot, j, dice_roll(dice, n_nodes), dice_roll(dice, 8));
                 if (kind->running && dice_roll(dice, 2))
-                        put_somewhere(snapshot, dice, kind, j, room);
+                        put_somewhere(snapshot, dice, kind, j, space);
         }
         return snapshot;
 }

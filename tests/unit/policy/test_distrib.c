@@ -110,7 +110,7 @@ static void lowest_priority_waits(void **state) {
         }
 }
 
-static void makes_room_for_large_groups(void **state) {
+static void makes_space_for_large_groups(void **state) {
         cleanup_snapshot struct snapshot *snapshot = test_snapshot(
                 "{'version':1,'nodes':[{'name':'n1','cores':4,'penalty':1},{'name':'n2','cores':4,'penalty':1}],'jobs':["
                 "{'name':'small','ranks':4,'group_size':2,'priority':1,'placed':[{'node':'n1','ranks':2},"
@@ -170,7 +170,7 @@ int main(void) {
                 cmocka_unit_test(running_jobs),
                 cmocka_unit_test(limits_and_pins),
                 cmocka_unit_test(lowest_priority_waits),
-                cmocka_unit_test(makes_room_for_large_groups),
+                cmocka_unit_test(makes_space_for_large_groups),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

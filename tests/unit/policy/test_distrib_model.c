@@ -12,7 +12,7 @@
 
 static struct snapshot *draw_instance(struct dice *dice) {
         struct snapshot *snapshot = snapshot_create();
-        uint32_t nodes = 2 + dice_roll(dice, 3), jobs = 2 + dice_roll(dice, 3), room = 0;
+        uint32_t nodes = 2 + dice_roll(dice, 3), jobs = 2 + dice_roll(dice, 3), space = 0;
         bool equal = dice_roll(dice, 2);
         char name[16];
 
@@ -21,14 +21,14 @@ static struct snapshot *draw_instance(struct dice *dice) {
 
                 (void) snprintf(name, sizeof(name), "n%" PRIu32, s);
                 snapshot_add_node(snapshot, name, cores)->penalty = equal ? 1 : 1 + dice_roll(dice, 10);
-                room += cores;
+                space += cores;
         }
-        for (uint32_t j = 0; j < jobs && room > 0; j++) {
-                uint32_t ranks = 1 + dice_roll(dice, room < 20 ? room : 20);
+        for (uint32_t j = 0; j < jobs && space > 0; j++) {
+                uint32_t ranks = 1 + dice_roll(dice, space < 20 ? space : 20);
 
                 (void) snprintf(name, sizeof(name), "j%" PRIu32, j);
                 snapshot_add_job(snapshot, name, ranks, 1)->priority = 1 + dice_roll(dice, 10);
-                room -= ranks;
+                space -= ranks;
         }
         return snapshot;
 }

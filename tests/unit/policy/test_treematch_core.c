@@ -49,7 +49,7 @@ static struct graph make_graph(struct pool *pool, uint32_t n, const struct edges
 /* Switches of some nodes of some packages, each with room drawn by lot from low..high. Vertices
  * come depth first. */
 static struct tree random_tree(struct pool *pool, struct dice *dice, uint32_t low, uint32_t high) {
-        uint32_t parent[400], room[400] = { 0 }, n = 0, n_switches = 1 + dice_roll(dice, 3);
+        uint32_t parent[400], space[400] = { 0 }, n = 0, n_switches = 1 + dice_roll(dice, 3);
         struct tree tree;
 
         parent[n++] = TREE_NONE;
@@ -63,11 +63,11 @@ static struct tree random_tree(struct pool *pool, struct dice *dice, uint32_t lo
                         parent[n++] = at;
                         for (uint32_t p = 0; p < n_packages; p++) {
                                 parent[n] = node;
-                                room[n++] = low + dice_roll(dice, high - low + 1);
+                                space[n++] = low + dice_roll(dice, high - low + 1);
                         }
                 }
         }
-        tree_make(pool, n, parent, room, &tree);
+        tree_make(pool, n, parent, space, &tree);
         return tree;
 }
 
@@ -75,7 +75,7 @@ static void fill_by_slot(const struct tree *tree, uint32_t n, uint32_t *leaf) {
         uint32_t x = 0, used = 0;
 
         for (uint32_t v = 0; v < n; v++) {
-                while (used == tree->room[tree->leaf[x]]) {
+                while (used == tree->space[tree->leaf[x]]) {
                         x++;
                         used = 0;
                 }
@@ -84,7 +84,7 @@ static void fill_by_slot(const struct tree *tree, uint32_t n, uint32_t *leaf) {
         }
 }
 
-static void assert_within_room(const struct tree *tree, uint32_t n, const uint32_t *leaf) {
+static void assert_within_space(const struct tree *tree, uint32_t n, const uint32_t *leaf) {
         cleanup_free uint32_t *used = xcalloc(tree->n_leaves, sizeof(*used));
 
         for (uint32_t v = 0; v < n; v++) {
@@ -92,7 +92,7 @@ static void assert_within_room(const struct tree *tree, uint32_t n, const uint32
                 used[leaf[v]]++;
         }
         for (uint32_t x = 0; x < tree->n_leaves; x++)
-                assert_true(used[x] <= tree->room[tree->leaf[x]]);
+                assert_true(used[x] <= tree->space[tree->leaf[x]]);
 }
 
 /* ---- descriptions of nodes ---- */
@@ -144,7 +144,7 @@ static void descriptions(void **state) {
 
 /* 4 nodes of 2 packages with 8 cores. */
 static struct tree small_tree(struct pool *pool) {
-        uint32_t parent[13] = { TREE_NONE }, room[13] = { 0 }, n = 1;
+        uint32_t parent[13] = { TREE_NONE }, space[13] = { 0 }, n = 1;
         struct tree tree;
 
         for (uint32_t i = 0; i < 4; i++) {
@@ -152,10 +152,10 @@ static struct tree small_tree(struct pool *pool) {
 
                 parent[n++] = 0;
                 parent[n] = parent[n + 1] = node;
-                room[n] = room[n + 1] = 8;
+                space[n] = space[n + 1] = 8;
                 n += 2;
         }
-        tree_make(pool, n, parent, room, &tree);
+        tree_make(pool, n, parent, space, &tree);
         return tree;
 }
 
@@ -167,7 +167,7 @@ static void distances(void **state) {
         pool_init(&pool);
         tree = small_tree(&pool);
         assert_int_equal(tree.n_leaves, 8);
-        assert_int_equal(tree.room[0], 64);
+        assert_int_equal(tree.space[0], 64);
         assert_int_equal(tree_distance(&tree, 0, 0), 0);
         assert_int_equal(tree_distance(&tree, 0, 1), 2);
         assert_int_equal(tree_distance(&tree, 1, 2), 4);
@@ -201,7 +201,7 @@ static int64_t map_grid(uint64_t seed, bool permuted) {
         graph = make_graph(&pool, 64, &edges);
         fill_by_slot(&tree, 64, leaf);
         map_improve(&pool, &tree, &graph, &no_limits, 64 * 8000, leaf);
-        assert_within_room(&tree, 64, leaf);
+        assert_within_space(&tree, 64, leaf);
         cost = layout_cost(&pool, &tree, &graph, leaf);
         pool_finish(&pool);
         return cost;
@@ -218,7 +218,7 @@ static void grids_are_cut_into_blocks(void **state) {
 
 /* 12 x 8 on six nodes of 16: three by two squares, not strips. */
 static void sixths_of_grids_are_squares(void **state) {
-        uint32_t parent[7] = { TREE_NONE }, room[7] = { 0, 16, 16, 16, 16, 16, 16 }, leaf[96];
+        uint32_t parent[7] = { TREE_NONE }, space[7] = { 0, 16, 16, 16, 16, 16, 16 }, leaf[96];
         static struct edges edges;
         struct graph graph;
         struct pool pool;
@@ -233,11 +233,11 @@ static void sixths_of_grids_are_squares(void **state) {
                         add_edge(&edges, v, v + 12, 1);
         }
         pool_init(&pool);
-        tree_make(&pool, 7, parent, room, &tree);
+        tree_make(&pool, 7, parent, space, &tree);
         graph = make_graph(&pool, 96, &edges);
         fill_by_slot(&tree, 96, leaf);
         map_improve(&pool, &tree, &graph, &no_limits, 100000, leaf);
-        assert_within_room(&tree, 96, leaf);
+        assert_within_space(&tree, 96, leaf);
         assert_int_equal(layout_cost(&pool, &tree, &graph, leaf), 2 * (2 * 8 + 12));
         pool_finish(&pool);
 }
@@ -260,7 +260,7 @@ static void cliques_find_their_packages(void **state) {
         graph = make_graph(&pool, 64, &edges);
         fill_by_slot(&tree, 64, leaf);
         map_improve(&pool, &tree, &graph, &no_limits, 0, leaf);
-        assert_within_room(&tree, 64, leaf);
+        assert_within_space(&tree, 64, leaf);
         assert_int_equal(layout_cost(&pool, &tree, &graph, leaf), 0);
         pool_finish(&pool);
 }
@@ -359,14 +359,14 @@ static void never_worse_than_by_slot(void **state) {
 
                 pool_init(&pool);
                 tree = random_tree(&pool, &dice, i % 3 == 0 ? 0 : 1, 8);
-                n = tree.room[0] - (i % 2 ? dice_roll(&dice, tree.room[0] / 4 + 1) : 0);
+                n = tree.space[0] - (i % 2 ? dice_roll(&dice, tree.space[0] / 4 + 1) : 0);
                 if (n > 0) {
                         graph = random_graph(&pool, &dice, n);
                         fill_by_slot(&tree, n, leaf);
                         before = layout_cost(&pool, &tree, &graph, leaf);
                         map_improve(&pool, &tree, &graph, &no_limits, 0, leaf);
                         after = layout_cost(&pool, &tree, &graph, leaf);
-                        assert_within_room(&tree, n, leaf);
+                        assert_within_space(&tree, n, leaf);
                         assert_true(after <= before);
                         better += after < before;
                 }
@@ -379,7 +379,7 @@ static void never_worse_than_by_slot(void **state) {
  * other, talk a hundred times more: they are to be together. */
 static void find_groups(uint32_t n) {
         uint32_t n_groups = n / 13;
-        cleanup_free uint32_t *parent = xcalloc(n_groups + 1u, sizeof(*parent)), *room = xcalloc(n_groups + 1u, sizeof(*room));
+        cleanup_free uint32_t *parent = xcalloc(n_groups + 1u, sizeof(*parent)), *space = xcalloc(n_groups + 1u, sizeof(*space));
         cleanup_free uint32_t *leaf = xcalloc(n, sizeof(*leaf)), *by_slot = xcalloc(n, sizeof(*by_slot));
         int64_t pairs = (int64_t) n * (n - 1) / 2, least = 2 * (pairs - (int64_t) n_groups * 13 * 12 / 2);
         struct pool pool;
@@ -398,12 +398,12 @@ static void find_groups(uint32_t n) {
         }
         parent[0] = TREE_NONE;
         for (uint32_t i = 1; i <= n_groups; i++)
-                room[i] = 13;
-        tree_make(&pool, n_groups + 1, parent, room, &tree);
+                space[i] = 13;
+        tree_make(&pool, n_groups + 1, parent, space, &tree);
         fill_by_slot(&tree, n, by_slot);
         memcpy(leaf, by_slot, sizeof(*leaf) * n);
         map_improve(&pool, &tree, &graph, &no_limits, 0, leaf);
-        assert_within_room(&tree, n, leaf);
+        assert_within_space(&tree, n, leaf);
         assert_int_equal(layout_cost(&pool, &tree, &graph, leaf), least);
         assert_int_equal(layout_gain(&pool, &tree, &graph, by_slot, leaf), layout_cost(&pool, &tree, &graph, by_slot) - least);
         assert_true(layout_gain(&pool, &tree, &graph, by_slot, leaf) > 0);
@@ -466,16 +466,16 @@ static void make_shrunk(struct shrunk *s, struct dice *dice, bool with_fixed) {
                 s->tree = random_tree(&s->pool, dice, 0, 8);
                 s->n = 0;
                 for (uint32_t x = 0; x < s->tree.n_leaves; x++) {
-                        uint32_t here = dice_roll(dice, 12), room = s->tree.room[s->tree.leaf[x]];
+                        uint32_t here = dice_roll(dice, 12), space = s->tree.space[s->tree.leaf[x]];
 
                         for (uint32_t i = 0; i < here && s->n < 390; i++) {
-                                s->fixed[s->n] = with_fixed && i < room && dice_roll(dice, 3) == 0;
+                                s->fixed[s->n] = with_fixed && i < space && dice_roll(dice, 3) == 0;
                                 s->price[s->n] = dice_roll(dice, 2000);
                                 s->home[s->n] = dice_roll(dice, 10) == 0 && !s->fixed[s->n] ? TREE_NONE : x;
                                 s->n++;
                         }
                 }
-                usable = s->n > 0 && s->n <= s->tree.room[0];
+                usable = s->n > 0 && s->n <= s->tree.space[0];
                 if (!usable)
                         pool_finish(&s->pool);
         } while (!usable);
@@ -513,15 +513,15 @@ static void moves_are_as_few_as_can_be(void **state) {
                         if (s.home[v] != TREE_NONE)
                                 here[s.home[v]]++;
                 for (uint32_t x = 0; x < s.tree.n_leaves; x++)
-                        least += here[x] > s.tree.room[s.tree.leaf[x]] ? here[x] - s.tree.room[s.tree.leaf[x]] : 0;
+                        least += here[x] > s.tree.space[s.tree.leaf[x]] ? here[x] - s.tree.space[s.tree.leaf[x]] : 0;
                 s.pool.random = 1 + (uint64_t) i;
                 assert_int_equal(evacuate_solve(&s.pool, &evacuation, leaf), 0);
-                assert_within_room(&s.tree, s.n, leaf);
+                assert_within_space(&s.tree, s.n, leaf);
                 assert_int_equal(count_moves(&s, leaf), least);
                 s.pool.random = 1 + (uint64_t) i; /* the same way, up to where the budget is spent */
                 evacuation.budget = 1 + dice_roll(&dice, 20);
                 assert_true(evacuate_solve(&s.pool, &evacuation, more) <= evacuation.budget);
-                assert_within_room(&s.tree, s.n, more);
+                assert_within_space(&s.tree, s.n, more);
                 assert_true(count_moves(&s, more) <= least + evacuation.budget);
                 assert_true(layout_cost(&s.pool, &s.tree, &s.graph, more) <= layout_cost(&s.pool, &s.tree, &s.graph, leaf));
                 saved += layout_cost(&s.pool, &s.tree, &s.graph, more) < layout_cost(&s.pool, &s.tree, &s.graph, leaf);
@@ -534,7 +534,7 @@ static void moves_are_as_few_as_can_be(void **state) {
  * other. Two empty nodes take one clique each, though nothing tells beforehand which two of a node
  * are to go together. */
 static void cliques_leave_together(void **state) {
-        uint32_t parent[11] = { TREE_NONE }, room[11] = { 0 }, home[128], leaf[128];
+        uint32_t parent[11] = { TREE_NONE }, space[11] = { 0 }, home[128], leaf[128];
         bool fixed[128] = { false };
         int64_t price[128] = { 0 };
         struct evacuation evacuation = { .home = home, .fixed = fixed, .price = price, .limits = &no_limits };
@@ -546,8 +546,8 @@ static void cliques_leave_together(void **state) {
         (void) state;
         pool_init(&pool);
         for (uint32_t x = 1; x <= 10; x++)
-                room[x] = x <= 8 ? 12 : 16;
-        tree_make(&pool, 11, parent, room, &tree);
+                space[x] = x <= 8 ? 12 : 16;
+        tree_make(&pool, 11, parent, space, &tree);
         edges.n = 0;
         for (uint32_t v = 0; v < 128; v++) {
                 home[v] = v / 16;

@@ -21,7 +21,7 @@ static uint64_t take(size_t *ret_sections) {
         size_t blocks;
         uint64_t bytes;
 
-        adaptive_look(&a, memory, portable_digest);
+        adaptive_scan(&a, memory, portable_digest);
         bytes = adaptive_dirty(&a, ret_sections, &blocks);
         adaptive_adapt(&a, memory, portable_digest);
         return bytes;

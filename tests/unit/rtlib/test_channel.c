@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/door.h"
+#include "common/program_socket.h"
 #include "rtlib/channel.h"
 
 /* No rank of a job; the abstract names here are the machine's. */
@@ -23,7 +23,7 @@ static uint32_t rank_here(void) {
 
 static ssize_t post(const void *data, size_t size) {
         struct sockaddr_un address;
-        socklen_t bytes = door_rank_address(rank_here(), &address);
+        socklen_t bytes = program_socket_rank_address(rank_here(), &address);
         int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
         ssize_t n;
 
@@ -34,24 +34,24 @@ static ssize_t post(const void *data, size_t size) {
 }
 
 static ssize_t post_event(uint64_t serial) {
-        Door__Happens happens = DOOR__HAPPENS__INIT;
-        Door__Notice notice = DOOR__NOTICE__INIT;
-        uint8_t data[DOOR_MESSAGE_BYTES];
+        Program__Happens happens = PROGRAM__HAPPENS__INIT;
+        Program__Notice notice = PROGRAM__NOTICE__INIT;
+        uint8_t data[PROGRAM_SOCKET_MESSAGE_BYTES];
 
-        happens.event = DOOR__EVENT__EVENT_AFTER_MOVE;
+        happens.event = PROGRAM__EVENT__EVENT_AFTER_MOVE;
         notice.serial = serial;
-        notice.body_case = DOOR__NOTICE__BODY_HAPPENS;
+        notice.body_case = PROGRAM__NOTICE__BODY_HAPPENS;
         notice.happens = &happens;
-        return post(data, door__notice__pack(&notice, data));
+        return post(data, program__notice__pack(&notice, data));
 }
 
 static void expect(uint64_t serial) {
-        Door__Notice *notice = channel_next();
+        Program__Notice *notice = channel_next();
 
         assert_non_null(notice);
         assert_int_equal(notice->serial, serial);
-        assert_int_equal(notice->happens->event, DOOR__EVENT__EVENT_AFTER_MOVE);
-        door__notice__free_unpacked(notice, NULL);
+        assert_int_equal(notice->happens->event, PROGRAM__EVENT__EVENT_AFTER_MOVE);
+        program__notice__free_unpacked(notice, NULL);
 }
 
 static int teardown(void **state) {
@@ -78,7 +78,7 @@ static void test_notices(void **state) {
 }
 
 static void test_nonsense(void **state) {
-        uint8_t data[4 * DOOR_MESSAGE_BYTES];
+        uint8_t data[4 * PROGRAM_SOCKET_MESSAGE_BYTES];
 
         memset(data, 0xff, sizeof(data));
         assert_int_equal(channel_listen(rank_here()), 0);

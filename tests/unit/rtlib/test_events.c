@@ -15,19 +15,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/door.h"
+#include "common/program_socket.h"
 #include "common/util.h"
-#include "proto/door.pb-c.h"
+#include "proto/program.pb-c.h"
 #include "rm/rmrt.h"
 
-static char told[64];
+static char reported[64];
 
 static void remember(enum rmrt_event event, void *data) {
-        size_t n = strlen(told);
+        size_t n = strlen(reported);
 
-        assert_true(n + 1 < sizeof(told));
-        told[n] = ((const char *) data)[event];
-        told[n + 1] = 0;
+        assert_true(n + 1 < sizeof(reported));
+        reported[n] = ((const char *) data)[event];
+        reported[n + 1] = 0;
         if (event == RMRT_BEFORE_MOVE)
                 assert_int_equal(rmrt_step(1, 2), 0); /* which calls nothing more */
 }
@@ -37,27 +37,27 @@ static uint32_t rank_here(void) {
         return 0x80000000U | (uint32_t) getpid();
 }
 
-static ssize_t post_hold(Door__Event event, uint64_t hold_usec) {
+static ssize_t post_hold(Program__Event event, uint64_t hold_usec) {
         static uint64_t serial;
         struct sockaddr_un address;
-        socklen_t bytes = door_rank_address(rank_here(), &address);
-        Door__Happens happens = DOOR__HAPPENS__INIT;
-        Door__Notice notice = DOOR__NOTICE__INIT;
-        uint8_t data[DOOR_MESSAGE_BYTES];
+        socklen_t bytes = program_socket_rank_address(rank_here(), &address);
+        Program__Happens happens = PROGRAM__HAPPENS__INIT;
+        Program__Notice notice = PROGRAM__NOTICE__INIT;
+        uint8_t data[PROGRAM_SOCKET_MESSAGE_BYTES];
         int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
         ssize_t n;
 
         happens.event = event;
         happens.hold_usec = hold_usec;
         notice.serial = ++serial;
-        notice.body_case = DOOR__NOTICE__BODY_HAPPENS;
+        notice.body_case = PROGRAM__NOTICE__BODY_HAPPENS;
         notice.happens = &happens;
-        n = sendto(fd, data, door__notice__pack(&notice, data), MSG_NOSIGNAL, (const struct sockaddr *) &address, bytes);
+        n = sendto(fd, data, program__notice__pack(&notice, data), MSG_NOSIGNAL, (const struct sockaddr *) &address, bytes);
         assert_int_equal(close(fd), 0);
         return n;
 }
 
-static ssize_t post(Door__Event event) {
+static ssize_t post(Program__Event event) {
         return post_hold(event, 0);
 }
 
@@ -65,41 +65,41 @@ static ssize_t post(Door__Event event) {
 static void expect(const char *word) {
         usleep(20000);
         assert_int_equal(rmrt_step(1, 2), 0);
-        assert_string_equal(told, word);
-        *told = 0;
+        assert_string_equal(reported, word);
+        *reported = 0;
 }
 
 static void test_order(void **state) {
         assert_int_equal(rmrt_at(RMRT_AFTER_MOVE, NULL, NULL), -EINVAL);
         assert_int_equal(rmrt_at(0, remember, NULL), -EINVAL);
         assert_int_equal(rmrt_at(RMRT_AFTER_RESTART + 1, remember, NULL), -EINVAL);
-        assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) < 0); /* nobody listens */
+        assert_true(post(PROGRAM__EVENT__EVENT_AFTER_MOVE) < 0); /* nobody listens */
         assert_int_equal(rmrt_at(RMRT_BEFORE_MOVE, remember, (void *) "-a----"), 0);
         assert_int_equal(rmrt_at(RMRT_BEFORE_MOVE, remember, (void *) "-b----"), 0);
         assert_int_equal(rmrt_at(RMRT_AFTER_MOVE, remember, (void *) "---A--"), 0);
         assert_int_equal(rmrt_at(RMRT_BEFORE_CHECKPOINT, remember, (void *) "--c---"), 0);
         expect("");
-        assert_true(post(DOOR__EVENT__EVENT_BEFORE_MOVE) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_BEFORE_MOVE) > 0);
         expect("ab");
-        assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_AFTER_MOVE) > 0);
         expect("A");
-        assert_true(post(DOOR__EVENT__EVENT_BEFORE_CHECKPOINT) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_BEFORE_CHECKPOINT) > 0);
         expect("c");
-        assert_true(post(DOOR__EVENT__EVENT_AFTER_CHECKPOINT) > 0); /* there is no function for it */
-        assert_true(post((Door__Event) 99) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_AFTER_CHECKPOINT) > 0); /* there is no function for it */
+        assert_true(post((Program__Event) 99) > 0);
         expect("");
 }
 
 /* The notices come after a long step: the calls before the event are too late. */
 static void test_too_late(void **state) {
-        assert_true(post(DOOR__EVENT__EVENT_BEFORE_MOVE) > 0);
-        assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_BEFORE_MOVE) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_AFTER_MOVE) > 0);
         expect("A");
-        assert_true(post(DOOR__EVENT__EVENT_BEFORE_CHECKPOINT) > 0);
-        assert_true(post(DOOR__EVENT__EVENT_AFTER_RESTART) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_BEFORE_CHECKPOINT) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_AFTER_RESTART) > 0);
         expect("");
-        assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) > 0);
-        assert_true(post(DOOR__EVENT__EVENT_BEFORE_MOVE) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_AFTER_MOVE) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_BEFORE_MOVE) > 0);
         expect("Aab");
 }
 
@@ -127,14 +127,14 @@ static void test_excluded(void **state) {
         assert_int_equal(rmrt_exclude(memory + 3 * PAGE, PAGE), -EEXIST);
         expect("");
         assert_int_equal(memory[PAGE], 7);
-        assert_true(post(DOOR__EVENT__EVENT_DROP) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_DROP) > 0);
         expect("");
         assert_int_equal(memory[PAGE - 1], 7);
         assert_int_equal(memory[PAGE], 0);
         assert_int_equal(memory[3 * PAGE - 1], 0);
         assert_int_equal(memory[3 * PAGE], 7);
         memset(memory, 8, 4 * PAGE);
-        assert_true(post(DOOR__EVENT__EVENT_BEFORE_CHECKPOINT) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_BEFORE_CHECKPOINT) > 0);
         expect("c");
         assert_int_equal(memory[PAGE], 0);
         assert_int_equal(memory[3 * PAGE], 8);
@@ -142,7 +142,7 @@ static void test_excluded(void **state) {
         assert_int_equal(rmrt_include(memory, 3 * PAGE), -ENOENT);
         assert_int_equal(rmrt_include(memory + 1, 3 * PAGE), 0);
         assert_int_equal(rmrt_include(memory + 1, 3 * PAGE), -ENOENT);
-        assert_true(post(DOOR__EVENT__EVENT_DROP) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_DROP) > 0);
         expect("");
         assert_int_equal(memory[PAGE], 9);
         assert_int_equal(munmap(memory, 4 * PAGE), 0);
@@ -190,12 +190,12 @@ static _Atomic bool posted;
 static void *post_later(void *arg) {
         sleep(1);
         posted = true;
-        assert_true(post_hold(*(const Door__Event *) arg, HOLD_USEC) > 0);
+        assert_true(post_hold(*(const Program__Event *) arg, HOLD_USEC) > 0);
         return NULL;
 }
 
 /* Until that comes, a second later. */
-static void stay_until(Door__Event event) {
+static void stay_until(Program__Event event) {
         pthread_t thread;
 
         posted = false;
@@ -215,29 +215,29 @@ static void test_places(void **state) {
         uint64_t usec;
 
         assert_true(stay() < HOLD_USEC / 2); /* nothing is near */
-        assert_true(post_hold(DOOR__EVENT__EVENT_PLACE, 2000000) > 0);
+        assert_true(post_hold(PROGRAM__EVENT__EVENT_PLACE, 2000000) > 0);
         expect(""); /* a step is no place */
         usec = stay();
         assert_true(usec >= 500000 && usec < HOLD_USEC / 2); /* and no longer */
-        assert_true(post_hold(DOOR__EVENT__EVENT_PLACE, HOLD_USEC) > 0);
-        stay_until(DOOR__EVENT__EVENT_PLACE); /* the next place, then */
-        stay_until(DOOR__EVENT__EVENT_AFTER_CHECKPOINT);
+        assert_true(post_hold(PROGRAM__EVENT__EVENT_PLACE, HOLD_USEC) > 0);
+        stay_until(PROGRAM__EVENT__EVENT_PLACE); /* the next place, then */
+        stay_until(PROGRAM__EVENT__EVENT_AFTER_CHECKPOINT);
         assert_true(stay() < HOLD_USEC / 2);
-        assert_true(post_hold(DOOR__EVENT__EVENT_PLACE, HOLD_USEC) > 0);
-        assert_true(post(DOOR__EVENT__EVENT_AFTER_CHECKPOINT) > 0); /* it comes too late */
+        assert_true(post_hold(PROGRAM__EVENT__EVENT_PLACE, HOLD_USEC) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_AFTER_CHECKPOINT) > 0); /* it comes too late */
         assert_true(stay() < HOLD_USEC / 2);
         assert_int_equal(rmrt_at(RMRT_AFTER_MOVE, go_on, NULL), 0);
-        assert_true(post_hold(DOOR__EVENT__EVENT_PLACE, HOLD_USEC) > 0);
-        assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) > 0);
+        assert_true(post_hold(PROGRAM__EVENT__EVENT_PLACE, HOLD_USEC) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_AFTER_MOVE) > 0);
         assert_true(stay() < HOLD_USEC / 2);
-        *told = 0;
+        *reported = 0;
 }
 
 static void test_end(void **state) {
-        assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) > 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_AFTER_MOVE) > 0);
         rmrt_finalize();
         expect("");
-        assert_true(post(DOOR__EVENT__EVENT_AFTER_MOVE) < 0);
+        assert_true(post(PROGRAM__EVENT__EVENT_AFTER_MOVE) < 0);
 }
 
 static int setup(void **state) {

@@ -36,7 +36,7 @@ static void test_slots(void **state) {
         memcpy(ring_take(&ring, 5, 4)->data, "five", 4);
         memset(ring_take(&ring, 6, 1 << 20)->data, 6, 1 << 20);
         assert_memory_equal(ring_at(&ring, 5)->data, "five", 4);
-        assert_int_equal(ring_take(&ring, 6 + RING_SLOTS, 8)->room, 8);
+        assert_int_equal(ring_take(&ring, 6 + RING_SLOTS, 8)->space, 8);
         assert_int_equal(ring_at(&ring, 6)->bytes, 8);
 }
 

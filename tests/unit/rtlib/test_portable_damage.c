@@ -54,14 +54,14 @@ static int end(void **state) {
         return remove_tree(directory);
 }
 
-struct told {
+struct reported {
         char text[RM_ERROR_TEXT_BYTES];
 };
 
-static void tell(void *ctx, const struct rm_error *err) {
-        struct told *told = ctx;
+static void report(void *ctx, const struct rm_error *err) {
+        struct reported *reported = ctx;
 
-        (void) snprintf(told->text, sizeof(told->text), "%s", err->text);
+        (void) snprintf(reported->text, sizeof(reported->text), "%s", err->text);
 }
 
 static void no_progress(void *ctx, size_t done, size_t total) {
@@ -79,13 +79,13 @@ static void flip(const char *path, off_t at, int bit) {
 
 /* `text`: what names it. */
 static void verify_names(uint64_t number, const char *text) {
-        struct told told = { "" };
-        const struct offline_watch watch = { tell, no_progress, &told };
+        struct reported reported = { "" };
+        const struct offline_watch watch = { report, no_progress, &reported };
         int dir = folder_open(directory, false, NULL);
 
         assert_true(offline_verify(dir, number, &watch) > 0);
-        if (!strstr(told.text, text))
-                fail_msg("'%s' is not in '%s'", text, told.text);
+        if (!strstr(reported.text, text))
+                fail_msg("'%s' is not in '%s'", text, reported.text);
         (void) close(dir);
 }
 

@@ -45,7 +45,7 @@ static void test_no_rank(void **state) {
         }
 }
 
-/* There is nobody at the door. */
+/* There is nobody at the program socket. */
 static void test_nobody(void **state) {
         assert_int_equal(setenv("RM_JOB_ID", "1", 1), 0);
         assert_int_equal(setenv("PMIX_RANK", "3", 1), 0);

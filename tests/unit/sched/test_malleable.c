@@ -25,7 +25,7 @@ static struct malleable_job fixed(uint32_t ranks) {
 }
 
 static void expect(const struct malleable_job *jobs, size_t n, const struct malleable_waiting *waiting, uint64_t cores,
-                   const uint32_t *wanted) {
+                   const uint32_t *requested) {
         struct malleable_node node = { (int64_t) cores, RM_NO_MEMORY_LIMIT };
         const struct malleable_question question = {
                 .jobs = jobs, .n_jobs = n, .waiting = *waiting, .nodes = &node, .n_nodes = 1, .cores = cores
@@ -36,7 +36,7 @@ static void expect(const struct malleable_job *jobs, size_t n, const struct mall
                 node.free_cores -= malleable_cores(&jobs[j], jobs[j].active);
         malleable_decide(&question, &answer);
         for (size_t j = 0; j < n; j++)
-                assert_int_equal(answer.wanted[j], wanted[j]);
+                assert_int_equal(answer.requested[j], requested[j]);
         assert_int_equal(answer.n_moves, 0);
         malleable_answer_finish(&answer);
 }
@@ -111,11 +111,11 @@ static void test_change_under_way(void **state) {
         const struct malleable_waiting waiting = { 4, 0 };
         struct malleable_job jobs[] = { malleable(8, 2, 16), malleable(4, 2, 16) };
 
-        jobs[0].wanted = 4;
+        jobs[0].requested = 4;
         expect(jobs, 2, &waiting, 12, (uint32_t[]) { 0, 0 });
         expect(jobs, 2, &nobody, 12, (uint32_t[]) { 0, 0 });
         expect(jobs, 2, &nobody, 14, (uint32_t[]) { 0, 6 });
-        jobs[0].wanted = 12;
+        jobs[0].requested = 12;
         expect(jobs, 2, &nobody, 18, (uint32_t[]) { 0, 6 });
         expect(jobs, 2, &nobody, 14, (uint32_t[]) { 0, 2 });
 }
@@ -140,11 +140,11 @@ static void test_may_not_change(void **state) {
         expect(jobs, 1, &nobody, 30, (uint32_t[]) { 0 });
 }
 
-static void make(struct malleable_job *jobs, size_t n, const uint32_t *wanted) {
+static void make(struct malleable_job *jobs, size_t n, const uint32_t *requested) {
         for (size_t j = 0; j < n; j++)
-                if (wanted[j]) {
-                        assert_in_range(wanted[j], jobs[j].least, jobs[j].most);
-                        jobs[j].active = wanted[j];
+                if (requested[j]) {
+                        assert_in_range(requested[j], jobs[j].least, jobs[j].most);
+                        jobs[j].active = requested[j];
                 }
 }
 
@@ -157,7 +157,7 @@ static uint64_t ranks_of(const struct malleable_job *jobs, size_t n) {
 }
 
 static uint64_t ask_one_node(const struct malleable_job *jobs, size_t n, const struct malleable_waiting *waiting, uint64_t cores,
-                             uint32_t *ret_wanted) {
+                             uint32_t *ret_requested) {
         struct malleable_node node = { (int64_t) cores, RM_NO_MEMORY_LIMIT };
         const struct malleable_question question = {
                 .jobs = jobs, .n_jobs = n, .waiting = *waiting, .nodes = &node, .n_nodes = 1, .cores = cores
@@ -168,7 +168,7 @@ static uint64_t ask_one_node(const struct malleable_job *jobs, size_t n, const s
         node.free_cores -= (int64_t) ranks;
         malleable_decide(&question, &answer);
         for (size_t j = 0; j < n; j++)
-                ret_wanted[j] = answer.wanted[j];
+                ret_requested[j] = answer.requested[j];
         malleable_answer_finish(&answer);
         return ranks;
 }
@@ -181,7 +181,7 @@ static void test_random(void **state) {
         for (int round = 0; round < 20000; round++) {
                 struct malleable_job jobs[JOBS_MAX];
                 struct malleable_waiting waiting = { rand_r(&seed) % 2 ? (uint32_t) rand_r(&seed) % 12 : 0, rand_r(&seed) % 2 };
-                uint32_t wanted[JOBS_MAX];
+                uint32_t requested[JOBS_MAX];
                 size_t n = (size_t) rand_r(&seed) % (JOBS_MAX + 1);
                 uint64_t cores = (uint64_t) rand_r(&seed) % 60, before, after;
 
@@ -193,19 +193,19 @@ static void test_random(void **state) {
                         jobs[j].priority = rand_r(&seed) % 2;
                         jobs[j].goal = (enum malleable_goal)(rand_r(&seed) % 3);
                 }
-                before = ask_one_node(jobs, n, &waiting, cores, wanted);
-                make(jobs, n, wanted);
+                before = ask_one_node(jobs, n, &waiting, cores, requested);
+                make(jobs, n, requested);
                 after = ranks_of(jobs, n);
                 if (after > before)
                         assert_true(after <= cores);
                 if (waiting.ranks > 0)
                         assert_true(after <= before);
                 for (int again = 0; again < 3; again++) {
-                        (void) ask_one_node(jobs, n, &waiting, cores, wanted);
-                        make(jobs, n, wanted);
+                        (void) ask_one_node(jobs, n, &waiting, cores, requested);
+                        make(jobs, n, requested);
                 }
                 for (size_t j = 0; j < n; j++)
-                        assert_int_equal(wanted[j], 0);
+                        assert_int_equal(requested[j], 0);
         }
 }
 
@@ -215,7 +215,7 @@ static void test_random(void **state) {
 #define GROUPS_MAX 16
 
 struct outcome {
-        uint32_t wanted;
+        uint32_t requested;
         size_t n_moves;
         struct malleable_move moves[GROUPS_MAX];
 };
@@ -226,7 +226,7 @@ static struct outcome decide(const struct malleable_question *question) {
         struct outcome outcome;
 
         malleable_decide(question, &answer);
-        outcome = (struct outcome) { .wanted = answer.wanted[0], .n_moves = answer.n_moves };
+        outcome = (struct outcome) { .requested = answer.requested[0], .n_moves = answer.n_moves };
         assert_true(answer.n_moves <= GROUPS_MAX);
         for (size_t i = 0; i < answer.n_moves; i++)
                 outcome.moves[i] = answer.moves[i];
@@ -267,13 +267,13 @@ static void test_scattered_cores_stay_idle(void **state) {
         struct malleable_job job = in_groups();
         struct outcome outcome = on_nodes(&job, ones, 3);
 
-        assert_int_equal(outcome.wanted, 0);
+        assert_int_equal(outcome.requested, 0);
         assert_int_equal(outcome.n_moves, 0);
         outcome = on_nodes(&job, threes, 3);
-        assert_int_equal(outcome.wanted, 6);
+        assert_int_equal(outcome.requested, 6);
         assert_int_equal(outcome.n_moves, 0);
         job.group_node = NULL;
-        assert_int_equal(on_nodes(&job, threes, 3).wanted, 6);
+        assert_int_equal(on_nodes(&job, threes, 3).requested, 6);
 }
 
 /* Groups move while they are parked; those that are in their place can be used meanwhile. */
@@ -283,16 +283,16 @@ static void test_groups_move_to_cores_first(void **state) {
         struct malleable_job job = in_groups();
         struct outcome outcome = on_nodes(&job, elsewhere, 3);
 
-        assert_int_equal(outcome.wanted, 4);
+        assert_int_equal(outcome.requested, 4);
         assert_int_equal(outcome.n_moves, 1);
         expect_move(&outcome, 0, 2, 0);
         job.group_node = moved;
         job.first_moving = 3;
         outcome = on_nodes(&job, elsewhere, 3);
-        assert_int_equal(outcome.wanted, 4);
+        assert_int_equal(outcome.requested, 4);
         assert_int_equal(outcome.n_moves, 0);
         job.first_moving = 0;
-        assert_int_equal(on_nodes(&job, elsewhere, 3).wanted, 8);
+        assert_int_equal(on_nodes(&job, elsewhere, 3).requested, 8);
 }
 
 static void test_groups_move_where_memory_is(void **state) {
@@ -302,10 +302,10 @@ static void test_groups_move_where_memory_is(void **state) {
 
         job.rank_memory_bytes = 500;
         outcome = on_nodes(&job, poor, 3);
-        assert_int_equal(outcome.wanted, 0);
+        assert_int_equal(outcome.requested, 0);
         assert_int_equal(outcome.n_moves, 0);
         outcome = on_nodes(&job, enough, 3);
-        assert_int_equal(outcome.wanted, 0);
+        assert_int_equal(outcome.requested, 0);
         assert_int_equal(outcome.n_moves, 1); /* then there is none left */
         expect_move(&outcome, 0, 1, 0);
 }
@@ -318,7 +318,7 @@ static void test_limits_of_the_job_hold(void **state) {
 
         job.node_limit = limit;
         outcome = on_nodes(&job, nodes, 3);
-        assert_int_equal(outcome.wanted, 4); /* group 1 on the second node */
+        assert_int_equal(outcome.requested, 4); /* group 1 on the second node */
         assert_int_equal(outcome.n_moves, 1); /* and group 2 on the first, where 2 of 4 are; no other has a place then */
         expect_move(&outcome, 0, 2, 0);
 }
@@ -328,8 +328,8 @@ static void test_cores_of_a_growth_are_taken(void **state) {
         struct malleable_job jobs[] = { malleable(1, 1, 8), in_groups() };
         const struct malleable_question question = { .jobs = jobs, .n_jobs = 2, .nodes = nodes, .n_nodes = 3, .cores = 11 };
 
-        jobs[1].wanted = 6; /* its groups 1 and 2 come to the second and third node */
-        assert_int_equal(decide(&question).wanted, 5);
+        jobs[1].requested = 6; /* its groups 1 and 2 come to the second and third node */
+        assert_int_equal(decide(&question).requested, 5);
 }
 
 static void test_growth_without_cores_is_taken_back(void **state) {
@@ -337,12 +337,12 @@ static void test_growth_without_cores_is_taken_back(void **state) {
         struct malleable_job jobs[] = { in_groups(), fixed(3) };
         struct malleable_question question = { .jobs = jobs, .n_jobs = 2, .nodes = nodes, .n_nodes = 3, .cores = 8 };
 
-        jobs[0].wanted = 4;
-        assert_int_equal(decide(&question).wanted, 0);
+        jobs[0].requested = 4;
+        assert_int_equal(decide(&question).requested, 0);
         jobs[0].may_stay = true;
-        assert_int_equal(decide(&question).wanted, 2); /* there are 3 cores, but not 2 on any node */
+        assert_int_equal(decide(&question).requested, 2); /* there are 3 cores, but not 2 on any node */
         question.cores = 6;
-        assert_int_equal(decide(&question).wanted, 2);
+        assert_int_equal(decide(&question).requested, 2);
 }
 
 static void test_growth_is_taken_back_for_who_waits(void **state) {
@@ -350,24 +350,24 @@ static void test_growth_is_taken_back_for_who_waits(void **state) {
         struct malleable_job jobs[] = { in_groups() };
         struct malleable_question question = { .jobs = jobs, .n_jobs = 1, .nodes = nodes, .n_nodes = 3, .cores = 14 };
 
-        jobs[0].wanted = 4;
+        jobs[0].requested = 4;
         jobs[0].may_stay = true;
         question.waiting.ranks = 10;
-        assert_int_equal(decide(&question).wanted, 0); /* there is room for both */
+        assert_int_equal(decide(&question).requested, 0); /* there is room for both */
         question.waiting.ranks = 12;
-        assert_int_equal(decide(&question).wanted, 2);
+        assert_int_equal(decide(&question).requested, 2);
         jobs[0].priority = 1;
-        assert_int_equal(decide(&question).wanted, 0);
+        assert_int_equal(decide(&question).requested, 0);
         jobs[0].priority = 0;
         question.waiting.ranks = 13;
-        assert_int_equal(decide(&question).wanted, 0); /* it would not fit all the same */
+        assert_int_equal(decide(&question).requested, 0); /* it would not fit all the same */
 }
 
 static void test_nobody_grows_where_ranks_share_cores(void **state) {
         const struct malleable_node nodes[] = { FREE(-1), FREE(4), FREE(4) };
         struct malleable_job job = in_groups();
 
-        assert_int_equal(on_nodes(&job, nodes, 3).wanted, 0);
+        assert_int_equal(on_nodes(&job, nodes, 3).requested, 0);
 }
 
 /* ---- and what a round makes of it ---- */
@@ -502,8 +502,8 @@ static void test_who_grows_shares_no_core(void **state) {
                         question.cores += s.cores[n];
                 malleable_decide(&question, &answer);
                 for (size_t j = 0; j < s.n_jobs; j++)
-                        grows |= answer.wanted[j] > s.jobs[j].active;
-                make(s.jobs, s.n_jobs, answer.wanted);
+                        grows |= answer.requested[j] > s.jobs[j].active;
+                make(s.jobs, s.n_jobs, answer.requested);
                 malleable_answer_finish(&answer);
                 grown += grows;
                 if (grows)

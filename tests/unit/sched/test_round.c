@@ -53,7 +53,7 @@ static void starts_and_waits(void **state) {
 }
 
 /* A job that only warnings keep waiting says so, and no other does. */
-static void tells_of_warnings(void **state) {
+static void reports_of_warnings(void **state) {
         static const bool n2[] = { false, true };
         struct round_job job = { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE, .kept_off = n2 };
         struct fixture f;
@@ -71,7 +71,7 @@ static void tells_of_warnings(void **state) {
 }
 
 /* The cores that it waits for are free elsewhere, but for the warning. */
-static void tells_of_warnings_beside_work(void **state) {
+static void reports_of_warnings_beside_work(void **state) {
         static const bool n2[] = { false, true };
         static const char *const text =
                 SNAPSHOT(NODES("4", "4"), "{'name':'a','ranks':2,'priority':1,'placed':[{'node':'n1','ranks':2}]},"
@@ -90,7 +90,7 @@ static void tells_of_warnings_beside_work(void **state) {
 }
 
 /* Where policies say which cores ranks get, the answer does. */
-static void tells_cores(void **state) {
+static void reports_cores(void **state) {
         const char *text = SNAPSHOT(NODES("2", "4"), "{'name':'a','ranks':4,'priority':1,'traffic':[[0,2,9],[1,3,9]]},"
                                                      "{'name':'b','ranks':6,'priority':1}");
         struct fixture f = { .snapshot = test_snapshot(text) };
@@ -482,8 +482,8 @@ static void max_procs(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(starts_and_waits),
-                cmocka_unit_test(tells_of_warnings),
-                cmocka_unit_test(tells_of_warnings_beside_work),
+                cmocka_unit_test(reports_of_warnings),
+                cmocka_unit_test(reports_of_warnings_beside_work),
                 cmocka_unit_test(leaves_a_node_with_its_head),
                 cmocka_unit_test(head_stays_where_no_ranks_may_come),
                 cmocka_unit_test(job_that_fits_nowhere_stops_nobody),
@@ -491,7 +491,7 @@ int main(void) {
                 cmocka_unit_test(folds_whole_groups),
                 cmocka_unit_test(nothing_left),
                 cmocka_unit_test(own_availability),
-                cmocka_unit_test(tells_cores),
+                cmocka_unit_test(reports_cores),
                 cmocka_unit_test(waits_for_moves),
                 cmocka_unit_test(node_down),
                 cmocka_unit_test(head_leaves_alone),

@@ -210,7 +210,7 @@ static bool pass_time(struct sim *sim) {
 /* ---- policies ---- */
 
 /* The free cores of each node, at most those that are left where running groups are now. */
-static void take_current(const struct rm_snapshot *snapshot, int64_t *room) {
+static void take_current(const struct rm_snapshot *snapshot, int64_t *space) {
         for (uint32_t s = 0; s < snapshot->n_nodes; s++) {
                 int64_t now = snapshot->nodes[s].cores;
 
@@ -218,7 +218,7 @@ static void take_current(const struct rm_snapshot *snapshot, int64_t *room) {
                         for (uint32_t g = 0; g < snapshot->jobs[j].n_groups; g++)
                                 if (snapshot->jobs[j].groups[g].node == (int32_t) s)
                                         now -= snapshot->jobs[j].groups[g].ranks;
-                room[s] = now < room[s] ? now : room[s];
+                space[s] = now < space[s] ? now : space[s];
         }
 }
 
@@ -227,16 +227,16 @@ static void take_current(const struct rm_snapshot *snapshot, int64_t *room) {
  * random nodes with room, and waiting jobs where they are not in the way. False: the luck was
  * bad. */
 static bool draw_plan(struct dice *dice, const struct rm_snapshot *snapshot, struct rm_plan *plan) {
-        int64_t room[NODES];
+        int64_t space[NODES];
 
         for (uint32_t s = 0; s < snapshot->n_nodes; s++)
-                room[s] = snapshot->nodes[s].cores;
+                space[s] = snapshot->nodes[s].cores;
         for (uint32_t i = 0; i < 2 * snapshot->n_jobs; i++) {
                 uint32_t j = i % snapshot->n_jobs;
                 const struct rm_job *job = &snapshot->jobs[j];
 
                 if (i == snapshot->n_jobs)
-                        take_current(snapshot, room);
+                        take_current(snapshot, space);
                 if (job_runs(job) != (i < snapshot->n_jobs))
                         continue;
                 plan->jobs[j].decision = job_runs(job) || dice_roll(dice, 2) ? RM_PLACE : RM_WAIT;
@@ -246,9 +246,9 @@ static bool draw_plan(struct dice *dice, const struct rm_snapshot *snapshot, str
                         if (job->groups[g].flags & RM_GROUP_PINNED)
                                 s = (uint32_t) job->groups[g].node;
                         else
-                                while (room[s] < job->groups[g].ranks && tries++ < 20)
+                                while (space[s] < job->groups[g].ranks && tries++ < 20)
                                         s = dice_roll(dice, snapshot->n_nodes);
-                        room[s] -= job->groups[g].ranks;
+                        space[s] -= job->groups[g].ranks;
                         plan->jobs[j].group_node[g] = (int32_t) s;
                 }
         }
@@ -365,7 +365,7 @@ static size_t one_round(struct sim *sim, bool all) {
 
 /* ---- at rest ---- */
 
-static bool has_room(const struct sim *sim, const struct sim_job *job) {
+static bool has_space(const struct sim *sim, const struct sim_job *job) {
         uint32_t total = 0;
 
         for (uint32_t s = 0; s < NODES; s++)
@@ -394,7 +394,7 @@ static void check_rest(const struct sim *sim, uint64_t seed) {
                         }
                         if (usable(sim, (uint32_t) job->groups[g].node) == 0)
                                 fail_msg("seed %" PRIu64 ": a group is still on n%d", seed, job->groups[g].node);
-                        if (job->limited && has_room(sim, job) && job->limits[job->groups[g].node] == 0)
+                        if (job->limited && has_space(sim, job) && job->limits[job->groups[g].node] == 0)
                                 fail_msg("seed %" PRIu64 ": a group is still on n%d, which its job may not use", seed,
                                          job->groups[g].node);
                 }

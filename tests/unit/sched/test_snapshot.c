@@ -116,7 +116,7 @@ static void copies_are_apart(void **state) {
         const struct rm_snapshot *source = snapshot_view(snapshot), *view;
         uint32_t cores = source->nodes[0].cores, n_nodes = source->n_nodes, n_switches = source->n_switches,
                  n_jobs = source->n_jobs;
-        bool *wanted = xcalloc(n_jobs + 1u, sizeof(*wanted));
+        bool *requested = xcalloc(n_jobs + 1u, sizeof(*requested));
 
         (void) state;
         copy = snapshot_copy(source, NULL);
@@ -141,10 +141,10 @@ static void copies_are_apart(void **state) {
         assert_string_equal(view->nodes[n_nodes].name, "another");
         assert_int_equal(view->switches[n_switches].parent, 0);
         snapshot_destroy(copy);
-        copy = snapshot_copy(source, wanted); /* none */
+        copy = snapshot_copy(source, requested); /* none */
         assert_int_equal(snapshot_view(copy)->n_jobs, 0);
         assert_int_equal(snapshot_view(copy)->n_nodes, n_nodes);
-        free(wanted);
+        free(requested);
 }
 
 static void wrong(const char *text, const char *expected) {

@@ -20,7 +20,7 @@ struct fixture {
         char did[256]; /* "start a on n1 n1 spare n2; " */
 };
 
-static void tell(struct fixture *f, const char *word, const int32_t *nodes, uint32_t n) {
+static void report(struct fixture *f, const char *word, const int32_t *nodes, uint32_t n) {
         size_t used = strlen(f->did);
 
         used += (size_t) snprintf(f->did + used, sizeof(f->did) - used, " %s", word);
@@ -34,11 +34,11 @@ static void note(struct fixture *f, const struct round_action *action) {
 
         (void) strcat(f->did, job->name);
         if (action->kind == ROUND_MOVE)
-                tell(f, "goes to", &action->to, 1);
+                report(f, "goes to", &action->to, 1);
         if (action->kind == ROUND_START)
-                tell(f, "starts on", action->group_node, job->n_groups);
+                report(f, "starts on", action->group_node, job->n_groups);
         if (action->kind == ROUND_RESERVE || action->n_spare_nodes > 0)
-                tell(f, "keeps", action->spare_nodes, action->n_spare_nodes);
+                report(f, "keeps", action->spare_nodes, action->n_spare_nodes);
         (void) strcat(f->did, "; ");
 }
 

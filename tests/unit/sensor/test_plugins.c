@@ -103,7 +103,7 @@ static void fails(struct fixture *f, const char *plugin, const char *tree, const
                 fail_msg("'%s' does not tell '%s'", f->text, why);
 }
 
-static const struct answer_reading *told(const struct fixture *f, const char *name) {
+static const struct answer_reading *reported(const struct fixture *f, const char *name) {
         if (f->code < 0)
                 fail_msg("%s", f->text);
         for (size_t i = 0; i < f->answer.n_readings; i++)
@@ -114,7 +114,7 @@ static const struct answer_reading *told(const struct fixture *f, const char *na
 }
 
 static void is(const struct fixture *f, const char *name, double value, double low, double high) {
-        const struct answer_reading *r = told(f, name);
+        const struct answer_reading *r = reported(f, name);
 
         if (r->value != value || (isnan(low) ? !isnan(r->low) : r->low != low) || (isnan(high) ? !isnan(r->high) : r->high != high))
                 fail_msg("%s: %g, thresholds %g and %g", name, r->value, r->low, r->high);
@@ -149,11 +149,11 @@ static void test_edac(void **state) {
         is(f, "mc0 corrected", 12, 10, 1000);
         is(f, "mc1 corrected", 0, 10, 1000);
         is(f, "mc0 uncorrected", 0, NAN, 1);
-        assert_true(told(f, "mc0 corrected")->counter && !told(f, "mc0 corrected")->fixed);
-        assert_true(told(f, "mc0 uncorrected")->fixed && !told(f, "mc0 uncorrected")->counter);
+        assert_true(reported(f, "mc0 corrected")->counter && !reported(f, "mc0 corrected")->fixed);
+        assert_true(reported(f, "mc0 uncorrected")->fixed && !reported(f, "mc0 uncorrected")->counter);
         ask(f, "edac", "failing", "");
         is(f, "mc0 uncorrected", 1, NAN, 1);
-        assert_int_equal(told(f, "mc0 uncorrected")->at_high, RM_SENSOR_CRITICAL);
+        assert_int_equal(reported(f, "mc0 uncorrected")->at_high, RM_SENSOR_CRITICAL);
         fails(f, "edac", "virtual", "", "no memory controller");
 }
 
@@ -176,8 +176,8 @@ static void test_disk(void **state) {
         cleanup_free char *args = xasprintf("/ %s", f->dir);
 
         ask(f, "disk", NULL, args);
-        assert_in_range((unsigned) told(f, "/")->value, 0, 100);
-        (void) told(f, f->dir);
+        assert_in_range((unsigned) reported(f, "/")->value, 0, 100);
+        (void) reported(f, f->dir);
         assert_int_equal(f->answer.n_readings, 2);
         fails(f, "disk", NULL, "/none-such", "/none-such: No such file");
         fails(f, "disk", NULL, "tmp", "tmp: Invalid argument");
@@ -277,8 +277,8 @@ static void test_smart_healthy(void **state) {
         is(f, "bus/0 megaraid,3 temperature", 29, 70, NAN);
         is(f, "bus/0 megaraid,3 grown defects", 2, 50, 1000);
         assert_int_equal(f->answer.n_readings, 12); /* sdb is passed over */
-        assert_true(told(f, "nvme0 media errors")->counter);
-        assert_false(told(f, "sda reallocated")->counter);
+        assert_true(reported(f, "nvme0 media errors")->counter);
+        assert_false(reported(f, "sda reallocated")->counter);
         /* smart_low and smart_high are for temperatures. */
         for (size_t i = 0; i < f->answer.n_readings; i++)
                 assert_int_equal(f->answer.readings[i].fixed, strstr(f->answer.readings[i].name, "temperature") == NULL);
@@ -291,16 +291,16 @@ static void test_smart_failing(void **state) {
 
         ask(f, "smart", NULL, args);
         is(f, "sda says that it fails", 1, NAN, 1);
-        assert_int_equal(told(f, "sda says that it fails")->at_high, RM_SENSOR_CRITICAL);
+        assert_int_equal(reported(f, "sda says that it fails")->at_high, RM_SENSOR_CRITICAL);
         is(f, "sda reallocated", 1734, 50, 1000);
-        assert_int_equal(told(f, "sda reallocated")->at_low, RM_SENSOR_WARN);
-        assert_int_equal(told(f, "sda reallocated")->at_high, RM_SENSOR_FAILING);
+        assert_int_equal(reported(f, "sda reallocated")->at_low, RM_SENSOR_WARN);
+        assert_int_equal(reported(f, "sda reallocated")->at_high, RM_SENSOR_FAILING);
         is(f, "sda pending", 12, 1, 100);
         ask(f, "smart", NULL, named);
         is(f, "nvme0 temperature", 77, 75, 80);
         is(f, "nvme0 worn", 104, 95, NAN);
         is(f, "nvme0 spare used", 93, NAN, 91);
-        assert_int_equal(told(f, "nvme0 spare used")->at_high, RM_SENSOR_FAILING);
+        assert_int_equal(reported(f, "nvme0 spare used")->at_high, RM_SENSOR_FAILING);
         is(f, "nvme0 media errors", 31, 1, 100);
         is(f, "bus/0 megaraid,3 grown defects", 60, 50, 1000);
         assert_int_equal(f->answer.n_readings, 8);

@@ -23,7 +23,7 @@ struct fixture {
         struct sensor_configs configs;
         struct sensors_config config;
         struct sensors *sensors;
-        unsigned asked, asked_wanted, statuses;
+        unsigned asked, asked_requested, statuses;
         char fault[1024], status_text[512];
         enum rm_sensor_status status;
         int take; /* what on_status() returns */
@@ -79,7 +79,7 @@ static void on_asked(void *context, const char *sensor, const char *fault) {
         struct fixture *f = context;
 
         (void) snprintf(f->fault, sizeof(f->fault), "%s", fault);
-        if (++f->asked == f->asked_wanted)
+        if (++f->asked == f->asked_requested)
                 (void) event_base_loopbreak(f->base);
 }
 
@@ -88,7 +88,7 @@ static void run(struct fixture *f, unsigned times) {
         static const struct sensors_ops ops = { on_status, on_asked };
 
         f->asked = 0;
-        f->asked_wanted = times;
+        f->asked_requested = times;
         if (!f->sensors)
                 f->sensors = sensors_create(f->base, &f->config, &ops, f);
         (void) event_base_dispatch(f->base);

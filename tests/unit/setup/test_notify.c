@@ -30,11 +30,11 @@ static int manager(const char *name, bool abstract) {
         return fd;
 }
 
-static void hears(int fd, const char *wanted) {
+static void hears(int fd, const char *requested) {
         char text[128] = "";
 
-        assert_int_equal(recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT), (ssize_t) strlen(wanted));
-        assert_string_equal(text, wanted);
+        assert_int_equal(recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT), (ssize_t) strlen(requested));
+        assert_string_equal(text, requested);
 }
 
 static void test_path(void **state) {

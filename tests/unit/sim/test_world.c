@@ -104,7 +104,7 @@ static void moves_and_goes_on(void **state) {
         end(&f);
 }
 
-static void killed_begins_anew(void **state) {
+static void killed_begins_again(void **state) {
         struct fixture f = { 0 };
 
         (void) state;
@@ -224,7 +224,7 @@ int main(void) {
                 cmocka_unit_test(runs_at_full_speed),
                 cmocka_unit_test(folded_runs_slower),
                 cmocka_unit_test(moves_and_goes_on),
-                cmocka_unit_test(killed_begins_anew),
+                cmocka_unit_test(killed_begins_again),
                 cmocka_unit_test(too_large_never_waits),
                 cmocka_unit_test(heap_orders),
         };

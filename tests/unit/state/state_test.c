@@ -92,7 +92,7 @@ static void check_nodes(const struct state_index *indexed) {
                 assert_true(node->drain_deadline_usec > 0 || !node->drain_overdue);
                 check_conditions(node);
                 assert_true(node_usable_cores(node) <= node->cores);
-                assert_non_null(state_node_word(indexed, node));
+                assert_non_null(state_node_name(indexed, node));
         }
 }
 
@@ -125,7 +125,7 @@ static void check_resize(const Rm__Job *job) {
         if (!resize)
                 return;
         assert_in_range(resize->active, 1, job->spec->ranks);
-        assert_true(resize->wanted <= job->spec->ranks && (!resize->begun || resize->wanted > 0));
+        assert_true(resize->requested <= job->spec->ranks && (!resize->begun || resize->requested > 0));
         assert_true(resize->epoch > 0);
         for (size_t k = 0; k < job->n_capsules; k++)
                 assert_true(!job_group_parked(job, job->capsules[k]) || job->capsules[k]->n_cores == 0);
@@ -220,7 +220,7 @@ static void check_jobs(const struct state_index *indexed) {
                 if (job->state == RM__JOB_STATE__JOB_COMPLETING)
                         assert_in_range(job->final_state, RM__JOB_STATE__JOB_COMPLETED, RM__JOB_STATE__JOB_NODE_FAIL);
                 assert_int_equal(job_ended(job), job->end_usec != 0);
-                assert_string_not_equal(state_job_word(indexed, job), "?");
+                assert_string_not_equal(state_job_name(indexed, job), "?");
                 for (size_t k = 0; k < job->n_capsules && !job_ended(job); k++)
                         assert_int_equal(used[job->capsules[k]->address]++, 0);
         }
@@ -359,15 +359,15 @@ static void check_job_entries(const struct state_index *indexed) {
 
 void index_check_addresses(const struct state_index *indexed) {
         const Rm__State *state = state_index_state(indexed);
-        size_t used = 0, wanted = 0;
+        size_t used = 0, requested = 0;
 
         index_check(indexed);
         for (size_t i = 0; i < state->n_jobs; i++)
                 if (!job_ended(state->jobs[i]))
-                        wanted += state->jobs[i]->n_capsules;
+                        requested += state->jobs[i]->n_capsules;
         for (uint32_t address = 0; address <= STATE_CAPSULES_MAX + 1; address++)
                 used += state_address_used(indexed, address);
-        assert_int_equal(used, wanted);
+        assert_int_equal(used, requested);
 }
 
 /* Checks the index that was kept command by command, and one that is made of the state as it is
@@ -805,9 +805,9 @@ int resize_auto(struct world *w, uint64_t job, uint32_t ranks) {
         return resize_by(w, job, ranks, "");
 }
 
-int resize_told(struct world *w, uint64_t job, uint64_t begun, uint64_t done, uint32_t ranks, bool ending) {
+int resize_reported(struct world *w, uint64_t job, uint64_t begun, uint64_t done, uint32_t ranks, bool ending) {
         const Rm__Job *of = state_job(w->state, job);
-        COMMAND(JobResizeTold, job_resize_told, JOB_RESIZE_TOLD);
+        COMMAND(JobResizeReported, job_resize_reported, JOB_RESIZE_REPORTED);
 
         body.job = job;
         body.attempt = of ? of->attempt : 0;
@@ -819,9 +819,10 @@ int resize_told(struct world *w, uint64_t job, uint64_t begun, uint64_t done, ui
         return apply_command(w, &command);
 }
 
-int ranks_told(struct world *w, uint64_t job, int32_t group, const char *node, const uint32_t *lost, size_t n_lost, bool finished) {
+int ranks_reported(struct world *w, uint64_t job, int32_t group, const char *node, const uint32_t *lost, size_t n_lost,
+                   bool finished) {
         const Rm__Job *of = state_job(w->state, job);
-        COMMAND(JobRanksTold, job_ranks_told, JOB_RANKS_TOLD);
+        COMMAND(JobRanksReported, job_ranks_reported, JOB_RANKS_REPORTED);
 
         body.job = job;
         body.attempt = of ? of->attempt : 0;
@@ -905,8 +906,8 @@ int ready(struct world *w, uint64_t job, int32_t capsule, const char *node) {
         return apply_command(w, &command);
 }
 
-int obstacle(struct world *w, uint64_t job, int32_t capsule, const char *node, const char *text) {
-        COMMAND(CapsuleObstacle, capsule_obstacle, CAPSULE_OBSTACLE);
+int blocker(struct world *w, uint64_t job, int32_t capsule, const char *node, const char *text) {
+        COMMAND(CapsuleBlocker, capsule_blocker, CAPSULE_BLOCKER);
 
         body.job = job;
         body.capsule = capsule;
@@ -1085,12 +1086,12 @@ int move_done(struct world *w, uint64_t move, uint64_t memory_bytes, uint64_t fr
         return apply_command(w, &command);
 }
 
-int move_done_hurried(struct world *w, uint64_t move, uint64_t hurry_usec) {
+int move_done_hurried(struct world *w, uint64_t move, uint64_t expedite_usec) {
         Rm__Move figures = RM__MOVE__INIT;
         COMMAND(MoveDone, move_done, MOVE_DONE);
 
         figures.id = move;
-        figures.hurry_usec = hurry_usec;
+        figures.expedite_usec = expedite_usec;
         body.figures = &figures;
         return apply_command(w, &command);
 }

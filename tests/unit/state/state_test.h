@@ -79,13 +79,14 @@ int resize(struct world *w, uint64_t job, uint32_t ranks);
 /* Resizes as rmd does it by itself. */
 int resize_auto(struct world *w, uint64_t job, uint32_t ranks);
 /* By rank 0 of the attempt that there is, which listens. */
-int resize_told(struct world *w, uint64_t job, uint64_t begun, uint64_t done, uint32_t ranks, bool ending);
+int resize_reported(struct world *w, uint64_t job, uint64_t begun, uint64_t done, uint32_t ranks, bool ending);
 /* Submits a job that goes on without ranks that are lost; the id or the (negative) code. */
 int submit_enduring(struct world *w, uint32_t ranks);
 /* Submits such a job, of whose ranks the last are spare. */
 int submit_critical(struct world *w, uint32_t ranks, uint32_t spare, const char *critical);
 /* The ranks of the job report: all that are not lost have finished, or not. */
-int ranks_told(struct world *w, uint64_t job, int32_t group, const char *node, const uint32_t *lost, size_t n_lost, bool finished);
+int ranks_reported(struct world *w, uint64_t job, int32_t group, const char *node, const uint32_t *lost, size_t n_lost,
+                   bool finished);
 int job_available(struct world *w, uint64_t job, const char *node, uint32_t cores, const char *error);
 int job_wait(struct world *w, uint64_t job, const char *reason, bool lost_round);
 /* Reports the cores of a single group. */
@@ -93,7 +94,7 @@ int job_cores(struct world *w, uint64_t job, int32_t group, const char *node, co
 int spares(struct world *w, uint64_t job, const char *const *nodes, size_t n);
 int place(struct world *w, uint64_t job, const char *head, const char *const *nodes, const uint32_t *ranks, size_t n);
 int ready(struct world *w, uint64_t job, int32_t capsule, const char *node);
-int obstacle(struct world *w, uint64_t job, int32_t capsule, const char *node, const char *text);
+int blocker(struct world *w, uint64_t job, int32_t capsule, const char *node, const char *text);
 int gone(struct world *w, uint64_t job, int32_t capsule, const char *node);
 int gone_of(struct world *w, uint64_t job, int32_t capsule, uint64_t incarnation, const char *node);
 /* The job may be restarted so often. */
@@ -122,7 +123,7 @@ int move_commit_early(struct world *w, uint64_t move, uint64_t later_bytes);
 int move_abort(struct world *w, uint64_t move, const char *error);
 int move_done(struct world *w, uint64_t move, uint64_t memory_bytes, uint64_t freeze_usec);
 /* So long before the deadline of its source. */
-int move_done_hurried(struct world *w, uint64_t move, uint64_t hurry_usec);
+int move_done_hurried(struct world *w, uint64_t move, uint64_t expedite_usec);
 int move_waiting(struct world *w, uint64_t move, const char *text);
 int move_filled(struct world *w, uint64_t move, uint64_t fill_usec);
 /* "leaf1:n1,n2:1 ...": each switch with its nodes and the number of the one above, counted from 1,

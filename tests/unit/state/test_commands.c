@@ -63,10 +63,10 @@ static void test_values(void **state) {
         assert_string_equal(out->node_condition->reason, "12 errors");
         assert_string_equal(out->node_condition->by, "n2");
         finish(out);
-        out = logged(command_capsule_obstacle(&c, 9, -1, "n3", "a pipe", true));
-        assert_int_equal(out->capsule_obstacle->capsule, -1);
-        assert_string_equal(out->capsule_obstacle->node, "n3");
-        assert_string_equal(out->capsule_obstacle->text, "a pipe");
+        out = logged(command_capsule_blocker(&c, 9, -1, "n3", "a pipe", true));
+        assert_int_equal(out->capsule_blocker->capsule, -1);
+        assert_string_equal(out->capsule_blocker->node, "n3");
+        assert_string_equal(out->capsule_blocker->text, "a pipe");
         finish(out);
         out = logged(command_node_drain(&c, "n1", "disk", "root", 5, true));
         assert_string_equal(out->node_drain->node, "n1");

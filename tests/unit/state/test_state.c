@@ -33,12 +33,12 @@ static const Rm__Node *node_of(const struct world *w, const char *name) {
         return state_node(w->state, name);
 }
 
-static const char *node_word(const struct world *w, const char *name) {
-        return state_node_word(w->indexed, node_of(w, name));
+static const char *node_state_name(const struct world *w, const char *name) {
+        return state_node_name(w->indexed, node_of(w, name));
 }
 
-static const char *job_word(const struct world *w, uint64_t id) {
-        return state_job_word(w->indexed, job_of(w, id));
+static const char *job_state_name(const struct world *w, uint64_t id) {
+        return state_job_name(w->indexed, job_of(w, id));
 }
 
 /* Four ranks in two groups: head and group 0 on n1, group 1 on n2. */
@@ -72,7 +72,7 @@ static void test_join(void **state) {
         assert_int_equal(w->state->n_nodes, 3);
         assert_string_equal(w->state->nodes[0]->name, "n1");
         assert_string_equal(w->state->nodes[2]->name, "n3");
-        assert_string_equal(node_word(w, "n1"), "IDLE");
+        assert_string_equal(node_state_name(w, "n1"), "IDLE");
         /* Nothing that is decided here can be brought along. */
         assert_false(node_of(w, "n1")->drain);
         assert_false(node_of(w, "n1")->available_set);
@@ -83,7 +83,7 @@ static void test_join(void **state) {
         assert_int_equal(w->state->n_nodes, 3);
         assert_int_equal(node_of(w, "n1")->cores, 8);
         assert_true(node_of(w, "n1")->drain);
-        assert_string_equal(node_word(w, "n1"), "DRAINED");
+        assert_string_equal(node_state_name(w, "n1"), "DRAINED");
         memset(long_name, 'n', sizeof(long_name));
         long_name[64] = 0;
         REFUSED(join(w, "", 4), -EINVAL, "valid name");
@@ -96,7 +96,7 @@ static void test_health(void **state) {
 
         assert_int_equal(health(w, "n1", 2), 0);
         EVENTS("node-down ");
-        assert_string_equal(node_word(w, "n1"), "DOWN");
+        assert_string_equal(node_state_name(w, "n1"), "DOWN");
         assert_int_equal(node_usable_cores(node_of(w, "n1")), 0);
         assert_int_equal(health(w, "n1", 2), 0);
         EVENTS("");
@@ -104,7 +104,7 @@ static void test_health(void **state) {
         EVENTS("node-up ");
         assert_int_equal(node_usable_cores(node_of(w, "n1")), 4);
         assert_int_equal(health(w, "n1", 0), 0);
-        assert_string_equal(node_word(w, "n1"), "UNKNOWN");
+        assert_string_equal(node_state_name(w, "n1"), "UNKNOWN");
         assert_int_equal(node_usable_cores(node_of(w, "n1")), 0);
         REFUSED(health(w, "n1", 3), -ENOTSUP, "does not know all");
         REFUSED(health(w, "n1", -1), -ENOTSUP, "does not know all");
@@ -116,7 +116,7 @@ static void test_drain(void **state) {
 
         assert_int_equal(drain(w, "n1", "disk", false), 0);
         EVENTS("node-drain node-drained ");
-        assert_string_equal(node_word(w, "n1"), "DRAINED");
+        assert_string_equal(node_state_name(w, "n1"), "DRAINED");
         assert_string_equal(node_of(w, "n1")->drain_reason, "disk");
         assert_string_equal(node_of(w, "n1")->drain_by, "root");
         assert_int_equal(node_of(w, "n1")->drain_since_usec, w->time_usec);
@@ -127,7 +127,7 @@ static void test_drain(void **state) {
         assert_string_equal(node_of(w, "n1")->drain_reason, "fan");
         assert_int_equal(resume(w, "n1"), 0);
         EVENTS("node-resumed ");
-        assert_string_equal(node_word(w, "n1"), "IDLE");
+        assert_string_equal(node_state_name(w, "n1"), "IDLE");
         REFUSED(resume(w, "n1"), -EALREADY, "'n1' is not drained");
         assert_int_equal(drain(w, "n2", "", true), 0);
         REFUSED(drain(w, "n2", "", false), -EALREADY, "(reason: none)");
@@ -145,7 +145,7 @@ static void test_conditions(void **state) {
         assert_int_equal(condition(w, "n2", "hwmon", WARN, "70 C"), 0);
         EVENTS("node-condition ");
         since_usec = w->time_usec;
-        assert_string_equal(node_word(w, "n2"), "IDLE");
+        assert_string_equal(node_state_name(w, "n2"), "IDLE");
         assert_int_equal(node_usable_cores(node_of(w, "n2")), 4);
         assert_int_equal(condition(w, "n2", "hwmon", WARN, "70 C"), 0);
         EVENTS("");
@@ -157,7 +157,7 @@ static void test_conditions(void **state) {
         /* The worst of all sources counts. */
         assert_int_equal(condition(w, "n2", "edac", FAILING, "12 errors"), 0);
         EVENTS("node-condition node-empty ");
-        assert_string_equal(node_word(w, "n2"), "FAILING");
+        assert_string_equal(node_state_name(w, "n2"), "FAILING");
         assert_int_equal(node_usable_cores(node_of(w, "n2")), 0);
         assert_string_equal(node_worst(node_of(w, "n2"))->source, "edac");
         assert_int_equal(node_critical_usec(node_of(w, "n2")), 0);
@@ -180,12 +180,12 @@ static void test_conditions(void **state) {
         assert_int_equal(condition(w, "n1", "report", FAILING, "fan"), 0);
         w->boot = 7;
         assert_int_equal(join(w, "n1", 4), 0);
-        assert_string_equal(node_word(w, "n1"), "FAILING");
+        assert_string_equal(node_state_name(w, "n1"), "FAILING");
         /* The drain of a drained node is shown to people. */
         assert_int_equal(drain(w, "n1", "", false), 0);
-        assert_string_equal(node_word(w, "n1"), "DRAINED");
+        assert_string_equal(node_state_name(w, "n1"), "DRAINED");
         assert_int_equal(resume(w, "n1"), 0);
-        assert_string_equal(node_word(w, "n1"), "FAILING");
+        assert_string_equal(node_state_name(w, "n1"), "FAILING");
 }
 
 static void test_conditions_that_are_refused(void **state) {
@@ -313,15 +313,15 @@ static void test_drain_with_work(void **state) {
 
         assert_int_equal(drain(w, "n2", "", false), 0);
         EVENTS("node-drain ");
-        assert_string_equal(node_word(w, "n2"), "DRAINING");
+        assert_string_equal(node_state_name(w, "n2"), "DRAINING");
         assert_int_equal(move_start(w, job, 1, "n3"), 0);
         assert_int_equal(move_commit(w, w->created), 0);
         /* Committed, but the source's copy is still there. */
-        assert_string_equal(node_word(w, "n2"), "DRAINING");
+        assert_string_equal(node_state_name(w, "n2"), "DRAINING");
         assert_int_equal(move_done(w, 1, 1, 1), 0);
         EVENTS("move-done node-drained ");
-        assert_string_equal(node_word(w, "n2"), "DRAINED");
-        assert_string_equal(node_word(w, "n3"), "MIXED");
+        assert_string_equal(node_state_name(w, "n2"), "DRAINED");
+        assert_string_equal(node_state_name(w, "n3"), "MIXED");
 }
 
 /* A placement that was planned before the drain must not arrive after it. */
@@ -336,7 +336,7 @@ static void test_nothing_comes_to_a_drained_node(void **state) {
         REFUSED(place(w, other, "n1", nodes, ranks, 2), -EBUSY, "node 'n3' is drained");
         REFUSED(place(w, other, "n3", nodes, ranks, 1), -EBUSY, "node 'n3' is drained");
         REFUSED(move_start(w, job, 1, "n3"), -EBUSY, "node 'n3' is drained by root (reason: disk)");
-        assert_string_equal(node_word(w, "n3"), "DRAINED");
+        assert_string_equal(node_state_name(w, "n3"), "DRAINED");
         assert_int_equal(resume(w, "n3"), 0);
         assert_int_equal(health(w, "n3", 0), 0);
         REFUSED(place(w, other, "n1", nodes, ranks, 2), -EHOSTDOWN, "node 'n3' is not up");
@@ -354,7 +354,7 @@ static void test_drain_ends_with_an_arriving_move(void **state) {
         assert_int_equal(move_start(w, job, 1, "n3"), 0);
         assert_int_equal(drain(w, "n3", "", false), 0);
         EVENTS("node-drain ");
-        assert_string_equal(node_word(w, "n3"), "DRAINING");
+        assert_string_equal(node_state_name(w, "n3"), "DRAINING");
         assert_int_equal(move_abort(w, 1, "no room"), 0);
         EVENTS("move-failed node-drained ");
         assert_int_equal(resume(w, "n3"), 0);
@@ -406,7 +406,7 @@ static void test_submit(void **state) {
         assert_int_equal(submit(w, 4), 1);
         EVENTS("job-submitted ");
         assert_int_equal(submit(w, 1), 2);
-        assert_string_equal(job_word(w, 1), "PENDING");
+        assert_string_equal(job_state_name(w, 1), "PENDING");
         assert_string_equal(job_of(w, 1)->reason, "waits to be placed");
         assert_string_equal(job_of(w, 1)->spec->argv[1], "./a.out");
         assert_int_equal(submit(w, 0), -EINVAL);
@@ -617,11 +617,11 @@ static void test_place(void **state) {
         assert_int_equal(j->attempt, 1);
         assert_string_equal(j->reason, "");
         assert_string_equal(j->policy, "greedy");
-        assert_string_equal(job_word(w, job), "STARTING");
+        assert_string_equal(job_state_name(w, job), "STARTING");
         assert_ptr_equal(job_capsule(j, STATE_HEAD), j->capsules[0]);
         assert_string_equal(job_capsule(j, 1)->node, "n2");
         assert_null(job_capsule(j, 2));
-        assert_string_equal(node_word(w, "n1"), "MIXED");
+        assert_string_equal(node_state_name(w, "n1"), "MIXED");
         REFUSED(place(w, job, "n1", nodes, ranks, 2), -EBUSY, "is not pending");
 }
 
@@ -681,7 +681,7 @@ static void test_start(void **state) {
         assert_int_equal(running(w, job), 0);
         EVENTS("job-started ");
         assert_int_equal(job_of(w, job)->start_usec, w->time_usec);
-        assert_string_equal(job_word(w, job), "RUNNING");
+        assert_string_equal(job_state_name(w, job), "RUNNING");
         REFUSED(running(w, job), -EBUSY, "is not starting");
 }
 
@@ -713,7 +713,7 @@ static void test_final_states(void **state) {
                 if (cases[i].cancel)
                         assert_int_equal(cancel(w, job, 0, cases[i].timeout), 0);
                 assert_int_equal(ends(w, job, cases[i].exit_code, cases[i].final_state, cases[i].reason), 0);
-                assert_string_equal(job_word(w, job), "COMPLETING");
+                assert_string_equal(job_state_name(w, job), "COMPLETING");
                 REFUSED(job_wait(w, job, "late", false), -ESRCH, "has ended");
                 REFUSED(ends(w, job, 0, 0, ""), -EALREADY, "does not run");
                 REFUSED(cancel(w, job, 0, false), -EALREADY, "has already ended");
@@ -721,15 +721,15 @@ static void test_final_states(void **state) {
                 assert_int_equal(gone(w, job, -1, "n1"), 0);
                 assert_int_equal(gone(w, job, -1, "n1"), 0);
                 assert_int_equal(gone(w, job, 0, "n1"), 0);
-                assert_string_equal(job_word(w, job), "COMPLETING");
+                assert_string_equal(job_state_name(w, job), "COMPLETING");
                 REFUSED(gone(w, job, 1, "n1"), -ESRCH, "is not on that node");
                 assert_int_equal(gone(w, job, 1, "n2"), 0);
                 EVENTS("job-ended ");
-                assert_string_equal(job_word(w, job), cases[i].word);
+                assert_string_equal(job_state_name(w, job), cases[i].word);
                 assert_string_equal(job_of(w, job)->reason, cases[i].shown);
                 assert_int_equal(job_of(w, job)->exit_code, cases[i].exit_code);
                 assert_int_equal(job_of(w, job)->end_usec, w->time_usec);
-                assert_string_equal(node_word(w, "n1"), "IDLE");
+                assert_string_equal(node_state_name(w, "n1"), "IDLE");
                 REFUSED(gone(w, job, 1, "n2"), -EBUSY, "is not completing");
                 REFUSED(job_wait(w, job, "late", false), -ESRCH, "has ended");
                 REFUSED(cancel(w, job, 0, false), -EALREADY, "has already ended");
@@ -752,7 +752,7 @@ static void test_strange_final_states(void **state) {
                 assert_int_equal(ends(w, job, 1, final_state, ""), final_state > 0 && final_state < 13 ? -EINVAL : -ENOTSUP);
         }
         REFUSED(ends(w, job, 1, 2, ""), -EINVAL, "2 is not a final state");
-        assert_string_equal(job_word(w, job), "RUNNING");
+        assert_string_equal(job_state_name(w, job), "RUNNING");
         assert_int_equal(ends(w, 99, 1, 0, ""), -ENOENT);
 }
 
@@ -763,7 +763,7 @@ static void test_cancel(void **state) {
         REFUSED(cancel(w, 99, 0, false), -ENOENT, "no job 99");
         assert_int_equal(cancel(w, job, SIGINT, false), 0);
         EVENTS("job-cancel job-ended ");
-        assert_string_equal(job_word(w, job), "CANCELLED");
+        assert_string_equal(job_state_name(w, job), "CANCELLED");
         assert_int_equal(job_of(w, job)->exit_code, 130);
         REFUSED(ends(w, job, 0, 0, ""), -EALREADY, "does not run");
         REFUSED(place(w, job, "n1", NULL, NULL, 0), -EBUSY, "is not pending");
@@ -772,7 +772,7 @@ static void test_cancel(void **state) {
         EVENTS("job-cancel ");
         assert_true(job_of(w, job)->cancel);
         assert_int_equal(job_of(w, job)->cancel_signal, SIGTERM);
-        assert_string_equal(job_word(w, job), "RUNNING");
+        assert_string_equal(job_state_name(w, job), "RUNNING");
         assert_int_equal(cancel(w, job, SIGKILL, false), 0);
         assert_int_equal(job_of(w, job)->cancel_signal, SIGKILL);
 }
@@ -822,7 +822,7 @@ static void test_group_end(void **state) {
                 assert_int_equal(group_end(w, job, 1, "n2", 137, cases[i].lost ? LOST : KILLED, 5, "killed"), 0);
                 assert_int_equal(group_end(w, job, 0, "n1", 1, BY_ITSELF, 6, "later"), 0);
                 all_gone(w, job);
-                assert_string_equal(job_word(w, job), cases[i].word);
+                assert_string_equal(job_state_name(w, job), cases[i].word);
                 assert_int_equal(job_of(w, job)->exit_code, cases[i].shown_code);
                 assert_string_equal(job_of(w, job)->reason, cases[i].shown);
         }
@@ -838,7 +838,7 @@ static void test_group_end_order(void **state) {
         assert_int_equal(group_end(w, job, 1, "n2", 137, KILLED, 5, "it was killed"), 0);
         all_gone(w, job);
         assert_string_equal(job_of(w, job)->reason, "it was killed");
-        assert_string_equal(job_word(w, job), "FAILED");
+        assert_string_equal(job_state_name(w, job), "FAILED");
 }
 
 /* mpirun says 0, and nobody can say how the group of a node that went down has ended. */
@@ -851,7 +851,7 @@ static void test_success_with_a_node_down(void **state) {
         assert_int_equal(gone(w, job, 0, "n1"), 0);
         assert_int_equal(health(w, "n2", 2), 0);
         EVENTS("node-down job-ended ");
-        assert_string_equal(job_word(w, job), "NODE_FAIL");
+        assert_string_equal(job_state_name(w, job), "NODE_FAIL");
         assert_int_equal(job_of(w, job)->exit_code, 255);
         assert_string_equal(job_of(w, job)->reason, "node 'n2' went down before it could say how group 1 ended");
         assert_int_equal(health(w, "n2", 1), 0);
@@ -860,7 +860,7 @@ static void test_success_with_a_node_down(void **state) {
         assert_int_equal(gone(w, job, 0, "n1"), 0);
         assert_int_equal(gone(w, job, 1, "n2"), 0);
         assert_int_equal(health(w, "n1", 2), 0); /* only mpirun's capsule was still there */
-        assert_string_equal(job_word(w, job), "COMPLETED");
+        assert_string_equal(job_state_name(w, job), "COMPLETED");
 }
 
 /* A node that is down has no capsules to wait for. */
@@ -947,27 +947,27 @@ static void test_job_cores(void **state) {
         assert_int_equal(group->n_cores, 0);
 }
 
-/* An obstacle that keeps a group from being moved is reported by its node, and is of no more
+/* A blocker that keeps a group from being moved is reported by its node, and is of no more
  * interest where the group has been moved all the same. */
 static void test_obstacle(void **state) {
         struct world *w = *state;
         uint64_t job = running_job(w);
         const Rm__Capsule *group = job_capsule(job_of(w, job), 1);
-        char text[STATE_OBSTACLE_MAX + 2];
+        char text[STATE_BLOCKER_MAX + 2];
 
         memset(text, 'x', sizeof(text));
         text[sizeof(text) - 1] = '\0';
-        assert_int_equal(obstacle(w, job, 1, "n2", "uses io_uring"), 0);
-        assert_string_equal(group->obstacle, "uses io_uring");
-        REFUSED(obstacle(w, job, 1, "n1", ""), -ESRCH, "is not on that node");
-        REFUSED(obstacle(w, job, 77, "n2", ""), -ESRCH, "is not on that node");
-        REFUSED(obstacle(w, 99, 1, "n2", ""), -ESRCH, "");
-        REFUSED(obstacle(w, job, 1, "n2", text), -EMSGSIZE, "more than 255 bytes");
-        assert_string_equal(group->obstacle, "uses io_uring");
+        assert_int_equal(blocker(w, job, 1, "n2", "uses io_uring"), 0);
+        assert_string_equal(group->blocker, "uses io_uring");
+        REFUSED(blocker(w, job, 1, "n1", ""), -ESRCH, "is not on that node");
+        REFUSED(blocker(w, job, 77, "n2", ""), -ESRCH, "is not on that node");
+        REFUSED(blocker(w, 99, 1, "n2", ""), -ESRCH, "");
+        REFUSED(blocker(w, job, 1, "n2", text), -EMSGSIZE, "more than 255 bytes");
+        assert_string_equal(group->blocker, "uses io_uring");
         assert_int_equal(move_start(w, job, 1, "n3"), 0);
-        assert_string_equal(group->obstacle, "uses io_uring");
+        assert_string_equal(group->blocker, "uses io_uring");
         assert_int_equal(move_commit(w, w->created), 0);
-        assert_string_equal(group->obstacle, "");
+        assert_string_equal(group->blocker, "");
 }
 
 /* ---- moves ---- */
@@ -983,7 +983,7 @@ static void test_move(void **state) {
         assert_int_equal(move_start(w, job, 1, "n3"), 0);
         EVENTS("move-started ");
         assert_int_equal(w->created, 1);
-        assert_string_equal(job_word(w, job), "MIGRATING");
+        assert_string_equal(job_state_name(w, job), "MIGRATING");
         /* Room is held at both ends. */
         assert_int_equal(state_node_ranks(w->indexed, "n2", &capsules), 2);
         assert_int_equal(state_node_ranks(w->indexed, "n3", &capsules), 2);
@@ -998,7 +998,7 @@ static void test_move(void **state) {
         assert_null(state_capsule_move(w->indexed, job, INT32_MIN));
         assert_int_equal(state_node_ranks(w->indexed, "n2", &capsules), 0);
         assert_int_equal(capsules, 1);
-        assert_string_equal(job_word(w, job), "MIGRATING");
+        assert_string_equal(job_state_name(w, job), "MIGRATING");
         REFUSED(move_start(w, job, 1, "n1"), -EBUSY, "is moving already");
         assert_int_equal(move_done(w, 1, 4096, 250000), 0);
         EVENTS("move-done ");
@@ -1006,7 +1006,7 @@ static void test_move(void **state) {
         assert_int_equal(group->image_bytes, 4096);
         assert_int_equal(group->moves, 1);
         assert_int_equal(job_of(w, job)->moves, 1);
-        assert_string_equal(job_word(w, job), "RUNNING");
+        assert_string_equal(job_state_name(w, job), "RUNNING");
         REFUSED(move_done(w, 1, 1, 1), -EALREADY, "is not committed");
         /* The head, too, and back again. */
         assert_int_equal(move_start(w, job, STATE_HEAD, "n2"), 0);
@@ -1175,7 +1175,7 @@ static void test_move_in_a_hurry(void **state) {
         assert_int_equal(move_commit(w, 1), 0);
         assert_int_equal(move_done_hurried(w, 1, 2300000), 0);
         EVENTS("move-hurried move-done ");
-        assert_int_equal(state_move(w->state, 1)->hurry_usec, 2300000);
+        assert_int_equal(state_move(w->state, 1)->expedite_usec, 2300000);
         assert_int_equal(move_start(w, job, 0, "n1"), 0);
         assert_int_equal(move_commit(w, 2), 0);
         assert_int_equal(move_done_hurried(w, 2, 0), 0);
@@ -1198,7 +1198,7 @@ static void test_job_ends_during_moves(void **state) {
         assert_int_equal(gone(w, job, -1, "n1"), 0);
         assert_int_equal(gone(w, job, 0, "n1"), 0);
         assert_int_equal(gone(w, job, 1, "n3"), 0);
-        assert_string_equal(job_word(w, job), "COMPLETED");
+        assert_string_equal(job_state_name(w, job), "COMPLETED");
         assert_int_equal(forget(w, job), 0);
         assert_int_equal(move_done(w, 2, 1, 1), 0);
         EVENTS("move-done ");
@@ -1235,16 +1235,16 @@ static void test_words(void **state) {
 
         assert_int_equal(place(w, job, "n1", on_n1, four, 1), 0);
         assert_int_equal(running(w, job), 0);
-        assert_string_equal(node_word(w, "n1"), "ALLOCATED");
+        assert_string_equal(node_state_name(w, "n1"), "ALLOCATED");
         assert_int_equal(available(w, names, two, 1), 0);
-        assert_string_equal(job_word(w, job), "FOLDED");
+        assert_string_equal(job_state_name(w, job), "FOLDED");
         assert_int_equal(available(w, names, four, 1), 0);
-        assert_string_equal(job_word(w, job), "RUNNING");
+        assert_string_equal(job_state_name(w, job), "RUNNING");
         assert_int_equal(drain(w, "n1", "", false), 0);
-        assert_string_equal(job_word(w, job), "FOLDED");
-        assert_string_equal(capsule_word(STATE_HEAD, buf), "head");
-        assert_string_equal(capsule_word(INT32_MAX, buf), "group 2147483647");
-        assert_string_equal(capsule_word(INT32_MIN, buf), "group -2147483648");
+        assert_string_equal(job_state_name(w, job), "FOLDED");
+        assert_string_equal(capsule_state_name(STATE_HEAD, buf), "head");
+        assert_string_equal(capsule_state_name(INT32_MAX, buf), "group 2147483647");
+        assert_string_equal(capsule_state_name(INT32_MIN, buf), "group -2147483648");
 }
 
 /* The node with the fewest cores for a rank counts, of all nodes of the job. */
@@ -1302,7 +1302,7 @@ static void test_topology(void **state) {
         char *unknown, *loose;
         int32_t *switches;
 
-        state_topology_doubts(w->state, &unknown, &loose);
+        state_topology_mismatches(w->state, &unknown, &loose);
         assert_null(unknown);
         assert_null(loose);
         assert_int_equal(topology(w, "s1:n1,n2,n8,n9:2 core::0"), 0);
@@ -1313,7 +1313,7 @@ static void test_topology(void **state) {
         for (size_t i = 0; i < w->state->n_nodes; i++)
                 assert_int_equal(switches[i], i < 2 ? 0 : -1);
         free(switches);
-        state_topology_doubts(w->state, &unknown, &loose);
+        state_topology_mismatches(w->state, &unknown, &loose);
         assert_string_equal(unknown, "/t.conf:1: no node 'n8' in this cluster, and 1 more that are not");
         assert_string_equal(loose, "/t.conf: it has no switch for node 'n3'");
         free(unknown);
@@ -1552,7 +1552,7 @@ static void test_restart(void **state) {
         REFUSED(restart(w, job, 3, "n2", true), -EALREADY, "attempt 3 does not follow attempt 1");
         assert_int_equal(restart(w, job, 2, "n2", true), 0);
         EVENTS("job-restarted ");
-        assert_string_equal(job_word(w, job), "RECOVERING");
+        assert_string_equal(job_state_name(w, job), "RECOVERING");
         assert_string_equal(j->reason, "attempt 2 of 2 (node n2 is down): what is left of the one before is being removed");
         assert_false(job_running(j));
         assert_int_equal(j->start_usec, 0);
@@ -1565,13 +1565,13 @@ static void test_restart(void **state) {
         EVENTS("");
         assert_int_equal(gone(w, job, STATE_HEAD, "n1"), 0);
         REFUSED(gone_of(w, job, 0, before + 100, "n1"), -ESTALE, "another by now");
-        assert_string_equal(job_word(w, job), "RECOVERING");
+        assert_string_equal(job_state_name(w, job), "RECOVERING");
         assert_int_equal(gone_of(w, job, 0, before, "n1"), 0);
-        assert_string_equal(job_word(w, job), "PENDING");
+        assert_string_equal(job_state_name(w, job), "PENDING");
         assert_string_equal(j->reason, "attempt 2 of 2 (node n2 is down): waits to be placed");
         assert_int_equal(j->n_capsules, 0);
         assert_int_equal(j->group_size, 0);
-        assert_string_equal(node_word(w, "n1"), "IDLE");
+        assert_string_equal(node_state_name(w, "n1"), "IDLE");
 
         assert_int_equal(place(w, job, "n1", again, ranks, 2), 0);
         assert_int_equal(j->attempt, 2);
@@ -1589,7 +1589,7 @@ static uint64_t end_without_n2(struct world *w, int32_t exit_code, uint32_t rest
         assert_int_equal(ends(w, job, exit_code, 0, ""), 0);
         assert_int_equal(gone(w, job, STATE_HEAD, "n1"), 0);
         assert_int_equal(gone(w, job, 0, "n1"), 0);
-        assert_string_equal(job_word(w, job), "COMPLETING");
+        assert_string_equal(job_state_name(w, job), "COMPLETING");
         return job;
 }
 
@@ -1603,12 +1603,12 @@ static void test_mpirun_ends_before_loss_is_known(void **state) {
                 REFUSED(restart(w, job, 2, "n1", false), -EALREADY, "does not run");
                 REFUSED(cancel(w, job, 15, false), -EALREADY, "ended");
                 assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
-                assert_string_equal(job_word(w, job), "COMPLETING"); /* until n2 has fenced for certain */
+                assert_string_equal(job_state_name(w, job), "COMPLETING"); /* until n2 has fenced for certain */
                 assert_int_equal(node_fence(w, "n2", 0, false, "plugin 'x' runs"), 0);
-                assert_string_equal(job_word(w, job), "RECOVERING");
+                assert_string_equal(job_state_name(w, job), "RECOVERING");
                 assert_int_equal(restart(w, job, 2, "n2", true), 0);
                 EVENTS("job-restarted ");
-                assert_string_equal(job_word(w, job), "PENDING");
+                assert_string_equal(job_state_name(w, job), "PENDING");
                 assert_string_equal(j->reason, "attempt 2 of 2 (node n2 is down): waits to be placed");
                 assert_int_equal(j->exit_code, 0);
                 assert_int_equal(j->final_state, RM__JOB_STATE__JOB_PENDING);
@@ -1625,7 +1625,7 @@ static void test_mpirun_ends_and_node_is_back(void **state) {
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UP), 0);
         assert_int_equal(gone(w, job, 1, "n2"), 0);
         EVENTS("job-ended ");
-        assert_string_equal(job_word(w, job), "FAILED");
+        assert_string_equal(job_state_name(w, job), "FAILED");
         assert_int_equal(job_of(w, job)->exit_code, 7);
         /* Only mpirun's own capsule was on it: how all groups ended is known. */
         job = run_restartable(w, 1);
@@ -1633,7 +1633,7 @@ static void test_mpirun_ends_and_node_is_back(void **state) {
         assert_int_equal(gone(w, job, 0, "n1"), 0);
         assert_int_equal(gone(w, job, 1, "n2"), 0);
         assert_int_equal(health(w, "n1", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
-        assert_string_equal(job_word(w, job), "COMPLETED");
+        assert_string_equal(job_state_name(w, job), "COMPLETED");
 }
 
 static void test_mpirun_ends_and_node_starts_anew(void **state) {
@@ -1641,14 +1641,14 @@ static void test_mpirun_ends_and_node_starts_anew(void **state) {
         uint64_t restarts = end_without_n2(w, 0, 1), aborts = end_without_n2(w, 0, 0);
 
         assert_int_equal(join(w, "n2", 3), 0); /* its rmd did, but not the node */
-        assert_string_equal(job_word(w, restarts), "COMPLETING");
+        assert_string_equal(job_state_name(w, restarts), "COMPLETING");
         w->boot++;
         assert_int_equal(join(w, "n2", 4), 0);
         EVENTS("node-joined job-restarted ");
-        assert_string_equal(job_word(w, restarts), "PENDING");
+        assert_string_equal(job_state_name(w, restarts), "PENDING");
         assert_string_equal(job_of(w, restarts)->restart_reason, "node n2 was started anew");
         assert_int_equal(gone(w, aborts, 1, "n2"), 0);
-        assert_string_equal(job_word(w, aborts), "NODE_FAIL");
+        assert_string_equal(job_state_name(w, aborts), "NODE_FAIL");
         assert_int_equal(job_of(w, aborts)->exit_code, 255);
 }
 
@@ -1661,7 +1661,7 @@ static void test_cancel_while_end_is_open(void **state) {
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
         assert_int_equal(cancel(w, job, 15, false), 0);
         EVENTS("job-cancel job-ended ");
-        assert_string_equal(job_word(w, job), "CANCELLED");
+        assert_string_equal(job_state_name(w, job), "CANCELLED");
         assert_int_equal(job_of(w, job)->exit_code, 128 + 15);
 }
 
@@ -1671,14 +1671,14 @@ static void test_mpirun_ends_and_may_not_restart(void **state) {
         uint64_t job = end_without_n2(w, 0, 0);
 
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
-        assert_string_equal(job_word(w, job), "NODE_FAIL");
+        assert_string_equal(job_state_name(w, job), "NODE_FAIL");
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UP), 0);
         job = run_restartable(w, 1);
         assert_int_equal(ends(w, job, 255, RM__JOB_STATE__JOB_NODE_FAIL, "a capsule of n1 is lost"), 0);
         assert_int_equal(gone(w, job, STATE_HEAD, "n1"), 0);
         assert_int_equal(gone(w, job, 0, "n1"), 0);
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
-        assert_string_equal(job_word(w, job), "NODE_FAIL");
+        assert_string_equal(job_state_name(w, job), "NODE_FAIL");
 }
 
 /* Each placement has another epoch, of whatever job. */
@@ -1717,10 +1717,10 @@ static void test_fence(void **state) {
         assert_int_equal(node_fence(w, "n2", down, false, "plugin 'x' runs"), 0);
         EVENTS("node-fence ");
         assert_ptr_equal(job_fence_node(w->state, j), node);
-        assert_string_equal(job_word(w, job), "RECOVERING");
+        assert_string_equal(job_state_name(w, job), "RECOVERING");
         assert_true(job_running(j));
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UP), 0);
-        assert_string_equal(job_word(w, job), "RUNNING");
+        assert_string_equal(job_state_name(w, job), "RUNNING");
         assert_string_equal(node->fence, "");
 
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0);
@@ -1745,10 +1745,10 @@ static void test_restart_loses_more_nodes(void **state) {
         assert_int_equal(restart(w, job, 2, "n2", true), 0);
         assert_int_equal(health(w, "n2", RM__NODE_HEALTH__NODE_HEALTH_UP), 0);
         assert_int_equal(health(w, "n1", RM__NODE_HEALTH__NODE_HEALTH_DOWN), 0); /* it may be back in a moment */
-        assert_string_equal(job_word(w, job), "RECOVERING");
+        assert_string_equal(job_state_name(w, job), "RECOVERING");
         assert_int_equal(restart(w, job, 2, "n1", true), 0);
         EVENTS("");
-        assert_string_equal(job_word(w, job), "PENDING");
+        assert_string_equal(job_state_name(w, job), "PENDING");
         assert_int_equal(job_of(w, job)->attempt, 2);
 }
 
@@ -1760,9 +1760,9 @@ static void test_restart_of_node_that_is_up(void **state) {
         assert_int_equal(restart(w, job, 2, "n2", false), 0);
         assert_int_equal(gone(w, job, 1, "n2"), 0);
         assert_int_equal(gone(w, job, STATE_HEAD, "n1"), 0);
-        assert_string_equal(job_word(w, job), "RECOVERING");
+        assert_string_equal(job_state_name(w, job), "RECOVERING");
         assert_int_equal(gone(w, job, 0, "n1"), 0);
-        assert_string_equal(job_word(w, job), "PENDING");
+        assert_string_equal(job_state_name(w, job), "PENDING");
 }
 
 static void test_restart_is_refused(void **state) {
@@ -1784,12 +1784,12 @@ static void test_cancel_while_it_recovers(void **state) {
 
         assert_int_equal(restart(w, job, 2, "n2", false), 0);
         assert_int_equal(cancel(w, job, 15, false), 0);
-        assert_string_equal(job_word(w, job), "RECOVERING");
+        assert_string_equal(job_state_name(w, job), "RECOVERING");
         assert_int_equal(gone(w, job, 1, "n2"), 0);
         assert_int_equal(gone(w, job, STATE_HEAD, "n1"), 0);
         assert_int_equal(gone(w, job, 0, "n1"), 0);
         EVENTS("job-ended ");
-        assert_string_equal(job_word(w, job), "CANCELLED");
+        assert_string_equal(job_state_name(w, job), "CANCELLED");
         assert_int_equal(job_of(w, job)->exit_code, 128 + 15);
 }
 

@@ -62,9 +62,9 @@ static void test_parked_groups_fill_no_node(void **state) {
                        "limit ([job] max_capsules_per_core)");
         assert_int_equal(submit_resizable(w, 7, 1, 1), 2);
         assert_int_equal(place_many(w, 2, 7, 4), 0); /* 8 with its head */
-        assert_int_equal(state_capsule_room(w->indexed, "n1", 4), 0);
-        assert_int_equal(state_capsule_room(w->indexed, "n1", 5), 2);
-        assert_int_equal(state_capsule_room(w->indexed, "n9", 5), 0);
+        assert_int_equal(state_capsule_space(w->indexed, "n1", 4), 0);
+        assert_int_equal(state_capsule_space(w->indexed, "n1", 5), 2);
+        assert_int_equal(state_capsule_space(w->indexed, "n9", 5), 0);
         assert_int_equal(submit_resizable(w, 1, 1, 1), 3);
         expect_refused(w, place_many(w, 3, 1, 4), "no room for group 0"); /* it would be parked, if it shrank */
         assert_int_equal(place_many(w, 3, 1, 0), 0);
@@ -78,7 +78,7 @@ static void test_moves_fill_no_node(void **state) {
         struct world *w = *state;
         uint64_t jobs[2] = { running_job(w), running_job(w) };
 
-        assert_int_equal(state_capsule_room(w->indexed, "n1", 2), 0); /* two heads, two groups */
+        assert_int_equal(state_capsule_space(w->indexed, "n1", 2), 0); /* two heads, two groups */
         expect_refused(w, move_within(w, jobs[0], 1, "n1", 2),
                        "migrate: node 'n1' has 2 capsules for each core already, which is the limit ([job] max_capsules_per_core)");
         assert_int_equal(move_within(w, jobs[0], 1, "n3", 1), 0);

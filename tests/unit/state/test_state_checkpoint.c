@@ -74,10 +74,10 @@ static int lost(struct world *w, uint64_t job, uint64_t checkpoint, int32_t caps
         return apply_command(w, command_checkpoint_copy_lost(&c, job, checkpoint, capsule, node, "pack-1 is damaged"));
 }
 
-static int wanted(struct world *w, uint64_t job, uint64_t checkpoint, int32_t capsule, const char *node) {
+static int requested(struct world *w, uint64_t job, uint64_t checkpoint, int32_t capsule, const char *node) {
         struct command c;
 
-        return apply_command(w, command_checkpoint_copy_wanted(&c, job, checkpoint, capsule, node));
+        return apply_command(w, command_checkpoint_copy_requested(&c, job, checkpoint, capsule, node));
 }
 
 /* Makes a checkpoint all parts of which are wherever they are to be. */
@@ -142,12 +142,12 @@ static void test_copies(void **state) {
         const Rm__CheckpointPart *part;
 
         assert_int_equal(begin(w, job, 2, false), 0);
-        assert_int_equal(wanted(w, job, 1, 1, "n4"), -EALREADY); /* it is not done */
+        assert_int_equal(requested(w, job, 1, 1, "n4"), -EALREADY); /* it is not done */
         assert_int_equal(apply_command(w, command_checkpoint_abort(&(struct command) { 0 }, job, 1, "no reason")), 0);
         assert_int_equal(make(w, job, 2), 2);
         part = checkpoint_part(job_checkpoint(job_of(w, job), 2), 1);
-        assert_int_equal(wanted(w, job, 2, 1, "n3"), -EALREADY);
-        assert_int_equal(wanted(w, job, 2, 1, "n9"), -ESRCH);
+        assert_int_equal(requested(w, job, 2, 1, "n3"), -EALREADY);
+        assert_int_equal(requested(w, job, 2, 1, "n9"), -ESRCH);
         /* The partner's connection was closed before it had told the sender. */
         assert_int_equal(uncopied(w, job, 2, 1, "n3"), -EALREADY);
         assert_int_equal(part->n_partners, 1);
@@ -157,13 +157,13 @@ static void test_copies(void **state) {
         assert_non_null(strstr(w->events, "checkpoint-copy-lost"));
         assert_int_equal(part->n_stored, 1);
         assert_string_equal(checkpoint_part_holder(w->state, part, "n2")->name, "n3");
-        assert_int_equal(wanted(w, job, 2, 1, "n4"), 0);
-        assert_int_equal(wanted(w, job, 2, 1, "n4"), -EALREADY);
+        assert_int_equal(requested(w, job, 2, 1, "n4"), 0);
+        assert_int_equal(requested(w, job, 2, 1, "n4"), -EALREADY);
         assert_int_equal(stored(w, job, 2, 1, "n4"), 0);
         assert_int_equal(part->n_stored, 2);
         /* A node that has lost its copy may get another. */
         assert_int_equal(lost(w, job, 2, 1, "n3"), 0);
-        assert_int_equal(wanted(w, job, 2, 1, "n3"), 0);
+        assert_int_equal(requested(w, job, 2, 1, "n3"), 0);
         assert_ptr_equal(job_newest_checkpoint(w->state, job_of(w, job)), job_checkpoint(job_of(w, job), 2));
 }
 

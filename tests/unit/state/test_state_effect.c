@@ -41,7 +41,7 @@ static uint64_t running_job(struct world *w) {
         uint64_t id = (uint64_t) submit_resizable(w, 4, 2, 1);
 
         start_job(w, id, nodes, ranks, 2);
-        assert_int_equal(resize_told(w, id, 0, 0, 0, false), 0);
+        assert_int_equal(resize_reported(w, id, 0, 0, 0, false), 0);
         return id;
 }
 
@@ -194,7 +194,7 @@ static void test_whose_it_is(void **state) {
         whose(w, command_job_output_done(&c, id), true);
         (void) command_job_availability(&c, id);
         whose(w, &c.command, true);
-        whose(w, command_capsule_obstacle(&c, id, 0, "n1", "a device", false), true);
+        whose(w, command_capsule_blocker(&c, id, 0, "n1", "a device", false), true);
         whose(w, command_capsule_ready(&c, id, 0, "n1"), false);
         whose(w, command_node_drain(&c, "n1", "", "root", 0, false), false);
         state_job(w->state, id)->spec->uid = 0;

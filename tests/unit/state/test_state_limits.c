@@ -223,9 +223,9 @@ static void test_parked_ranks_count_and_may_grow(void **state) {
         let_restart(w, 1, 5);
         start(w, 1);
         assert_int_equal(job_of(w, 1)->resize->active, 1);
-        assert_int_equal(resize_told(w, 1, 0, 0, 0, false), 0);
+        assert_int_equal(resize_reported(w, 1, 0, 0, 0, false), 0);
         assert_int_equal(resize(w, 1, 2), 0);
-        assert_int_equal(resize_told(w, 1, w->created, w->created, 2, false), 0);
+        assert_int_equal(resize_reported(w, 1, w->created, w->created, 2, false), 0);
         assert_int_equal(job_of(w, 1)->resize->active, 2);
         assert_int_equal(submit_within(w, 1, 0, 0, 3), 2); /* as before it grew */
 }

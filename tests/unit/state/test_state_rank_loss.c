@@ -36,12 +36,12 @@ static uint64_t running_critical_job(struct world *w, uint32_t restarts) {
         return (uint64_t) id;
 }
 
-static int tell(struct world *w, uint64_t id, int32_t group, uint32_t lost) {
-        return ranks_told(w, id, group, places[group], &lost, 1, false);
+static int report(struct world *w, uint64_t id, int32_t group, uint32_t lost) {
+        return ranks_reported(w, id, group, places[group], &lost, 1, false);
 }
 
 static int finish_group(struct world *w, uint64_t id, int32_t group) {
-        return ranks_told(w, id, group, places[group], NULL, 0, true);
+        return ranks_reported(w, id, group, places[group], NULL, 0, true);
 }
 
 static void expect_lost(struct world *w, uint64_t id, size_t n, const uint32_t *lost) {
@@ -74,11 +74,11 @@ static void test_losses_are_listed_once_in_order(void **state) {
         const uint32_t some[] = { 6, 5, 6 };
 
         expect_lost(w, id, 0, NULL);
-        assert_int_equal(ranks_told(w, id, 1, "n2", some, 3, false), 0);
+        assert_int_equal(ranks_reported(w, id, 1, "n2", some, 3, false), 0);
         assert_string_equal(w->events, "job-ranks-lost ");
-        assert_int_equal(tell(w, id, 0, 1), 0);
+        assert_int_equal(report(w, id, 0, 1), 0);
         expect_lost(w, id, 3, (const uint32_t[]) { 6, 5, 1 });
-        assert_int_equal(ranks_told(w, id, 1, "n2", some, 2, false), 0);
+        assert_int_equal(ranks_reported(w, id, 1, "n2", some, 2, false), 0);
         assert_string_equal(w->events, "");
         expect_lost(w, id, 3, (const uint32_t[]) { 6, 5, 1 });
         assert_true(rank_losses_has(job_of(w, id)->rank_losses, 5));
@@ -90,15 +90,15 @@ static void test_groups_lose_their_own_only(void **state) {
         uint64_t id = running_job(w), other = (uint64_t) submit(w, 8);
         uint32_t rank = 3;
 
-        assert_int_equal(tell(w, id, 1, 3), -EINVAL);
-        assert_int_equal(tell(w, id, 0, 4), -EINVAL);
-        assert_int_equal(tell(w, id, 1, 8), -EINVAL);
-        assert_int_equal(tell(w, id, 1, UINT32_MAX), -EINVAL);
-        assert_int_equal(ranks_told(w, id, 0, "n2", &rank, 1, false), -ESRCH);
-        assert_int_equal(ranks_told(w, id, -1, "n1", &rank, 1, false), -ESRCH);
-        assert_int_equal(ranks_told(w, id, 2, "n1", &rank, 1, false), -ESRCH);
-        assert_int_equal(ranks_told(w, other, 0, "n1", &rank, 1, false), -ENOENT);
-        assert_int_equal(ranks_told(w, 77, 0, "n1", &rank, 1, false), -ENOENT);
+        assert_int_equal(report(w, id, 1, 3), -EINVAL);
+        assert_int_equal(report(w, id, 0, 4), -EINVAL);
+        assert_int_equal(report(w, id, 1, 8), -EINVAL);
+        assert_int_equal(report(w, id, 1, UINT32_MAX), -EINVAL);
+        assert_int_equal(ranks_reported(w, id, 0, "n2", &rank, 1, false), -ESRCH);
+        assert_int_equal(ranks_reported(w, id, -1, "n1", &rank, 1, false), -ESRCH);
+        assert_int_equal(ranks_reported(w, id, 2, "n1", &rank, 1, false), -ESRCH);
+        assert_int_equal(ranks_reported(w, other, 0, "n1", &rank, 1, false), -ENOENT);
+        assert_int_equal(ranks_reported(w, 77, 0, "n1", &rank, 1, false), -ENOENT);
         expect_lost(w, id, 0, NULL);
 }
 
@@ -108,9 +108,9 @@ static void test_no_losses_at_an_end(void **state) {
         uint64_t id = running_job(w);
 
         assert_int_equal(cancel(w, id, 15, false), 0);
-        assert_int_equal(tell(w, id, 1, 5), -ESRCH);
+        assert_int_equal(report(w, id, 1, 5), -ESRCH);
         end(w, id, 143);
-        assert_int_equal(tell(w, id, 1, 5), -ESRCH);
+        assert_int_equal(report(w, id, 1, 5), -ESRCH);
         expect_lost(w, id, 0, NULL);
 }
 
@@ -118,7 +118,7 @@ static void test_all_that_live_must_have_finished(void **state) {
         struct world *w = *state;
         uint64_t id = running_job(w);
 
-        assert_int_equal(tell(w, id, 1, 5), 0);
+        assert_int_equal(report(w, id, 1, 5), 0);
         assert_int_equal(finish_group(w, id, 0), 0);
         assert_int_equal(finish_group(w, id, 1), 0);
         assert_int_equal(finish_group(w, id, 1), 0);
@@ -139,7 +139,7 @@ static void test_late_words_count(void **state) {
 
         assert_int_equal(finish_group(w, id, 0), 0);
         assert_int_equal(ends(w, id, 0, RM__JOB_STATE__JOB_PENDING, ""), 0);
-        assert_int_equal(tell(w, id, 1, 7), 0);
+        assert_int_equal(report(w, id, 1, 7), 0);
         assert_int_equal(finish_group(w, id, 1), 0);
         for (int32_t i = -1; i < 2; i++)
                 assert_int_equal(gone(w, id, i, i == 1 ? "n2" : "n1"), 0);
@@ -151,7 +151,7 @@ static void test_nobody_left_is_no_success(void **state) {
         uint64_t id = running_job(w);
 
         for (uint32_t rank = 0; rank < 8; rank++)
-                assert_int_equal(tell(w, id, (int32_t) rank / 4, rank), 0);
+                assert_int_equal(report(w, id, (int32_t) rank / 4, rank), 0);
         assert_int_equal(finish_group(w, id, 0), 0);
         assert_int_equal(finish_group(w, id, 1), 0);
         end(w, id, 0);
@@ -196,12 +196,12 @@ static void test_captured_before_or_after(void **state) {
         uint64_t id = running_job(w);
 
         assert_int_equal(begin_checkpoint(w, id), 0);
-        assert_int_equal(tell(w, id, 0, 1), 0);
+        assert_int_equal(report(w, id, 0, 1), 0);
         assert_string_equal(w->events, "checkpoint-failed job-ranks-lost ");
         assert_null(job_checkpoint(job_of(w, id), 1));
         assert_string_equal(job_of(w, id)->checkpoint_error, "a rank was lost meanwhile");
         capture(w, id, 2);
-        assert_int_equal(tell(w, id, 0, 2), 0);
+        assert_int_equal(report(w, id, 0, 2), 0);
         assert_int_equal(job_checkpoint(job_of(w, id), 2)->rank_losses->n_lost, 1);
         expect_lost(w, id, 2, (const uint32_t[]) { 1, 2 });
 }
@@ -209,7 +209,7 @@ static void test_captured_before_or_after(void **state) {
 static void lose_second_node(struct world *w, uint64_t id) {
         assert_int_equal(health(w, "n2", 2), 0);
         assert_int_equal(restart(w, id, 2, "n2", true), 0);
-        assert_int_equal(tell(w, id, 0, 3), -ESRCH);
+        assert_int_equal(report(w, id, 0, 3), -ESRCH);
         for (int32_t i = -1; i < 1; i++)
                 assert_int_equal(gone(w, id, i, "n1"), 0);
         assert_int_equal(health(w, "n2", 1), 0);
@@ -219,7 +219,7 @@ static void test_begins_anew_with_all(void **state) {
         struct world *w = *state;
         uint64_t id = running_job(w);
 
-        assert_int_equal(tell(w, id, 0, 1), 0);
+        assert_int_equal(report(w, id, 0, 1), 0);
         lose_second_node(w, id);
         place_all(w, id);
         expect_lost(w, id, 0, NULL);
@@ -232,13 +232,13 @@ static void test_goes_on_with_what_was_saved(void **state) {
         struct command c;
         Rm__CmdJobPlace *body;
 
-        assert_int_equal(tell(w, id, 0, 1), 0);
+        assert_int_equal(report(w, id, 0, 1), 0);
         capture(w, id, 1);
         for (int32_t i = -1; i < 2; i++) {
                 (void) command_checkpoint_stored(&c, id, 1, i, i == 1 ? "n2" : "n1");
                 assert_int_equal(apply_command(w, &c.command), 0);
         }
-        assert_int_equal(tell(w, id, 1, 6), 0);
+        assert_int_equal(report(w, id, 1, 6), 0);
         lose_second_node(w, id);
         body = command_job_place(&c, id);
         body->group_size = 4;
@@ -257,11 +257,11 @@ static void test_critical_ranks_are_replaced(void **state) {
         struct world *w = *state;
         uint64_t id = running_critical_job(w, 0);
 
-        assert_int_equal(tell(w, id, 1, 4), 0);
+        assert_int_equal(report(w, id, 1, 4), 0);
         assert_string_equal(w->event, "job 1 has lost rank 4: 6 of 6 are left, spare rank 6 replaces rank 4");
-        assert_int_equal(tell(w, id, 0, 1), 0);
+        assert_int_equal(report(w, id, 0, 1), 0);
         assert_string_equal(w->event, "job 1 has lost rank 1: 5 of 6 are left");
-        assert_int_equal(tell(w, id, 1, 6), 0);
+        assert_int_equal(report(w, id, 1, 6), 0);
         assert_string_equal(w->event, "job 1 has lost rank 6: 5 of 6 are left, spare rank 7 replaces rank 4");
         assert_int_equal(job_of(w, id)->state, RM__JOB_STATE__JOB_RUNNING);
         assert_int_equal(finish_group(w, id, 0), 0);
@@ -287,12 +287,12 @@ static void test_spare_ranks_have_no_cores(void **state) {
 
         expect_cores(w, id, 4, 2);
         assert_int_equal(job_active_ranks(w->state, job_of(w, id)), 6);
-        assert_int_equal(tell(w, id, 0, 1), 0); /* not critical */
+        assert_int_equal(report(w, id, 0, 1), 0); /* not critical */
         expect_cores(w, id, 4, 2);
-        assert_int_equal(tell(w, id, 1, 4), 0);
+        assert_int_equal(report(w, id, 1, 4), 0);
         expect_cores(w, id, 4, 3);
         assert_int_equal(job_active_ranks(w->state, job_of(w, id)), 7);
-        assert_int_equal(tell(w, id, 1, 6), 0);
+        assert_int_equal(report(w, id, 1, 6), 0);
         expect_cores(w, id, 4, 4);
 }
 
@@ -301,9 +301,9 @@ static void test_a_spare_rank_is_passed_over(void **state) {
         struct world *w = *state;
         uint64_t id = running_critical_job(w, 0);
 
-        assert_int_equal(tell(w, id, 1, 6), 0);
+        assert_int_equal(report(w, id, 1, 6), 0);
         expect_cores(w, id, 4, 2);
-        assert_int_equal(tell(w, id, 0, 0), 0);
+        assert_int_equal(report(w, id, 0, 0), 0);
         expect_cores(w, id, 4, 4);
 }
 
@@ -317,7 +317,7 @@ static void test_groups_of_spare_ranks_are_parked(void **state) {
         expect_cores(w, (uint64_t) id, 4, 0);
         assert_true(job_group_parked(job_of(w, (uint64_t) id), job_capsule(job_of(w, (uint64_t) id), 1)));
         assert_false(job_group_may_freeze(job_of(w, (uint64_t) id), job_capsule(job_of(w, (uint64_t) id), 1)));
-        assert_int_equal(tell(w, (uint64_t) id, 0, 0), 0);
+        assert_int_equal(report(w, (uint64_t) id, 0, 0), 0);
         assert_false(job_group_parked(job_of(w, (uint64_t) id), job_capsule(job_of(w, (uint64_t) id), 1)));
         expect_cores(w, (uint64_t) id, 4, 1);
 }
@@ -331,7 +331,7 @@ static void test_spare_ranks_have_cores_below_the_level(void **state) {
         id = running_critical_job(w, 0);
         w->state->level = w->twin->level = STATE_LEVEL_SPARES;
         expect_cores(w, id, 4, 4);
-        assert_int_equal(tell(w, id, 1, 4), 0);
+        assert_int_equal(report(w, id, 1, 4), 0);
         expect_cores(w, id, 4, 4);
 }
 
@@ -340,9 +340,9 @@ static void test_without_a_spare_rank_it_has_failed(void **state) {
         uint64_t id = running_critical_job(w, 0);
         const uint32_t spare[] = { 6, 7 };
 
-        assert_int_equal(ranks_told(w, id, 1, "n2", spare, 2, false), 0);
+        assert_int_equal(ranks_reported(w, id, 1, "n2", spare, 2, false), 0);
         assert_int_equal(job_of(w, id)->state, RM__JOB_STATE__JOB_RUNNING);
-        assert_int_equal(tell(w, id, 0, 0), 0);
+        assert_int_equal(report(w, id, 0, 0), 0);
         assert_int_equal(job_of(w, id)->state, RM__JOB_STATE__JOB_COMPLETING);
         assert_int_equal(ends(w, id, 0, RM__JOB_STATE__JOB_PENDING, ""), -EALREADY);
         for (int32_t i = -1; i < 2; i++)
@@ -355,7 +355,7 @@ static void test_or_starts_again(void **state) {
         uint64_t id = running_critical_job(w, 1);
         const uint32_t some[] = { 6, 7, 5 };
 
-        assert_int_equal(ranks_told(w, id, 1, "n2", some, 3, false), 0);
+        assert_int_equal(ranks_reported(w, id, 1, "n2", some, 3, false), 0);
         assert_int_equal(job_of(w, id)->state, RM__JOB_STATE__JOB_RECOVERING);
         assert_int_equal(job_of(w, id)->attempt, 2);
         for (int32_t i = -1; i < 2; i++)
@@ -365,7 +365,7 @@ static void test_or_starts_again(void **state) {
         place_all(w, id);
         expect_lost(w, id, 0, NULL);
         /* The job had its last restart. */
-        assert_int_equal(ranks_told(w, id, 1, "n2", some, 3, false), 0);
+        assert_int_equal(ranks_reported(w, id, 1, "n2", some, 3, false), 0);
         assert_int_equal(job_of(w, id)->final_state, RM__JOB_STATE__JOB_FAILED);
 }
 
@@ -377,7 +377,7 @@ static void test_late_loss_of_a_critical_rank(void **state) {
 
         assert_int_equal(finish_group(w, id, 0), 0);
         assert_int_equal(ends(w, id, 0, RM__JOB_STATE__JOB_PENDING, ""), 0);
-        assert_int_equal(ranks_told(w, id, 1, "n2", some, 3, true), 0);
+        assert_int_equal(ranks_reported(w, id, 1, "n2", some, 3, true), 0);
         for (int32_t i = -1; i < 2; i++)
                 assert_int_equal(gone(w, id, i, i == 1 ? "n2" : "n1"), 0);
         expect_end(w, id, RM__JOB_STATE__JOB_FAILED, 1, "critical rank 5 was lost, and no spare rank is left");

@@ -29,7 +29,7 @@ static uint64_t running_job(struct world *w) {
 static uint64_t listening_job(struct world *w) {
         uint64_t id = running_job(w);
 
-        assert_int_equal(resize_told(w, id, 0, 0, 0, false), 0);
+        assert_int_equal(resize_reported(w, id, 0, 0, 0, false), 0);
         return id;
 }
 
@@ -49,7 +49,7 @@ static void test_parked_groups_ask_for_no_cores(void **state) {
         uint32_t ranks;
 
         expect_active(w, id, 4, 4, 0);
-        assert_string_equal(state_node_word(w->indexed, state_node(w->state, "n2")), "IDLE");
+        assert_string_equal(state_node_name(w->indexed, state_node(w->state, "n2")), "IDLE");
         assert_null(state_job_fold(w->indexed, job_of(w, id), &ranks));
         assert_false(job_group_parked(job_of(w, id), job_of(w, id)->capsules[0])); /* the head */
         assert_false(job_group_parked(job_of(w, id), job_of(w, id)->capsules[2]));
@@ -64,12 +64,12 @@ static void test_grows(void **state) {
         epoch = w->created;
         assert_int_equal(epoch, job_of(w, id)->resize->epoch);
         expect_active(w, id, 4, 4, 0);
-        assert_int_equal(resize_told(w, id, epoch, 0, 0, false), 0);
+        assert_int_equal(resize_reported(w, id, epoch, 0, 0, false), 0);
         expect_active(w, id, 7, 4, 4); /* with rank 6 the whole group runs */
         assert_true(job_of(w, id)->resize->begun);
-        assert_int_equal(resize_told(w, id, epoch, epoch, 7, false), 0);
+        assert_int_equal(resize_reported(w, id, epoch, epoch, 7, false), 0);
         assert_string_equal(w->events, "job-resized ");
-        assert_int_equal(job_of(w, id)->resize->wanted, 0);
+        assert_int_equal(job_of(w, id)->resize->requested, 0);
         expect_active(w, id, 7, 4, 4);
 }
 
@@ -79,9 +79,9 @@ static void test_shrinks_when_it_is_done(void **state) {
 
         assert_int_equal(resize(w, id, 2), 0);
         epoch = w->created;
-        assert_int_equal(resize_told(w, id, epoch, 0, 0, false), 0);
+        assert_int_equal(resize_reported(w, id, epoch, 0, 0, false), 0);
         expect_active(w, id, 4, 4, 0);
-        assert_int_equal(resize_told(w, id, epoch, epoch, 2, false), 0);
+        assert_int_equal(resize_reported(w, id, epoch, epoch, 2, false), 0);
         expect_active(w, id, 2, 2, 0);
 }
 
@@ -91,7 +91,7 @@ static void test_late_words_count(void **state) {
         uint64_t id = listening_job(w);
 
         assert_int_equal(resize(w, id, 8), 0);
-        assert_int_equal(resize_told(w, id, w->created, w->created, 8, false), 0);
+        assert_int_equal(resize_reported(w, id, w->created, w->created, 8, false), 0);
         expect_active(w, id, 8, 4, 4);
 }
 
@@ -99,26 +99,26 @@ static void test_words_of_no_change_have_no_effect(void **state) {
         struct world *w = *state;
         uint64_t id = listening_job(w), epoch = job_of(w, id)->resize->epoch;
 
-        assert_int_equal(resize_told(w, id, epoch, epoch, 8, false), 0);
+        assert_int_equal(resize_reported(w, id, epoch, epoch, 8, false), 0);
         expect_active(w, id, 4, 4, 0);
         assert_int_equal(resize(w, id, 6), 0);
-        assert_int_equal(resize_told(w, id, epoch, epoch, 8, false), 0); /* of the one before */
-        assert_int_equal(resize_told(w, id, 99, 99, 8, false), 0);
+        assert_int_equal(resize_reported(w, id, epoch, epoch, 8, false), 0); /* of the one before */
+        assert_int_equal(resize_reported(w, id, 99, 99, 8, false), 0);
         expect_active(w, id, 4, 4, 0);
-        assert_int_equal(resize_told(w, id, w->created + 1, w->created + 1, 6, false), 0);
+        assert_int_equal(resize_reported(w, id, w->created + 1, w->created + 1, 6, false), 0);
         epoch = job_of(w, id)->resize->epoch;
-        assert_int_equal(resize_told(w, id, epoch, epoch, 4, false), 0);
+        assert_int_equal(resize_reported(w, id, epoch, epoch, 4, false), 0);
         assert_string_equal(w->events, "job-resize-refused ");
         expect_active(w, id, 4, 4, 0);
 }
 
 /* Asks the job for `wanted` ranks, and hears from its program that there are `said`. */
-static void expect_not_taken(struct world *w, uint64_t id, uint32_t wanted, uint32_t said, const char *text) {
-        assert_int_equal(resize(w, id, wanted), 0);
-        assert_int_equal(resize_told(w, id, w->created, w->created, said, false), 0);
+static void expect_not_taken(struct world *w, uint64_t id, uint32_t requested, uint32_t said, const char *text) {
+        assert_int_equal(resize(w, id, requested), 0);
+        assert_int_equal(resize_reported(w, id, w->created, w->created, said, false), 0);
         assert_string_equal(w->events, "job-resize-refused ");
         assert_string_equal(w->event, text);
-        assert_int_equal(job_of(w, id)->resize->wanted, 0);
+        assert_int_equal(job_of(w, id)->resize->requested, 0);
         assert_false(job_of(w, id)->resize->begun);
 }
 
@@ -146,7 +146,7 @@ static void test_numbers_below_the_level(void **state) {
 
         w->state->level = w->twin->level = STATE_LEVEL_RESIZED - 1;
         assert_int_equal(resize(w, id, 3), 0);
-        assert_int_equal(resize_told(w, id, w->created, w->created, 1, false), 0);
+        assert_int_equal(resize_reported(w, id, w->created, w->created, 1, false), 0);
         assert_int_equal(job_of(w, id)->resize->active, 1);
 }
 
@@ -159,14 +159,14 @@ static void test_refusals_say_why(void **state) {
         assert_non_null(strstr(w->error, "--max-ranks"));
         assert_int_equal(resize(w, id, 6), -EAGAIN);
         assert_non_null(strstr(w->error, "rmrt_resize_point"));
-        assert_int_equal(resize_told(w, id, 0, 0, 0, false), 0);
+        assert_int_equal(resize_reported(w, id, 0, 0, 0, false), 0);
         assert_int_equal(resize(w, id, 9), -ERANGE);
         assert_int_equal(resize(w, id, 1), -ERANGE);
         assert_non_null(strstr(w->error, "2 to 8"));
         assert_int_equal(resize(w, id, 4), 0); /* it has so many */
         assert_int_equal(w->created, 0);
         assert_int_equal(resize(w, id, 6), 0);
-        assert_int_equal(resize_told(w, id, w->created, 0, 0, false), 0);
+        assert_int_equal(resize_reported(w, id, w->created, 0, 0, false), 0);
         assert_int_equal(resize(w, id, 8), -EBUSY);
         assert_non_null(strstr(w->error, "changes to 6 active ranks"));
         assert_int_equal(cancel(w, id, 0, false), 0);
@@ -181,11 +181,11 @@ static void test_is_taken_back_before_it_begins(void **state) {
         epoch = w->created;
         assert_int_equal(resize(w, id, 4), 0);
         assert_string_equal(w->events, "job-resize-cancelled ");
-        assert_int_equal(job_of(w, id)->resize->wanted, 0);
-        assert_int_equal(resize_told(w, id, epoch, epoch, 6, false), 0);
+        assert_int_equal(job_of(w, id)->resize->requested, 0);
+        assert_int_equal(resize_reported(w, id, epoch, epoch, 6, false), 0);
         expect_active(w, id, 4, 4, 0);
         assert_int_equal(resize(w, id, 6), 0);
-        assert_int_equal(resize_told(w, id, w->created, 0, 0, false), 0);
+        assert_int_equal(resize_reported(w, id, w->created, 0, 0, false), 0);
         assert_int_equal(resize(w, id, 4), -EBUSY);
 }
 
@@ -196,9 +196,9 @@ static void test_newer_word_counts(void **state) {
         assert_int_equal(resize(w, id, 6), 0);
         epoch = w->created;
         assert_int_equal(resize(w, id, 8), 0);
-        assert_int_equal(resize_told(w, id, epoch, epoch, 6, false), 0);
+        assert_int_equal(resize_reported(w, id, epoch, epoch, 6, false), 0);
         expect_active(w, id, 4, 4, 0);
-        assert_int_equal(job_of(w, id)->resize->wanted, 8);
+        assert_int_equal(job_of(w, id)->resize->requested, 8);
 }
 
 static void test_number_asked_for_stays(void **state) {
@@ -214,7 +214,7 @@ static void test_number_asked_for_stays(void **state) {
         assert_int_equal(resize(w, id, 0), 0);
         assert_false(job_of(w, id)->resize->by_hand);
         assert_int_equal(resize_auto(w, id, 6), 0);
-        assert_int_equal(job_of(w, id)->resize->wanted, 6);
+        assert_int_equal(job_of(w, id)->resize->requested, 6);
 }
 
 static void test_rmd_takes_its_growth_back(void **state) {
@@ -225,22 +225,22 @@ static void test_rmd_takes_its_growth_back(void **state) {
         epoch = w->created;
         assert_int_equal(resize_auto(w, id, 4), 0);
         assert_string_equal(w->events, "job-resize-cancelled ");
-        assert_int_equal(job_of(w, id)->resize->wanted, 0);
-        assert_int_equal(resize_told(w, id, epoch, epoch, 6, false), 0);
+        assert_int_equal(job_of(w, id)->resize->requested, 0);
+        assert_int_equal(resize_reported(w, id, epoch, epoch, 6, false), 0);
         expect_active(w, id, 4, 4, 0);
         assert_int_equal(resize_auto(w, id, 4), 0); /* nothing is to be taken back */
         assert_int_equal(resize_auto(w, id, 6), 0);
         epoch = w->created;
-        assert_int_equal(resize_told(w, id, epoch, 0, 0, false), 0);
+        assert_int_equal(resize_reported(w, id, epoch, 0, 0, false), 0);
         assert_int_equal(resize_auto(w, id, 4), -EBUSY); /* it has begun */
-        assert_int_equal(job_of(w, id)->resize->wanted, 6);
+        assert_int_equal(job_of(w, id)->resize->requested, 6);
 }
 
 static void test_end_unparks(void **state) {
         struct world *w = *state;
         uint64_t id = listening_job(w);
 
-        assert_int_equal(resize_told(w, id, 0, 0, 0, true), 0);
+        assert_int_equal(resize_reported(w, id, 0, 0, 0, true), 0);
         assert_false(job_group_may_freeze(job_of(w, id), job_of(w, id)->capsules[3]));
         expect_active(w, id, 4, 4, 0); /* for that moment no cores are asked for */
         assert_int_equal(resize(w, id, 6), -EBUSY);
@@ -256,7 +256,7 @@ static void test_cores_of_parked_groups_are_free(void **state) {
         assert_int_equal(job_of(w, id)->capsules[2]->n_cores, 2);
         assert_int_equal(job_of(w, id)->capsules[3]->n_cores, 0); /* it is parked */
         assert_int_equal(resize(w, id, 2), 0);
-        assert_int_equal(resize_told(w, id, w->created, w->created, 2, false), 0);
+        assert_int_equal(resize_reported(w, id, w->created, w->created, 2, false), 0);
         assert_int_equal(job_of(w, id)->capsules[2]->n_cores, 0);
 }
 
@@ -265,7 +265,7 @@ static void test_begins_anew_as_at_first(void **state) {
         uint64_t id = listening_job(w), epoch;
 
         assert_int_equal(resize(w, id, 8), 0);
-        assert_int_equal(resize_told(w, id, w->created, w->created, 8, false), 0);
+        assert_int_equal(resize_reported(w, id, w->created, w->created, 8, false), 0);
         assert_int_equal(resize(w, id, 6), 0);
         epoch = w->created;
         assert_int_equal(health(w, "n2", 2), 0);
@@ -277,9 +277,9 @@ static void test_begins_anew_as_at_first(void **state) {
         place_all(w, id);
         expect_active(w, id, 4, 4, 0);
         assert_true(job_of(w, id)->resize->epoch > epoch);
-        assert_int_equal(job_of(w, id)->resize->wanted, 0);
+        assert_int_equal(job_of(w, id)->resize->requested, 0);
         assert_false(job_of(w, id)->resize->listens);
-        assert_int_equal(resize_told(w, id, epoch, epoch, 6, false), 0);
+        assert_int_equal(resize_reported(w, id, epoch, epoch, 6, false), 0);
         expect_active(w, id, 4, 4, 0);
 }
 
@@ -299,19 +299,19 @@ static void test_captured_before_or_after(void **state) {
         epoch = w->created;
         assert_int_equal(begin_checkpoint(w, id), 0);
         /* A refused report changes nothing, whatever else it tells. */
-        assert_int_equal(resize_told(w, id, epoch, 0, 0, false), -EAGAIN);
-        assert_int_equal(resize_told(w, id, epoch, 0, 0, true), -EAGAIN);
-        assert_int_equal(resize_told(w, id, epoch, epoch, 8, true), -EAGAIN);
-        assert_int_equal(resize_told(w, id, 0, epoch, 6, true), -EAGAIN);
+        assert_int_equal(resize_reported(w, id, epoch, 0, 0, false), -EAGAIN);
+        assert_int_equal(resize_reported(w, id, epoch, 0, 0, true), -EAGAIN);
+        assert_int_equal(resize_reported(w, id, epoch, epoch, 8, true), -EAGAIN);
+        assert_int_equal(resize_reported(w, id, 0, epoch, 6, true), -EAGAIN);
         assert_false(job_of(w, id)->resize->ending);
         expect_active(w, id, 4, 4, 0);
         (void) command_checkpoint_captured(&c, id, 1);
         assert_int_equal(apply_command(w, &c.command), 0);
         assert_int_equal(job_checkpoint(job_of(w, id), 1)->resize->active, 4);
-        assert_int_equal(resize_told(w, id, epoch, 0, 0, false), 0);
+        assert_int_equal(resize_reported(w, id, epoch, 0, 0, false), 0);
         assert_int_equal(apply_command(w, command_checkpoint_abort(&c, id, 1, "disk")), 0);
         assert_int_equal(begin_checkpoint(w, id), -EAGAIN);
-        assert_int_equal(resize_told(w, id, epoch, epoch, 8, false), 0);
+        assert_int_equal(resize_reported(w, id, epoch, epoch, 8, false), 0);
         assert_int_equal(begin_checkpoint(w, id), 0);
         assert_int_equal(job_checkpoint(job_of(w, id), 2)->resize->active, 8);
 }
@@ -331,7 +331,7 @@ static void test_goes_on_with_what_was_saved(void **state) {
                 assert_int_equal(apply_command(w, &c.command), 0);
         }
         assert_int_equal(resize(w, id, 8), 0);
-        assert_int_equal(resize_told(w, id, w->created, w->created, 8, false), 0);
+        assert_int_equal(resize_reported(w, id, w->created, w->created, 8, false), 0);
         epoch = job_of(w, id)->resize->epoch;
         assert_int_equal(restart(w, id, 2, "n2", false), 0);
         for (int32_t i = -1; i < 4; i++)

@@ -133,30 +133,30 @@ static int random_submit(struct walk *walk) {
 static int random_resize(struct walk *walk) {
         const Rm__Job *job = some_job(walk);
         uint64_t epoch = job && job->resize ? job->resize->epoch : 1;
-        uint32_t ranks = job && job->resize && job->resize->wanted && pick(walk, 4) ? job->resize->wanted : pick(walk, 10);
+        uint32_t ranks = job && job->resize && job->resize->requested && pick(walk, 4) ? job->resize->requested : pick(walk, 10);
 
         switch (job ? pick(walk, 4) : 3) {
         case 0:
                 return resize(&walk->world, job->id, pick(walk, 10));
         case 1:
-                return resize_told(&walk->world, job->id, pick(walk, 6) ? epoch : pick(walk, 5), 0, 0, pick(walk, 40) == 0);
+                return resize_reported(&walk->world, job->id, pick(walk, 6) ? epoch : pick(walk, 5), 0, 0, pick(walk, 40) == 0);
         case 2:
-                return resize_told(&walk->world, job->id, epoch, pick(walk, 6) ? epoch : pick(walk, 5), ranks, false);
+                return resize_reported(&walk->world, job->id, epoch, pick(walk, 6) ? epoch : pick(walk, 5), ranks, false);
         default:
                 return resize(&walk->world, some_job_id(walk), pick(walk, 10));
         }
 }
 
 /* Mostly of a group that is there. */
-static int random_told(struct walk *walk) {
+static int random_reported(struct walk *walk) {
         const Rm__Job *job = some_job(walk);
         int32_t group = job && job->n_capsules > 1 ? (int32_t) pick(walk, (uint32_t) job->n_capsules - 1) : (int32_t) pick(walk, 3);
         const Rm__Capsule *capsule = job ? job_capsule(job, group) : NULL;
         uint32_t first = capsule ? job_first_rank(job, capsule) : 0;
         uint32_t lost[] = { first + pick(walk, 4), first + pick(walk, 4) };
 
-        return ranks_told(&walk->world, job ? job->id : 1, group, capsule && pick(walk, 6) ? capsule->node : some_node(walk), lost,
-                          pick(walk, 3), pick(walk, 2));
+        return ranks_reported(&walk->world, job ? job->id : 1, group, capsule && pick(walk, 6) ? capsule->node : some_node(walk),
+                              lost, pick(walk, 3), pick(walk, 2));
 }
 
 static int step(struct walk *walk, uint32_t which) {
@@ -232,7 +232,7 @@ static int step(struct walk *walk, uint32_t which) {
         case 28:
                 return random_restart(walk);
         case 29:
-                return pick(walk, 2) ? random_resize(walk) : random_told(walk);
+                return pick(walk, 2) ? random_resize(walk) : random_reported(walk);
         default:
                 return note(w, "x");
         }

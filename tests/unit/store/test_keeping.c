@@ -136,7 +136,7 @@ static int end_at_once(void *ctx, const char *name, int fd, bool manifest, struc
         return 7;
 }
 
-static void files_are_told(void **state) {
+static void files_are_reported(void **state) {
         struct scene *s = *state;
         char names[100] = "";
 
@@ -210,7 +210,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(the_space_is_bounded, setup, teardown),
                 cmocka_unit_test_setup_teardown(newer_ones_can_be_removed, setup, teardown),
-                cmocka_unit_test_setup_teardown(files_are_told, setup, teardown),
+                cmocka_unit_test_setup_teardown(files_are_reported, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_full_disk_costs_nothing, setup, teardown),
         };
 

@@ -49,12 +49,12 @@ void fake_ends(enum fake_op op, int error, const char *text) {
         done(CAPSULE, error, text, world.arg[op]);
 }
 
-void fake_carry_ends(int error, const char *text) {
-        capsule_carry_fn done = world.carry;
+void fake_saved_state_ends(int error, const char *text) {
+        capsule_saved_state_fn done = world.saved_state;
 
         assert_non_null(done);
-        world.carry = NULL;
-        done(CAPSULE, error, text, "counters", strlen("counters"), world.carry_arg);
+        world.saved_state = NULL;
+        done(CAPSULE, error, text, "counters", strlen("counters"), world.saved_state_arg);
 }
 
 void fake_mover_says(const Rm__MoverEvent *event) {
@@ -125,17 +125,17 @@ int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, b
         return begin(FAKE_DUMP, done, arg);
 }
 
-int capsule_get_carry(struct capsule *capsule, capsule_carry_fn done, void *arg) {
-        int r = begin(FAKE_CARRY, NULL, NULL);
+int capsule_get_saved_state(struct capsule *capsule, capsule_saved_state_fn done, void *arg) {
+        int r = begin(FAKE_SAVED_STATE, NULL, NULL);
 
         if (r < 0)
                 return r;
-        world.carry = done;
-        world.carry_arg = arg;
+        world.saved_state = done;
+        world.saved_state_arg = arg;
         return 0;
 }
 
-int capsule_restore_prepare(struct capsule *capsule, const void *carry, size_t size, capsule_done_fn done, void *arg) {
+int capsule_restore_prepare(struct capsule *capsule, const void *saved_state, size_t size, capsule_done_fn done, void *arg) {
         return begin(FAKE_PREPARE, done, arg);
 }
 

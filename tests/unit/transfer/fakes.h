@@ -22,7 +22,7 @@ enum fake_op {
         FAKE_FREEZE,
         FAKE_CUT,
         FAKE_OPEN,
-        FAKE_CARRY,
+        FAKE_SAVED_STATE,
         FAKE_DUMP,
         FAKE_PREPARE,
         FAKE_RESTORE,
@@ -42,8 +42,8 @@ struct fakes {
         int refused[FAKE_OPS]; /* what the call itself returns */
         capsule_done_fn done[FAKE_OPS]; /* of the last one; NULL: it has ended, or nobody waits */
         void *arg[FAKE_OPS];
-        capsule_carry_fn carry;
-        void *carry_arg;
+        capsule_saved_state_fn saved_state;
+        void *saved_state_arg;
         enum capsule_capture announced; /* what the last announcement was about */
         bool back, other_files, pages; /* of the last restore or dump */
         unsigned inflight; /* so often is a connection found that nobody has accepted */
@@ -68,7 +68,7 @@ int fakes_set_up(void **state);
 int fakes_tear_down(void **state);
 /* The last operation of this kind ends; it must be under way. */
 void fake_ends(enum fake_op op, int error, const char *text);
-void fake_carry_ends(int error, const char *text);
+void fake_saved_state_ends(int error, const char *text);
 void fake_mover_says(const Rm__MoverEvent *event);
 /* The last order that rm-mover got, and how many it has got; 0: none. */
 Rm__MoverCommand__BodyCase fake_last_order(void);

@@ -117,8 +117,8 @@ static void test_all_must_have_come(void **state) {
                 assert_int_equal(fakes->trees_ordered, 3);
                 if (!image_last)
                         image_comes(true, 0);
-                arrival_carry(owner.arrival, "counters", 8);
-                arrival_carry(owner.arrival, "others", 6); /* the first holds */
+                arrival_saved_state(owner.arrival, "counters", 8);
+                arrival_saved_state(owner.arrival, "others", 6); /* the first holds */
                 assert_int_equal(fakes->asked[FAKE_PREPARE], image_last + 1);
                 assert_int_equal(owner.received, 0);
                 fake_ends(FAKE_PREPARE, 0, "");
@@ -171,7 +171,7 @@ static void test_failures_are_told_apart(void **state) {
         fake_ends(FAKE_RESTORE, -EEXIST, "a file stands where the job had a socket");
         assert_true(!owner.bad && owner.code == -EEXIST);
         assert_string_equal(owner.text, "restoring: a file stands where the job had a socket");
-        arrival_carry(owner.arrival, "counters", 8);
+        arrival_saved_state(owner.arrival, "counters", 8);
         fake_ends(FAKE_PREPARE, -EIO, "no link");
         assert_string_equal(owner.text, "preparing the link: no link");
         assert_int_equal(owner.received + owner.restored, 0);
@@ -188,7 +188,7 @@ static void test_what_cannot_be_asked_fails(void **state) {
         assert_int_equal(arrival_listen(owner.arrival, &image, &err), -ENOMEM);
         fakes->mover_refuses = 0;
         fakes->refused[FAKE_PREPARE] = -ENOTCONN;
-        arrival_carry(owner.arrival, "counters", 8);
+        arrival_saved_state(owner.arrival, "counters", 8);
         fakes->refused[FAKE_RESTORE] = -ENOTCONN;
         arrival_restore(owner.arrival, false, false);
         arrival_restore(owner.arrival, true, false);
@@ -207,13 +207,13 @@ static void test_listens_anew(void **state) {
         owner_init(&owner);
         listen_for(&owner, false);
         memcpy(token, arrival_token(owner.arrival), sizeof(token));
-        arrival_carry(owner.arrival, "counters", 8);
+        arrival_saved_state(owner.arrival, "counters", 8);
         fake_ends(FAKE_PREPARE, 0, "");
         listen_for(&owner, false);
         assert_memory_not_equal(token, arrival_token(owner.arrival), sizeof(token));
         image_comes(false, 0);
         assert_int_equal(owner.received, 0); /* the counters have not come again */
-        arrival_carry(owner.arrival, "counters", 8);
+        arrival_saved_state(owner.arrival, "counters", 8);
         fake_ends(FAKE_PREPARE, 0, "");
         assert_int_equal(owner.received, 1);
         owner_finish(&owner);
@@ -253,7 +253,7 @@ static void test_answers_after_the_end_touch_nothing(void **state) {
 
         owner_init(&owner);
         listen_for(&owner, false);
-        arrival_carry(owner.arrival, "counters", 8);
+        arrival_saved_state(owner.arrival, "counters", 8);
         arrival_restore(owner.arrival, false, false);
         owner_finish(&owner);
         assert_null(fakes->mover_ops);

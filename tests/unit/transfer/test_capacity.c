@@ -21,9 +21,9 @@
 #define GIB (UINT64_C(1) << 30)
 
 static int check_need(const struct capacity_need *need, uint64_t free_memory, uint64_t free_images) {
-        const struct capacity_free room = { .memory_bytes = free_memory, .images_bytes = free_images };
+        const struct capacity_free space = { .memory_bytes = free_memory, .images_bytes = free_images };
         struct rm_error err = { 0 };
-        int r = capacity_check(need, &room, &err);
+        int r = capacity_check(need, &space, &err);
 
         assert_true(r == 0 || err.code == r);
         return r;
@@ -64,9 +64,9 @@ static void test_check(void **state) {
 }
 
 static uint64_t grant(const struct capacity_need *need, uint64_t free_bytes, uint64_t limit) {
-        const struct capacity_free room = { .memory_bytes = free_bytes, .images_bytes = UINT64_MAX };
+        const struct capacity_free space = { .memory_bytes = free_bytes, .images_bytes = UINT64_MAX };
 
-        return capacity_grant(need, &room, limit, GIB);
+        return capacity_grant(need, &space, limit, GIB);
 }
 
 /* A group that was small when it was looked at can have a thousand times as much when it
@@ -110,16 +110,16 @@ static void test_precopy_time(void **state) {
 
 static void test_text(void **state) {
         const struct capacity_need need = { .memory_bytes = 2000000000, .ahead = true };
-        struct capacity_free room = { .memory_bytes = UINT64_MAX, .images_bytes = 16000000 };
+        struct capacity_free space = { .memory_bytes = UINT64_MAX, .images_bytes = 16000000 };
         struct rm_error err = { 0 };
 
         (void) state;
-        assert_int_equal(capacity_check(&need, &room, &err), -ENOSPC);
+        assert_int_equal(capacity_check(&need, &space, &err), -ENOSPC);
         assert_non_null(strstr(error_text(&err), "4000 MB"));
         assert_non_null(strstr(error_text(&err), "16 MB"));
-        room = (struct capacity_free) { .memory_bytes = 1000000000, .images_bytes = UINT64_MAX };
+        space = (struct capacity_free) { .memory_bytes = 1000000000, .images_bytes = UINT64_MAX };
         err = (struct rm_error) { 0 };
-        assert_int_equal(capacity_check(&need, &room, &err), -ENOSPC);
+        assert_int_equal(capacity_check(&need, &space, &err), -ENOSPC);
         assert_non_null(strstr(error_text(&err), "not enough memory"));
 }
 
@@ -215,14 +215,14 @@ static void test_core_time(void **state) {
 }
 
 static void test_here(void **state) {
-        struct capacity_free room = { 0 };
+        struct capacity_free space = { 0 };
 
         (void) state;
-        capacity_here("/tmp", &room);
-        assert_true(room.memory_bytes > 0 && room.memory_bytes < UINT64_MAX);
-        assert_true(room.images_bytes < UINT64_MAX);
-        capacity_here("/nonexistent", &room);
-        assert_true(room.images_bytes == UINT64_MAX);
+        capacity_here("/tmp", &space);
+        assert_true(space.memory_bytes > 0 && space.memory_bytes < UINT64_MAX);
+        assert_true(space.images_bytes < UINT64_MAX);
+        capacity_here("/nonexistent", &space);
+        assert_true(space.images_bytes == UINT64_MAX);
         assert_int_equal(memory_use_files("/nonexistent"), 0);
 }
 

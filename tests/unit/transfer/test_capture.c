@@ -17,7 +17,7 @@ struct owner {
         unsigned failures;
         enum capture_failure failure;
         char text[512];
-        char carry[64];
+        char saved_state[64];
         uint64_t deadline_usec;
         bool without_mover;
 };
@@ -38,15 +38,15 @@ static void fill_precopy(void *arg, Rm__MoverPrecopy *body) {
         body->pages = true;
 }
 
-static int get_carry(void *arg, struct capsule *capsule, capsule_carry_fn done, void *call) {
-        return capsule_get_carry(capsule, done, call);
+static int get_saved_state(void *arg, struct capsule *capsule, capsule_saved_state_fn done, void *call) {
+        return capsule_get_saved_state(capsule, done, call);
 }
 
-static void on_carry(void *arg, const void *carry, size_t size_bytes) {
+static void on_saved_state(void *arg, const void *saved_state, size_t size_bytes) {
         struct owner *owner = arg;
 
-        assert_true(size_bytes < sizeof(owner->carry));
-        memcpy(owner->carry, carry, size_bytes);
+        assert_true(size_bytes < sizeof(owner->saved_state));
+        memcpy(owner->saved_state, saved_state, size_bytes);
 }
 
 static void fill_dump_done(void *arg, Rm__MoverDumpDone *body, struct transfer_trees *trees) {
@@ -68,8 +68,8 @@ static void on_failed(void *arg, enum capture_failure failure, const char *text)
 static const enum capsule_capture kinds[] = { CAPSULE_MOVE, CAPSULE_CHECKPOINT };
 
 static void owner_init(struct owner *owner, enum capsule_capture kind) {
-        *owner = (struct owner) { .ops = { kind, 5000, get_mover, get_leave_by_usec, set_deadline, fill_precopy, get_carry,
-                                           on_carry, fill_dump_done, on_done, on_failed } };
+        *owner = (struct owner) { .ops = { kind, 5000, get_mover, get_leave_by_usec, set_deadline, fill_precopy, get_saved_state,
+                                           on_saved_state, fill_dump_done, on_done, on_failed } };
         owner->capture = capture_create(&fakes->rmd, &owner->calls, &owner->ops, owner);
         capture_begin(owner->capture, 7, 1, 9);
 }
@@ -107,8 +107,8 @@ static void test_goes_from_precopy_to_the_end_of_the_dump(void **state) {
         assert_int_equal(fake_last_order(), RM__MOVER_COMMAND__BODY_START);
         assert_true(resident_holder(fakes->resident) == RESIDENT_CAPTURED && capture_frozen_usec(owner.capture) > 0);
         assert_in_range(owner.deadline_usec, 1, fakes->config.move_timeout_usec);
-        fake_carry_ends(0, "");
-        assert_string_equal(owner.carry, "counters");
+        fake_saved_state_ends(0, "");
+        assert_string_equal(owner.saved_state, "counters");
         fake_ends(FAKE_DUMP, 0, "");
         assert_int_equal(fake_last_order(), RM__MOVER_COMMAND__BODY_DUMP_DONE);
         assert_int_equal(fakes->trees_ordered, 3); /* of a group: a head has its spool as well */
@@ -237,17 +237,17 @@ static void test_each_step_fails_with_its_reason(void **state) {
         fake_ends(FAKE_CUT, -EIO, "tc");
         expect_failure(&owner, "cutting the link: tc");
         assert_int_equal(owner.failure, CAPTURE_FAILURE_OTHER);
-        fakes->refused[FAKE_CARRY] = -ENOTCONN;
+        fakes->refused[FAKE_SAVED_STATE] = -ENOTCONN;
         capture_dump(owner.capture, "/images", false);
         expect_failure(&owner, "cannot start the dump");
-        fakes->refused[FAKE_CARRY] = 0;
+        fakes->refused[FAKE_SAVED_STATE] = 0;
         fakes->refused[FAKE_DUMP] = -ENOTCONN;
         capture_dump(owner.capture, "/images", false);
         expect_failure(&owner, "cannot start the dump");
-        fake_carry_ends(-ECANCELED, "");
+        fake_saved_state_ends(-ECANCELED, "");
         fakes->refused[FAKE_DUMP] = 0;
         capture_dump(owner.capture, "/images", false);
-        fake_carry_ends(-EFBIG, "files are too large");
+        fake_saved_state_ends(-EFBIG, "files are too large");
         expect_failure(&owner, "reading the capsule's counters: files are too large");
         fake_ends(FAKE_DUMP, -EIO, "unsupported socket");
         expect_failure(&owner, "criu dump: unsupported socket");
@@ -418,11 +418,11 @@ static void test_late_answers_are_dropped(void **state) {
         capture_begin(owner.capture, 7, 1, 9);
         for (size_t i = 0; i < ARRAY_SIZE(late); i++)
                 fake_ends(late[i], i % 2 ? -EOPNOTSUPP : 0, "late");
-        fake_carry_ends(0, "");
+        fake_saved_state_ends(0, "");
         assert_int_equal(owner.failures, 0);
         for (enum capture_step step = CAPTURE_NONE; step <= CAPTURE_DUMP; step++)
                 assert_int_equal(owner.done[step], 0);
-        assert_string_equal(owner.carry, "");
+        assert_string_equal(owner.saved_state, "");
         owner_finish(&owner);
 }
 

@@ -26,7 +26,7 @@ static void expect_gone(struct delta *delta, const char *keys) {
         assert_string_equal(gone, keys);
 }
 
-static bool look(struct delta *delta, const char *key, uint32_t ranks) {
+static bool scan(struct delta *delta, const char *key, uint32_t ranks) {
         Rm__NodeView view = RM__NODE_VIEW__INIT;
 
         view.ranks = ranks;
@@ -36,18 +36,18 @@ static bool look(struct delta *delta, const char *key, uint32_t ranks) {
 static void test_passes(void **state) {
         struct delta *delta = delta_create();
 
-        assert_true(look(delta, "n1", 1));
-        assert_true(look(delta, "n2", 1));
+        assert_true(scan(delta, "n1", 1));
+        assert_true(scan(delta, "n2", 1));
         expect_gone(delta, "");
-        assert_false(look(delta, "n1", 1));
-        assert_true(look(delta, "n2", 2));
-        assert_true(look(delta, "n3", 0));
+        assert_false(scan(delta, "n1", 1));
+        assert_true(scan(delta, "n2", 2));
+        assert_true(scan(delta, "n3", 0));
         expect_gone(delta, "");
-        assert_false(look(delta, "n2", 2));
-        assert_false(look(delta, "n3", 0));
+        assert_false(scan(delta, "n2", 2));
+        assert_false(scan(delta, "n3", 0));
         expect_gone(delta, "n1 ");
         /* An entry that comes back is new, also as it was. */
-        assert_true(look(delta, "n1", 1));
+        assert_true(scan(delta, "n1", 1));
         expect_gone(delta, "n2 n3 ");
         expect_gone(delta, "n1 ");
         expect_gone(delta, "");

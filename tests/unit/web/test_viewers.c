@@ -268,7 +268,7 @@ static int tear_down(void **state) {
         return left == 0 ? 0 : -1;
 }
 
-static struct browser *look(struct fixture *f, uid_t uid, const char *query) {
+static struct browser *scan(struct fixture *f, uid_t uid, const char *query) {
         struct browser *b = xcalloc(1, sizeof(*b));
         cleanup_free char *request = xasprintf("GET /stream%s HTTP/1.0\r\nHost: localhost\r\n\r\n", query);
         int pair[2];
@@ -340,7 +340,7 @@ static void test_own_jobs(void **state) {
         struct fixture *f = *state;
 
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                struct browser *b = look(f, rows[i].uid, "");
+                struct browser *b = scan(f, rows[i].uid, "");
 
                 await(f, b, "event: pass\n", 1);
                 assert_int_equal(count(b, "of-alice"), rows[i].alices);
@@ -357,7 +357,7 @@ static void test_slow_user_data_base(void **state) {
         struct browser *b;
 
         f->users_error = -EAGAIN;
-        b = look(f, ADMIN, "");
+        b = scan(f, ADMIN, "");
         run_for(f, 300000);
         browser_read(b);
         assert_null(strstr(b->text, "event:"));
@@ -366,7 +366,7 @@ static void test_slow_user_data_base(void **state) {
         assert_int_equal(count(b, "of-bob"), 1);
         leave(b);
         f->users_error = -ETIMEDOUT;
-        b = look(f, ADMIN, "");
+        b = scan(f, ADMIN, "");
         await(f, b, "event: pass\n", 1);
         assert_int_equal(count(b, "of-bob"), 0);
         assert_int_equal(count(b, "\"admin\":false"), 1);
@@ -378,7 +378,7 @@ static void test_slow_user_data_base(void **state) {
 static void test_order(void **state) {
         static const char *const events[] = { "hello", "events", "nodes", "jobs", "status", "use", "pass" };
         struct fixture *f = *state;
-        struct browser *b = look(f, ALICE, "");
+        struct browser *b = scan(f, ALICE, "");
         const char *at = b->text;
 
         await(f, b, "event: pass\n", 1);
@@ -404,7 +404,7 @@ static void test_long_lists(void **state) {
                 f->jobs[f->n_jobs].uid = ALICE;
                 f->jobs[f->n_jobs].reason = "long";
         }
-        b = look(f, ALICE, "");
+        b = scan(f, ALICE, "");
         await(f, b, "event: pass\n", 1);
         assert_int_equal(count(b, "\"reason\":\"long\""), ARRAY_SIZE(f->jobs));
         assert_int_equal(f->asked_jobs, 3);
@@ -414,7 +414,7 @@ static void test_long_lists(void **state) {
 /* A job that only loses more if its node is lost is as it was, since that grows with time. */
 static void test_only_what_is_new(void **state) {
         struct fixture *f = *state;
-        struct browser *b = look(f, ADMIN, "");
+        struct browser *b = scan(f, ADMIN, "");
 
         await(f, b, "event: pass\n", 1);
         f->jobs[0].loss_usec = 5000000;
@@ -441,7 +441,7 @@ static void test_events_since(void **state) {
 
         f->state.index = 1000;
         for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-                struct browser *b = look(f, ALICE, rows[i].query);
+                struct browser *b = scan(f, ALICE, rows[i].query);
 
                 await(f, b, "event: pass\n", 1);
                 assert_int_equal(f->since, rows[i].since);
@@ -455,7 +455,7 @@ static void test_leader_gone(void **state) {
         struct browser *b;
 
         f->leader_silent = true;
-        b = look(f, ALICE, "");
+        b = scan(f, ALICE, "");
         await(f, b, "event: pass\n", 1);
         await_pass(f, b);
         assert_int_equal(f->asked_use, 1);
@@ -463,7 +463,7 @@ static void test_leader_gone(void **state) {
         leave(b);
         f->leader_silent = false;
         f->leader_lost = true;
-        b = look(f, ALICE, "");
+        b = scan(f, ALICE, "");
         await(f, b, "event: pass\n", 1);
         assert_int_equal(count(b, "event: no-use\ndata: {\"text\":\"there is no leader\"}"), 1);
         f->leader_lost = false;
@@ -476,7 +476,7 @@ static void test_leader_gone(void **state) {
 
 static void test_many_changes(void **state) {
         struct fixture *f = *state;
-        struct browser *b = look(f, ALICE, "");
+        struct browser *b = scan(f, ALICE, "");
         uint64_t begin_usec, passed;
 
         await(f, b, "event: pass\n", 1);
@@ -499,10 +499,10 @@ static void test_slow_viewer(void **state) {
         unsigned asked;
 
         f->status_bytes = 400000; /* more than a socket takes */
-        slow = look(f, ALICE, "");
+        slow = scan(f, ALICE, "");
         run_for(f, 100000);
         f->status_bytes = 0;
-        other = look(f, BOB, "");
+        other = scan(f, BOB, "");
         await(f, other, "event: pass\n", 1);
         asked = f->asked_jobs;
         f->jobs[0].reason = "missed";
@@ -518,18 +518,18 @@ static void test_slow_viewer(void **state) {
 
 static void test_limits(void **state) {
         struct fixture *f = *state;
-        struct browser *first = look(f, ALICE, ""), *second = look(f, ALICE, ""), *third = look(f, ALICE, ""), *bobs;
+        struct browser *first = scan(f, ALICE, ""), *second = scan(f, ALICE, ""), *third = scan(f, ALICE, ""), *bobs;
 
         await(f, second, "event: pass\n", 1);
         await(f, third, "HTTP/1.1 503 ", 1);
         assert_int_equal(f->clients, 2);
-        bobs = look(f, BOB, "");
+        bobs = scan(f, BOB, "");
         await(f, bobs, "event: pass\n", 1);
         leave(third);
         leave(first);
         for (unsigned i = 0; i < 1000 && f->clients > 2; i++)
                 run_for(f, 1000);
-        third = look(f, ALICE, "");
+        third = scan(f, ALICE, "");
         await(f, third, "event: pass\n", 1);
         leave(second);
         leave(third);
@@ -541,7 +541,7 @@ static void test_session_ends(void **state) {
         struct browser *b;
 
         f->end_usec = now_usec();
-        b = look(f, ALICE, "");
+        b = scan(f, ALICE, "");
         for (uint64_t end_usec = now_usec() + LONG_USEC; !b->closed && now_usec() < end_usec; browser_read(b))
                 (void) event_base_loop(f->rmd.base, EVLOOP_NONBLOCK);
         assert_true(b->closed);

@@ -59,27 +59,27 @@ static void test_unix(void **state) {
 
 /* ---- who is to wait ---- */
 
-struct room {
+struct space {
         unsigned accepted;
         unsigned max;
 };
 
-static bool has_room(void *userdata) {
-        const struct room *room = userdata;
+static bool has_space(void *userdata) {
+        const struct space *space = userdata;
 
-        return room->accepted < room->max;
+        return space->accepted < space->max;
 }
 
-static void on_room_accept(void *userdata, int fd, const char *name) {
-        struct room *room = userdata;
+static void on_space_accept(void *userdata, int fd, const char *name) {
+        struct space *space = userdata;
 
-        on_accept(&room->accepted, fd, name);
+        on_accept(&space->accepted, fd, name);
 }
 
 static void test_waits_for_room(void **state) {
         struct event_base *base = event_base_new();
         char dir[] = "/tmp/test-listener-XXXXXX";
-        struct room room = { .max = 3 };
+        struct space space = { .max = 3 };
         struct listener *listener = NULL;
         struct rm_error err = { 0 };
         int fds[5];
@@ -87,16 +87,16 @@ static void test_waits_for_room(void **state) {
         assert_non_null(mkdtemp(dir));
         cleanup_free char *path = xasprintf("%s/rmd.sock", dir);
 
-        assert_int_equal(listener_create_unix(base, path, 0666, on_room_accept, &room, &listener, &err), 0);
-        listener_set_ready(listener, has_room);
+        assert_int_equal(listener_create_unix(base, path, 0666, on_space_accept, &space, &listener, &err), 0);
+        listener_set_ready(listener, has_space);
         for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
                 fds[i] = connect_unix(path);
-        RUN_UNTIL(base, room.accepted == 3, 30000);
-        RUN_UNTIL(base, room.accepted > 3, 100);
-        assert_int_equal(room.accepted, 3);
-        room.max = 5;
-        RUN_UNTIL(base, room.accepted == 5, 30000);
-        assert_int_equal(room.accepted, 5);
+        RUN_UNTIL(base, space.accepted == 3, 30000);
+        RUN_UNTIL(base, space.accepted > 3, 100);
+        assert_int_equal(space.accepted, 3);
+        space.max = 5;
+        RUN_UNTIL(base, space.accepted == 5, 30000);
+        assert_int_equal(space.accepted, 5);
         for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
                 (void) close(fds[i]);
         listener_destroy(listener);

@@ -12,9 +12,9 @@ struct rm_error;
 
 /* CRIU has these capabilities where it runs as the owner, each for a call that fails without it:
  *   CAP_SYS_ADMIN   dump: setns(2) to the payload's time namespace. Restore: setns(2) to the
- *                   lender's, and to mount a proc of its own.
- *   CAP_SYS_PTRACE  dump: /proc/PID/fd of the lender, which may do more. Both: ptrace(2) where
- *                   Yama's scope is 2.
+ *                   descriptor broker's, and to mount a proc of its own.
+ *   CAP_SYS_PTRACE  dump: /proc/PID/fd of the descriptor broker, which may do more. Both: ptrace(2)
+ *                   where Yama's scope is 2.
  *   CAP_NET_ADMIN   both: setsockopt(2) with TCP_REPAIR.
  *   CAP_NET_RAW     restore: a raw socket, for the peers' last packets of connections that are
  *                   being closed; see put_criu_rule() in filter.c.

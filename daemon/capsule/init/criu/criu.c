@@ -29,10 +29,10 @@
 #include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/criu/clocks.h"
 #include "daemon/capsule/init/criu/dump_needs.h"
+#include "daemon/capsule/init/criu/fd_broker.h"
 #include "daemon/capsule/init/criu/image_files.h"
 #include "daemon/capsule/init/criu/image_fixup.h"
 #include "daemon/capsule/init/criu/image_identity.h"
-#include "daemon/capsule/init/criu/lender.h"
 #include "daemon/capsule/init/criu/link_remap.h"
 #include "daemon/capsule/init/criu/waiting.h"
 #include "daemon/capsule/init/criu/watches.h"
@@ -66,7 +66,7 @@ struct criu {
         pid_t restore_pid; /* service worker */
         struct source rpc; /* to it; fd -1: none */
         criu_done_fn done; /* NULL: nothing is being done */
-        pid_t lender;      /* 0: none */
+        pid_t fd_broker;      /* 0: none */
         uint64_t deadline; /* UINT64_MAX: none */
         bool expired;
         bool remapped; /* the dump may have left helper links */
@@ -89,18 +89,18 @@ static void begin(struct criu *criu, criu_done_fn done, uint64_t timeout_usec) {
         criu->deadline = now_usec() + (timeout_usec != 0 ? timeout_usec : TIMEOUT_USEC);
 }
 
-static void end_lender(struct criu *criu) {
-        lender_end(criu->lender);
-        criu->lender = 0;
+static void end_fd_broker(struct criu *criu) {
+        fd_broker_end(criu->fd_broker);
+        criu->fd_broker = 0;
 }
 
 static int lend_images(struct criu *criu, int images_fd, const struct clocks *clocks, struct rm_error *error) {
-        pid_t pid = lender_start(criu->core->spec, images_fd, clocks, error);
+        pid_t pid = fd_broker_start(criu->core->spec, images_fd, clocks, error);
 
-        end_lender(criu);
+        end_fd_broker(criu);
         if (pid < 0)
                 return pid;
-        criu->lender = pid;
+        criu->fd_broker = pid;
         return 0;
 }
 
@@ -126,7 +126,7 @@ static void finish(struct criu *criu, int error, const char *log, int wait_statu
                 say_end(wait_status, text, sizeof(text));
         criu->done = NULL;
         criu->deadline = UINT64_MAX;
-        end_lender(criu);
+        end_fd_broker(criu);
         done(criu->core, error, text);
 }
 
@@ -158,7 +158,7 @@ pid_t criu_restore_pid(const struct criu *criu) {
 /* The ranks beside us poll without pause, and every time slice they get while CRIU waits is part of
  * the freeze. Never a real-time class: what is restored inherits it until CRIU puts back what each
  * task had, and ranks that poll with it stop the machine. */
-static void hurry(void) {
+static void expedite(void) {
         (void) setpriority(PRIO_PROCESS, 0, -20);
 }
 
@@ -195,7 +195,7 @@ static _Noreturn void execute(const struct core *core, char *const *argv, const 
         for (size_t i = 0; i < n_fds; i++)
                 (void) set_cloexec(keep_fds[i], false);
         (void) !chdir("/");
-        hurry();
+        expedite();
         (void) write_text("/proc/self/oom_score_adj", "0"); /* as the payload */
         raise_hard_limits();
         /* A restored process inherits the hard limit until CRIU sets its own. */
@@ -287,14 +287,14 @@ static char *dump_options(const struct criu *criu, bool stream) {
                          "link-remap\n"
                          "ghost-limit %d\n"
                          "%s%s%s",
-                         core->payload_pid, (int) criu->lender, LENDER_FD, core->node.criu, LOG_LEVEL, core->node.cgroup_payload,
-                         DUMP_NAMELESS_MAX_BYTES, as_owner(criu) ? "unprivileged\n" : "", criu->remapped ? LINK_REMAP_OPTION : "",
-                         stream ? "stream\n" : "");
+                         core->payload_pid, (int) criu->fd_broker, FD_BROKER_FD, core->node.criu, LOG_LEVEL,
+                         core->node.cgroup_payload, DUMP_NAMELESS_MAX_BYTES, as_owner(criu) ? "unprivileged\n" : "",
+                         criu->remapped ? LINK_REMAP_OPTION : "", stream ? "stream\n" : "");
 }
 
 /* CRIU waits for its options meanwhile; its library looks for this once it has them. */
-static int tell_library(const struct criu *criu, bool pages) {
-        cleanup_free char *text = xasprintf("/proc/%d/fd/%d/" CRIU_KEPT_FLAGS "\n", (int) criu->lender, LENDER_FD);
+static int report_library(const struct criu *criu, bool pages) {
+        cleanup_free char *text = xasprintf("/proc/%d/fd/%d/" CRIU_KEPT_FLAGS "\n", (int) criu->fd_broker, FD_BROKER_FD);
 
         if (pages)
                 return write_file_atomic(CRIU_WORK_DIR PAGES, text, strlen(text), 0644, false);
@@ -312,7 +312,7 @@ static void close_rpc(struct criu *criu) {
 static void unload(struct criu *criu) {
         if (criu->done)
                 return;
-        end_lender(criu);
+        end_fd_broker(criu);
         if (criu->dump_pid > 0)
                 (void) kill(criu->dump_pid, SIGKILL);
         close_rpc(criu); /* the service worker ends by itself */
@@ -335,14 +335,14 @@ int criu_dump(struct criu *criu, int images_fd, const struct dump_needs *needs, 
         r = lend_images(criu, images_fd, NULL, error);
         if (r < 0)
                 return r;
-        r = watches_tell(&needs->watches, criu->core->spec, criu->core->node.criu, error);
+        r = watches_report(&needs->watches, criu->core->spec, criu->core->node.criu, error);
         if (r < 0)
                 return r;
         criu->remapped = needs->remap;
         options = dump_options(criu, stream);
         r = make_log(criu, DUMP_LOG);
         if (r == 0)
-                r = tell_library(criu, pages);
+                r = report_library(criu, pages);
         if (r == 0)
                 r = gate = open_gate(criu);
         if (r < 0) {
@@ -511,9 +511,9 @@ static int write_restore_config(const struct core *core) {
 }
 
 static int request_restore(struct criu *criu, bool join_time, bool lazy) {
-        cleanup_free char *images = xasprintf("/proc/%d/fd/%d", (int) criu->lender, LENDER_FD);
+        cleanup_free char *images = xasprintf("/proc/%d/fd/%d", (int) criu->fd_broker, FD_BROKER_FD);
         cleanup_free char *config = xasprintf("/proc/self/fd/%d/" RESTORE_CONF, criu->core->node.criu);
-        cleanup_free char *lender = xasprintf("%d", (int) criu->lender);
+        cleanup_free char *fd_broker = xasprintf("%d", (int) criu->fd_broker);
         Criu__JoinNamespace join = CRIU__JOIN_NAMESPACE__INIT;
         Criu__JoinNamespace *joins[] = { &join };
         Criu__Req request = CRIU__REQ__INIT;
@@ -537,7 +537,7 @@ static int request_restore(struct criu *criu, bool join_time, bool lazy) {
         opts.has_lazy_pages = opts.lazy_pages = lazy;
         opts.has_auto_dedup = opts.auto_dedup = true; /* or memory is there twice until all of it is read */
         join.ns = (char *) "time";
-        join.ns_file = lender;
+        join.ns_file = fd_broker;
         opts.join_ns = joins;
         opts.n_join_ns = join_time ? 1 : 0;
         request.type = REQ_RESTORE;

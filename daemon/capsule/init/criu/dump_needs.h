@@ -1,5 +1,5 @@
 /* The needs of a dump: what CRIU has to be told before it dumps a group that has such files open.
- * The look for obstacles (obstacles.h) finds them. */
+ * The look for blockers (blockers.h) finds them. */
 #ifndef RM_DAEMON_CAPSULE_INIT_CRIU_DUMP_NEEDS_H
 #define RM_DAEMON_CAPSULE_INIT_CRIU_DUMP_NEEDS_H
 
@@ -9,7 +9,7 @@
 
 enum {
         DUMP_NAMELESS_MAX_BYTES = 1 << 30
-}; /* of a file without a name, which CRIU saves in the freeze; a larger one is an obstacle */
+}; /* of a file without a name, which CRIU saves in the freeze; a larger one is a blocker */
 
 struct dump_needs {
         struct watches watches;

@@ -85,7 +85,7 @@ static void file_stamp(link_fn fn, int fds, const char *number) {
                 links_walk(fn, path, &st);
 }
 
-static void files_look(link_fn fn, const char *proc, const char *pid) {
+static void files_scan(link_fn fn, const char *proc, const char *pid) {
         cleanup_free char *path = xasprintf("%s/%s/fd", proc, pid);
         cleanup_dir DIR *dir = opendir(path);
         const char *number;
@@ -96,7 +96,7 @@ static void files_look(link_fn fn, const char *proc, const char *pid) {
 
 /* A file may be mapped, and not open: sem_open(3) makes a semaphore by a name that it then
  * replaces. Not all who look here may follow links of /proc/PID/map_files. */
-static void mappings_look(link_fn fn, const char *proc, const char *pid) {
+static void mappings_scan(link_fn fn, const char *proc, const char *pid) {
         cleanup_free char *path = xasprintf("%s/%s/maps", proc, pid), *last = NULL, *line = NULL;
         cleanup_file FILE *f = fopen(path, "re");
         size_t size = 0;
@@ -115,13 +115,13 @@ static void mappings_look(link_fn fn, const char *proc, const char *pid) {
         }
 }
 
-static void look(const char *proc, link_fn fn) {
+static void scan(const char *proc, link_fn fn) {
         cleanup_dir DIR *dir = opendir(proc);
         const char *pid;
 
         while ((pid = next_number(dir))) {
-                files_look(fn, proc, pid);
-                mappings_look(fn, proc, pid);
+                files_scan(fn, proc, pid);
+                mappings_scan(fn, proc, pid);
         }
 }
 
@@ -145,15 +145,15 @@ static void link_remove(int dir_fd, const char *name, bool kept) {
 }
 
 void link_remap_hide(const char *proc) {
-        look(proc, link_hide);
+        scan(proc, link_hide);
 }
 
 void link_remap_show(const char *proc) {
-        look(proc, link_show);
+        scan(proc, link_show);
 }
 
 void link_remap_remove(const char *proc) {
-        look(proc, link_remove);
+        scan(proc, link_remove);
 }
 
 /* The script acts after the images are written, and before CRIU tidies up. */

@@ -102,9 +102,9 @@ void waiting_note(struct waiting *waiting, const pid_t *pids, size_t n) {
 
 /* ---- to the other end ---- */
 
-void waiting_carry(const struct waiting *waiting, Capsule__Carry *carry) {
-        carry->waiting = xcalloc(waiting->n + 1, sizeof(*carry->waiting)); /* NOLINT(bugprone-sizeof-expression) */
-        for (size_t i = 0; i < waiting->n && carry->n_waiting < WAITING_CARRY_MAX; i++) {
+void waiting_saved_state(const struct waiting *waiting, Capsule__SavedState *saved_state) {
+        saved_state->waiting = xcalloc(waiting->n + 1, sizeof(*saved_state->waiting)); /* NOLINT(bugprone-sizeof-expression) */
+        for (size_t i = 0; i < waiting->n && saved_state->n_waiting < WAITING_SAVED_STATE_MAX; i++) {
                 Capsule__WaitingCall *call;
 
                 if (!waiting->calls[i].again)
@@ -113,23 +113,23 @@ void waiting_carry(const struct waiting *waiting, Capsule__Carry *carry) {
                 capsule__waiting_call__init(call);
                 call->tid = (uint32_t) waiting->calls[i].tid;
                 call->number = (uint32_t) waiting->calls[i].number;
-                carry->waiting[carry->n_waiting++] = call;
+                saved_state->waiting[saved_state->n_waiting++] = call;
         }
 }
 
-void waiting_carry_finish(Capsule__Carry *carry) {
-        for (size_t i = 0; i < carry->n_waiting; i++)
-                free(carry->waiting[i]);
-        free(carry->waiting);
-        carry->waiting = NULL;
-        carry->n_waiting = 0;
+void waiting_saved_state_finish(Capsule__SavedState *saved_state) {
+        for (size_t i = 0; i < saved_state->n_waiting; i++)
+                free(saved_state->waiting[i]);
+        free(saved_state->waiting);
+        saved_state->waiting = NULL;
+        saved_state->n_waiting = 0;
 }
 
-void waiting_set_carry(struct waiting *waiting, const Capsule__Carry *carry) {
+void waiting_set_saved_state(struct waiting *waiting, const Capsule__SavedState *saved_state) {
         waiting->n = 0;
-        for (size_t i = 0; i < carry->n_waiting && i < WAITING_CARRY_MAX; i++) {
-                const struct call call = { .tid = (pid_t) carry->waiting[i]->tid,
-                                           .number = carry->waiting[i]->number,
+        for (size_t i = 0; i < saved_state->n_waiting && i < WAITING_SAVED_STATE_MAX; i++) {
+                const struct call call = { .tid = (pid_t) saved_state->waiting[i]->tid,
+                                           .number = saved_state->waiting[i]->number,
                                            .again = true };
 
                 add(waiting, &call);

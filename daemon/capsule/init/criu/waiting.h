@@ -10,7 +10,7 @@
 
 struct waiting;
 
-enum { WAITING_CARRY_MAX = 2048 };
+enum { WAITING_SAVED_STATE_MAX = 2048 };
 
 /* Creates the notes of where threads wait. Never fails; they live as long as the process. */
 struct waiting *waiting_create(void);
@@ -19,11 +19,11 @@ struct waiting *waiting_create(void);
 void waiting_note(struct waiting *waiting, const pid_t *pids, size_t n);
 
 /* Puts into the carry what was noted and the image does not tell: the number of a call that the
- * kernel has already begun again, by restart_syscall(). waiting_carry() fills `carry`, which
- * borrows it until waiting_carry_finish(). */
-void waiting_carry(const struct waiting *waiting, Capsule__Carry *carry);
-void waiting_carry_finish(Capsule__Carry *carry);
-void waiting_set_carry(struct waiting *waiting, const Capsule__Carry *carry);
+ * kernel has already begun again, by restart_syscall(). waiting_saved_state() fills `carry`, which
+ * borrows it until waiting_saved_state_finish(). */
+void waiting_saved_state(const struct waiting *waiting, Capsule__SavedState *saved_state);
+void waiting_saved_state_finish(Capsule__SavedState *saved_state);
+void waiting_set_saved_state(struct waiting *waiting, const Capsule__SavedState *saved_state);
 /* The number of the call that this thread has begun again; -1: not known. Of type
  * image_fixup_again_fn, with the `struct waiting`. */
 long waiting_again(void *waiting, pid_t tid);

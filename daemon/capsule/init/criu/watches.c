@@ -173,7 +173,7 @@ static int write_in_time(const struct watches *watches, const Capsule__Spec *spe
         return r < 0 ? r : error;
 }
 
-int watches_tell(const struct watches *watches, const Capsule__Spec *spec, int dir_fd, struct rm_error *error) {
+int watches_report(const struct watches *watches, const Capsule__Spec *spec, int dir_fd, struct rm_error *error) {
         int r = unlinkat(dir_fd, CACHE, 0) < 0 && errno != ENOENT ? -errno : 0;
 
         if (r == 0 && watches->n > 0)

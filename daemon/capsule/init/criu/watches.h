@@ -37,6 +37,6 @@ void watches_finish(struct watches *watches);
 /* Writes the cache for what these name into `dir_fd`, or removes it if that is nothing. 0, or
  * -errno: -ENOENT if one of them has no path any more that the owner can reach, without which CRIU
  * cannot dump the group; -ETIMEDOUT for a file system that does not answer. */
-int watches_tell(const struct watches *watches, const Capsule__Spec *spec, int dir_fd, struct rm_error *error);
+int watches_report(const struct watches *watches, const Capsule__Spec *spec, int dir_fd, struct rm_error *error);
 
 #endif

@@ -25,33 +25,33 @@
 #include "daemon/capsule/init/base/loop.h"
 #include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/criu/criu.h"
-#include "daemon/capsule/init/memory/filler.h"
+#include "daemon/capsule/init/memory/uffd_handler.h"
 #include "daemon/pages/later.h"
 #include "daemon/pages/pageset.h"
 #include "daemon/pages/passing.h"
 
 enum {
-        PARTS_MAX = 4096, /* as many as the filler serves */
+        PARTS_MAX = 4096, /* as many as the uffd handler serves */
         RESTARTS_MAX = 3,
         SPARE_FDS = 256,         /* for all that PID 1 has open beside the parts */
-        HEAR_MSEC = 5000,        /* for a message that was sent before CRIU was done */
-        TELL_USEC = 1000000,     /* between two reports to rmd */
+        RECEIVE_MSEC = 5000,        /* for a message that was sent before CRIU was done */
+        REPORT_USEC = 1000000,     /* between two reports to rmd */
         STALLED_USEC = 60000000, /* a busy node gives some pages in this time; the group could never leave it */
         BLOCK_BYTES = 512,       /* of st_blocks */
 };
 
 #define PAGES_DIR "pages"
 #define LATER_DIR "later"
-#define SOCKET_PATH CRIU_WORK_DIR FILLER_SOCKET
+#define SOCKET_PATH CRIU_WORK_DIR UFFD_HANDLER_SOCKET
 
-/* The memory that PID 1 shares with the filler. */
+/* The memory that PID 1 shares with the uffd handler. */
 struct shared {
         atomic_uint in_hand;
         struct serve_left left; /* to come from the source of the move */
 };
 
 struct held {
-        int key; /* what the filler calls it */
+        int key; /* what the uffd handler calls it */
         int uffd;
         int store;  /* -1: not heard of yet */
         int parent; /* key of the one whose pages are being copied into its store; -1: none are */
@@ -61,9 +61,9 @@ struct fill {
         struct core *core;
         struct criu *criu;
         bool on;           /* from fill_start() to fill_end(), or until nothing is missing */
-        bool restored;     /* the filler has heard the last of CRIU */
+        bool restored;     /* the uffd handler has heard the last of CRIU */
         bool criu_ended;    /* CRIU has ended before it was done; `failure` says no more than that */
-        pid_t pid;         /* of the filler; 0: none */
+        pid_t pid;         /* of the uffd handler; 0: none */
         struct source ear; /* fd -1: none */
         struct shared *shared;
         bool broken; /* the payload was killed as the source of its move is lost */
@@ -71,10 +71,10 @@ struct fill {
         struct held *held; /* duplicates */
         size_t n_held;
         unsigned restarts;
-        uint64_t tell_usec; /* UINT64_MAX: not filling */
+        uint64_t report_usec; /* UINT64_MAX: not filling */
         uint64_t last_bytes;
         uint64_t last_progress_usec;
-        char failure[256]; /* what the last filler said */
+        char failure[256]; /* what the last uffd handler said */
         char killed[320];
 };
 
@@ -84,7 +84,7 @@ struct fill *fill_create(struct core *core, struct criu *criu) {
         fill->core = core;
         fill->criu = criu;
         fill->ear.fd = -1;
-        fill->tell_usec = UINT64_MAX;
+        fill->report_usec = UINT64_MAX;
         return fill;
 }
 
@@ -130,7 +130,7 @@ uint64_t fill_bytes(const struct fill *fill) {
         return bytes;
 }
 
-/* ---- what the filler says ---- */
+/* ---- what the uffd handler says ---- */
 
 static void stop_hearing(struct fill *fill) {
         if (fill->ear.fd < 0)
@@ -139,31 +139,31 @@ static void stop_hearing(struct fill *fill) {
         (void) close(take_fd(&fill->ear.fd));
 }
 
-static void take_word(struct fill *fill, const struct filler_word *word, int *fd) {
+static void take_word(struct fill *fill, const struct uffd_handler_word *word, int *fd) {
         struct held *held = find_held(fill, word->key);
 
         switch (word->say) {
-        case FILLER_UFFD:
+        case UFFD_HANDLER_UFFD:
                 hold(fill, word->key, take_fd(fd), word->parent);
                 break;
-        case FILLER_STORE:
+        case UFFD_HANDLER_STORE:
                 if (held)
                         held->store = take_fd(fd);
                 break;
-        case FILLER_COPIED:
+        case UFFD_HANDLER_COPIED:
                 if (held)
                         held->parent = -1;
                 break;
-        case FILLER_ENDED:
+        case UFFD_HANDLER_ENDED:
                 let_go(fill, word->key);
                 break;
-        case FILLER_RESTORED:
+        case UFFD_HANDLER_RESTORED:
                 fill->restored = true;
                 (void) unlink(SOCKET_PATH);
                 break;
-        case FILLER_FAILED:
-        case FILLER_CRIU_ENDED:
-                fill->criu_ended = word->say == FILLER_CRIU_ENDED;
+        case UFFD_HANDLER_FAILED:
+        case UFFD_HANDLER_CRIU_ENDED:
+                fill->criu_ended = word->say == UFFD_HANDLER_CRIU_ENDED;
                 (void) text_format(fill->failure, sizeof(fill->failure), "%.*s", (int) sizeof(word->text) - 1, word->text);
                 break;
         default:
@@ -171,9 +171,9 @@ static void take_word(struct fill *fill, const struct filler_word *word, int *fd
         }
 }
 
-/* Takes all that the filler has said. -EAGAIN: it may say more; -EPIPE: it is gone. */
-static int hear(struct fill *fill) {
-        struct filler_word word;
+/* Takes all that the uffd handler has said. -EAGAIN: it may say more; -EPIPE: it is gone. */
+static int receive(struct fill *fill) {
+        struct uffd_handler_word word;
         int fd = -1;
         int r = fill->ear.fd < 0 ? -EPIPE : 0;
 
@@ -189,21 +189,22 @@ static int hear(struct fill *fill) {
 static void on_word(struct source *source, uint32_t events) {
         struct fill *fill = source->data;
 
-        if (hear(fill) != -EAGAIN)
+        if (receive(fill) != -EAGAIN)
                 stop_hearing(fill); /* its end is noticed by fill_reaped() */
 }
 
 /* ---- starting it ---- */
 
-static int start_filler(struct fill *fill, const struct filler_part *parts, size_t n, int listen_fd, int later_fd, pid_t criu_pid) {
-        struct filler_job job = { .listen_fd = listen_fd,
-                                  .criu_pid = criu_pid,
-                                  .in_hand = &fill->shared->in_hand,
-                                  .left = &fill->shared->left,
-                                  .later_fd = later_fd,
-                                  .max_bytes = fill->max_bytes,
-                                  .parts = parts,
-                                  .n_parts = n };
+static int start_uffd_handler(struct fill *fill, const struct uffd_handler_part *parts, size_t n, int listen_fd, int later_fd,
+                              pid_t criu_pid) {
+        struct uffd_handler_job job = { .listen_fd = listen_fd,
+                                        .criu_pid = criu_pid,
+                                        .in_hand = &fill->shared->in_hand,
+                                        .left = &fill->shared->left,
+                                        .later_fd = later_fd,
+                                        .max_bytes = fill->max_bytes,
+                                        .parts = parts,
+                                        .n_parts = n };
         int ends[2];
         int r;
 
@@ -212,7 +213,7 @@ static int start_filler(struct fill *fill, const struct filler_part *parts, size
         job.say_fd = ends[1];
         fill->pid = fork();
         if (fill->pid == 0)
-                filler_run(&job);
+                uffd_handler_run(&job);
         r = fill->pid < 0 ? -errno : set_nonblock(ends[0], true);
         (void) close(ends[1]);
         fill->ear = (struct source) { .fd = ends[0], .fn = on_word, .data = fill };
@@ -239,21 +240,21 @@ static int listen_for_criu(const struct core *core) {
         return take_fd(&fd);
 }
 
-/* Two of each process here and in the filler, as many as they may become by forking. */
+/* Two of each process here and in the uffd handler, as many as they may become by forking. */
 static void raise_descriptors(void) {
-        const rlim_t wanted = 2 * PARTS_MAX + SPARE_FDS;
+        const rlim_t requested = 2 * PARTS_MAX + SPARE_FDS;
         struct rlimit limit;
 
-        if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= requested)
                 return;
-        limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+        limit.rlim_cur = limit.rlim_max < requested ? limit.rlim_max : requested;
         (void) setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* ---- the stores that came with the image ---- */
 
 struct stores {
-        struct filler_part *parts;
+        struct uffd_handler_part *parts;
         size_t n;
         uint64_t bytes;
 };
@@ -280,7 +281,7 @@ static int take_store(int dir_fd, const char *name, struct stores *stores) {
                 return -EBADMSG;
         stores->bytes += (uint64_t) st.st_blocks * BLOCK_BYTES;
         stores->parts[stores->n++] =
-                (struct filler_part) { .pid = (pid_t) pid, .uffd = -1, .store = take_fd(&fd), .parent_uffd = -1 };
+                (struct uffd_handler_part) { .pid = (pid_t) pid, .uffd = -1, .store = take_fd(&fd), .parent_uffd = -1 };
         return 0;
 }
 
@@ -312,7 +313,7 @@ static int take_stores(int images_fd, struct stores *stores) {
 }
 
 /* Loads which pages of a process are not in its store yet, and come later. */
-static int take_later(int dir_fd, struct filler_part *part, uint64_t *sum_bytes) {
+static int take_later(int dir_fd, struct uffd_handler_part *part, uint64_t *sum_bytes) {
         cleanup_close int fd = -1;
         char name[16];
         int r;
@@ -381,9 +382,9 @@ int fill_start(struct fill *fill, int images_fd, pid_t criu_pid, struct rm_error
                 fill->restored = fill->criu_ended = false;
                 fill->failure[0] = fill->killed[0] = '\0';
                 if (r >= 0)
-                        r = start_filler(fill, stores.parts, stores.n, listen_fd, later_fd, criu_pid);
+                        r = start_uffd_handler(fill, stores.parts, stores.n, listen_fd, later_fd, criu_pid);
                 if (r < 0)
-                        error_sys(error, r, "cannot start the filler");
+                        error_sys(error, r, "cannot start the uffd handler");
         }
         fill->on = r == 0;
         close_stores(&stores);
@@ -394,11 +395,11 @@ int fill_start(struct fill *fill, int images_fd, pid_t criu_pid, struct rm_error
 
 static void stop(struct fill *fill) {
         fill->on = false;
-        fill->tell_usec = UINT64_MAX;
+        fill->report_usec = UINT64_MAX;
 }
 
-/* Drops first what is held here: the last to close a store frees its memory, and the filler may
- * take its time for that. */
+/* Drops first what is held here: the last to close a store frees its memory, and the uffd handler
+ * may take its time for that. */
 void fill_end(struct fill *fill) {
         stop_hearing(fill);
         while (fill->n_held > 0)
@@ -421,12 +422,12 @@ static void give_up(struct fill *fill, const char *why) {
         fill->broken = atomic_load(&fill->shared->left.bytes) > 0;
         (void) text_format(fill->killed, sizeof(fill->killed), "its memory could not be completed after its move: %s", why);
         log_error("the payload is killed: %s", fill->killed);
-        fill->tell_usec = UINT64_MAX;
+        fill->report_usec = UINT64_MAX;
         core->ops->kill(core, fill->broken);
         core->ops->send_status(core);
 }
 
-/* The next filler calls them by the numbers that they have here. */
+/* The next uffd handler calls them by the numbers that they have here. */
 static void rename_held(struct fill *fill) {
         for (size_t i = 0; i < fill->n_held; i++) {
                 const struct held *parent = fill->held[i].parent >= 0 ? find_held(fill, fill->held[i].parent) : NULL;
@@ -437,31 +438,31 @@ static void rename_held(struct fill *fill) {
                 fill->held[i].key = fill->held[i].uffd;
 }
 
-/* Starts another filler, which goes on. Returns why that is not possible, or NULL. */
+/* Starts another uffd handler, which goes on. Returns why that is not possible, or NULL. */
 static const char *resume(struct fill *fill) {
-        cleanup_free struct filler_part *parts = xcalloc(fill->n_held + 1, sizeof(*parts));
+        cleanup_free struct uffd_handler_part *parts = xcalloc(fill->n_held + 1, sizeof(*parts));
 
         if (atomic_load(&fill->shared->left.bytes) > 0)
-                return *fill->failure ? fill->failure : "the filler died before all had come from the source of the move";
+                return *fill->failure ? fill->failure : "the uffd handler died before all had come from the source of the move";
         if (atomic_load(&fill->shared->in_hand) != 0)
-                return *fill->failure ? fill->failure : "the filler died while it changed what is missing";
+                return *fill->failure ? fill->failure : "the uffd handler died while it changed what is missing";
         if (fill->restarts++ == RESTARTS_MAX)
-                return *fill->failure ? fill->failure : "the filler died again and again";
+                return *fill->failure ? fill->failure : "the uffd handler died again and again";
         for (size_t i = 0; i < fill->n_held; i++) {
                 const struct held *held = &fill->held[i], *parent;
 
                 if (held->uffd < 0 || held->store < 0)
-                        return "the filler died while it passed descriptors on"; /* or there were too many */
+                        return "the uffd handler died while it passed descriptors on"; /* or there were too many */
                 parent = held->parent >= 0 ? find_held(fill, held->parent) : NULL;
                 if (held->parent >= 0 && !parent)
-                        return "the filler died while it copied what is missing";
-                parts[i] = (struct filler_part) { .uffd = held->uffd,
-                                                  .store = held->store,
-                                                  .parent_uffd = parent ? parent->uffd : -1 };
+                        return "the uffd handler died while it copied what is missing";
+                parts[i] = (struct uffd_handler_part) { .uffd = held->uffd,
+                                                        .store = held->store,
+                                                        .parent_uffd = parent ? parent->uffd : -1 };
         }
         rename_held(fill);
-        log_warn("the filler has ended%s%s; another one goes on", *fill->failure ? ": " : "", fill->failure);
-        return start_filler(fill, parts, fill->n_held, -1, -1, 0) < 0 ? "no other filler can be started" : NULL;
+        log_warn("the uffd handler has ended%s%s; another one goes on", *fill->failure ? ": " : "", fill->failure);
+        return start_uffd_handler(fill, parts, fill->n_held, -1, -1, 0) < 0 ? "no other uffd handler can be started" : NULL;
 }
 
 bool fill_reaped(struct fill *fill, pid_t pid) {
@@ -470,7 +471,7 @@ bool fill_reaped(struct fill *fill, pid_t pid) {
         if (pid == 0 || pid != fill->pid)
                 return false;
         fill->pid = 0;
-        (void) hear(fill);
+        (void) receive(fill);
         stop_hearing(fill);
         if (!fill->restored) { /* fill_restored() follows */
                 if (!fill->criu_ended)
@@ -483,7 +484,7 @@ bool fill_reaped(struct fill *fill, pid_t pid) {
                 why = resume(fill);
         if (why)
                 give_up(fill, why);
-        if (fill->n_held > 0 || fill->tell_usec == UINT64_MAX)
+        if (fill->n_held > 0 || fill->report_usec == UINT64_MAX)
                 return true;
         stop(fill);
         fill->core->ops->send_status(fill->core);
@@ -492,14 +493,14 @@ bool fill_reaped(struct fill *fill, pid_t pid) {
 
 /* ---- while it goes on ---- */
 
-/* The filler tells its reason before it ends, so that it is there when CRIU has failed from that
- * end. */
-static void await_filler(struct fill *fill, int code) {
-        uint64_t deadline = now_usec() + (code == 0 ? UINT64_C(1000) * HEAR_MSEC : 0);
+/* The uffd handler tells its reason before it ends, so that it is there when CRIU has failed from
+ * that end. */
+static void await_uffd_handler(struct fill *fill, int code) {
+        uint64_t deadline = now_usec() + (code == 0 ? UINT64_C(1000) * RECEIVE_MSEC : 0);
 
-        while (hear(fill) == -EAGAIN && !fill->restored && now_usec() < deadline)
+        while (receive(fill) == -EAGAIN && !fill->restored && now_usec() < deadline)
                 (void) poll(&(struct pollfd) { .fd = fill->ear.fd, .events = POLLIN }, 1, 100);
-        if (hear(fill) != -EAGAIN)
+        if (receive(fill) != -EAGAIN)
                 stop_hearing(fill);
 }
 
@@ -512,9 +513,9 @@ static int fail_restore(struct fill *fill, int code, struct rm_error *error) {
         if (*why)
                 r = error_set(error, -EIO, "%s", why);
         else if (fill->pid == 0 || fill->ear.fd < 0)
-                r = error_set(error, -EIO, "the filler died");
+                r = error_set(error, -EIO, "the uffd handler died");
         else if (code == 0)
-                r = error_set(error, -ETIMEDOUT, "the filler does not respond");
+                r = error_set(error, -ETIMEDOUT, "the uffd handler does not respond");
         fill->killed[0] = '\0'; /* it is the restore that has failed, not the payload */
         return r;
 }
@@ -522,12 +523,12 @@ static int fail_restore(struct fill *fill, int code, struct rm_error *error) {
 int fill_restored(struct fill *fill, int code, struct rm_error *error) {
         if (!fill->on)
                 return code;
-        await_filler(fill, code);
+        await_uffd_handler(fill, code);
         if (!fill->restored || *fill->killed)
                 return fail_restore(fill, code, error);
         if (code < 0)
                 return code;
-        fill->tell_usec = fill->last_progress_usec = now_usec();
+        fill->report_usec = fill->last_progress_usec = now_usec();
         fill->last_bytes = UINT64_MAX;
         if (fill->n_held == 0 && fill->pid == 0)
                 stop(fill);
@@ -558,7 +559,7 @@ bool fill_is_broken(const struct fill *fill) {
 }
 
 uint64_t fill_deadline(const struct fill *fill) {
-        return fill->tell_usec;
+        return fill->report_usec;
 }
 
 void fill_timeout(struct fill *fill) {
@@ -568,7 +569,7 @@ void fill_timeout(struct fill *fill) {
         if (bytes != fill->last_bytes)
                 fill->last_progress_usec = now;
         fill->last_bytes = bytes;
-        fill->tell_usec = now + TELL_USEC;
+        fill->report_usec = now + REPORT_USEC;
         if (now - fill->last_progress_usec > STALLED_USEC)
                 give_up(fill, "no page of it was taken for a minute");
         else

@@ -1,9 +1,9 @@
-/* Processes that are restored without their memory get it while they run, from the filler
- * (filler.h), which PID 1 starts and watches.
+/* Processes that are restored without their memory get it while they run, from the uffd handler
+ * (uffd_handler.h), which PID 1 starts and watches.
  *
- * Whatever becomes of the filler, no process may run on zeros in place of its memory. So PID 1
- * holds duplicates of all that the filler needs, with which another filler goes on; where none can,
- * PID 1 kills the payload. If PID 1 dies, all end with it. */
+ * Whatever becomes of the uffd handler, no process may run on zeros in place of its memory. So PID
+ * 1 holds duplicates of all that the uffd handler needs, with which another uffd handler goes on;
+ * where none can, PID 1 kills the payload. If PID 1 dies, all end with it. */
 #ifndef RM_DAEMON_CAPSULE_INIT_MEMORY_FILL_H
 #define RM_DAEMON_CAPSULE_INIT_MEMORY_FILL_H
 
@@ -17,7 +17,7 @@ struct criu;
 struct rm_error;
 
 /* Creates the fill of a capsule, which lives as long as the process. Never returns NULL. `criu`
- * must live as long: it is cancelled when there is no filler. */
+ * must live as long: it is cancelled when there is no uffd handler. */
 struct fill *fill_create(struct core *core, struct criu *criu);
 
 /* Returns how much may be missing in all: what came, and what the group may have besides, since a
@@ -30,12 +30,12 @@ static inline uint64_t fill_max_bytes(uint64_t came_bytes, uint64_t memory_max) 
         return came_bytes + (limited ? memory_max : 3 * came_bytes + (UINT64_C(1) << 30));
 }
 
-/* Takes the stores out of `images_fd`, directory "pages", before a restore, and starts the filler,
- * to which CRIU, the process `criu_pid`, connects. */
+/* Takes the stores out of `images_fd`, directory "pages", before a restore, and starts the uffd
+ * handler, to which CRIU, the process `criu_pid`, connects. */
 int fill_start(struct fill *fill, int images_fd, pid_t criu_pid, struct rm_error *error);
-/* CRIU is done, with `code`. When that is 0, waits (some ms) until the filler knows it too; from
- * then on it is filling. Returns why the restore has failed, where the filler knows more than CRIU.
- * Without fill_start(): `code`. */
+/* CRIU is done, with `code`. When that is 0, waits (some ms) until the uffd handler knows it too;
+ * from then on it is filling. Returns why the restore has failed, where the uffd handler knows more
+ * than CRIU. Without fill_start(): `code`. */
 int fill_restored(struct fill *fill, int code, struct rm_error *error);
 /* The payload has ended, or was killed. */
 void fill_end(struct fill *fill);
@@ -55,7 +55,7 @@ void fill_waits(const struct fill *fill, uint64_t *ret_faults, uint64_t *ret_p99
  * and is lost? */
 bool fill_is_broken(const struct fill *fill);
 
-/* PID 1 has reaped `pid`. True when it was the filler. */
+/* PID 1 has reaped `pid`. True when it was the uffd handler. */
 bool fill_reaped(struct fill *fill, pid_t pid);
 /* Time (now_usec) at which fill_timeout() wants to be called; UINT64_MAX: not. */
 uint64_t fill_deadline(const struct fill *fill);

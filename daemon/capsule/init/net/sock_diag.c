@@ -22,7 +22,7 @@ struct walk {
         bool enough;
 };
 
-static int tell(struct walk *walk, const struct sock_diag *socket) {
+static int report(struct walk *walk, const struct sock_diag *socket) {
         walk->enough = !walk->fn(socket, walk->arg);
         return walk->enough ? MNL_CB_STOP : MNL_CB_OK;
 }
@@ -48,7 +48,7 @@ static int take_inet(const struct nlmsghdr *header, void *arg) {
                 socket.peer = mix(socket.peer, m->id.idiag_dst[i]);
         socket.unread = m->idiag_rqueue;
         socket.unsent = m->idiag_wqueue;
-        return tell(walk, &socket);
+        return report(walk, &socket);
 }
 
 static int take_unix_attribute(const struct nlattr *attribute, void *arg) {
@@ -93,7 +93,7 @@ static int take_unix(const struct nlmsghdr *header, void *arg) {
         socket.type = m->udiag_type;
         socket.state = m->udiag_state;
         (void) mnl_attr_parse(header, sizeof(*m), take_unix_attribute, &socket);
-        return tell(walk, &socket);
+        return report(walk, &socket);
 }
 
 static int take_netlink_attribute(const struct nlattr *attribute, void *arg) {
@@ -117,7 +117,7 @@ static int take_netlink(const struct nlmsghdr *header, void *arg) {
                 return MNL_CB_OK;
         socket.inode = m->ndiag_ino;
         (void) mnl_attr_parse(header, sizeof(*m), take_netlink_attribute, &socket);
-        return tell(walk, &socket);
+        return report(walk, &socket);
 }
 
 int sock_diag_dump(struct mnl_socket *nl, const void *request, size_t request_bytes, mnl_cb_t fn, void *arg) {

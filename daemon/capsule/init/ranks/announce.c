@@ -42,33 +42,34 @@ static void stop_waiting(struct announce *announce) {
         announce->core->ops->reply(announce->core, announce->ticket, 0, NULL);
 }
 
-static Door__Event event_before(Capsule__Capture capture) {
+static Program__Event event_before(Capsule__Capture capture) {
         switch (capture) {
         case CAPSULE__CAPTURE__CAPTURE_DROP:
-                return DOOR__EVENT__EVENT_DROP;
+                return PROGRAM__EVENT__EVENT_DROP;
         case CAPSULE__CAPTURE__CAPTURE_PLACE:
-                return DOOR__EVENT__EVENT_PLACE;
+                return PROGRAM__EVENT__EVENT_PLACE;
         case CAPSULE__CAPTURE__CAPTURE_MOVE:
-                return DOOR__EVENT__EVENT_BEFORE_MOVE;
+                return PROGRAM__EVENT__EVENT_BEFORE_MOVE;
         default:
-                return DOOR__EVENT__EVENT_BEFORE_CHECKPOINT;
+                return PROGRAM__EVENT__EVENT_BEFORE_CHECKPOINT;
         }
 }
 
-static Door__Event event_after(Capsule__Capture capture) {
-        return capture == CAPSULE__CAPTURE__CAPTURE_MOVE ? DOOR__EVENT__EVENT_AFTER_MOVE : DOOR__EVENT__EVENT_AFTER_CHECKPOINT;
+static Program__Event event_after(Capsule__Capture capture) {
+        return capture == CAPSULE__CAPTURE__CAPTURE_MOVE ? PROGRAM__EVENT__EVENT_AFTER_MOVE
+                                                         : PROGRAM__EVENT__EVENT_AFTER_CHECKPOINT;
 }
 
-static void tell(struct announce *announce, Door__Event event) {
+static void report(struct announce *announce, Program__Event event) {
         struct ranks_news news = { .event = event };
 
-        (void) ranks_tell(announce->ranks, &news, send_notice, NULL);
+        (void) ranks_report(announce->ranks, &news, send_notice, NULL);
 }
 
 static void end(struct announce *announce) {
         stop_waiting(announce);
         if (announce->capture != CAPSULE__CAPTURE__CAPTURE_NONE)
-                tell(announce, event_after(announce->capture));
+                report(announce, event_after(announce->capture));
         announce->capture = CAPSULE__CAPTURE__CAPTURE_NONE;
         announce->orphan = false;
 }
@@ -92,8 +93,8 @@ void announce_near(struct announce *announce, Capsule__Capture capture, uint64_t
         announce->ticket = ticket;
         announce->deadline = now_usec() + wait_usec;
         if (!park_holds(announce->park)) /* else nobody would come by */
-                (void) ranks_tell(announce->ranks, &news, send_notice, NULL);
-        announce_look(announce);
+                (void) ranks_report(announce->ranks, &news, send_notice, NULL);
+        announce_scan(announce);
 }
 
 void announce_over(struct announce *announce, Capsule__Capture capture) {
@@ -102,7 +103,7 @@ void announce_over(struct announce *announce, Capsule__Capture capture) {
 }
 
 void announce_arrived(struct announce *announce, bool back) {
-        tell(announce, back ? DOOR__EVENT__EVENT_AFTER_RESTART : DOOR__EVENT__EVENT_AFTER_MOVE);
+        report(announce, back ? PROGRAM__EVENT__EVENT_AFTER_RESTART : PROGRAM__EVENT__EVENT_AFTER_MOVE);
 }
 
 void announce_orphan(struct announce *announce) {
@@ -116,7 +117,7 @@ void announce_runs(struct announce *announce) {
                 end(announce);
 }
 
-void announce_look(struct announce *announce) {
+void announce_scan(struct announce *announce) {
         if (announce->deadline != UINT64_MAX && ranks_awaited(announce->ranks) == 0)
                 stop_waiting(announce);
 }

@@ -31,7 +31,7 @@ void announce_orphan(struct announce *announce);
 void announce_runs(struct announce *announce);
 
 /* A rank has said something. */
-void announce_look(struct announce *announce);
+void announce_scan(struct announce *announce);
 /* Returns when announce_timeout() is to be called; UINT64_MAX: nobody is waited for. */
 uint64_t announce_deadline(const struct announce *announce);
 void announce_timeout(struct announce *announce);

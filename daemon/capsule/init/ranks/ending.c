@@ -16,7 +16,7 @@
 
 /* Nothing tells PID 1 when a process ends that a rank has started: it looks again after this
  * time. */
-enum { LOOK_USEC = 50000 };
+enum { SCAN_USEC = 50000 };
 
 /* The first process of a rank. */
 struct rank {
@@ -35,7 +35,7 @@ struct ending {
         bool over;  /* nothing is held any more */
         struct ticket ticket;
         uint64_t end_usec;
-        uint64_t look_usec;
+        uint64_t scan_usec;
 };
 
 struct ending *ending_create(struct core *core, struct park *park) {
@@ -43,7 +43,7 @@ struct ending *ending_create(struct core *core, struct park *park) {
 
         ending->core = core;
         ending->park = park;
-        ending->look_usec = UINT64_MAX;
+        ending->scan_usec = UINT64_MAX;
         return ending;
 }
 
@@ -59,7 +59,7 @@ int ending_signal(const struct ending *ending) {
 }
 
 uint64_t ending_deadline(const struct ending *ending) {
-        return ending->look_usec;
+        return ending->scan_usec;
 }
 
 /* ---- which processes ---- */
@@ -124,23 +124,23 @@ static bool any_runs(const struct ending *ending) {
 
 /* ---- what follows ---- */
 
-static void look(struct ending *ending) {
+static void scan(struct ending *ending) {
         uint64_t now = now_usec();
 
         if (!ending->waits)
                 return;
         if (now < ending->end_usec && any_runs(ending)) {
                 park_stir(ending->park); /* a parked group must run for it */
-                ending->look_usec = now + LOOK_USEC < ending->end_usec ? now + LOOK_USEC : ending->end_usec;
+                ending->scan_usec = now + SCAN_USEC < ending->end_usec ? now + SCAN_USEC : ending->end_usec;
                 return;
         }
         ending->waits = false;
-        ending->look_usec = UINT64_MAX;
+        ending->scan_usec = UINT64_MAX;
         ending->core->ops->reply(ending->core, ending->ticket, 0, NULL);
 }
 
 void ending_timeout(struct ending *ending) {
-        look(ending);
+        scan(ending);
 }
 
 void ending_order(struct ending *ending, const Capsule__EndRanks *order, struct ticket ticket) {
@@ -159,7 +159,7 @@ void ending_order(struct ending *ending, const Capsule__EndRanks *order, struct 
         ending->ticket = ticket;
         ending->waits = true;
         ending->core->ops->send_status(ending->core); /* rmd knows it before it has the reply */
-        look(ending);
+        scan(ending);
 }
 
 /* ---- what is held ---- */
@@ -197,7 +197,7 @@ bool ending_reaped(struct ending *ending, pid_t pid, int wait_status) {
         else
                 rank->pid = 0; /* its number may come again */
         if (rank->exits || rank->pid == 0)
-                look(ending);
+                scan(ending);
         return true;
 }
 

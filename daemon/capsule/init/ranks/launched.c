@@ -119,7 +119,7 @@ size_t launched_read(struct launched_process **ret) {
         return n;
 }
 
-int launched_look(const pid_t *known, size_t n_known) {
+int launched_scan(const pid_t *known, size_t n_known) {
         cleanup_free struct launched_process *all = NULL;
         size_t n = launched_read(&all);
 

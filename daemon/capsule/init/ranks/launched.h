@@ -28,6 +28,6 @@ size_t launched_ranks(struct launched_process *all, size_t n, pid_t root);
 int launched_count_unknown(struct launched_process *all, size_t n, const pid_t *known, size_t n_known);
 
 /* As launched_count_unknown(), of all processes that are in the capsule now. */
-int launched_look(const pid_t *known, size_t n_known);
+int launched_scan(const pid_t *known, size_t n_known);
 
 #endif

@@ -93,32 +93,32 @@ static bool lives(const struct rank *rank) {
         return rank->pid > 0 && !rank->gone && !rank->lost;
 }
 
-static bool say(const struct lost_ranks *ranks, const struct rank *rank, Door__Loss__Word word, Door__Loss *ret) {
-        door__loss__init(ret);
-        ret->word = word;
+static bool say(const struct lost_ranks *ranks, const struct rank *rank, Program__Loss__Step step, Program__Loss *ret) {
+        program__loss__init(ret);
+        ret->step = step;
         ret->rank = ranks->first + (uint32_t) (rank - ranks->ranks);
         ret->count = (uint32_t) ranks->n_list;
         return true;
 }
 
 /* Says which lost ranks the rank does not know yet, or as many of them as there is room for. */
-static bool say_lost(const struct lost_ranks *ranks, const struct rank *rank, Door__Loss *ret) {
+static bool say_lost(const struct lost_ranks *ranks, const struct rank *rank, Program__Loss *ret) {
         size_t lacks = ranks->n_list - rank->known;
 
         if (!lives(rank) || rank->finished || lacks == 0)
                 return false;
-        (void) say(ranks, rank, DOOR__LOSS__WORD__LOST, ret);
+        (void) say(ranks, rank, PROGRAM__LOSS__STEP__LOST, ret);
         ret->from = rank->known;
         ret->lost = ranks->list + rank->known;
-        ret->n_lost = lacks < LOST_RANKS_TOLD_MAX ? lacks : LOST_RANKS_TOLD_MAX;
+        ret->n_lost = lacks < LOST_RANKS_REPORTED_MAX ? lacks : LOST_RANKS_REPORTED_MAX;
         return true;
 }
 
 /* The next part, if there is more than one, follows at once. */
-static bool hear_known(const struct lost_ranks *ranks, struct rank *rank, const Door__Loss *word, Door__Loss *ret) {
-        if (word->count <= rank->known || word->count > ranks->n_list)
+static bool receive_known(const struct lost_ranks *ranks, struct rank *rank, const Program__Loss *step, Program__Loss *ret) {
+        if (step->count <= rank->known || step->count > ranks->n_list)
                 return false;
-        rank->known = word->count;
+        rank->known = step->count;
         return say_lost(ranks, rank, ret);
 }
 
@@ -127,23 +127,23 @@ static void finish(struct lost_ranks *ranks, struct rank *rank) {
         rank->finished = true;
 }
 
-bool lost_ranks_hear(struct lost_ranks *ranks, pid_t pid, const Door__Loss *word, Door__Loss *ret) {
-        bool opens = word->word == DOOR__LOSS__WORD__HELLO || word->word == DOOR__LOSS__WORD__FINISHED;
+bool lost_ranks_receive(struct lost_ranks *ranks, pid_t pid, const Program__Loss *step, Program__Loss *ret) {
+        bool opens = step->step == PROGRAM__LOSS__STEP__HELLO || step->step == PROGRAM__LOSS__STEP__FINISHED;
         struct rank *rank;
 
-        if (pid <= 1 || word->rank < ranks->first || word->rank - ranks->first >= ranks->n)
+        if (pid <= 1 || step->rank < ranks->first || step->rank - ranks->first >= ranks->n)
                 return false;
-        rank = &ranks->ranks[word->rank - ranks->first];
+        rank = &ranks->ranks[step->rank - ranks->first];
         if (rank->pid == 0 && !rank->lost && opens)
                 rank->pid = pid;
         ranks->speak |= rank->pid > 0;
         if (rank->pid != pid || !lives(rank))
                 return false;
-        if (word->word == DOOR__LOSS__WORD__KNOWN)
-                return hear_known(ranks, rank, word, ret);
-        if (word->word == DOOR__LOSS__WORD__FINISHED)
+        if (step->step == PROGRAM__LOSS__STEP__KNOWN)
+                return receive_known(ranks, rank, step, ret);
+        if (step->step == PROGRAM__LOSS__STEP__FINISHED)
                 finish(ranks, rank);
-        return opens && say(ranks, rank, DOOR__LOSS__WORD__HEARD, ret);
+        return opens && say(ranks, rank, PROGRAM__LOSS__STEP__RECEIVED, ret);
 }
 
 /* ---- what becomes of them ---- */
@@ -210,7 +210,7 @@ bool lost_ranks_judge(struct lost_ranks *ranks) {
         return news;
 }
 
-bool lost_ranks_next(const struct lost_ranks *ranks, size_t *at, Door__Loss *ret) {
+bool lost_ranks_next(const struct lost_ranks *ranks, size_t *at, Program__Loss *ret) {
         while (*at < ranks->n)
                 if (say_lost(ranks, &ranks->ranks[(*at)++], ret))
                         return true;
@@ -242,15 +242,15 @@ static Capsule__RankOrder *copy_order(const struct lost_ranks *ranks) {
         return order;
 }
 
-Capsule__RankWatch *lost_ranks_carry(const struct lost_ranks *ranks) {
-        Capsule__RankWatch *carry;
+Capsule__RankWatch *lost_ranks_saved_state(const struct lost_ranks *ranks) {
+        Capsule__RankWatch *saved_state;
 
         if (ranks->n == 0)
                 return NULL;
-        carry = xcalloc(1, sizeof(*carry));
-        capsule__rank_watch__init(carry);
-        carry->order = copy_order(ranks);
-        carry->ranks = xcalloc(ranks->n, sizeof(*carry->ranks)); /* NOLINT(bugprone-sizeof-expression) */
+        saved_state = xcalloc(1, sizeof(*saved_state));
+        capsule__rank_watch__init(saved_state);
+        saved_state->order = copy_order(ranks);
+        saved_state->ranks = xcalloc(ranks->n, sizeof(*saved_state->ranks)); /* NOLINT(bugprone-sizeof-expression) */
         for (size_t i = 0; i < ranks->n; i++) {
                 Capsule__WatchedRank *rank = xcalloc(1, sizeof(*rank));
 
@@ -259,22 +259,22 @@ Capsule__RankWatch *lost_ranks_carry(const struct lost_ranks *ranks) {
                 rank->finished = ranks->ranks[i].finished;
                 rank->lost = ranks->ranks[i].lost;
                 rank->known = ranks->ranks[i].known;
-                carry->ranks[carry->n_ranks++] = rank;
+                saved_state->ranks[saved_state->n_ranks++] = rank;
         }
-        return carry;
+        return saved_state;
 }
 
 /* Takes the carry. Whether the process of a rank lives here is for the code that watches it to
  * see. */
-void lost_ranks_set_carry(struct lost_ranks *ranks, const Capsule__RankWatch *carry) {
-        if (!carry->order || carry->n_ranks != carry->order->ranks)
+void lost_ranks_set_saved_state(struct lost_ranks *ranks, const Capsule__RankWatch *saved_state) {
+        if (!saved_state->order || saved_state->n_ranks != saved_state->order->ranks)
                 return;
-        (void) lost_ranks_order(ranks, carry->order);
-        if (ranks->n != carry->n_ranks || ranks->first != carry->order->first) /* too many */
+        (void) lost_ranks_order(ranks, saved_state->order);
+        if (ranks->n != saved_state->n_ranks || ranks->first != saved_state->order->first) /* too many */
                 return;
         ranks->open = ranks->n;
         for (size_t i = 0; i < ranks->n; i++) {
-                const Capsule__WatchedRank *rank = carry->ranks[i];
+                const Capsule__WatchedRank *rank = saved_state->ranks[i];
 
                 ranks->ranks[i] = (struct rank) {
                         .pid = rank->pid > 1 && rank->pid <= INT32_MAX ? (pid_t) rank->pid : 0,

@@ -1,5 +1,5 @@
 /* The ranks of a group in a job that goes on without ranks that are lost: which of them live, have
- * come to their end, or are lost, and what they are to be told (door.proto). Pure. */
+ * come to their end, or are lost, and what they are to be told (program.proto). Pure. */
 #ifndef RM_DAEMON_CAPSULE_INIT_RANKS_LOST_RANKS_H
 #define RM_DAEMON_CAPSULE_INIT_RANKS_LOST_RANKS_H
 
@@ -9,13 +9,13 @@
 #include <sys/types.h>
 
 #include "proto/capsule.pb-c.h"
-#include "proto/door.pb-c.h"
+#include "proto/program.pb-c.h"
 
 struct lost_ranks;
 
 enum {
         LOST_RANKS_MAX = 65536, /* in a job */
-        LOST_RANKS_TOLD_MAX = 48, /* in one word: it fits into DOOR_MESSAGE_BYTES */
+        LOST_RANKS_REPORTED_MAX = 48, /* in one word: it fits into PROGRAM_SOCKET_MESSAGE_BYTES */
         LOST_RANKS_SOUGHT_MAX = 20, /* looks, once a second: the daemon may not have started it yet */
 };
 
@@ -36,7 +36,7 @@ bool lost_ranks_finished(const struct lost_ranks *ranks);
 
 /* Takes a word that process `pid` has said. A rank is the first process that says so, as long as
  * that lives, and no other speaks for it. True: `ret` is to be told, which borrows from `ranks`. */
-bool lost_ranks_hear(struct lost_ranks *ranks, pid_t pid, const Door__Loss *word, Door__Loss *ret);
+bool lost_ranks_receive(struct lost_ranks *ranks, pid_t pid, const Program__Loss *word, Program__Loss *ret);
 /* Returns the process whose end is to be noticed; 0: there is none (any more). */
 pid_t lost_ranks_pid(const struct lost_ranks *ranks, size_t at);
 /* The process has ended; whether it is a loss says lost_ranks_judge(). */
@@ -58,13 +58,13 @@ void lost_ranks_sought(struct lost_ranks *ranks, bool found);
 
 /* Finds the next word that is to be told again, at or after `*at`, which begins at 0. False: no
  * more. */
-bool lost_ranks_next(const struct lost_ranks *ranks, size_t *at, Door__Loss *ret);
+bool lost_ranks_next(const struct lost_ranks *ranks, size_t *at, Program__Loss *ret);
 /* Returns what rmd is to be told; `ret->lost` is malloc'ed. */
 void lost_ranks_said(const struct lost_ranks *ranks, Capsule__RanksSaid *ret);
 
 /* Returns the carry for the other end of a move: free with capsule__rank_watch__free_unpacked();
  * NULL: there is nothing. */
-Capsule__RankWatch *lost_ranks_carry(const struct lost_ranks *ranks);
-void lost_ranks_set_carry(struct lost_ranks *ranks, const Capsule__RankWatch *carry);
+Capsule__RankWatch *lost_ranks_saved_state(const struct lost_ranks *ranks);
+void lost_ranks_set_saved_state(struct lost_ranks *ranks, const Capsule__RankWatch *saved_state);
 
 #endif

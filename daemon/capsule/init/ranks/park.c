@@ -9,10 +9,10 @@
 #include "daemon/capsule/init/core.h"
 #include "daemon/capsule/init/net/flows.h"
 #include "daemon/capsule/init/ranks/notice.h"
-#include "daemon/capsule/init/ranks/parking.h"
+#include "daemon/capsule/init/ranks/parking_state.h"
 
 enum {
-        LOOK_USEC = 1000000,
+        SCAN_USEC = 1000000,
         /* A group runs so long before it is frozen: the ranks read that they were heard, and what a
          * move restored comes to rest. It runs so long also when there is something for it to
          * do. */
@@ -45,7 +45,7 @@ struct park *park_create(struct core *core) {
         struct park *park = xcalloc(1, sizeof(*park));
 
         park->core = core;
-        park->parking = parking_create();
+        park->parking = parking_state_create();
         park->deadline = UINT64_MAX;
         return park;
 }
@@ -58,8 +58,9 @@ uint64_t park_deadline(const struct park *park) {
         return park->deadline;
 }
 
-void park_greet(const struct park *park) {
-        park->core->ops->send(park->core, CAPSULE__EVENT__EVENT_RESIZE_SAID, (Capsule__ResizeSaid *) parking_said(park->parking));
+void park_resync(const struct park *park) {
+        park->core->ops->send(park->core, CAPSULE__EVENT__EVENT_RESIZE_SAID,
+                              (Capsule__ResizeSaid *) parking_state_reported(park->parking));
 }
 
 /* Moves, checkpoints and a lease that has ended have the freezer then, and what they leave is
@@ -117,51 +118,51 @@ static bool is_called(struct park *park) {
         return true;
 }
 
-static void tell_ranks(const struct park *park) {
-        Door__Resize word;
+static void report_ranks(const struct park *park) {
+        Program__Resize word;
         size_t at = 0;
 
-        while (parking_next(park->parking, &at, &word))
+        while (parking_state_next(park->parking, &at, &word))
                 notice_send_resize(&word);
 }
 
-static bool has_to_tell(const struct park *park) {
-        Door__Resize word;
+static bool has_to_report(const struct park *park) {
+        Program__Resize word;
         size_t at = 0;
 
-        return parking_next(park->parking, &at, &word);
+        return parking_state_next(park->parking, &at, &word);
 }
 
 /* Returns until when a group that is parked may run before that is told; UINT64_MAX: it does not
  * run, or that was told. */
 static uint64_t awake_until(struct park *park) {
-        bool awake = parking_is_awake(park->parking);
+        bool awake = parking_state_is_awake(park->parking);
 
         if (!awake)
                 park->awake_usec = 0;
         else if (park->awake_usec == 0)
                 park->awake_usec = now_usec();
-        if (parking_set_awake(park->parking, awake && now_usec() >= park->awake_usec + AWAKE_USEC))
-                park_greet(park);
-        return awake && !parking_said(park->parking)->awake ? park->awake_usec + AWAKE_USEC : UINT64_MAX;
+        if (parking_state_set_awake(park->parking, awake && now_usec() >= park->awake_usec + AWAKE_USEC))
+                park_resync(park);
+        return awake && !parking_state_reported(park->parking)->awake ? park->awake_usec + AWAKE_USEC : UINT64_MAX;
 }
 
 static void set_deadline(struct park *park) {
-        bool quiet = parking_is_quiet(park->parking);
+        bool quiet = parking_state_is_quiet(park->parking);
         uint64_t now = now_usec(), until = awake_until(park);
 
         if (quiet && !park->frozen && park->rest_usec > now)
                 park->deadline = park->rest_usec;
-        else if (quiet || park->frozen || has_to_tell(park))
-                park->deadline = now + LOOK_USEC;
+        else if (quiet || park->frozen || has_to_report(park))
+                park->deadline = now + SCAN_USEC;
         else
                 park->deadline = UINT64_MAX;
         if (until < park->deadline)
                 park->deadline = until;
 }
 
-static void look(struct park *park) {
-        bool quiet = parking_is_quiet(park->parking);
+static void scan(struct park *park) {
+        bool quiet = parking_state_is_quiet(park->parking);
 
         if (may_touch(park)) {
                 if (park->frozen && (!quiet || is_called(park)))
@@ -169,28 +170,28 @@ static void look(struct park *park) {
                 else if (!park->frozen && quiet && now_usec() >= park->rest_usec)
                         freeze(park);
                 if (!park->frozen)
-                        tell_ranks(park);
+                        report_ranks(park);
         }
         set_deadline(park);
 }
 
 void park_order(struct park *park, const Capsule__ResizeOrder *order) {
-        parking_order(park->parking, order);
-        look(park);
+        parking_state_order(park->parking, order);
+        scan(park);
 }
 
-void park_hear(struct park *park, const Door__Resize *word) {
-        Capsule__ResizeSaid before = *parking_said(park->parking);
-        const Capsule__ResizeSaid *now = parking_said(park->parking);
-        bool quiet = parking_is_quiet(park->parking);
-        Door__Resize answer;
+void park_receive(struct park *park, const Program__Resize *word) {
+        Capsule__ResizeSaid before = *parking_state_reported(park->parking);
+        const Capsule__ResizeSaid *now = parking_state_reported(park->parking);
+        bool quiet = parking_state_is_quiet(park->parking);
+        Program__Resize answer;
 
-        if (parking_hear(park->parking, word, &answer))
+        if (parking_state_receive(park->parking, word, &answer))
                 notice_send_resize(&answer);
         if (before.listens != now->listens || before.ending != now->ending || before.begun != now->begun ||
             before.done != now->done)
-                park_greet(park);
-        if (!quiet && parking_is_quiet(park->parking))
+                park_resync(park);
+        if (!quiet && parking_state_is_quiet(park->parking))
                 rest(park, STIR_USEC);
         set_deadline(park);
 }
@@ -211,21 +212,21 @@ void park_forget(struct park *park) {
         park->frozen = false;
 }
 
-void park_look(struct park *park) {
+void park_scan(struct park *park) {
         if (!park->frozen)
                 rest(park, STIR_USEC);
-        look(park);
+        scan(park);
 }
 
 void park_timeout(struct park *park) {
-        look(park);
+        scan(park);
 }
 
-Capsule__Parking *park_carry(const struct park *park) {
-        return parking_carry(park->parking);
+Capsule__Parking *park_saved_state(const struct park *park) {
+        return parking_state_save(park->parking);
 }
 
-void park_set_carry(struct park *park, const Capsule__Parking *carry) {
-        parking_set_carry(park->parking, carry);
-        park_greet(park); /* rmd was told of nothing when it came */
+void park_set_saved_state(struct park *park, const Capsule__Parking *saved_state) {
+        parking_state_load(park->parking, saved_state);
+        park_resync(park); /* rmd was told of nothing when it came */
 }

@@ -53,7 +53,7 @@ uint64_t rank_watch_deadline(const struct rank_watch *watch) {
         return watch->deadline;
 }
 
-void rank_watch_greet(const struct rank_watch *watch) {
+void rank_watch_resync(const struct rank_watch *watch) {
         Capsule__RanksSaid said;
 
         if (watch->n == 0)
@@ -78,7 +78,7 @@ static void on_end(struct source *source, uint32_t events) {
 
         lost_ranks_gone(watch->ranks, watched->at);
         unwatch(watched);
-        rank_watch_look(watch);
+        rank_watch_scan(watch);
 }
 
 static void watch_process(struct watched *watched, pid_t pid) {
@@ -130,15 +130,15 @@ static bool runs(const struct core *core) {
         return core->ops->runs_freely(core) && !core->ops->is_killed(core);
 }
 
-static bool has_to_tell(const struct rank_watch *watch) {
-        Door__Loss word;
+static bool has_to_report(const struct rank_watch *watch) {
+        Program__Loss word;
         size_t at = 0;
 
         return lost_ranks_next(watch->ranks, &at, &word);
 }
 
-static void tell_ranks(struct rank_watch *watch) {
-        Door__Loss word;
+static void report_ranks(struct rank_watch *watch) {
+        Program__Loss word;
         size_t at = 0;
 
         while (lost_ranks_next(watch->ranks, &at, &word))
@@ -155,22 +155,22 @@ static void seek(struct rank_watch *watch) {
                 return;
         watch->sought_usec = now_usec();
         known = xcalloc(watch->n + 1, sizeof(*known));
-        lost_ranks_sought(watch->ranks, launched_look(known, lost_ranks_pids(watch->ranks, known)) != 0);
+        lost_ranks_sought(watch->ranks, launched_scan(known, lost_ranks_pids(watch->ranks, known)) != 0);
 }
 
 static void set_deadline(struct rank_watch *watch) {
-        bool tells = has_to_tell(watch) || lost_ranks_unjudged(watch->ranks);
+        bool reports = has_to_report(watch) || lost_ranks_unjudged(watch->ranks);
 
         watch->deadline = UINT64_MAX;
         if (watch->core->phase == CAPSULE__PHASE__PHASE_EXITED)
                 return;
         if (lost_ranks_seek(watch->ranks))
                 watch->deadline = now_usec() + SEEK_USEC;
-        if (tells)
+        if (reports)
                 watch->deadline = now_usec() + (watch->times < AGAIN_TIMES ? AGAIN_USEC : LATER_USEC);
 }
 
-void rank_watch_look(struct rank_watch *watch) {
+void rank_watch_scan(struct rank_watch *watch) {
         if (runs(watch->core)) {
                 for (size_t i = 0; i < watch->n; i++)
                         watch_one(&watch->watched[i]);
@@ -178,14 +178,14 @@ void rank_watch_look(struct rank_watch *watch) {
                 if (lost_ranks_unjudged(watch->ranks))
                         watch->core->ops->take_messages(watch->core); /* it may have finished */
                 if (lost_ranks_judge(watch->ranks))
-                        rank_watch_greet(watch);
-                tell_ranks(watch);
+                        rank_watch_resync(watch);
+                report_ranks(watch);
         }
         set_deadline(watch);
 }
 
 void rank_watch_timeout(struct rank_watch *watch) {
-        rank_watch_look(watch);
+        rank_watch_scan(watch);
 }
 
 void rank_watch_order(struct rank_watch *watch, const Capsule__RankOrder *order) {
@@ -196,30 +196,30 @@ void rank_watch_order(struct rank_watch *watch, const Capsule__RankOrder *order)
         match_order(watch);
         watch->times = 0;
         if (first)
-                rank_watch_greet(watch);
-        rank_watch_look(watch);
+                rank_watch_resync(watch);
+        rank_watch_scan(watch);
 }
 
-void rank_watch_hear(struct rank_watch *watch, pid_t pid, const Door__Loss *word) {
+void rank_watch_receive(struct rank_watch *watch, pid_t pid, const Program__Loss *word) {
         bool spoke = lost_ranks_speak(watch->ranks), finished = lost_ranks_finished(watch->ranks);
-        Door__Loss answer;
+        Program__Loss answer;
 
-        if (!lost_ranks_hear(watch->ranks, pid, word, &answer))
+        if (!lost_ranks_receive(watch->ranks, pid, word, &answer))
                 return;
         notice_send_loss(&answer);
         watch_one(&watch->watched[word->rank - watch->first]);
         if (lost_ranks_speak(watch->ranks) != spoke || lost_ranks_finished(watch->ranks) != finished)
-                rank_watch_greet(watch);
+                rank_watch_resync(watch);
         if (answer.count > 0 && watch->deadline == UINT64_MAX)
                 watch->deadline = now_usec(); /* it may not know them */
 }
 
-Capsule__RankWatch *rank_watch_carry(const struct rank_watch *watch) {
-        return lost_ranks_carry(watch->ranks);
+Capsule__RankWatch *rank_watch_saved_state(const struct rank_watch *watch) {
+        return lost_ranks_saved_state(watch->ranks);
 }
 
-void rank_watch_set_carry(struct rank_watch *watch, const Capsule__RankWatch *carry) {
-        lost_ranks_set_carry(watch->ranks, carry);
+void rank_watch_set_saved_state(struct rank_watch *watch, const Capsule__RankWatch *saved_state) {
+        lost_ranks_set_saved_state(watch->ranks, saved_state);
         match_order(watch);
-        rank_watch_greet(watch); /* rmd was told of nothing when it came */
+        rank_watch_resync(watch); /* rmd was told of nothing when it came */
 }

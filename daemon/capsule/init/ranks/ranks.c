@@ -8,14 +8,14 @@
 #define HASH_FUNCTION HASH_OAT
 #include <uthash.h>
 
-#include "common/door.h"
+#include "common/program_socket.h"
 #include "common/util.h"
 
-/* 1 << Door__Event, of each that there is; a library that is newer may name others. */
+/* 1 << Program__Event, of each that there is; a library that is newer may name others. */
 #define EVENTS_KNOWN                                                                                                               \
-        (1U << DOOR__EVENT__EVENT_BEFORE_MOVE | 1U << DOOR__EVENT__EVENT_BEFORE_CHECKPOINT | 1U << DOOR__EVENT__EVENT_AFTER_MOVE | \
-         1U << DOOR__EVENT__EVENT_AFTER_CHECKPOINT | 1U << DOOR__EVENT__EVENT_AFTER_RESTART | 1U << DOOR__EVENT__EVENT_DROP |      \
-         1U << DOOR__EVENT__EVENT_PLACE)
+        (1U << PROGRAM__EVENT__EVENT_BEFORE_MOVE | 1U << PROGRAM__EVENT__EVENT_BEFORE_CHECKPOINT |                                 \
+         1U << PROGRAM__EVENT__EVENT_AFTER_MOVE | 1U << PROGRAM__EVENT__EVENT_AFTER_CHECKPOINT |                                   \
+         1U << PROGRAM__EVENT__EVENT_AFTER_RESTART | 1U << PROGRAM__EVENT__EVENT_DROP | 1U << PROGRAM__EVENT__EVENT_PLACE)
 
 struct rank {
         uint32_t number;
@@ -79,7 +79,7 @@ static bool is_goal(double goal) {
         return goal >= 0 && isfinite(goal);
 }
 
-static int take_report(struct ranks *ranks, const Door__Report *report) {
+static int take_report(struct ranks *ranks, const Program__Report *report) {
         struct rank *rank;
 
         if ((report->total > 0 && report->done > report->total) || !is_goal(report->goal_min) || !is_goal(report->goal_max))
@@ -113,7 +113,7 @@ static int listen_to(struct ranks *ranks, uint32_t number, uint32_t events) {
         return 0;
 }
 
-static int take_answer(struct ranks *ranks, const Door__Answer *answer) {
+static int take_answer(struct ranks *ranks, const Program__Answer *answer) {
         struct rank *rank = find(ranks, answer->rank);
 
         if (!rank || !rank->awaited || answer->serial != ranks->asked)
@@ -122,7 +122,7 @@ static int take_answer(struct ranks *ranks, const Door__Answer *answer) {
         return 0;
 }
 
-static int take_own_state(struct ranks *ranks, const Door__OwnState *said) {
+static int take_own_state(struct ranks *ranks, const Program__OwnState *said) {
         if (said->rank != 0)
                 return -EBADMSG;
         ranks->news |= !ranks->own_state_said || ranks->own_state != said->own_state;
@@ -131,15 +131,15 @@ static int take_own_state(struct ranks *ranks, const Door__OwnState *said) {
         return 0;
 }
 
-int ranks_take(struct ranks *ranks, const Door__Request *request) {
+int ranks_take(struct ranks *ranks, const Program__Request *request) {
         switch (request->body_case) {
-        case DOOR__REQUEST__BODY_REPORT:
+        case PROGRAM__REQUEST__BODY_REPORT:
                 return take_report(ranks, request->report);
-        case DOOR__REQUEST__BODY_LISTEN:
+        case PROGRAM__REQUEST__BODY_LISTEN:
                 return listen_to(ranks, request->listen->rank, request->listen->events);
-        case DOOR__REQUEST__BODY_ANSWER:
+        case PROGRAM__REQUEST__BODY_ANSWER:
                 return take_answer(ranks, request->answer);
-        case DOOR__REQUEST__BODY_OWN_STATE:
+        case PROGRAM__REQUEST__BODY_OWN_STATE:
                 return take_own_state(ranks, request->own_state);
         default:
                 return -EBADMSG;
@@ -159,7 +159,7 @@ void ranks_rest(struct ranks *ranks, uint32_t number) {
         if (!rank)
                 return;
         rank->reported = false;
-        rank->events &= ~(1U << DOOR__EVENT__EVENT_PLACE); /* said again when it comes to one */
+        rank->events &= ~(1U << PROGRAM__EVENT__EVENT_PLACE); /* said again when it comes to one */
 }
 
 void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret) {
@@ -173,8 +173,8 @@ void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret) {
         ret->done = ret->total = 0;
         HASH_ITER (hh, ranks->all, rank, next) {
                 ret->listening += rank->events != 0;
-                ret->excluding += (rank->events & 1U << DOOR__EVENT__EVENT_DROP) != 0;
-                ret->placing += (rank->events & 1U << DOOR__EVENT__EVENT_PLACE) != 0;
+                ret->excluding += (rank->events & 1U << PROGRAM__EVENT__EVENT_DROP) != 0;
+                ret->placing += (rank->events & 1U << PROGRAM__EVENT__EVENT_PLACE) != 0;
                 if (!rank->reported)
                         continue;
                 if (ret->ranks == 0 || rank->done < ret->done) {
@@ -187,20 +187,20 @@ void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret) {
 
 /* ---- what it is told ---- */
 
-static bool tell_one(struct ranks *ranks, uint32_t number, const struct ranks_news *news, ranks_send_fn send, void *ctx) {
-        Door__Happens happens = DOOR__HAPPENS__INIT;
-        Door__Notice notice = DOOR__NOTICE__INIT;
-        uint8_t data[DOOR_MESSAGE_BYTES];
+static bool report_one(struct ranks *ranks, uint32_t number, const struct ranks_news *news, ranks_send_fn send, void *ctx) {
+        Program__Happens happens = PROGRAM__HAPPENS__INIT;
+        Program__Notice notice = PROGRAM__NOTICE__INIT;
+        uint8_t data[PROGRAM_SOCKET_MESSAGE_BYTES];
 
         happens.event = news->event;
         happens.hold_usec = news->hold_usec;
         notice.serial = ranks->serial;
-        notice.body_case = DOOR__NOTICE__BODY_HAPPENS;
+        notice.body_case = PROGRAM__NOTICE__BODY_HAPPENS;
         notice.happens = &happens;
-        return send(ctx, number, data, door__notice__pack(&notice, data));
+        return send(ctx, number, data, program__notice__pack(&notice, data));
 }
 
-size_t ranks_tell(struct ranks *ranks, const struct ranks_news *news, ranks_send_fn send, void *ctx) {
+size_t ranks_report(struct ranks *ranks, const struct ranks_news *news, ranks_send_fn send, void *ctx) {
         struct rank *rank, *next;
 
         ranks->serial++;
@@ -209,7 +209,7 @@ size_t ranks_tell(struct ranks *ranks, const struct ranks_news *news, ranks_send
                 ranks->asked = ranks->serial;
         }
         HASH_ITER (hh, ranks->all, rank, next) {
-                if (!(rank->events & 1U << news->event) || !tell_one(ranks, rank->number, news, send, ctx) || !news->ask)
+                if (!(rank->events & 1U << news->event) || !report_one(ranks, rank->number, news, send, ctx) || !news->ask)
                         continue;
                 rank->awaited = true;
                 ranks->awaited++;
@@ -232,13 +232,13 @@ void ranks_stop_waiting(struct ranks *ranks) {
 
 /* ---- with the capsule ---- */
 
-void ranks_carry(const struct ranks *ranks, Capsule__Carry *carry) {
+void ranks_saved_state(const struct ranks *ranks, Capsule__SavedState *saved_state) {
         struct rank *rank, *next;
 
-        carry->notices = ranks->serial;
-        carry->own_state_said = ranks->own_state_said;
-        carry->own_state = ranks->own_state;
-        carry->listeners = xcalloc(HASH_COUNT(ranks->all) + 1, sizeof(*carry->listeners));
+        saved_state->notices = ranks->serial;
+        saved_state->own_state_said = ranks->own_state_said;
+        saved_state->own_state = ranks->own_state;
+        saved_state->listeners = xcalloc(HASH_COUNT(ranks->all) + 1, sizeof(*saved_state->listeners));
         HASH_ITER (hh, ranks->all, rank, next) {
                 Capsule__Listener *listener;
 
@@ -248,22 +248,22 @@ void ranks_carry(const struct ranks *ranks, Capsule__Carry *carry) {
                 capsule__listener__init(listener);
                 listener->rank = rank->number;
                 listener->events = rank->events;
-                carry->listeners[carry->n_listeners++] = listener;
+                saved_state->listeners[saved_state->n_listeners++] = listener;
         }
 }
 
-void ranks_carry_finish(Capsule__Carry *carry) {
-        for (size_t i = 0; i < carry->n_listeners; i++)
-                free(carry->listeners[i]);
-        free(carry->listeners);
-        carry->listeners = NULL;
-        carry->n_listeners = 0;
+void ranks_saved_state_finish(Capsule__SavedState *saved_state) {
+        for (size_t i = 0; i < saved_state->n_listeners; i++)
+                free(saved_state->listeners[i]);
+        free(saved_state->listeners);
+        saved_state->listeners = NULL;
+        saved_state->n_listeners = 0;
 }
 
-void ranks_set_carry(struct ranks *ranks, const Capsule__Carry *carry) {
-        ranks->serial = carry->notices;
-        ranks->own_state_said = carry->own_state_said;
-        ranks->own_state = carry->own_state;
-        for (size_t i = 0; i < carry->n_listeners; i++)
-                (void) listen_to(ranks, carry->listeners[i]->rank, carry->listeners[i]->events);
+void ranks_set_saved_state(struct ranks *ranks, const Capsule__SavedState *saved_state) {
+        ranks->serial = saved_state->notices;
+        ranks->own_state_said = saved_state->own_state_said;
+        ranks->own_state = saved_state->own_state;
+        for (size_t i = 0; i < saved_state->n_listeners; i++)
+                (void) listen_to(ranks, saved_state->listeners[i]->rank, saved_state->listeners[i]->events);
 }

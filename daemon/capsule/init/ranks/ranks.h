@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "proto/capsule.pb-c.h"
-#include "proto/door.pb-c.h"
+#include "proto/program.pb-c.h"
 
 /* The ranks of one capsule are at most so many: no node runs more in one. */
 enum { RANKS_MAX = 4096 };
@@ -20,7 +20,7 @@ void ranks_destroy(struct ranks *ranks); /* NULL ok */
 
 /* Takes a message of RANK_MESSAGE_STATE. 0; -EBADMSG: no rank can say that; -ESTALE: it answers
  * what is not asked (any more); -EUSERS: of one rank too many. */
-int ranks_take(struct ranks *ranks, const Door__Request *request);
+int ranks_take(struct ranks *ranks, const Program__Request *request);
 
 /* Was something said, since this was asked last, that matters for what rmd does next: who wants to
  * be told what, or whether the program keeps its own state? */
@@ -37,20 +37,20 @@ void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret);
 /* Sends a Notice to one rank. False: the rank cannot be told. */
 typedef bool (*ranks_send_fn)(void *ctx, uint32_t rank, const void *data, size_t size);
 struct ranks_news {
-        Door__Event event;
+        Program__Event event;
         bool ask; /* their answers are awaited, in place of those that were before */
         uint64_t hold_usec; /* of EVENT_PLACE */
 };
 /* Tells all ranks that listen to it. A rank that cannot be told is not waited for. How many are. */
-size_t ranks_tell(struct ranks *ranks, const struct ranks_news *news, ranks_send_fn send, void *ctx);
+size_t ranks_report(struct ranks *ranks, const struct ranks_news *news, ranks_send_fn send, void *ctx);
 size_t ranks_awaited(const struct ranks *ranks);
 /* Answers that come from now on are none. */
 void ranks_stop_waiting(struct ranks *ranks);
 
-/* Puts into the carry who listens; the rest is said again. ranks_carry_finish() frees what is in
- * it. */
-void ranks_carry(const struct ranks *ranks, Capsule__Carry *carry);
-void ranks_carry_finish(Capsule__Carry *carry);
-void ranks_set_carry(struct ranks *ranks, const Capsule__Carry *carry);
+/* Puts into the carry who listens; the rest is said again. ranks_saved_state_finish() frees what is
+ * in it. */
+void ranks_saved_state(const struct ranks *ranks, Capsule__SavedState *saved_state);
+void ranks_saved_state_finish(Capsule__SavedState *saved_state);
+void ranks_set_saved_state(struct ranks *ranks, const Capsule__SavedState *saved_state);
 
 #endif

@@ -17,7 +17,7 @@
 /* A task is what a child is to do, and a verdict what it says of it. */
 struct task {
         const Capsule__Inventory *inventory;
-        bool *wanted; /* by the index in the inventory */
+        bool *requested; /* by the index in the inventory */
 };
 
 struct verdict {
@@ -76,7 +76,7 @@ static void mount_points_finish(struct mount_points *mounts) {
 }
 
 /* Returns whether there is any; `wanted` then says which. */
-static bool choose(const Capsule__Inventory *inventory, bool *wanted) {
+static bool choose(const Capsule__Inventory *inventory, bool *requested) {
         struct mount_points mounts = { 0 };
         bool any = false;
 
@@ -84,9 +84,9 @@ static bool choose(const Capsule__Inventory *inventory, bool *wanted) {
         for (size_t f = 0; f < inventory->n_files; f++) {
                 const Capsule__InventoryFile *file = inventory->files[f];
 
-                wanted[f] = wanted[f] && S_ISREG(file->mode) && inventory_has_path(file) && !inventory_is_carried(file->name) &&
-                            is_remote(&mounts, file->name);
-                any |= wanted[f];
+                requested[f] = requested[f] && S_ISREG(file->mode) && inventory_has_path(file) &&
+                               !inventory_is_carried(file->name) && is_remote(&mounts, file->name);
+                any |= requested[f];
         }
         mount_points_finish(&mounts);
         return any;
@@ -111,7 +111,7 @@ static void sync_as_owner(int error, int report_fd, const void *arg) {
         struct verdict verdict = { .error = error };
 
         for (uint32_t f = 0; f < task->inventory->n_files && verdict.error == 0; f++)
-                if (task->wanted[f]) {
+                if (task->requested[f]) {
                         verdict.error = sync_one(task->inventory->files[f]->name);
                         verdict.file = f;
                 }
@@ -121,12 +121,12 @@ static void sync_as_owner(int error, int report_fd, const void *arg) {
 /* ---- PID 1 ---- */
 
 int files_sync(const Capsule__Inventory *inventory, const Capsule__Spec *spec, uint64_t limit_usec, struct rm_error *error) {
-        cleanup_free bool *wanted = inventory_find_written(inventory);
-        const struct task task = { inventory, wanted };
+        cleanup_free bool *requested = inventory_find_written(inventory);
+        const struct task task = { inventory, requested };
         struct verdict verdict = { 0 };
         int r;
 
-        if (!choose(inventory, wanted))
+        if (!choose(inventory, requested))
                 return 0;
         r = identity_ask(spec, 0, sync_as_owner, &task, limit_usec, &verdict, sizeof(verdict));
         if (r < 0)

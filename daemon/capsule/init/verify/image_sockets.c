@@ -13,7 +13,7 @@
 #include "daemon/capsule/init/criu/image_fixup.h"
 #include "daemon/capsule/init/verify/inventory.h"
 
-enum { LOOK_USEC = 5000000 };
+enum { SCAN_USEC = 5000000 };
 
 static void see_socket(void *arg, const char *path) {
         struct image_sockets *sockets = arg;
@@ -48,7 +48,7 @@ void image_sockets_finish(struct image_sockets *sockets) {
 }
 
 /* Reports the number of the first name that something else has, or how many there are. */
-static void look_as_owner(int error, int report_fd, const void *arg) {
+static void scan_as_owner(int error, int report_fd, const void *arg) {
         const struct image_sockets *sockets = arg;
         struct stat st;
         size_t i = 0;
@@ -64,7 +64,7 @@ int image_sockets_check(const struct image_sockets *sockets, const Capsule__Spec
 
         if (sockets->n == 0)
                 return 0;
-        r = identity_ask(spec, 0, look_as_owner, sockets, LOOK_USEC, &i, sizeof(i));
+        r = identity_ask(spec, 0, scan_as_owner, sockets, SCAN_USEC, &i, sizeof(i));
         if (r < 0)
                 return error_sys(error, r, "cannot look at the names of its sockets");
         if (i >= sockets->n)

@@ -187,7 +187,7 @@ static void forget_known(struct taking *taking) {
 }
 
 /* `link` is a link of /proc below `dir_fd`: "fd/7", "map_files/START-END", "cwd". */
-static int look_at(struct taking *taking, int dir_fd, const char *link, uint32_t *ret_file, struct stat *ret_stat) {
+static int scan_one(struct taking *taking, int dir_fd, const char *link, uint32_t *ret_file, struct stat *ret_stat) {
         Capsule__InventoryFile file = CAPSULE__INVENTORY_FILE__INIT;
         struct file_identity identity;
         char name[PATH_MAX + 16];
@@ -253,7 +253,7 @@ static int add_descriptor(struct taking *taking, Capsule__InventoryTask *task, i
 
         descriptor.fd = fd;
         snprintf(path, sizeof(path), "fd/%u", fd);
-        r = look_at(taking, task_fd, path, &descriptor.file, &st);
+        r = scan_one(taking, task_fd, path, &descriptor.file, &st);
         if (r == -ENOENT) /* closed since it was listed: it is missing in the comparison, if it should be there */
                 return 0;
         if (r == 0 && inventory_has_path(taking->inventory->files[descriptor.file]))
@@ -324,7 +324,7 @@ static int mapped_file(struct taking *taking, int task_fd, const struct map_line
                 return 0;
         }
         snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, map->start, map->end);
-        r = look_at(taking, task_fd, path, ret, &st);
+        r = scan_one(taking, task_fd, path, ret, &st);
         if (r < 0)
                 return r;
         mapped = xcalloc(1, sizeof(*mapped));
@@ -451,18 +451,18 @@ static bool is_zombie(int task_fd) {
 
 static int take_places(struct taking *taking, Capsule__InventoryTask *task, int task_fd) {
         struct stat st;
-        int r = look_at(taking, task_fd, "cwd", &task->cwd, &st);
+        int r = scan_one(taking, task_fd, "cwd", &task->cwd, &st);
 
         if (r == 0)
-                r = look_at(taking, task_fd, "root", &task->root, &st);
-        return r == 0 ? look_at(taking, task_fd, "exe", &task->exe, &st) : r;
+                r = scan_one(taking, task_fd, "root", &task->root, &st);
+        return r == 0 ? scan_one(taking, task_fd, "exe", &task->exe, &st) : r;
 }
 
 static int too_much(struct rm_error *error) {
         return error_set(error, -EFBIG, "the group has too many open files for a restore to be verified");
 }
 
-/* See obstacles.c. */
+/* See blockers.c. */
 static int check_dumpable(const struct taking *taking, int task_fd, struct rm_error *error) {
         struct stat st;
 

@@ -18,7 +18,7 @@
 #include "daemon/capsule/init/verify/inventory.h"
 
 enum {
-        DOUBTS_MAX_BYTES = 1024,
+        MISMATCHES_MAX_BYTES = 1024,
         BLOCK_BYTES = 1 << 20,
         COPY_USEC = 600000000, /* for all of it */
 };
@@ -35,7 +35,7 @@ struct use {
 struct verdict {
         int error;
         uint32_t file;
-        uint32_t doubts;
+        uint32_t mismatches;
 };
 
 static bool is_regarded(const Capsule__InventoryFile *file) {
@@ -80,7 +80,7 @@ struct task {
         const Capsule__Spec *spec;
         int copies_fd;
         uint64_t max_bytes; /* of copies that are made */
-        bool look; /* only: nothing is changed */
+        bool scan; /* only: nothing is changed */
         bool other_files; /* are taken as well */
 };
 
@@ -115,7 +115,7 @@ static int cut_back(const struct task *task, const Capsule__InventoryFile *file,
                 return r;
         if ((uint64_t) st.st_size < file->size_bytes)
                 return task->other_files ? 0 : -ERANGE;
-        if (task->look)
+        if (task->scan)
                 return 0;
         *ret_written = inventory_mtime_nsec(&st) != file->mtime_nsec;
         return (uint64_t) st.st_size > file->size_bytes && ftruncate(fd, (off_t) file->size_bytes) < 0 ? -errno : 0;
@@ -193,11 +193,11 @@ static void copy_as_owner(int error, int report_fd, const void *arg) {
                         left -= file->size_bytes;
                 if (verdict.error == -EACCES) {
                         verdict.error = 0;
-                        unread[verdict.doubts++] = f;
+                        unread[verdict.mismatches++] = f;
                 }
         }
         (void) write_all(report_fd, &verdict, sizeof(verdict));
-        (void) write_all(report_fd, unread, verdict.doubts * sizeof(*unread));
+        (void) write_all(report_fd, unread, verdict.mismatches * sizeof(*unread));
 }
 
 static ssize_t read_block(int fd, uint8_t *block, size_t bytes, off_t at) {
@@ -273,7 +273,7 @@ static int give_name(const char *made, const char *name) {
 
 /* Under its name it is whole: other capsules of the job may look for it at the same time, and this
  * may end at any time. */
-static int make_anew(int from, const Capsule__InventoryFile *file) {
+static int make_again(int from, const Capsule__InventoryFile *file) {
         const char *base = strrchr(file->name, '/');
         cleanup_free char *made = xasprintf("%.*s/.rmd-XXXXXX", (int) (base - file->name), file->name);
         cleanup_close int to = mkostemp(made, O_CLOEXEC);
@@ -309,7 +309,7 @@ static int put_back(const struct task *task, uint32_t f) {
         if (from < 0)
                 return -ENODATA;
         if (gone) {
-                r = task->look ? 0 : make_anew(from, file);
+                r = task->scan ? 0 : make_again(from, file);
                 if (r != -EEXIST)
                         return r;
                 to = open_copied(file->name);
@@ -317,7 +317,7 @@ static int put_back(const struct task *task, uint32_t f) {
         r = check_open(task, file, to, &st);
         if (r == ROLLBACK_OTHER_FILE && S_ISREG(st.st_mode) && is_same(from, to))
                 return 0;
-        return r < 0 || task->look ? r : copy_back(from, to);
+        return r < 0 || task->scan ? r : copy_back(from, to);
 }
 
 /* ---- all of them ---- */
@@ -336,7 +336,7 @@ static int roll_back(const struct task *task, uint32_t f, const struct use *use,
         return r;
 }
 
-static void roll_all_back(const struct task *task, const struct use *uses, struct verdict *verdict, uint32_t *doubts) {
+static void roll_all_back(const struct task *task, const struct use *uses, struct verdict *verdict, uint32_t *mismatches) {
         const Capsule__Inventory *inventory = task->inventory;
 
         for (uint32_t f = 0; f < inventory->n_files && verdict->error == 0; f++) {
@@ -347,7 +347,7 @@ static void roll_all_back(const struct task *task, const struct use *uses, struc
                 verdict->error = roll_back(task, f, &uses[f], &doubt);
                 verdict->file = f;
                 if (doubt)
-                        doubts[verdict->doubts++] = f;
+                        mismatches[verdict->mismatches++] = f;
         }
 }
 
@@ -355,18 +355,18 @@ static void roll_all_back(const struct task *task, const struct use *uses, struc
 static void roll_back_as_owner(int error, int report_fd, const void *arg) {
         struct task task = *(const struct task *) arg;
         const Capsule__Inventory *inventory = task.inventory;
-        cleanup_free uint32_t *doubts = xcalloc(inventory->n_files + 1, sizeof(*doubts));
+        cleanup_free uint32_t *mismatches = xcalloc(inventory->n_files + 1, sizeof(*mismatches));
         cleanup_free struct use *uses = uses_of(inventory);
         struct verdict verdict = { .error = error };
-        bool look = task.look;
+        bool scan = task.scan;
 
-        task.look = true;
-        roll_all_back(&task, uses, &verdict, doubts);
-        task.look = look;
-        if (!look)
-                roll_all_back(&task, uses, &verdict, doubts);
+        task.scan = true;
+        roll_all_back(&task, uses, &verdict, mismatches);
+        task.scan = scan;
+        if (!scan)
+                roll_all_back(&task, uses, &verdict, mismatches);
         (void) write_all(report_fd, &verdict, sizeof(verdict));
-        (void) write_all(report_fd, doubts, verdict.doubts * sizeof(*doubts));
+        (void) write_all(report_fd, mismatches, verdict.mismatches * sizeof(*mismatches));
 }
 
 static char *names_of(const Capsule__Inventory *inventory, const bool *doubtful) {
@@ -380,8 +380,8 @@ static char *names_of(const Capsule__Inventory *inventory, const bool *doubtful)
                 longer = xasprintf("%s%s%s", text, *text ? " " : "", inventory->files[f]->name);
                 free(text);
                 text = longer;
-                if (strlen(text) > DOUBTS_MAX_BYTES) {
-                        text[DOUBTS_MAX_BYTES] = '\0';
+                if (strlen(text) > MISMATCHES_MAX_BYTES) {
+                        text[MISMATCHES_MAX_BYTES] = '\0';
                         break;
                 }
         }
@@ -400,8 +400,8 @@ static int explain(const Capsule__Inventory *inventory, const struct verdict *ve
         return verdict->error;
 }
 
-/* `ret_doubts`: for each file. */
-static int as_owner(identity_child_fn fn, const struct task *task, bool *ret_doubts, struct rm_error *error) {
+/* `ret_mismatches`: for each file. */
+static int as_owner(identity_child_fn fn, const struct task *task, bool *ret_mismatches, struct rm_error *error) {
         struct verdict verdict = { .error = -ECHILD };
         int fd, r;
         pid_t pid;
@@ -413,8 +413,9 @@ static int as_owner(identity_child_fn fn, const struct task *task, bool *ret_dou
         if (r < 0)
                 return error_sys(error, r, "cannot start a process of the owner's");
         if (identity_await(fd, COPY_USEC) == 0 && read_all(fd, &verdict, sizeof(verdict)) == 0 && verdict.error == 0)
-                for (uint32_t i = 0, f; i < verdict.doubts && read_all(fd, &f, sizeof(f)) == 0 && f < task->inventory->n_files; i++)
-                        ret_doubts[f] = true;
+                for (uint32_t i = 0, f; i < verdict.mismatches && read_all(fd, &f, sizeof(f)) == 0 && f < task->inventory->n_files;
+                     i++)
+                        ret_mismatches[f] = true;
         identity_child_end(pid, fd);
         return verdict.error == 0 ? 0 : explain(task->inventory, &verdict, error);
 }
@@ -439,18 +440,18 @@ int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int 
 }
 
 int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, bool other_files,
-                   char **ret_doubts, struct rm_error *error) {
+                   char **ret_mismatches, struct rm_error *error) {
         const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = copies_fd, .other_files = other_files };
         cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
         int r = as_owner(roll_back_as_owner, &task, doubtful, error);
 
         if (r == 0)
-                *ret_doubts = names_of(inventory, doubtful);
+                *ret_mismatches = names_of(inventory, doubtful);
         return r;
 }
 
-int rollback_look(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, struct rm_error *error) {
-        const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = copies_fd, .look = true };
+int rollback_scan(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, struct rm_error *error) {
+        const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = copies_fd, .scan = true };
         cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
 
         return as_owner(roll_back_as_owner, &task, doubtful, error);

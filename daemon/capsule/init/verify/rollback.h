@@ -26,13 +26,13 @@ int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int 
  * none), and is made anew if it is gone; a file of others must have that size. What stands under
  * its name must be that file (file_identity.h), unless `other_files` are taken for those of the
  * job. -ENOENT: a file is gone; -ERANGE: shorter than it was, unless `other_files`;
- * ROLLBACK_OTHER_FILE: another one; the text names it, and then nothing was changed. `ret_doubts`:
- * names of files, a space between them, that may differ from what they were, since they are written
- * in place, and were written to since; "" if there are none; malloc'ed. */
+ * ROLLBACK_OTHER_FILE: another one; the text names it, and then nothing was changed.
+ * `ret_mismatches`: names of files, a space between them, that may differ from what they were,
+ * since they are written in place, and were written to since; "" if there are none; malloc'ed. */
 int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, bool other_files,
-                   char **ret_doubts, struct rm_error *error);
+                   char **ret_mismatches, struct rm_error *error);
 
 /* Would rollback_files() succeed? Nothing is changed. Errors as above. */
-int rollback_look(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, struct rm_error *error);
+int rollback_scan(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, struct rm_error *error);
 
 #endif

@@ -17,7 +17,7 @@
 
 enum {
         KEPT_MAX_BYTES = 16 * 1024 * 1024,
-        DOUBTS_MAX_BYTES = 1024,
+        MISMATCHES_MAX_BYTES = 1024,
         CUT_USEC = 30000000,
 };
 
@@ -85,7 +85,7 @@ static void cut_as_owner(int error, int report_fd, const void *arg) {
 static void add_name(char **text, const char *name) {
         char *longer;
 
-        if (strlen(*text) + strlen(name) >= DOUBTS_MAX_BYTES)
+        if (strlen(*text) + strlen(name) >= MISMATCHES_MAX_BYTES)
                 return;
         longer = xasprintf("%s%s%s", *text, **text ? " " : "", name);
         free(*text);
@@ -94,13 +94,13 @@ static void add_name(char **text, const char *name) {
 
 char *rollback_closed(const Capsule__Inventory *inventory, const Capsule__Spec *spec) {
         uint64_t end_usec = now_usec() + CUT_USEC;
-        char *doubts = xstrdup("");
+        char *mismatches = xstrdup("");
         size_t i = 0;
         pid_t pid;
         int fd;
 
         if (inventory->n_closed_files == 0 || identity_child(spec, 0, cut_as_owner, inventory, &pid, &fd) < 0)
-                return doubts;
+                return mismatches;
         for (; i < inventory->n_closed_files; i++) {
                 uint64_t now = now_usec();
                 bool doubt;
@@ -108,10 +108,10 @@ char *rollback_closed(const Capsule__Inventory *inventory, const Capsule__Spec *
                 if (now >= end_usec || identity_await(fd, end_usec - now) < 0 || read_all(fd, &doubt, sizeof(doubt)) < 0)
                         break;
                 if (doubt)
-                        add_name(&doubts, inventory->closed_files[i]->file->name);
+                        add_name(&mismatches, inventory->closed_files[i]->file->name);
         }
         identity_child_end(pid, fd);
         for (; i < inventory->n_closed_files; i++)
-                add_name(&doubts, inventory->closed_files[i]->file->name);
-        return doubts;
+                add_name(&mismatches, inventory->closed_files[i]->file->name);
+        return mismatches;
 }

@@ -100,16 +100,16 @@ static bool too_much(const struct totals *totals) {
                totals->messages > SYSV_MESSAGES_MAX || totals->bytes > SYSV_TEXT_MAX_BYTES;
 }
 
-/* ---- obstacles ---- */
+/* ---- blockers ---- */
 
-static void find_shared_memory(struct obstacle *ret) {
+static void find_shared_memory(struct blocker *ret) {
         struct shm_info info;
         struct shmid_ds ds;
         int top = shmctl(0, SHM_INFO, (struct shmid_ds *) &info);
 
         if (top < 0 || info.used_ids == 0)
                 return;
-        ret->kind = OBSTACLE_SHM;
+        ret->kind = BLOCKER_SHM;
         for (int i = 0; i <= top; i++) {
                 int id = shmctl(i, SHM_STAT, &ds);
 
@@ -131,27 +131,27 @@ static DIR *open_mqueues(void) {
         return mount < 0 ? NULL : opendir_at(mount, ".");
 }
 
-static void find_mqueue(struct obstacle *ret) {
+static void find_mqueue(struct blocker *ret) {
         cleanup_dir DIR *dir = open_mqueues();
         const char *name = next_name(dir);
 
         if (!name)
                 return;
-        ret->kind = OBSTACLE_MQUEUE;
+        ret->kind = BLOCKER_MQUEUE;
         (void) text_format(ret->detail, sizeof(ret->detail), "%s", name);
 }
 
-void sysv_find_obstacle(struct obstacle *ret) {
+void sysv_find_blocker(struct blocker *ret) {
         struct totals totals = count();
 
-        *ret = (struct obstacle) { .kind = OBSTACLE_NONE };
+        *ret = (struct blocker) { .kind = BLOCKER_NONE };
         find_shared_memory(ret);
-        if (ret->kind == OBSTACLE_NONE && too_much(&totals)) {
-                ret->kind = OBSTACLE_SYSV_SIZE;
+        if (ret->kind == BLOCKER_NONE && too_much(&totals)) {
+                ret->kind = BLOCKER_SYSV_SIZE;
                 snprintf(ret->detail, sizeof(ret->detail), "%u objects, %zu semaphores, %zu messages with %zu bytes",
                          totals.objects, totals.semaphores, totals.messages, totals.bytes);
         }
-        if (ret->kind == OBSTACLE_NONE)
+        if (ret->kind == BLOCKER_NONE)
                 find_mqueue(ret);
 }
 

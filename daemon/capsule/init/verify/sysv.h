@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/capsule/init/verify/obstacle.h"
+#include "daemon/capsule/init/verify/blocker.h"
 #include "proto/capsule.pb-c.h"
 
 struct rm_error;
@@ -15,11 +15,11 @@ struct rm_error;
 enum { SYSV_OBJECTS_MAX = 256, SYSV_SEMAPHORES_MAX = 4096, SYSV_MESSAGES_MAX = 1024, SYSV_TEXT_MAX_BYTES = 32768 };
 
 bool sysv_semaphores_exist(void);
-/* Finds what of the namespace keeps it from being moved; kind OBSTACLE_NONE: nothing. */
-void sysv_find_obstacle(struct obstacle *ret);
+/* Finds what of the namespace keeps it from being moved; kind BLOCKER_NONE: nothing. */
+void sysv_find_blocker(struct blocker *ret);
 
 /* Reads all objects, malloc'ed; NULL when there are none, or more than is carried (then
- * sysv_find_obstacle() says so). They must not change meanwhile, so: frozen. */
+ * sysv_find_blocker() says so). They must not change meanwhile, so: frozen. */
 Capsule__Sysv *sysv_read(void);
 /* Makes them in a namespace that has none. NULL ok. -EBADMSG: beyond the bounds. Waits for a
  * child. */

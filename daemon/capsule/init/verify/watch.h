@@ -15,10 +15,10 @@ struct watch *watch_create(struct core *core);
 uint64_t watch_deadline(const struct watch *watch);
 void watch_timeout(struct watch *watch);
 /* Tells a new connection what is known. */
-void watch_greet(const struct watch *watch);
+void watch_resync(const struct watch *watch);
 /* The payload runs, here, from now on. */
 void watch_restart(struct watch *watch);
-/* As obstacles_warn(), with what the last look found. */
+/* As blocker_warn(), with what the last look found. */
 int watch_warn(const struct watch *watch, struct rm_error *error);
 
 #endif

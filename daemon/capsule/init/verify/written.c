@@ -94,7 +94,7 @@ static bool take_handle(const struct fanotify_event_info_fid *info, struct writt
 /* Events were lost: whether other programs have written to these files is not known any more. */
 static void forget_reports(struct written *written) {
         for (struct written_file *file = written->files; file; file = file->hh.next)
-                file->told = false;
+                file->reported = false;
 }
 
 /* `event` is the head of what begins at `begin`, its records lie behind it. */
@@ -318,13 +318,13 @@ static void add(struct report *report, Capsule__ClosedFile *closed) {
 /* A file that has changed although the payload has not written to it since the last report is
  * written by others too. One that is open has not been told by an event yet. */
 static void note_others(struct written_file *file, const Capsule__InventoryFile *found) {
-        if (file->told && file->writes == file->told_writes &&
-            (file->told_size_bytes != found->size_bytes || file->told_mtime_nsec != found->mtime_nsec))
+        if (file->reported && file->writes == file->reported_writes &&
+            (file->reported_size_bytes != found->size_bytes || file->reported_mtime_nsec != found->mtime_nsec))
                 file->others = true;
-        file->told = true;
-        file->told_writes = file->writes;
-        file->told_size_bytes = found->size_bytes;
-        file->told_mtime_nsec = found->mtime_nsec;
+        file->reported = true;
+        file->reported_writes = file->writes;
+        file->reported_size_bytes = found->size_bytes;
+        file->reported_mtime_nsec = found->mtime_nsec;
 }
 
 static void on_found(void *arg, size_t i, Capsule__ClosedFile *found) {
@@ -332,7 +332,7 @@ static void on_found(void *arg, size_t i, Capsule__ClosedFile *found) {
         struct written_file *file = report->files[i];
 
         if (is_open(report, found->file->name)) {
-                file->told = false;
+                file->reported = false;
                 capsule__closed_file__free_unpacked(found, NULL);
                 return;
         }
@@ -366,20 +366,20 @@ static Capsule__ClosedFile *name_file(const struct written_file *file) {
         return closed;
 }
 
-static void look_at_files(struct report *report, size_t n) {
+static void scan_files(struct report *report, size_t n) {
         struct written *written = report->written;
-        struct written_look look = { .spec = written->core->spec,
+        struct written_scan scan = { .spec = written->core->spec,
                                      .mounts = written->mounts,
                                      .n_mounts = written->n_mounts,
                                      .files = report->files,
                                      .n = n,
                                      .stuck_fd = written->stuck_fd };
 
-        written_look(&look, on_found, report);
-        written->stuck_fd = look.stuck_fd;
+        written_scan(&scan, on_found, report);
+        written->stuck_fd = scan.stuck_fd;
 }
 
-void written_report(struct written *written, bool look, Capsule__Inventory *inventory) {
+void written_report(struct written *written, bool scan, Capsule__Inventory *inventory) {
         size_t n = 0, all;
         cleanup_free bool *open = inventory_find_written(inventory);
         cleanup_free struct written_file **files = NULL;
@@ -395,9 +395,9 @@ void written_report(struct written *written, bool look, Capsule__Inventory *inve
         inventory->closed_files = xcalloc(all, sizeof(Capsule__ClosedFile *));
         for (struct written_file *file = written->files; file; file = file->hh.next)
                 files[all - ++n] = file;
-        if (look)
-                look_at_files(&report, all);
-        for (size_t i = 0; i < all && !look; i++)
+        if (scan)
+                scan_files(&report, all);
+        for (size_t i = 0; i < all && !scan; i++)
                 add(&report, name_file(files[i]));
 }
 

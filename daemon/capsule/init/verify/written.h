@@ -32,7 +32,7 @@ void written_timeout(struct written *written);
  * needs it, a child with the owner's rights finds the files and tells their sizes; what it has not
  * told within a third of a second is left out. Without it the files are only named for the other
  * end. */
-void written_report(struct written *written, bool look, Capsule__Inventory *inventory);
+void written_report(struct written *written, bool scan, Capsule__Inventory *inventory);
 /* The files of `inventory` were written by what is being restored. */
 void written_load(struct written *written, const Capsule__Inventory *inventory);
 /* Forgets events up to now: rmd's own processes have caused them in a restore. */

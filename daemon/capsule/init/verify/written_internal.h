@@ -24,10 +24,10 @@ struct written_file {
         struct written_handle directory; /* without bytes: `name` is a whole path */
         char *name;
         unsigned writes; /* how often somebody who could write has closed it */
-        bool told;       /* the next three are of the last report */
-        unsigned told_writes;
-        uint64_t told_size_bytes;
-        int64_t told_mtime_nsec;
+        bool reported;       /* the next three are of the last report */
+        unsigned reported_writes;
+        uint64_t reported_size_bytes;
+        int64_t reported_mtime_nsec;
         bool others; /* somebody else writes to it too, so that it is never cut back */
 };
 
@@ -36,7 +36,7 @@ struct written_mount {
         uint64_t file_system;
 };
 
-struct written_look {
+struct written_scan {
         const Capsule__Spec *spec;
         const struct written_mount *mounts;
         size_t n_mounts;
@@ -48,6 +48,6 @@ struct written_look {
 /* Tells of each file that is found under its name, in the order of `files`, as soon as that is
  * known. */
 typedef void (*written_found_fn)(void *arg, size_t i, Capsule__ClosedFile *found);
-void written_look(struct written_look *look, written_found_fn found, void *arg);
+void written_scan(struct written_scan *scan, written_found_fn found, void *arg);
 
 #endif

@@ -19,7 +19,7 @@
 #include "daemon/capsule/init/verify/written.h"
 #include "daemon/capsule/init/verify/written_internal.h"
 
-enum { LOOK_USEC = 300000, FOUND_MAX_BYTES = 65536 };
+enum { SCAN_USEC = 300000, FOUND_MAX_BYTES = 65536 };
 
 union handle {
         struct file_handle head;
@@ -61,21 +61,21 @@ static int open_directory(const char *mount, const struct written_handle *direct
 }
 
 /* A file system may be mounted several times, with another part each. */
-static char *find_path(const struct written_look *look, const struct written_file *file) {
+static char *find_path(const struct written_scan *scan, const struct written_file *file) {
         if (file->directory.bytes == 0)
                 return xstrdup(file->name);
-        for (size_t i = 0; i < look->n_mounts; i++) {
+        for (size_t i = 0; i < scan->n_mounts; i++) {
                 cleanup_close int fd = -1;
                 char link[64], path[PATH_MAX];
                 ssize_t n;
 
-                if (look->mounts[i].file_system != file->directory.file_system)
+                if (scan->mounts[i].file_system != file->directory.file_system)
                         continue;
-                fd = open_directory(look->mounts[i].path, &file->directory);
+                fd = open_directory(scan->mounts[i].path, &file->directory);
                 (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
                 n = fd < 0 ? -1 : readlink(link, path, sizeof(path) - 1);
                 path[n > 0 ? n : 0] = '\0';
-                if (n > 0 && path_is_below(path, look->mounts[i].path))
+                if (n > 0 && path_is_below(path, scan->mounts[i].path))
                         return xasprintf("%s/%s", strcmp(path, "/") == 0 ? "" : path, file->name);
         }
         return NULL;
@@ -108,7 +108,7 @@ static bool describe(const struct written_file *file, const char *path, struct f
         return true;
 }
 
-static void tell_file(const struct written_file *file, size_t index, char *path, int report_fd) {
+static void report_file(const struct written_file *file, size_t index, char *path, int report_fd) {
         Capsule__ClosedFile closed = CAPSULE__CLOSED_FILE__INIT;
         Capsule__InventoryFile description = CAPSULE__INVENTORY_FILE__INIT;
         cleanup_free uint8_t *data = NULL;
@@ -128,17 +128,17 @@ static void tell_file(const struct written_file *file, size_t index, char *path,
 
 /* The child may do more than the owner only to find paths. It ends afterwards, and frees
  * nothing. */
-static void look_as_owner(int error, int report_fd, const void *arg) {
-        const struct written_look *look = arg;
-        char **paths = xcalloc(look->n, sizeof(*paths));
+static void scan_as_owner(int error, int report_fd, const void *arg) {
+        const struct written_scan *scan = arg;
+        char **paths = xcalloc(scan->n, sizeof(*paths));
 
-        for (size_t i = 0; i < look->n && error == 0; i++)
-                paths[i] = find_path(look, look->files[i]);
+        for (size_t i = 0; i < scan->n && error == 0; i++)
+                paths[i] = find_path(scan, scan->files[i]);
         if (error < 0 || capabilities_keep(0) < 0)
                 return;
-        for (size_t i = 0; i < look->n; i++)
+        for (size_t i = 0; i < scan->n; i++)
                 if (paths[i])
-                        tell_file(look->files[i], i, paths[i], report_fd);
+                        report_file(scan->files[i], i, paths[i], report_fd);
 }
 
 /* ---- PID 1 ---- */
@@ -166,35 +166,35 @@ static bool has_ended(int pidfd) {
 }
 
 /* A child that a file system keeps is not waited for, and no other one is sent after it. */
-static void end_child(struct written_look *look, pid_t pid, int fd, bool answered) {
+static void end_child(struct written_scan *scan, pid_t pid, int fd, bool answered) {
         if (answered) {
                 identity_child_end(pid, fd);
                 return;
         }
         (void) close(fd);
-        look->stuck_fd = (int) syscall(SYS_pidfd_open, pid, 0);
+        scan->stuck_fd = (int) syscall(SYS_pidfd_open, pid, 0);
         (void) kill(pid, SIGKILL);
 }
 
-void written_look(struct written_look *look, written_found_fn found, void *arg) {
-        uint64_t end_usec = now_usec() + LOOK_USEC;
+void written_scan(struct written_scan *scan, written_found_fn found, void *arg) {
+        uint64_t end_usec = now_usec() + SCAN_USEC;
         pid_t pid;
         int fd;
 
-        if (look->stuck_fd >= 0 && !has_ended(look->stuck_fd))
+        if (scan->stuck_fd >= 0 && !has_ended(scan->stuck_fd))
                 return;
-        cleanup_close_fd(&look->stuck_fd);
-        if (identity_child(look->spec, CAPABILITY(CAP_DAC_READ_SEARCH), look_as_owner, look, &pid, &fd) < 0)
+        cleanup_close_fd(&scan->stuck_fd);
+        if (identity_child(scan->spec, CAPABILITY(CAP_DAC_READ_SEARCH), scan_as_owner, scan, &pid, &fd) < 0)
                 return;
         for (;;) {
                 uint64_t now = now_usec();
 
                 if (now >= end_usec || identity_await(fd, end_usec - now) < 0) {
-                        end_child(look, pid, fd, false);
+                        end_child(scan, pid, fd, false);
                         return;
                 }
-                if (!take_found(fd, look->n, found, arg))
+                if (!take_found(fd, scan->n, found, arg))
                         break;
         }
-        end_child(look, pid, fd, true);
+        end_child(scan, pid, fd, true);
 }

@@ -247,18 +247,18 @@ static void test_bounding(void **state) {
         for (size_t i = 0; i < ARRAY_SIZE(sets); i++) {
                 struct rights r = of_owner();
                 struct message image, lifted = { 0 };
-                uint8_t *room;
+                uint8_t *space;
 
                 r.sets[12][0] = sets[i] & UINT32_MAX;
                 r.sets[12][1] = sets[i] >> 32;
                 image = core_of(&r);
                 assert_int_equal(check_bytes(&image, TID, sets[i], NULL), 0);
-                room = malloc(image_identity_lifted_bytes(image.size));
-                assert_non_null(room);
-                lifted.size = image_identity_lift_bounding(image.bytes, image.size, room);
+                space = malloc(image_identity_lifted_bytes(image.size));
+                assert_non_null(space);
+                lifted.size = image_identity_lift_bounding(image.bytes, image.size, space);
                 assert_true(lifted.size > 0 && lifted.size <= image_identity_lifted_bytes(image.size));
-                memcpy(lifted.bytes, room, lifted.size);
-                free(room);
+                memcpy(lifted.bytes, space, lifted.size);
+                free(space);
                 assert_int_equal(check_bytes(&lifted, TID, UINT64_MAX, NULL), 0);
                 assert_non_null(memmem(lifted.bytes, lifted.size, "registers", 9));
                 assert_non_null(memmem(lifted.bytes, lifted.size, "unconfined", 10));

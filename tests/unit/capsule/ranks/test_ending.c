@@ -121,7 +121,7 @@ static void begin(struct group *group, rank_fn rank) {
 }
 
 /* Looks at ended children as PID 1 does. */
-static void look(struct group *group) {
+static void scan(struct group *group) {
         int status;
         pid_t pid;
 
@@ -147,7 +147,7 @@ static void order(struct group *group, int signo, uint64_t wait_usec, uint64_t s
  * part of it. */
 static uint64_t until_replied(struct group *group) {
         while (replies == 0 && now_usec() - group->order_usec < LONG_USEC)
-                look(group);
+                scan(group);
         assert_int_equal(replies, 1);
         return now_usec() - group->order_usec;
 }
@@ -175,7 +175,7 @@ static void end(struct group *group) {
         free(children);
         for (uint64_t begun = now_usec(); n < RANKS && now_usec() - begun < LONG_USEC; n += ended(group)) {
                 ending_let_go(group->ending);
-                look(group);
+                scan(group);
         }
         assert_int_equal(n, RANKS);
         (void) waitpid(group->daemon, NULL, 0); /* unless look() has seen it */
@@ -242,7 +242,7 @@ static void test_other_signal(void **state) {
 
         begin(&group, ignores);
         order(&group, SIGTERM, LONG_USEC, 1);
-        look(&group);
+        scan(&group);
         order(&group, SIGUSR1, LONG_USEC, 2);
         assert_true(until_replied(&group) < LONG_USEC / 2);
         assert_int_equal(replied.seq, 2);

@@ -7,12 +7,12 @@
 
 #include <cmocka.h>
 
-#include "common/door.h"
+#include "common/program_socket.h"
 #include "common/util.h"
 #include "daemon/capsule/init/ranks/lost_ranks.h"
 #include "daemon/capsule/init/ranks/ranks.h"
 
-#define WORD(name) DOOR__LOSS__WORD__##name
+#define WORD(name) PROGRAM__LOSS__STEP__##name
 
 enum { FIRST = 4, RANKS = 3 };
 
@@ -38,28 +38,28 @@ static int tear_down(void **state) {
 }
 
 /* The answer, -1: none. */
-static int say_count(struct lost_ranks *l, pid_t pid, Door__Loss__Word word, uint32_t rank, uint32_t count, Door__Loss *ret) {
-        Door__Loss said = DOOR__LOSS__INIT;
+static int say_count(struct lost_ranks *l, pid_t pid, Program__Loss__Step step, uint32_t rank, uint32_t count, Program__Loss *ret) {
+        Program__Loss said = PROGRAM__LOSS__INIT;
 
-        said.word = word;
+        said.step = step;
         said.rank = rank;
         said.count = count;
-        if (!lost_ranks_hear(l, pid, &said, ret))
+        if (!lost_ranks_receive(l, pid, &said, ret))
                 return -1;
         assert_int_equal(ret->rank, rank);
-        return (int) ret->word;
+        return (int) ret->step;
 }
 
-static int say(struct lost_ranks *l, pid_t pid, Door__Loss__Word word, uint32_t rank) {
-        Door__Loss ret;
+static int say(struct lost_ranks *l, pid_t pid, Program__Loss__Step step, uint32_t rank) {
+        Program__Loss ret;
 
-        return say_count(l, pid, word, rank, 0, &ret);
+        return say_count(l, pid, step, rank, 0, &ret);
 }
 
 /* All three have a process: 100, 101, 102. */
-static void greet_all(struct lost_ranks *l) {
+static void resync_all(struct lost_ranks *l) {
         for (uint32_t i = 0; i < RANKS; i++)
-                assert_int_equal(say(l, 100 + (pid_t) i, WORD(HELLO), FIRST + i), WORD(HEARD));
+                assert_int_equal(say(l, 100 + (pid_t) i, WORD(HELLO), FIRST + i), WORD(RECEIVED));
 }
 
 static void expect_said(const struct lost_ranks *l, bool speaks, bool finished, size_t n, uint32_t first_lost) {
@@ -78,8 +78,8 @@ static void test_first_process_is_the_rank(void **state) {
         struct lost_ranks *l = *state;
 
         expect_said(l, false, false, 0, 0);
-        assert_int_equal(say(l, 100, WORD(HELLO), FIRST), WORD(HEARD));
-        assert_int_equal(say(l, 100, WORD(HELLO), FIRST), WORD(HEARD));
+        assert_int_equal(say(l, 100, WORD(HELLO), FIRST), WORD(RECEIVED));
+        assert_int_equal(say(l, 100, WORD(HELLO), FIRST), WORD(RECEIVED));
         assert_int_equal(say(l, 101, WORD(HELLO), FIRST), -1);
         assert_int_equal(say(l, 101, WORD(FINISHED), FIRST), -1);
         assert_int_equal(lost_ranks_pid(l, 0), 100);
@@ -97,7 +97,7 @@ static void test_strangers_are_not_heard(void **state) {
         assert_int_equal(say(l, 1, WORD(HELLO), FIRST), -1);
         assert_int_equal(say(l, 100, WORD(KNOWN), FIRST), -1);
         assert_int_equal(say(l, 100, WORD(LOST), FIRST), -1);
-        assert_int_equal(say(l, 100, (Door__Loss__Word) 77, FIRST), -1);
+        assert_int_equal(say(l, 100, (Program__Loss__Step) 77, FIRST), -1);
         expect_said(l, false, false, 0, 0);
         assert_int_equal(say(none, 100, WORD(HELLO), 0), -1); /* of another kind of job */
         lost_ranks_destroy(none);
@@ -106,7 +106,7 @@ static void test_strangers_are_not_heard(void **state) {
 static void test_end_without_finish_is_a_loss(void **state) {
         struct lost_ranks *l = *state;
 
-        greet_all(l);
+        resync_all(l);
         assert_false(lost_ranks_judge(l));
         lost_ranks_gone(l, 1);
         assert_true(lost_ranks_unjudged(l));
@@ -119,20 +119,20 @@ static void test_end_without_finish_is_a_loss(void **state) {
         assert_int_equal(lost_ranks_pid(l, 1), 0);
         assert_int_equal(say(l, 101, WORD(FINISHED), FIRST + 1), -1);
         assert_int_equal(say(l, 200, WORD(HELLO), FIRST + 1), -1);
-        assert_int_equal(say(l, 100, WORD(FINISHED), FIRST), WORD(HEARD));
+        assert_int_equal(say(l, 100, WORD(FINISHED), FIRST), WORD(RECEIVED));
         expect_said(l, true, false, 1, FIRST + 1);
-        assert_int_equal(say(l, 102, WORD(FINISHED), FIRST + 2), WORD(HEARD));
+        assert_int_equal(say(l, 102, WORD(FINISHED), FIRST + 2), WORD(RECEIVED));
         expect_said(l, true, true, 1, FIRST + 1);
 }
 
 static void test_end_after_finish_is_none(void **state) {
         struct lost_ranks *l = *state;
 
-        greet_all(l);
+        resync_all(l);
         for (uint32_t i = 0; i < RANKS; i++) {
                 expect_said(l, true, false, 0, 0);
-                assert_int_equal(say(l, 100 + (pid_t) i, WORD(FINISHED), FIRST + i), WORD(HEARD));
-                assert_int_equal(say(l, 100 + (pid_t) i, WORD(FINISHED), FIRST + i), WORD(HEARD)); /* the answer was lost */
+                assert_int_equal(say(l, 100 + (pid_t) i, WORD(FINISHED), FIRST + i), WORD(RECEIVED));
+                assert_int_equal(say(l, 100 + (pid_t) i, WORD(FINISHED), FIRST + i), WORD(RECEIVED)); /* the answer was lost */
                 assert_int_equal(lost_ranks_pid(l, i), 0);
                 lost_ranks_gone(l, i);
         }
@@ -144,7 +144,7 @@ static void test_end_after_finish_is_none(void **state) {
 static void test_finish_alone_counts(void **state) {
         struct lost_ranks *l = *state;
 
-        assert_int_equal(say(l, 100, WORD(FINISHED), FIRST), WORD(HEARD));
+        assert_int_equal(say(l, 100, WORD(FINISHED), FIRST), WORD(RECEIVED));
         lost_ranks_gone(l, 0);
         assert_false(lost_ranks_judge(l));
         expect_said(l, true, false, 0, 0);
@@ -153,81 +153,81 @@ static void test_finish_alone_counts(void **state) {
 static void test_is_told_until_it_knows(void **state) {
         struct lost_ranks *l = *state;
         const uint32_t lost[] = { 9, FIRST + 1 };
-        Door__Loss word;
+        Program__Loss step;
         size_t at = 0;
 
-        greet_all(l);
+        resync_all(l);
         lost_ranks_gone(l, 1);
         assert_true(lost_ranks_judge(l));
-        assert_false(lost_ranks_next(l, &at, &word));
+        assert_false(lost_ranks_next(l, &at, &step));
         assert_true(give_order(l, lost, 2));
-        assert_int_equal(say(l, 102, WORD(FINISHED), FIRST + 2), WORD(HEARD)); /* it needs none any more */
+        assert_int_equal(say(l, 102, WORD(FINISHED), FIRST + 2), WORD(RECEIVED)); /* it needs none any more */
         for (int again = 0; again < 2; again++) {
                 at = 0;
-                assert_true(lost_ranks_next(l, &at, &word));
-                assert_int_equal(word.rank, FIRST);
-                assert_int_equal(word.count, 2);
-                assert_int_equal(word.from, 0);
-                assert_int_equal(word.n_lost, 2);
-                assert_int_equal(word.lost[1], FIRST + 1);
-                assert_false(lost_ranks_next(l, &at, &word));
+                assert_true(lost_ranks_next(l, &at, &step));
+                assert_int_equal(step.rank, FIRST);
+                assert_int_equal(step.count, 2);
+                assert_int_equal(step.from, 0);
+                assert_int_equal(step.n_lost, 2);
+                assert_int_equal(step.lost[1], FIRST + 1);
+                assert_false(lost_ranks_next(l, &at, &step));
         }
-        assert_int_equal(say_count(l, 100, WORD(KNOWN), FIRST, 3, &word), -1); /* more than there are */
-        assert_int_equal(say_count(l, 101, WORD(KNOWN), FIRST, 2, &word), -1); /* of another process */
+        assert_int_equal(say_count(l, 100, WORD(KNOWN), FIRST, 3, &step), -1); /* more than there are */
+        assert_int_equal(say_count(l, 101, WORD(KNOWN), FIRST, 2, &step), -1); /* of another process */
         at = 0;
-        assert_true(lost_ranks_next(l, &at, &word));
-        assert_int_equal(say_count(l, 100, WORD(KNOWN), FIRST, 2, &word), -1);
+        assert_true(lost_ranks_next(l, &at, &step));
+        assert_int_equal(say_count(l, 100, WORD(KNOWN), FIRST, 2, &step), -1);
         at = 0;
-        assert_false(lost_ranks_next(l, &at, &word));
+        assert_false(lost_ranks_next(l, &at, &step));
 }
 
 static void test_long_lists_come_in_parts(void **state) {
         struct lost_ranks *l = *state;
         uint32_t lost[100];
-        Door__Loss word;
-        Door__Notice notice = DOOR__NOTICE__INIT;
+        Program__Loss step;
+        Program__Notice notice = PROGRAM__NOTICE__INIT;
         size_t at = 0;
 
         for (uint32_t i = 0; i < ARRAY_SIZE(lost); i++)
                 lost[i] = UINT32_MAX - i;
-        greet_all(l);
+        resync_all(l);
         assert_true(give_order(l, lost, ARRAY_SIZE(lost)));
-        assert_true(lost_ranks_next(l, &at, &word));
-        assert_int_equal(word.n_lost, LOST_RANKS_TOLD_MAX);
-        assert_int_equal(say_count(l, 100, WORD(KNOWN), FIRST, 48, &word), WORD(LOST));
-        assert_int_equal(word.from, 48);
-        assert_int_equal(word.lost[0], lost[48]);
-        assert_int_equal(say_count(l, 100, WORD(KNOWN), FIRST, 48, &word), -1); /* is not asked for at will */
-        assert_int_equal(say_count(l, 100, WORD(KNOWN), FIRST, 96, &word), WORD(LOST));
-        assert_int_equal(word.n_lost, 4);
-        assert_int_equal(say_count(l, 100, WORD(KNOWN), FIRST, 100, &word), -1);
+        assert_true(lost_ranks_next(l, &at, &step));
+        assert_int_equal(step.n_lost, LOST_RANKS_REPORTED_MAX);
+        assert_int_equal(say_count(l, 100, WORD(KNOWN), FIRST, 48, &step), WORD(LOST));
+        assert_int_equal(step.from, 48);
+        assert_int_equal(step.lost[0], lost[48]);
+        assert_int_equal(say_count(l, 100, WORD(KNOWN), FIRST, 48, &step), -1); /* is not asked for at will */
+        assert_int_equal(say_count(l, 100, WORD(KNOWN), FIRST, 96, &step), WORD(LOST));
+        assert_int_equal(step.n_lost, 4);
+        assert_int_equal(say_count(l, 100, WORD(KNOWN), FIRST, 100, &step), -1);
         /* The longest of ranks that there are. */
         for (uint32_t i = 0; i < ARRAY_SIZE(lost); i++)
                 lost[i] = LOST_RANKS_MAX - 1;
-        word.word = WORD(LOST);
-        word.rank = word.count = word.from = LOST_RANKS_MAX;
-        word.lost = lost;
-        word.n_lost = LOST_RANKS_TOLD_MAX;
-        notice.body_case = DOOR__NOTICE__BODY_LOSS;
-        notice.loss = &word;
-        assert_true(door__notice__get_packed_size(&notice) <= DOOR_MESSAGE_BYTES);
+        step.step = WORD(LOST);
+        step.rank = step.count = step.from = LOST_RANKS_MAX;
+        step.lost = lost;
+        step.n_lost = LOST_RANKS_REPORTED_MAX;
+        notice.body_case = PROGRAM__NOTICE__BODY_LOSS;
+        notice.loss = &step;
+        assert_true(program__notice__get_packed_size(&notice) <= PROGRAM_SOCKET_MESSAGE_BYTES);
 }
 
 static void test_list_only_grows(void **state) {
         struct lost_ranks *l = *state;
         const uint32_t lost[] = { 9, 8 }, other[] = { 7, 6, 5 };
-        Door__Loss word;
+        Program__Loss step;
         size_t at = 0;
 
-        greet_all(l);
+        resync_all(l);
         assert_true(give_order(l, lost, 2));
         assert_false(give_order(l, lost, 1));
         assert_false(give_order(l, lost, 2));
         assert_true(give_order(l, other, 3));
-        assert_true(lost_ranks_next(l, &at, &word));
-        assert_int_equal(word.n_lost, 3);
-        assert_int_equal(word.lost[0], 9);
-        assert_int_equal(word.lost[2], 5);
+        assert_true(lost_ranks_next(l, &at, &step));
+        assert_int_equal(step.n_lost, 3);
+        assert_int_equal(step.lost[0], 9);
+        assert_int_equal(step.lost[2], 5);
 }
 
 static void test_impossible_orders_are_not_taken(void **state) {
@@ -249,18 +249,18 @@ static void test_impossible_orders_are_not_taken(void **state) {
 static void test_goes_with_the_group(void **state) {
         struct lost_ranks *l = *state, *there = lost_ranks_create();
         const uint32_t lost[] = { 9, 8 };
-        Capsule__RankWatch *carry;
-        Door__Loss word;
+        Capsule__RankWatch *saved_state;
+        Program__Loss step;
         size_t at = 0;
 
-        assert_null(lost_ranks_carry(there));
-        greet_all(l);
+        assert_null(lost_ranks_saved_state(there));
+        resync_all(l);
         assert_true(give_order(l, lost, 1));
-        assert_int_equal(say_count(l, 100, WORD(KNOWN), FIRST, 1, &word), -1);
-        assert_int_equal(say(l, 102, WORD(FINISHED), FIRST + 2), WORD(HEARD));
+        assert_int_equal(say_count(l, 100, WORD(KNOWN), FIRST, 1, &step), -1);
+        assert_int_equal(say(l, 102, WORD(FINISHED), FIRST + 2), WORD(RECEIVED));
         lost_ranks_gone(l, 1); /* not judged: it stands still */
-        carry = lost_ranks_carry(l);
-        lost_ranks_set_carry(there, carry);
+        saved_state = lost_ranks_saved_state(l);
+        lost_ranks_set_saved_state(there, saved_state);
         assert_int_equal(lost_ranks_first(there), FIRST);
         assert_int_equal(lost_ranks_pid(there, 0), 100);
         assert_int_equal(lost_ranks_pid(there, 1), 101);
@@ -271,17 +271,17 @@ static void test_goes_with_the_group(void **state) {
         assert_true(lost_ranks_judge(there));
         expect_said(there, true, false, 1, FIRST + 1);
         assert_true(give_order(there, lost, 2));
-        assert_true(lost_ranks_next(there, &at, &word));
-        assert_int_equal(word.from, 1);
-        assert_false(lost_ranks_next(there, &at, &word));
+        assert_true(lost_ranks_next(there, &at, &step));
+        assert_int_equal(step.from, 1);
+        assert_false(lost_ranks_next(there, &at, &step));
         lost_ranks_destroy(there);
         /* A carried state that does not fit is not taken. */
         there = lost_ranks_create();
-        carry->order->ranks++;
-        lost_ranks_set_carry(there, carry);
+        saved_state->order->ranks++;
+        lost_ranks_set_saved_state(there, saved_state);
         assert_int_equal(lost_ranks_count(there), 0);
-        carry->order->ranks--;
-        capsule__rank_watch__free_unpacked(carry, NULL);
+        saved_state->order->ranks--;
+        capsule__rank_watch__free_unpacked(saved_state, NULL);
         lost_ranks_destroy(there);
 }
 
@@ -302,8 +302,8 @@ static void test_who_never_spoke_is_sought(void **state) {
         Capsule__RanksSaid said;
         pid_t pids[RANKS];
 
-        assert_int_equal(say(l, 100, WORD(HELLO), FIRST), WORD(HEARD));
-        assert_int_equal(say(l, 102, WORD(HELLO), FIRST + 2), WORD(HEARD));
+        assert_int_equal(say(l, 100, WORD(HELLO), FIRST), WORD(RECEIVED));
+        assert_int_equal(say(l, 102, WORD(HELLO), FIRST + 2), WORD(RECEIVED));
         assert_false(lost_ranks_seek(l));
         speak(l, true);
         assert_true(lost_ranks_seek(l));
@@ -329,7 +329,7 @@ static void test_who_never_spoke_is_sought(void **state) {
 static void test_who_has_spoken_is_not_sought(void **state) {
         struct lost_ranks *l = *state;
 
-        greet_all(l);
+        resync_all(l);
         speak(l, true);
         assert_false(lost_ranks_seek(l));
         for (int i = 0; i < 2 * LOST_RANKS_SOUGHT_MAX; i++)

@@ -10,11 +10,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/door.h"
+#include "common/program_socket.h"
 #include "common/util.h"
 #include "daemon/capsule/init/ranks/rank_message.h"
 #include "daemon/capsule/init/ranks/ranks.h"
-#include "proto/door.pb-c.h"
+#include "proto/program.pb-c.h"
 
 static int setup(void **state) {
         *state = ranks_create();
@@ -27,27 +27,27 @@ static int teardown(void **state) {
 }
 
 static int take_bytes(struct ranks *ranks, const void *data, size_t size) {
-        Door__Request *request;
+        Program__Request *request;
         int r = rank_message_read(data, size, &request) == RANK_MESSAGE_STATE ? ranks_take(ranks, request) : -EBADMSG;
 
         if (request)
-                door__request__free_unpacked(request, NULL);
+                program__request__free_unpacked(request, NULL);
         return r;
 }
 
 static int say_with_goal(struct ranks *ranks, uint32_t rank, uint64_t done, uint64_t total, double goal_min) {
-        Door__Report report = DOOR__REPORT__INIT;
-        Door__Request request = DOOR__REQUEST__INIT;
-        uint8_t data[DOOR_MESSAGE_BYTES];
+        Program__Report report = PROGRAM__REPORT__INIT;
+        Program__Request request = PROGRAM__REQUEST__INIT;
+        uint8_t data[PROGRAM_SOCKET_MESSAGE_BYTES];
 
         report.rank = rank;
         report.done = done;
         report.total = total;
         report.goal_min = goal_min;
-        request.body_case = DOOR__REQUEST__BODY_REPORT;
+        request.body_case = PROGRAM__REQUEST__BODY_REPORT;
         request.report = &report;
-        assert_true(door__request__get_packed_size(&request) <= sizeof(data));
-        return take_bytes(ranks, data, door__request__pack(&request, data));
+        assert_true(program__request__get_packed_size(&request) <= sizeof(data));
+        return take_bytes(ranks, data, program__request__pack(&request, data));
 }
 
 static int say(struct ranks *ranks, uint32_t rank, uint64_t done, uint64_t total) {
@@ -85,7 +85,7 @@ static void test_last_rank(void **state) {
 
 static void test_nonsense(void **state) {
         struct ranks *ranks = *state;
-        uint8_t bytes[DOOR_MESSAGE_BYTES + 1] = { 0 };
+        uint8_t bytes[PROGRAM_SOCKET_MESSAGE_BYTES + 1] = { 0 };
 
         assert_int_equal(take_bytes(ranks, bytes, 0), -EBADMSG);
         for (size_t i = 0; i <= sizeof(bytes); i++)
@@ -100,48 +100,48 @@ static void test_nonsense(void **state) {
         expect(ranks, 0, 0, 0);
 }
 
-static enum rank_message_kind kind_of(const Door__Request *sent) {
-        uint8_t data[DOOR_MESSAGE_BYTES];
-        Door__Request *request;
-        enum rank_message_kind kind = rank_message_read(data, door__request__pack(sent, data), &request);
+static enum rank_message_kind kind_of(const Program__Request *sent) {
+        uint8_t data[PROGRAM_SOCKET_MESSAGE_BYTES];
+        Program__Request *request;
+        enum rank_message_kind kind = rank_message_read(data, program__request__pack(sent, data), &request);
 
         if (request) {
                 assert_int_equal(request->body_case, sent->body_case);
-                door__request__free_unpacked(request, NULL);
+                program__request__free_unpacked(request, NULL);
         }
         return kind;
 }
 
 /* A message whose numbers no rank can have has its kind, too: it goes to no other part. */
 static void test_kinds(void **state) {
-        Door__Report report = DOOR__REPORT__INIT;
-        Door__Listen listen = DOOR__LISTEN__INIT;
-        Door__Answer answer = DOOR__ANSWER__INIT;
-        Door__OwnState own_state = DOOR__OWN_STATE__INIT;
-        Door__Resize resize = DOOR__RESIZE__INIT;
-        Door__Loss loss = DOOR__LOSS__INIT;
-        Door__Request request = DOOR__REQUEST__INIT;
+        Program__Report report = PROGRAM__REPORT__INIT;
+        Program__Listen listen = PROGRAM__LISTEN__INIT;
+        Program__Answer answer = PROGRAM__ANSWER__INIT;
+        Program__OwnState own_state = PROGRAM__OWN_STATE__INIT;
+        Program__Resize resize = PROGRAM__RESIZE__INIT;
+        Program__Loss loss = PROGRAM__LOSS__INIT;
+        Program__Request request = PROGRAM__REQUEST__INIT;
 
         assert_int_equal(kind_of(&request), RANK_MESSAGE_NONE);
         report.done = 11;
         report.total = 10;
-        request.body_case = DOOR__REQUEST__BODY_REPORT;
+        request.body_case = PROGRAM__REQUEST__BODY_REPORT;
         request.report = &report;
         assert_int_equal(kind_of(&request), RANK_MESSAGE_STATE);
-        request.body_case = DOOR__REQUEST__BODY_LISTEN;
+        request.body_case = PROGRAM__REQUEST__BODY_LISTEN;
         request.listen = &listen;
         assert_int_equal(kind_of(&request), RANK_MESSAGE_STATE);
-        request.body_case = DOOR__REQUEST__BODY_ANSWER;
+        request.body_case = PROGRAM__REQUEST__BODY_ANSWER;
         request.answer = &answer;
         assert_int_equal(kind_of(&request), RANK_MESSAGE_STATE);
         own_state.rank = 7;
-        request.body_case = DOOR__REQUEST__BODY_OWN_STATE;
+        request.body_case = PROGRAM__REQUEST__BODY_OWN_STATE;
         request.own_state = &own_state;
         assert_int_equal(kind_of(&request), RANK_MESSAGE_STATE);
-        request.body_case = DOOR__REQUEST__BODY_RESIZE;
+        request.body_case = PROGRAM__REQUEST__BODY_RESIZE;
         request.resize = &resize;
         assert_int_equal(kind_of(&request), RANK_MESSAGE_RESIZE);
-        request.body_case = DOOR__REQUEST__BODY_LOSS;
+        request.body_case = PROGRAM__REQUEST__BODY_LOSS;
         request.loss = &loss;
         assert_int_equal(kind_of(&request), RANK_MESSAGE_LOSS);
 }
@@ -161,31 +161,31 @@ static void test_too_many(void **state) {
 
 /* ---- what they are told ---- */
 
-static int take(struct ranks *ranks, const Door__Request *request) {
-        uint8_t data[DOOR_MESSAGE_BYTES];
+static int take(struct ranks *ranks, const Program__Request *request) {
+        uint8_t data[PROGRAM_SOCKET_MESSAGE_BYTES];
 
-        assert_true(door__request__get_packed_size(request) <= sizeof(data));
-        return take_bytes(ranks, data, door__request__pack(request, data));
+        assert_true(program__request__get_packed_size(request) <= sizeof(data));
+        return take_bytes(ranks, data, program__request__pack(request, data));
 }
 
 static int listens(struct ranks *ranks, uint32_t rank, uint32_t events) {
-        Door__Listen listen = DOOR__LISTEN__INIT;
-        Door__Request request = DOOR__REQUEST__INIT;
+        Program__Listen listen = PROGRAM__LISTEN__INIT;
+        Program__Request request = PROGRAM__REQUEST__INIT;
 
         listen.rank = rank;
         listen.events = events;
-        request.body_case = DOOR__REQUEST__BODY_LISTEN;
+        request.body_case = PROGRAM__REQUEST__BODY_LISTEN;
         request.listen = &listen;
         return take(ranks, &request);
 }
 
 static int answers(struct ranks *ranks, uint32_t rank, uint64_t serial) {
-        Door__Answer answer = DOOR__ANSWER__INIT;
-        Door__Request request = DOOR__REQUEST__INIT;
+        Program__Answer answer = PROGRAM__ANSWER__INIT;
+        Program__Request request = PROGRAM__REQUEST__INIT;
 
         answer.rank = rank;
         answer.serial = serial;
-        request.body_case = DOOR__REQUEST__BODY_ANSWER;
+        request.body_case = PROGRAM__REQUEST__BODY_ANSWER;
         request.answer = &answer;
         return take(ranks, &request);
 }
@@ -209,38 +209,38 @@ struct post {
         size_t n;
         uint32_t deaf; /* who does not read */
         uint64_t serial;
-        Door__Event event;
+        Program__Event event;
         uint64_t hold_usec;
 };
 
 static bool deliver(void *ctx, uint32_t rank, const void *data, size_t size) {
         struct post *post = ctx;
-        Door__Notice *notice = door__notice__unpack(NULL, size, data);
+        Program__Notice *notice = program__notice__unpack(NULL, size, data);
 
         assert_non_null(notice);
-        assert_int_equal(notice->body_case, DOOR__NOTICE__BODY_HAPPENS);
+        assert_int_equal(notice->body_case, PROGRAM__NOTICE__BODY_HAPPENS);
         post->serial = notice->serial;
         post->event = notice->happens->event;
         post->hold_usec = notice->happens->hold_usec;
         post->n++;
-        door__notice__free_unpacked(notice, NULL);
+        program__notice__free_unpacked(notice, NULL);
         return rank != post->deaf;
 }
 
-#define BEFORE_MOVE (1U << DOOR__EVENT__EVENT_BEFORE_MOVE)
-#define AFTER_MOVE (1U << DOOR__EVENT__EVENT_AFTER_MOVE)
-#define PLACE (1U << DOOR__EVENT__EVENT_PLACE)
+#define BEFORE_MOVE (1U << PROGRAM__EVENT__EVENT_BEFORE_MOVE)
+#define AFTER_MOVE (1U << PROGRAM__EVENT__EVENT_AFTER_MOVE)
+#define PLACE (1U << PROGRAM__EVENT__EVENT_PLACE)
 
 static size_t ask(struct ranks *ranks, struct post *post) {
-        const struct ranks_news news = { .event = DOOR__EVENT__EVENT_BEFORE_MOVE, .ask = true };
+        const struct ranks_news news = { .event = PROGRAM__EVENT__EVENT_BEFORE_MOVE, .ask = true };
 
         post->n = 0;
-        return ranks_tell(ranks, &news, deliver, post);
+        return ranks_report(ranks, &news, deliver, post);
 }
 
 static void test_answers(void **state) {
         struct ranks *ranks = *state;
-        const struct ranks_news after = { .event = DOOR__EVENT__EVENT_AFTER_MOVE };
+        const struct ranks_news after = { .event = PROGRAM__EVENT__EVENT_AFTER_MOVE };
         struct post post = { .deaf = UINT32_MAX };
         uint64_t first;
 
@@ -251,14 +251,14 @@ static void test_answers(void **state) {
         assert_int_equal(listening(ranks), 3);
         assert_int_equal(ask(ranks, &post), 2);
         assert_int_equal(post.n, 2);
-        assert_int_equal(post.event, DOOR__EVENT__EVENT_BEFORE_MOVE);
+        assert_int_equal(post.event, PROGRAM__EVENT__EVENT_BEFORE_MOVE);
         first = post.serial;
         assert_int_equal(answers(ranks, 1, first), 0);
         assert_int_equal(ranks_awaited(ranks), 1);
         assert_int_equal(listens(ranks, 2, 0), 0); /* it says that it listens no more */
         assert_int_equal(ranks_awaited(ranks), 0);
         assert_int_equal(listening(ranks), 2);
-        assert_int_equal(ranks_tell(ranks, &after, deliver, &post), 0);
+        assert_int_equal(ranks_report(ranks, &after, deliver, &post), 0);
         assert_int_equal(post.n, 4);
         assert_true(post.serial > first);
 }
@@ -306,7 +306,7 @@ static void test_deaf(void **state) {
 
 /* A parked rank comes to no places, and is not waited for; until it says again that it has some. */
 static void test_places(void **state) {
-        const struct ranks_news place = { .event = DOOR__EVENT__EVENT_PLACE, .ask = true, .hold_usec = 7 };
+        const struct ranks_news place = { .event = PROGRAM__EVENT__EVENT_PLACE, .ask = true, .hold_usec = 7 };
         struct ranks *ranks = *state;
         struct post post = { .deaf = UINT32_MAX };
         uint64_t first;
@@ -315,30 +315,30 @@ static void test_places(void **state) {
         assert_int_equal(listens(ranks, 2, PLACE | AFTER_MOVE), 0);
         assert_int_equal(listens(ranks, 3, AFTER_MOVE), 0);
         assert_int_equal(placing(ranks), 2);
-        assert_int_equal(ranks_tell(ranks, &place, deliver, &post), 2);
+        assert_int_equal(ranks_report(ranks, &place, deliver, &post), 2);
         assert_int_equal(post.n, 2);
         assert_int_equal(post.hold_usec, 7);
         first = post.serial;
         assert_int_equal(answers(ranks, 1, first), 0);
-        assert_int_equal(ranks_tell(ranks, &place, deliver, &post), 2); /* to their next ones */
+        assert_int_equal(ranks_report(ranks, &place, deliver, &post), 2); /* to their next ones */
         assert_int_equal(answers(ranks, 2, first), -ESTALE);
         assert_int_equal(answers(ranks, 2, post.serial), 0);
         assert_int_equal(answers(ranks, 1, post.serial), 0);
         assert_int_equal(ranks_awaited(ranks), 0);
         ranks_rest(ranks, 1);
         assert_int_equal(placing(ranks), 1);
-        assert_int_equal(ranks_tell(ranks, &place, deliver, &post), 1);
+        assert_int_equal(ranks_report(ranks, &place, deliver, &post), 1);
         assert_int_equal(listens(ranks, 1, PLACE | AFTER_MOVE), 0);
         assert_int_equal(placing(ranks), 2);
 }
 
 static int says_own_state(struct ranks *ranks, uint32_t rank, bool own) {
-        Door__OwnState said = DOOR__OWN_STATE__INIT;
-        Door__Request request = DOOR__REQUEST__INIT;
+        Program__OwnState said = PROGRAM__OWN_STATE__INIT;
+        Program__Request request = PROGRAM__REQUEST__INIT;
 
         said.rank = rank;
         said.own_state = own;
-        request.body_case = DOOR__REQUEST__BODY_OWN_STATE;
+        request.body_case = PROGRAM__REQUEST__BODY_OWN_STATE;
         request.own_state = &said;
         return take(ranks, &request);
 }
@@ -346,16 +346,16 @@ static int says_own_state(struct ranks *ranks, uint32_t rank, bool own) {
 /* Only rank 0 says so, and where it is, it is known. */
 static void test_own_state(void **state) {
         struct ranks *ranks = *state, *there = ranks_create();
-        Capsule__Carry carry = CAPSULE__CARRY__INIT;
+        Capsule__SavedState saved_state = CAPSULE__SAVED_STATE__INIT;
         Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
 
         assert_int_equal(says_own_state(ranks, 1, true), -EBADMSG);
         ranks_sum(ranks, &progress);
         assert_false(progress.own_state_said);
         assert_int_equal(says_own_state(ranks, 0, true), 0);
-        ranks_carry(ranks, &carry);
-        ranks_set_carry(there, &carry);
-        ranks_carry_finish(&carry);
+        ranks_saved_state(ranks, &saved_state);
+        ranks_set_saved_state(there, &saved_state);
+        ranks_saved_state_finish(&saved_state);
         ranks_sum(there, &progress);
         assert_true(progress.own_state_said && progress.own_state);
         assert_int_equal(says_own_state(there, 0, false), 0);
@@ -387,7 +387,7 @@ static void test_news(void **state) {
 static void test_carried(void **state) {
         struct ranks *ranks = *state, *there = ranks_create();
         struct post post = { .deaf = UINT32_MAX };
-        Capsule__Carry carry = CAPSULE__CARRY__INIT;
+        Capsule__SavedState saved_state = CAPSULE__SAVED_STATE__INIT;
         uint64_t before;
 
         assert_int_equal(listens(ranks, 4, BEFORE_MOVE), 0);
@@ -395,10 +395,10 @@ static void test_carried(void **state) {
         assert_int_equal(say(ranks, 9, 1, 2), 0);
         assert_int_equal(ask(ranks, &post), 1);
         before = post.serial;
-        ranks_carry(ranks, &carry);
-        assert_int_equal(carry.n_listeners, 1);
-        ranks_set_carry(there, &carry);
-        ranks_carry_finish(&carry);
+        ranks_saved_state(ranks, &saved_state);
+        assert_int_equal(saved_state.n_listeners, 1);
+        ranks_set_saved_state(there, &saved_state);
+        ranks_saved_state_finish(&saved_state);
         assert_int_equal(listening(there), 1);
         expect(there, 0, 0, 0);
         assert_int_equal(ranks_awaited(there), 0);

@@ -37,7 +37,7 @@ struct scene {
         Capsule__InventoryDescriptor descriptor, *descriptors[1];
         Capsule__InventoryMapping mapping, *mappings[1];
         struct rm_error error;
-        char *doubts;
+        char *mismatches;
         int copies_fd;
         bool other_files;
         struct file_identity identity;
@@ -101,15 +101,15 @@ static int teardown(void **state) {
         assert_int_equal(remove_tree(s->dir), 0);
         free(s->dir);
         free(s->path);
-        free(s->doubts);
+        free(s->mismatches);
         free(s);
         return 0;
 }
 
 static int roll_back(struct scene *s) {
-        free(take_ptr(s->doubts));
+        free(take_ptr(s->mismatches));
         s->error = (struct rm_error) { 0 };
-        return rollback_files(&s->inventory, &s->spec, s->copies_fd, s->other_files, &s->doubts, &s->error);
+        return rollback_files(&s->inventory, &s->spec, s->copies_fd, s->other_files, &s->mismatches, &s->error);
 }
 
 static void test_appended(void **state) {
@@ -118,7 +118,7 @@ static void test_appended(void **state) {
         put_file(s->path, OWNER, 0600, NOW_BYTES);
         assert_int_equal(roll_back(s), 0);
         assert_int_equal(size_of(s->path), SAVED_BYTES);
-        assert_string_equal(s->doubts, "");
+        assert_string_equal(s->mismatches, "");
         assert_int_equal(roll_back(s), 0); /* once more changes nothing */
         assert_int_equal(size_of(s->path), SAVED_BYTES);
 }
@@ -132,21 +132,21 @@ static void test_written_in_place(void **state) {
         s->descriptor.flags = O_RDWR;
         s->descriptor.position = 10;
         assert_int_equal(roll_back(s), 0);
-        assert_string_equal(s->doubts, s->path);
+        assert_string_equal(s->mismatches, s->path);
         assert_int_equal(stat(s->path, &st), 0);
         s->file.mtime_nsec = inventory_mtime_nsec(&st);
         assert_int_equal(roll_back(s), 0);
-        assert_string_equal(s->doubts, ""); /* nobody has written since */
+        assert_string_equal(s->mismatches, ""); /* nobody has written since */
 
         s->file.mtime_nsec = 1;
         s->task.n_descriptors = 0;
         s->task.n_mappings = 1;
         s->mapping.protection = PROT_READ | PROT_WRITE | SHARED;
         assert_int_equal(roll_back(s), 0);
-        assert_string_equal(s->doubts, s->path);
+        assert_string_equal(s->mismatches, s->path);
         s->mapping.protection = PROT_READ | PROT_WRITE; /* what it writes is its own */
         assert_int_equal(roll_back(s), 0);
-        assert_string_equal(s->doubts, "");
+        assert_string_equal(s->mismatches, "");
 }
 
 /* ---- copies ---- */
@@ -201,7 +201,7 @@ static void test_copied(void **state) {
         fill(s, 'b', BYTES); /* overwritten */
         assert_int_equal(roll_back(s), 0);
         contents_are(s, 'a', BYTES);
-        assert_string_equal(s->doubts, "");
+        assert_string_equal(s->mismatches, "");
         fill(s, 'a', BYTES + 1); /* longer */
         assert_int_equal(roll_back(s), 0);
         contents_are(s, 'a', BYTES);
@@ -397,7 +397,7 @@ static void is_left_alone(struct scene *s, void (*change)(struct scene *s, char 
         change(s, 'b', NOW_BYTES);
         assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
         assert_non_null(strstr(s->error.text, s->path));
-        assert_int_equal(rollback_look(&s->inventory, &s->spec, s->copies_fd, &s->error), ROLLBACK_OTHER_FILE);
+        assert_int_equal(rollback_scan(&s->inventory, &s->spec, s->copies_fd, &s->error), ROLLBACK_OTHER_FILE);
         contents_are(s, 'b', NOW_BYTES);
         s->other_files = true;
         assert_int_equal(roll_back(s), 0);
@@ -568,27 +568,27 @@ static void test_own_file_systems(void **state) {
         assert_int_equal(unlink(name), 0);
 }
 
-static int look(struct scene *s) {
+static int scan(struct scene *s) {
         s->error = (struct rm_error) { 0 };
-        return rollback_look(&s->inventory, &s->spec, s->copies_fd, &s->error);
+        return rollback_scan(&s->inventory, &s->spec, s->copies_fd, &s->error);
 }
 
 /* A mere look changes nothing. */
 static void test_only_looked_at(void **state) {
         struct scene *s = *state;
 
-        assert_int_equal(look(s), -ENOENT);
+        assert_int_equal(scan(s), -ENOENT);
         put_file(s->path, OWNER, 0600, NOW_BYTES);
-        assert_int_equal(look(s), 0);
+        assert_int_equal(scan(s), 0);
         assert_int_equal(size_of(s->path), NOW_BYTES);
         s->file.size_bytes = NOW_BYTES + 1;
-        assert_int_equal(look(s), -ERANGE);
+        assert_int_equal(scan(s), -ERANGE);
         s->file.size_bytes = SAVED_BYTES;
         s->file.copied = true;
-        assert_int_equal(look(s), -ENODATA); /* there is no copy */
+        assert_int_equal(scan(s), -ENODATA); /* there is no copy */
         s->file.copied = false;
         assert_int_equal(chmod(s->path, 0), 0);
-        assert_int_equal(look(s), -EACCES);
+        assert_int_equal(scan(s), -EACCES);
         assert_non_null(strstr(s->error.text, s->path));
         assert_int_equal(size_of(s->path), NOW_BYTES);
 }
@@ -624,10 +624,10 @@ static void save_closed(struct scene *s, Capsule__ClosedFile *closed, size_t byt
         s->inventory.made_since_nsec = made ? 1 : INT64_MAX;
 }
 
-static void take_back(struct scene *s, const char *doubts) {
-        free(s->doubts);
-        s->doubts = rollback_closed(&s->inventory, &s->spec);
-        assert_string_equal(s->doubts, doubts);
+static void take_back(struct scene *s, const char *mismatches) {
+        free(s->mismatches);
+        s->mismatches = rollback_closed(&s->inventory, &s->spec);
+        assert_string_equal(s->mismatches, mismatches);
 }
 
 static void test_closed(void **state) {

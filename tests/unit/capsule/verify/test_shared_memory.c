@@ -24,25 +24,25 @@
 enum { STACK_BYTES = 65536 };
 
 static int proc = -1;
-static int told[2]; /* what children say goes here: their numbers */
+static int reported[2]; /* what children say goes here: their numbers */
 static int orders[2]; /* who reads from it waits for an order */
 
-static pid_t heard(void) {
+static pid_t received(void) {
         pid_t pid = 0;
 
-        assert_int_equal(read(told[0], &pid, sizeof(pid)), sizeof(pid));
+        assert_int_equal(read(reported[0], &pid, sizeof(pid)), sizeof(pid));
         return pid;
 }
 
-static void tell(void) {
+static void report(void) {
         pid_t pid = (pid_t) syscall(SYS_getpid);
 
-        (void) write_all(told[1], &pid, sizeof(pid));
+        (void) write_all(reported[1], &pid, sizeof(pid));
 }
 
 static _Noreturn int stay(void *arg) {
         (void) arg;
-        tell();
+        report();
         for (;;)
                 (void) pause();
 }
@@ -51,7 +51,7 @@ static _Noreturn int run_sleep(void *arg) {
         char byte;
 
         (void) arg;
-        tell();
+        report();
         (void) !read(orders[0], &byte, 1);
         (void) execl("/bin/sleep", "sleep", "1000", (char *) NULL);
         _exit(1);
@@ -107,7 +107,7 @@ static void make_by_fork(void) {
 static void make_two_zombies(void) {
         for (int i = 0; i < 2; i++)
                 if (fork() == 0) {
-                        tell();
+                        report();
                         _exit(0);
                 }
 }
@@ -154,7 +154,7 @@ static void test_kinds(void **state) {
 
         (void) state;
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-                pid_t pids[2] = { begin(cases[i].make), heard() };
+                pid_t pids[2] = { begin(cases[i].make), received() };
                 struct shared_memory shared = { 0 };
 
                 if (!cases[i].passes)
@@ -169,7 +169,7 @@ static void test_kinds(void **state) {
 
 static void test_orphans(void **state) {
         pid_t maker = begin(make_two_and_end);
-        pid_t pids[2] = { heard(), heard() };
+        pid_t pids[2] = { received(), received() };
         struct shared_memory shared;
 
         (void) state;
@@ -181,21 +181,21 @@ static void test_orphans(void **state) {
 }
 
 static void test_memory_of_their_own(void **state) {
-        pid_t pids[3] = { begin(make_by_fork), heard() };
+        pid_t pids[3] = { begin(make_by_fork), received() };
         struct shared_memory shared;
 
         (void) state;
         assert_false(found(pids, 2, &shared));
         end(pids, 2);
         pids[0] = begin(make_two_zombies);
-        pids[1] = heard();
-        pids[2] = heard();
+        pids[1] = received();
+        pids[2] = received();
         usleep(20000);
         assert_false(found(pids, 3, &shared));
         end(pids, 1);
         /* The child runs its program when it is told to. */
         pids[0] = begin(make_as_posix_spawn);
-        pids[1] = heard();
+        pids[1] = received();
         assert_true(found(pids, 2, &shared));
         assert_int_equal(write_all(orders[1], "", 1), 0);
         for (int i = 0; i < 1000 && shared_memory_find(proc, pids, 2, &shared); i++)
@@ -208,7 +208,7 @@ static int set_up(void **state) {
         (void) state;
         proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         assert_true(proc >= 0);
-        assert_int_equal(pipe(told), 0);
+        assert_int_equal(pipe(reported), 0);
         assert_int_equal(pipe(orders), 0);
         return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }

@@ -34,7 +34,7 @@
 
 #include "common/util.h"
 #include "daemon/capsule/init/net/sock_diag.h"
-#include "daemon/capsule/init/verify/obstacles.h"
+#include "daemon/capsule/init/verify/blocker_scan.h"
 
 #ifndef IPPROTO_MPTCP
 #define IPPROTO_MPTCP 262
@@ -49,7 +49,7 @@ static void must(bool good) {
 
 /* ---- holders ---- */
 
-static int told = -1; /* where a holder says that it has what it holds */
+static int reported = -1; /* where a holder says that it has what it holds */
 
 static void *stay(void *arg) {
         for (;;)
@@ -58,7 +58,7 @@ static void *stay(void *arg) {
 }
 
 static void *say_and_stay(void *arg) {
-        (void) write_all(told, "", 1);
+        (void) write_all(reported, "", 1);
         return stay(arg);
 }
 
@@ -612,7 +612,7 @@ static pid_t start_holder(void (*hold)(void)) {
         assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
         pid = fork();
         if (pid == 0) {
-                told = dup2(ready[1], STDERR_FILENO);
+                reported = dup2(ready[1], STDERR_FILENO);
                 (void) close_range(3, ~0U, 0);
                 (void) setpgid(0, 0);
                 hold();
@@ -626,13 +626,13 @@ static pid_t start_holder(void (*hold)(void)) {
 }
 
 /* A thread that ends is seen a moment after it has said something. */
-static void look(pid_t pid, enum obstacle_kind kind, bool frozen, struct obstacle *ret) {
+static void scan(pid_t pid, enum blocker_kind kind, bool frozen, struct blocker *ret) {
         Capsule__Spec spec = CAPSULE__SPEC__INIT;
-        struct obstacles_scope scope = { .proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-                                         .spec = &spec,
-                                         .frozen = frozen,
-                                         .budget = SIZE_MAX,
-                                         .cpu_usec = 60000000 };
+        struct blocker_scope scope = { .proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                                       .spec = &spec,
+                                       .frozen = frozen,
+                                       .budget = SIZE_MAX,
+                                       .cpu_usec = 60000000 };
         uint32_t groups[256];
         gid_t list[256];
 
@@ -643,7 +643,7 @@ static void look(pid_t pid, enum obstacle_kind kind, bool frozen, struct obstacl
         for (size_t i = 0; i < spec.n_groups; i++)
                 groups[i] = list[i];
         for (int i = 0; i < 500; i++) {
-                obstacles_of_processes(&scope, &pid, 1, ret, NULL);
+                blockers_of_processes(&scope, &pid, 1, ret, NULL);
                 if (ret->kind == kind)
                         break;
                 (void) usleep(10000);
@@ -655,75 +655,75 @@ static void test_kinds(void **state) {
         static const struct {
                 const char *name;
                 void (*hold)(void);
-                enum obstacle_kind kind;
+                enum blocker_kind kind;
                 bool only_frozen;
         } cases[] = {
-                { "first thread", first_thread_ended, OBSTACLE_FIRST_THREAD, false },
-                { "last thread", last_thread_ended, OBSTACLE_NONE, false },
-                { "timer", timer_of_thread, OBSTACLE_NONE, false },
-                { "ended timer", timer_of_ended_thread, OBSTACLE_TIMER, false },
-                { "ended timers", timer_of_ended_thread_among_others, OBSTACLE_TIMER, false },
-                { "no space", no_space, OBSTACLE_ROOM, false },
-                { "space", some_space, OBSTACLE_NONE, false },
-                { "pages", no_space_for_many_pages, OBSTACLE_ROOM, false },
-                { "no descriptors", no_descriptors, OBSTACLE_ROOM, false },
-                { "high descriptors", descriptors_above_limit, OBSTACLE_NONE, false },
-                { "thread-self", file_of_thread, OBSTACLE_THREAD_FILE, false },
-                { "directory", directory_of_thread, OBSTACLE_THREAD_FILE, false },
-                { "thread by number", file_of_thread_by_number, OBSTACLE_THREAD_FILE, false },
-                { "process", file_of_process, OBSTACLE_NONE, false },
-                { "ended process", file_of_ended_process, OBSTACLE_THREAD_FILE, false },
-                { "zombie", file_of_zombie, OBSTACLE_NONE, false },
-                { "hung terminal", hung_terminal, OBSTACLE_HUNG_TERMINAL, false },
-                { "own terminal", own_terminal, OBSTACLE_OWN_TERMINAL, false },
-                { "own terminal by another name", own_terminal_by_another_name, OBSTACLE_NONE, false },
-                { "terminal", ordinary_terminal, OBSTACLE_NONE, false },
-                { "typed line", typed_line, OBSTACLE_COOKED_TERMINAL, true },
-                { "typed, echoed", typed_with_echo, OBSTACLE_COOKED_TERMINAL, true },
-                { "typed, signals", typed_with_signals, OBSTACLE_COOKED_TERMINAL, true },
-                { "printed lines", printed_lines, OBSTACLE_COOKED_TERMINAL, true },
-                { "printed in packets", printed_in_packets, OBSTACLE_COOKED_TERMINAL, true },
-                { "raw terminal", raw_terminal, OBSTACLE_NONE, false },
-                { "undo", has_to_undo, OBSTACLE_SEM_UNDO, true },
-                { "semaphores", uses_semaphores, OBSTACLE_NONE, false },
-                { "too many signals", too_many_signals, OBSTACLE_ROOM, false },
-                { "signals", some_signals, OBSTACLE_NONE, false },
-                { "mappings", too_many_mappings, OBSTACLE_ROOM, true },
-                { "packets", packet_pipe, OBSTACLE_PACKET_PIPE, false },
-                { "FIFO", packet_fifo, OBSTACLE_PACKET_PIPE, false },
-                { "pipe", ordinary_pipe, OBSTACLE_NONE, false },
-                { "pidfd 1", pidfd_of_first, OBSTACLE_PIDFD, false },
-                { "pidfd", pidfd_of_itself, OBSTACLE_NONE, false },
-                { "pidfd, zombie", pidfd_of_zombie, OBSTACLE_NONE, false },
-                { "pidfd, thread", pidfd_of_thread, OBSTACLE_PIDFD, false },
-                { "big", big_file_without_name, OBSTACLE_BIG_FILE, false },
-                { "sparse", sparse_file_without_name, OBSTACLE_NONE, false },
-                { "MPTCP", mptcp, OBSTACLE_PROTOCOL, false },
-                { "sockets", ordinary_sockets, OBSTACLE_NONE, false },
-                { "not accepted", connect_inet, OBSTACLE_UNACCEPTED, false },
-                { "accepted", accepted, OBSTACLE_NONE, false },
-                { "closed with data", closed_with_data, OBSTACLE_CLOSED_UNSENT, false },
-                { "closed, last", closed_after_other_end, OBSTACLE_CLOSED_UNSENT, false },
-                { "shut down with data", shut_down_with_data, OBSTACLE_NONE, false },
-                { "closed without data", closed_without_data, OBSTACLE_NONE, false },
-                { "Unix", unix_waits, OBSTACLE_NONE, false },
-                { "Unix, request", unix_with_request, OBSTACLE_UNACCEPTED, false },
-                { "Unix packets, request", packets_with_request, OBSTACLE_UNACCEPTED, false },
-                { "Unix, given up", unix_given_up, OBSTACLE_UNACCEPTED, false },
-                { "Unix, accepted", unix_accepted, OBSTACLE_NONE, false },
-                { "outside", connected_outside, OBSTACLE_OUTSIDE, false },
-                { "unread", unread_without_option, OBSTACLE_NONE, false },
-                { "one way", one_way, OBSTACLE_ONE_WAY, false },
-                { "to a name", to_a_name, OBSTACLE_NONE, false },
-                { "credentials", unread_stream_with_credentials, OBSTACLE_UNREAD_CONTROL, true },
-                { "time", unread_message_with_time, OBSTACLE_UNREAD_CONTROL, true },
-                { "stream with time", unread_stream_with_time, OBSTACLE_NONE, true },
-                { "cork", corked, OBSTACLE_CORKED, true },
-                { "cork, IPv6", corked6, OBSTACLE_CORKED, true },
-                { "empty cork", cork_without_data, OBSTACLE_NONE, true },
-                { "netlink", netlink_unread, OBSTACLE_UNREAD_NETLINK, false },
-                { "netlink groups", netlink_high_group, OBSTACLE_PROTOCOL, false },
-                { "netlink group", netlink_low_group, OBSTACLE_NONE, false },
+                { "first thread", first_thread_ended, BLOCKER_FIRST_THREAD, false },
+                { "last thread", last_thread_ended, BLOCKER_NONE, false },
+                { "timer", timer_of_thread, BLOCKER_NONE, false },
+                { "ended timer", timer_of_ended_thread, BLOCKER_TIMER, false },
+                { "ended timers", timer_of_ended_thread_among_others, BLOCKER_TIMER, false },
+                { "no space", no_space, BLOCKER_SPACE, false },
+                { "space", some_space, BLOCKER_NONE, false },
+                { "pages", no_space_for_many_pages, BLOCKER_SPACE, false },
+                { "no descriptors", no_descriptors, BLOCKER_SPACE, false },
+                { "high descriptors", descriptors_above_limit, BLOCKER_NONE, false },
+                { "thread-self", file_of_thread, BLOCKER_THREAD_FILE, false },
+                { "directory", directory_of_thread, BLOCKER_THREAD_FILE, false },
+                { "thread by number", file_of_thread_by_number, BLOCKER_THREAD_FILE, false },
+                { "process", file_of_process, BLOCKER_NONE, false },
+                { "ended process", file_of_ended_process, BLOCKER_THREAD_FILE, false },
+                { "zombie", file_of_zombie, BLOCKER_NONE, false },
+                { "hung terminal", hung_terminal, BLOCKER_HUNG_TERMINAL, false },
+                { "own terminal", own_terminal, BLOCKER_OWN_TERMINAL, false },
+                { "own terminal by another name", own_terminal_by_another_name, BLOCKER_NONE, false },
+                { "terminal", ordinary_terminal, BLOCKER_NONE, false },
+                { "typed line", typed_line, BLOCKER_COOKED_TERMINAL, true },
+                { "typed, echoed", typed_with_echo, BLOCKER_COOKED_TERMINAL, true },
+                { "typed, signals", typed_with_signals, BLOCKER_COOKED_TERMINAL, true },
+                { "printed lines", printed_lines, BLOCKER_COOKED_TERMINAL, true },
+                { "printed in packets", printed_in_packets, BLOCKER_COOKED_TERMINAL, true },
+                { "raw terminal", raw_terminal, BLOCKER_NONE, false },
+                { "undo", has_to_undo, BLOCKER_SEM_UNDO, true },
+                { "semaphores", uses_semaphores, BLOCKER_NONE, false },
+                { "too many signals", too_many_signals, BLOCKER_SPACE, false },
+                { "signals", some_signals, BLOCKER_NONE, false },
+                { "mappings", too_many_mappings, BLOCKER_SPACE, true },
+                { "packets", packet_pipe, BLOCKER_PACKET_PIPE, false },
+                { "FIFO", packet_fifo, BLOCKER_PACKET_PIPE, false },
+                { "pipe", ordinary_pipe, BLOCKER_NONE, false },
+                { "pidfd 1", pidfd_of_first, BLOCKER_PIDFD, false },
+                { "pidfd", pidfd_of_itself, BLOCKER_NONE, false },
+                { "pidfd, zombie", pidfd_of_zombie, BLOCKER_NONE, false },
+                { "pidfd, thread", pidfd_of_thread, BLOCKER_PIDFD, false },
+                { "big", big_file_without_name, BLOCKER_BIG_FILE, false },
+                { "sparse", sparse_file_without_name, BLOCKER_NONE, false },
+                { "MPTCP", mptcp, BLOCKER_PROTOCOL, false },
+                { "sockets", ordinary_sockets, BLOCKER_NONE, false },
+                { "not accepted", connect_inet, BLOCKER_UNACCEPTED, false },
+                { "accepted", accepted, BLOCKER_NONE, false },
+                { "closed with data", closed_with_data, BLOCKER_CLOSED_UNSENT, false },
+                { "closed, last", closed_after_other_end, BLOCKER_CLOSED_UNSENT, false },
+                { "shut down with data", shut_down_with_data, BLOCKER_NONE, false },
+                { "closed without data", closed_without_data, BLOCKER_NONE, false },
+                { "Unix", unix_waits, BLOCKER_NONE, false },
+                { "Unix, request", unix_with_request, BLOCKER_UNACCEPTED, false },
+                { "Unix packets, request", packets_with_request, BLOCKER_UNACCEPTED, false },
+                { "Unix, given up", unix_given_up, BLOCKER_UNACCEPTED, false },
+                { "Unix, accepted", unix_accepted, BLOCKER_NONE, false },
+                { "outside", connected_outside, BLOCKER_OUTSIDE, false },
+                { "unread", unread_without_option, BLOCKER_NONE, false },
+                { "one way", one_way, BLOCKER_ONE_WAY, false },
+                { "to a name", to_a_name, BLOCKER_NONE, false },
+                { "credentials", unread_stream_with_credentials, BLOCKER_UNREAD_CONTROL, true },
+                { "time", unread_message_with_time, BLOCKER_UNREAD_CONTROL, true },
+                { "stream with time", unread_stream_with_time, BLOCKER_NONE, true },
+                { "cork", corked, BLOCKER_CORKED, true },
+                { "cork, IPv6", corked6, BLOCKER_CORKED, true },
+                { "empty cork", cork_without_data, BLOCKER_NONE, true },
+                { "netlink", netlink_unread, BLOCKER_UNREAD_NETLINK, false },
+                { "netlink groups", netlink_high_group, BLOCKER_PROTOCOL, false },
+                { "netlink group", netlink_low_group, BLOCKER_NONE, false },
         };
         pthread_t thread;
 
@@ -735,7 +735,7 @@ static void test_kinds(void **state) {
         assert_int_equal(pthread_create(&thread, NULL, stay, NULL), 0);
         for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
                 pid_t pid = start_holder(cases[i].hold);
-                struct obstacle found, frozen;
+                struct blocker found, frozen;
                 int status;
 
                 if (pid < 0) {
@@ -745,13 +745,13 @@ static void test_kinds(void **state) {
                         print_message("%s: not on this kernel\n", cases[i].name);
                         continue;
                 }
-                look(pid, cases[i].kind, true, &frozen);
-                look(pid, cases[i].only_frozen ? OBSTACLE_NONE : cases[i].kind, false, &found);
+                scan(pid, cases[i].kind, true, &frozen);
+                scan(pid, cases[i].only_frozen ? BLOCKER_NONE : cases[i].kind, false, &found);
                 (void) kill(-pid, SIGKILL);
                 (void) waitpid(pid, &status, 0);
                 if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
                         fail_msg("%s: the holder ended with %#x", cases[i].name, (unsigned) status);
-                if (frozen.kind != cases[i].kind || found.kind != (cases[i].only_frozen ? OBSTACLE_NONE : cases[i].kind))
+                if (frozen.kind != cases[i].kind || found.kind != (cases[i].only_frozen ? BLOCKER_NONE : cases[i].kind))
                         fail_msg("%s: %d while frozen, %d while running, not %d", cases[i].name, (int) frozen.kind,
                                  (int) found.kind, (int) cases[i].kind);
         }
@@ -762,30 +762,30 @@ static void test_kinds(void **state) {
 
 /* The same connections are told from others that wait at the same place. */
 static void test_same_connections(void **state) {
-        struct obstacle earlier, later;
+        struct blocker earlier, later;
         pid_t pids[2];
 
         (void) state;
         for (size_t i = 0; i < 2; i++)
                 pids[i] = start_holder(connect_inet);
-        look(pids[0], OBSTACLE_UNACCEPTED, false, &earlier);
-        look(pids[0], OBSTACLE_UNACCEPTED, false, &later);
-        assert_true(obstacle_is_still(&earlier, &later));
-        look(pids[1], OBSTACLE_UNACCEPTED, false, &later);
+        scan(pids[0], BLOCKER_UNACCEPTED, false, &earlier);
+        scan(pids[0], BLOCKER_UNACCEPTED, false, &later);
+        assert_true(blocker_is_still(&earlier, &later));
+        scan(pids[1], BLOCKER_UNACCEPTED, false, &later);
         assert_int_not_equal(earlier.mark, later.mark);
-        assert_false(obstacle_is_still(&earlier, &later));
+        assert_false(blocker_is_still(&earlier, &later));
         for (size_t i = 0; i < 2; i++) {
                 (void) kill(pids[i], SIGKILL);
                 (void) waitpid(pids[i], NULL, 0);
         }
 }
 
-struct told {
+struct reported {
         size_t n, most;
 };
 
 static bool take_some(const struct sock_diag *socket, void *arg) {
-        struct told *all = arg;
+        struct reported *all = arg;
 
         (void) socket;
         return ++all->n < all->most;
@@ -794,7 +794,7 @@ static bool take_some(const struct sock_diag *socket, void *arg) {
 /* A user may have any number of sockets, with and without descriptors: who looks at them can
  * stop. */
 static void test_list_ends(void **state) {
-        struct told all = { 0, SIZE_MAX }, some = { 0, 2 };
+        struct reported all = { 0, SIZE_MAX }, some = { 0, 2 };
         int fds[2][2];
 
         (void) state;
@@ -819,12 +819,12 @@ static int stay_as_child(void *arg) {
 static void test_shared_directories(void **state) {
         static char stack[65536] __attribute__((aligned(16)));
         Capsule__Spec spec = CAPSULE__SPEC__INIT;
-        struct obstacles_scope scope = { .proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-                                         .spec = &spec,
-                                         .frozen = true,
-                                         .budget = SIZE_MAX,
-                                         .cpu_usec = 60000000 };
-        struct obstacle obstacle;
+        struct blocker_scope scope = { .proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                                       .spec = &spec,
+                                       .frozen = true,
+                                       .budget = SIZE_MAX,
+                                       .cpu_usec = 60000000 };
+        struct blocker blocker;
 
         (void) state;
         spec.uid = getuid();
@@ -838,11 +838,11 @@ static void test_shared_directories(void **state) {
                         /* This process and its child. */
                         pid_t of_test[] = { getpid(), pids[1] };
 
-                        obstacles_of_processes(&scope, of_test, 2, &obstacle, NULL);
-                        assert_int_equal(obstacle.kind, OBSTACLE_SHARED_DIRECTORIES);
+                        blockers_of_processes(&scope, of_test, 2, &blocker, NULL);
+                        assert_int_equal(blocker.kind, BLOCKER_SHARED_DIRECTORIES);
                 } else {
-                        obstacles_of_processes(&scope, pids, 2, &obstacle, NULL);
-                        assert_int_not_equal(obstacle.kind, OBSTACLE_SHARED_DIRECTORIES);
+                        blockers_of_processes(&scope, pids, 2, &blocker, NULL);
+                        assert_int_not_equal(blocker.kind, BLOCKER_SHARED_DIRECTORIES);
                 }
                 for (size_t i = 0; i < 2; i++) {
                         (void) kill(pids[i], SIGKILL);

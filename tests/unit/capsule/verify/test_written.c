@@ -118,7 +118,7 @@ static const Capsule__ClosedFile *reported(struct scene *s, const char *name) {
 }
 
 /* `open_name` is open for writing, with a look or without. */
-static void report_as(struct scene *s, const char *open_name, bool look) {
+static void report_as(struct scene *s, const char *open_name, bool scan) {
         if (s->report)
                 capsule__inventory__free_unpacked(s->report, NULL);
         s->report = xcalloc(1, sizeof(*s->report));
@@ -140,7 +140,7 @@ static void report_as(struct scene *s, const char *open_name, bool look) {
                 s->report->tasks[0]->descriptors[0]->flags = O_WRONLY;
                 s->report->tasks[0]->n_descriptors = 1;
         }
-        written_report(s->written, look, s->report);
+        written_report(s->written, scan, s->report);
 }
 
 static void report(struct scene *s, const char *open_name) {

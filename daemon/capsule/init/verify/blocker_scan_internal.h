@@ -1,0 +1,79 @@
+/* The files that look for blockers share this: one look, and the parts of /proc that it reads. */
+#ifndef RM_DAEMON_CAPSULE_INIT_VERIFY_BLOCKERS_INTERNAL_H
+#define RM_DAEMON_CAPSULE_INIT_VERIFY_BLOCKERS_INTERNAL_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/capsule/init/verify/blocker_scan.h"
+#include "daemon/capsule/init/verify/kernel_file.h"
+
+enum {
+        SCAN_STATUS_BYTES = 16384, /* of a thread: with a line of thousands of groups */
+        /* Locks come last; who has dozens of them on one file is found by the first. */
+        SCAN_FDINFO_BYTES = 4096,
+};
+
+/* An open file that its owner may not be able to read. */
+struct suspect {
+        pid_t pid;
+        int fd;
+};
+
+/* A socket that a process has open. */
+struct own_socket {
+        uint64_t inode;
+        pid_t pid;
+        int fd;
+        bool of_unix;
+};
+
+struct scan {
+        const struct blocker_scope *scope;
+        const pid_t *pids; /* all that are looked at */
+        size_t n_pids;
+        struct blocker *found;
+        char *text;             /* SCAN_STATUS_BYTES, scratch */
+        char *maps;             /* scratch */
+        pid_t pid;              /* being looked at */
+        struct suspect *suspects; /* to be opened by the owner */
+        size_t n_suspects;
+        struct own_socket *sockets;
+        size_t n_sockets;
+        uint64_t end_cpu_usec; /* 0: it has passed */
+        unsigned looks;        /* for that */
+        size_t group_descriptors, group_threads, group_mappings; /* so far */
+        unsigned threads;
+        size_t left;            /* of the budget */
+        struct dump_needs *needs; /* NULL: nobody wants to know */
+        struct kernel_mounts mounts;
+        pid_t without_undo; /* a child, to compare others with; 0: not needed so far */
+};
+
+/* Notes a blocker. `detail`: NULL ok. A blocker that stays is kept before one that will pass, and
+ * one that was found earlier before one that is found later. */
+void scan_note(struct scan *scan, enum blocker_kind kind, const char *detail);
+/* As scan_note(); `mark` tells the blocker from another one of its kind. */
+void scan_note_marked(struct scan *scan, enum blocker_kind kind, const char *detail, uint64_t mark);
+/* True when a blocker is found that stays, or enough was looked at. */
+bool scan_done(struct scan *scan);
+/* Returns the bytes that were read of a file below /proc, the text ended by NUL; 0 if it cannot be
+ * read. */
+size_t scan_read(const struct scan *scan, char *text, size_t size, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Opens a directory of the process being looked at; NULL if it has none. */
+DIR *scan_open_dir(const struct scan *scan, const char *what);
+bool scan_has_process(const struct scan *scan, pid_t pid);
+
+/* Looks at the identity, the threads, the timers and the limits of the process. */
+void scan_process_itself(struct scan *scan);
+
+/* Notes an open socket. Its descriptor is `number` in the directory that is open as `fds`, its link
+ * in /proc is `link`. */
+void scan_socket(struct scan *scan, int fds, const char *number, const char *link);
+/* Looks at all sockets that were noted, when all processes were looked at. */
+void scan_sockets(struct scan *scan);
+
+#endif
