@@ -15,6 +15,9 @@
 
 #define RETRY_USEC 200000
 #define CLIENT_PENDING_MAX (256U << 10)
+/* Input on its way, of which the head has not said that it has it, or not. What front ends send at
+ * once is half of it. More of one client would fill the way to that node, which all share. */
+#define INPUT_UNCONFIRMED_MAX (1U << 20)
 
 struct attachment {
         struct client *client;
@@ -29,6 +32,7 @@ struct attachment {
         uint64_t acked[3];
         bool eof[3];
         uint32_t input_request_id; /* the last; 0: none in this attempt */
+        size_t unconfirmed_bytes;  /* sent since the head answered last, whatever their offsets */
         char *reported; /* what the client was told of the job last */
         bool final;
         struct event *retry;
@@ -52,6 +56,7 @@ static void disconnect(struct attachment *attachment) {
         if (attachment->channel)
                 forwarding_close(attachment->client->rmd->forwarding, attachment->channel);
         attachment->channel = 0;
+        attachment->unconfirmed_bytes = 0;
         free(attachment->node);
         attachment->node = NULL;
 }
@@ -129,6 +134,7 @@ static void on_head_reply(void *userdata, uint32_t channel, Rm__LocalReply *repl
         if (reply->body_case == RM__LOCAL_REPLY__BODY_JOB_OUTPUT) {
                 on_output(attachment, reply);
         } else if (reply->body_case == RM__LOCAL_REPLY__BODY_JOB_INPUT_ACK || reply->id != attachment->request_id) {
+                attachment->unconfirmed_bytes = 0;
                 client_reply(attachment->client, reply->id, reply);
         } else {
                 disconnect(attachment); /* the head is elsewhere, or not there yet */
@@ -331,6 +337,11 @@ void attachment_put_input(struct attachment *attachment, const Rm__LocalRequest 
         if (in->attempt && in->attempt != attachment->attempt)
                 return; /* sent before it heard of the new one */
         attachment->input_request_id = request->id;
-        if (attachment->channel && send_to_head(attachment, request) < 0)
+        if (!attachment->channel)
+                return;
+        attachment->unconfirmed_bytes += in->data.len;
+        if (attachment->unconfirmed_bytes > INPUT_UNCONFIRMED_MAX || send_to_head(attachment, request) < 0) {
+                attachment->unconfirmed_bytes -= in->data.len;
                 ask_for_input(attachment);
+        }
 }
