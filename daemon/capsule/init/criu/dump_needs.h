@@ -1,5 +1,5 @@
 /* The needs of a dump: what CRIU has to be told before it dumps a group that has such files open.
- * The look for blockers (blockers.h) finds them. */
+ * The look for blockers (blocker_scan.h) finds them. */
 #ifndef RM_DAEMON_CAPSULE_INIT_CRIU_DUMP_NEEDS_H
 #define RM_DAEMON_CAPSULE_INIT_CRIU_DUMP_NEEDS_H
 

@@ -1,4 +1,4 @@
-/* A blocker ("blocker" in this code) keeps a group from being moved. Here it is a kind, a process
+/* A blocker keeps a group from being moved. Here it is a kind, a process
  * and a detail, and in words. Pure. */
 #ifndef RM_DAEMON_CAPSULE_INIT_VERIFY_BLOCKER_H
 #define RM_DAEMON_CAPSULE_INIT_VERIFY_BLOCKER_H

@@ -462,7 +462,7 @@ static int too_much(struct rm_error *error) {
         return error_set(error, -EFBIG, "the group has too many open files for a restore to be verified");
 }
 
-/* See blockers.c. */
+/* See blocker_scan.c. */
 static int check_dumpable(const struct taking *taking, int task_fd, struct rm_error *error) {
         struct stat st;
 
