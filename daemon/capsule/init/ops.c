@@ -247,8 +247,12 @@ void ops_close_images(struct ops *ops, int error, const char *text) {
 
 static int op_run(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         struct init *init = ops->init;
-        int r = payload_start(init, request->run, error);
+        int r;
 
+        /* A capture that began while the capsule was still empty has started a CRIU for a restore. It
+         * is among the payload's processes, and while it waits there no group can be moved. */
+        criu_unload_restore(init->criu);
+        r = payload_start(init, request->run, error);
         if (r < 0)
                 return r;
         if (request->run->stdin_null)

@@ -481,6 +481,13 @@ int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *
         return 0;
 }
 
+void criu_unload_restore(struct criu *criu) {
+        if (criu->done || criu->restore_pid <= 0)
+                return;
+        close_rpc(criu);
+        (void) kill(criu->restore_pid, SIGKILL);
+}
+
 /* CRIU takes out of the images what it has read of memory. */
 static int share_image(int dir_fd, const char *name, uid_t owner) {
         bool memory = strncmp(name, "pages-", 6) == 0;

@@ -38,6 +38,8 @@ struct criu *criu_create(struct core *core, struct waiting *waiting);
 int criu_preload_dump(struct criu *criu, struct rm_error *error);
 /* `free_pid`: CRIU and its helpers take pids from there on, away from those to be restored. */
 int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *error);
+/* Ends the service worker that waits for a request, if there is one, since none will come. */
+void criu_unload_restore(struct criu *criu);
 
 /* Dumps the payload; only one operation may be under way. `images_fd` stays the caller's and must
  * stay open until `done`. After `timeout_usec` (0: ten minutes) CRIU is killed and `done` gets
