@@ -93,7 +93,7 @@ struct copy {
         struct event *deadline;
         uint8_t token[CHECKPOINT_TOKEN_BYTES];
         char **files; /* in: that come, each as NAME.part until all are there */
-        uint64_t *bytes; /* their sizes */
+        uint64_t *bytes; /* their sizes; once the other end knows what is here, 0 of those that are not */
         size_t n_files;
         bool received; /* in: all of them have come */
         bool settling; /* in: they have their names, which are forced to the disk */

@@ -261,7 +261,18 @@ static void report_listening(struct copy *copy, const char *dir, uint32_t port) 
         for (size_t i = 0; i < copy->n_files; i++)
                 if (copy->bytes[i] > 0 && file_bytes(dir, copy->files[i]) == copy->bytes[i])
                         have[n++] = copy->files[i];
+                else
+                        copy->bytes[i] = 0;
         report(copy, port, have, n, "");
+}
+
+/* Files that were here, and were not sent therefore, may have gone meanwhile: an rm-mover that opens
+ * the store removes packs that no manifest needs. 0, or -ESTALE. */
+static int check_had(const struct copy *copy, const char *dir) {
+        for (size_t i = 0; i < copy->n_files; i++)
+                if (copy->bytes[i] > 0 && file_bytes(dir, copy->files[i]) != copy->bytes[i])
+                        return -ESTALE;
+        return 0;
 }
 
 /* Only what the checkpoint needs has come, of all that was offered. The manifest is the last of
@@ -271,7 +282,7 @@ static void report_listening(struct copy *copy, const char *dir, uint32_t port) 
 static int settle_files(const struct copy *copy) {
         cleanup_free char *dir = stores_dir(copy->c, copy->job, copy->index);
         cleanup_close int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        int r = dir_fd < 0 || flock(dir_fd, LOCK_SH | LOCK_NB) < 0 ? -errno : 0;
+        int r = dir_fd < 0 || flock(dir_fd, LOCK_SH | LOCK_NB) < 0 ? -errno : check_had(copy, dir);
 
         for (size_t i = 0; i < copy->n_files && r == 0; i++) {
                 cleanup_free char *part = xasprintf("%s/%s" COPIES_PART_SUFFIX, dir, copy->files[i]);
@@ -292,8 +303,10 @@ static void propose_stored(struct copy *copy) {
 }
 
 static void fail_to_settle(struct copy *copy, int r) {
-        report(copy, 0, NULL, 0, strerror(-r));
-        copy_fail(copy, strerror(-r));
+        const char *why = r == -ESTALE ? "files that were there already have been removed meanwhile" : strerror(-r);
+
+        report(copy, 0, NULL, 0, why);
+        copy_fail(copy, why);
 }
 
 static void on_settled(void *userdata, int code) {
