@@ -261,21 +261,32 @@ static bool is_suspect(const Rm__Node *node) {
         return node_condition(node) > RM__CONDITION__CONDITION_OK;
 }
 
-static uint32_t usable_cores(const Rm__State *state) {
-        uint32_t cores = 0;
-
-        for (size_t i = 0; i < state->n_nodes; i++) {
-                const Rm__Node *node = state->nodes[i];
-
-                if (node->health == RM__NODE_HEALTH__NODE_HEALTH_UP && !node->drain && !is_suspect(node))
-                        cores += node->available_set && node->available_cores < node->cores ? node->available_cores : node->cores;
-        }
-        return cores;
+static uint32_t usable_cores(const Rm__Node *node) {
+        if (node->health != RM__NODE_HEALTH__NODE_HEALTH_UP || node->drain || is_suspect(node))
+                return 0;
+        return node->available_set && node->available_cores < node->cores ? node->available_cores : node->cores;
 }
 
-/* A job that starts again, and for which there is room if nothing else runs. */
+/* Each group has its cores on one node, and a job that goes on from a checkpoint has the groups of
+ * that. */
+static bool has_space(const Rm__State *state, const Rm__Job *job) {
+        const Rm__Checkpoint *checkpoint = job_newest_checkpoint(state, job);
+        uint32_t size = checkpoint ? checkpoint->group_size : job->group_size;
+        uint32_t groups, space = 0;
+
+        if (size == 0) /* it is chosen anew, as nodes are then */
+                size = 1;
+        if (size > job->spec->ranks)
+                size = job->spec->ranks;
+        groups = (job->spec->ranks + size - 1) / size;
+        for (size_t i = 0; i < state->n_nodes; i++)
+                space += usable_cores(state->nodes[i]) / size;
+        return groups <= space;
+}
+
+/* A job that starts again, and for which there is space if nothing else runs. */
 static bool is_due(const Rm__State *state, const Rm__Job *job) {
-        return job->attempt > 1 && !job->held && job->spec->ranks <= usable_cores(state);
+        return job->attempt > 1 && !job->held && has_space(state, job);
 }
 
 /* NULL: no job that was placed goes on, and no move; else what does. */
