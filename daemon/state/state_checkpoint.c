@@ -308,7 +308,7 @@ static int check_start(struct apply *a, const Rm__CmdCheckpointStart *in, const 
                                     STATE_CHECKPOINTS_MAX);
         move = move_of(a, job->id);
         if (move)
-                return apply_refuse(a, -EBUSY, "%s: move %" PRIu64 " of job %" PRIu64 " is in progress", what, move->id, job->id);
+                return apply_refuse(a, -EAGAIN, "%s: move %" PRIu64 " of job %" PRIu64 " is in progress", what, move->id, job->id);
         for (size_t i = 0; i < job->n_capsules; i++)
                 if (!is_up(state_node(a->state, job->capsules[i]->node)))
                         return apply_refuse(a, -EHOSTDOWN, "%s: node '%s', where job %" PRIu64 " runs, is not up", what,

@@ -227,10 +227,42 @@ static void report_begun(const struct call *call, uint64_t job, uint64_t number)
                 (void) printf("checkpoint %" PRIu64 ".%" PRIu64 " begun\n", job, number);
 }
 
+/* A move is over sooner, or is given up ([sched] move_timeout). */
+#define BEGIN_USEC 60000000U
+
+/* 0: no limit; never 0 of one. */
+static uint64_t time_left(uint64_t timeout_usec, uint64_t begun_usec) {
+        uint64_t passed_usec = now_usec() - begun_usec;
+
+        if (timeout_usec == 0)
+                return 0;
+        return passed_usec < timeout_usec ? timeout_usec - passed_usec : 1;
+}
+
+struct checkpoint_wanted {
+        const Rm__CheckpointJob *body;
+        uint64_t number; /* once it has begun */
+        bool no_wait;
+};
+
+/* A move or a change of the number of ranks (EAGAIN) passes by itself, and rmd may have begun it. */
+static int begin(struct call *call, void *arg) {
+        struct checkpoint_wanted *wanted = arg;
+        int r;
+
+        error_clear(&call->err);
+        r = call_request_ok(call, &wanted->body->base, &wanted->number);
+        if (r != -EAGAIN || wanted->no_wait)
+                return r < 0 ? r : 1;
+        call_progress(error_text(&call->err));
+        return 0;
+}
+
 static int run_checkpoint(struct call *call) {
         Rm__CheckpointJob body = RM__CHECKPOINT_JOB__INIT;
-        uint64_t timeout_usec = 0, number = 0;
-        bool no_wait = call_flag(call, "no-wait") != NULL;
+        struct checkpoint_wanted wanted = { .body = &body, .no_wait = call_flag(call, "no-wait") != NULL };
+        uint64_t timeout_usec = 0, begun_usec = now_usec();
+        bool no_wait = wanted.no_wait;
         int r = call_job(call, &body.job);
 
         if (r == 0)
@@ -241,12 +273,12 @@ static int run_checkpoint(struct call *call) {
                 return r;
         body.stop = call_flag(call, "stop") != NULL;
         body.force = call_flag(call, "force") != NULL;
-        r = call_request_ok(call, &body.base, &number);
-        if (r < 0)
-                return r;
+        r = call_await(call, begin, &wanted, timeout_usec ? timeout_usec : BEGIN_USEC);
+        if (r <= 0)
+                return r < 0 ? r : call->err.code;
         if (!no_wait)
-                return wait_done(call, body.job, number, timeout_usec);
-        report_begun(call, body.job, number);
+                return wait_done(call, body.job, wanted.number, time_left(timeout_usec, begun_usec));
+        report_begun(call, body.job, wanted.number);
         return 0;
 }
 
