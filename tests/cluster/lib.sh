@@ -471,7 +471,7 @@ listens() {
 
 # has_ranks NAME N: so many are active, and no change is under way.
 has_ranks() {
-    [[ $(resize_field "$1" active) == "$2" && $(resize_field "$1" wanted) =~ ^0?$ ]]
+    [[ $(resize_field "$1" active) == "$2" && $(resize_field "$1" requested) =~ ^0?$ ]]
 }
 
 # figure NAME: of the last move, as in `rmctl list-moves --json`.

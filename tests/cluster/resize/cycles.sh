@@ -67,7 +67,7 @@ for node in $(nodes); do
     bed_do stop-rmd "$node" --kill
     bed_do start-rmd "$node"
     must "all are not back" until_true 30 all_joined
-    must "the change is not made" until_true 30 eval '[[ $(resize_field often wanted) =~ ^0?$ ]]'
+    must "the change is not made" until_true 30 eval '[[ $(resize_field often requested) =~ ^0?$ ]]'
     resize often 4
 done
 # Moves of what computes and what is parked, and of mpirun.

@@ -156,7 +156,7 @@ for name in last flast; do
     on n1 touch "/home/alice/$name.ask"
     must "rank 0 of $name asks on" until_true 20 on n1 test -e "/home/alice/$name.seen"
     as alice n1 rmctl resize-job --no-wait "$(job "$name")" 8 >"$work/resize" 2>&1 || fail "resize-job: $(<"$work/resize")"
-    same "wanted of $name" "$(resize_field "$name" wanted)" 8
+    same "requested of $name" "$(resize_field "$name" requested)" 8
     sleep 1
     on n1 touch "/home/alice/$name.last"
     must "$name has no last step" until_true 10 in_last_step "$name"

@@ -53,9 +53,9 @@ must "its program is not heard" until_true 30 has listens True
 says() {
     : >"$work/resize"
     as alice n1 rmctl resize-job "$(job says)" "$2" --timeout 20 >"$work/resize" 2>&1 &
-    must "nothing is wanted of it: $(<"$work/resize")" until_true 20 has wanted "$2"
+    must "nothing is wanted of it: $(<"$work/resize")" until_true 20 has requested "$2"
     as alice n1 sh -c "echo $(field epoch) $1 >/home/alice/said.new && mv /home/alice/said.new /home/alice/said"
-    must "the change to $2 does not end when the program says $1" until_true 20 has wanted 0
+    must "the change to $2 does not end when the program says $1" until_true 20 has requested 0
     wait $!
     same "its active ranks, when it says $1" "$(field active)" "$3"
     rmctl events | grep -q "job $(job says) cannot have $1 active ranks, as its program says, but 2 to $3: it counts as having $3" || fail "no event tells of $1: $(rmctl events | tail -n 3)"
