@@ -266,8 +266,8 @@ static void report_listening(struct copy *copy, const char *dir, uint32_t port) 
         report(copy, port, have, n, "");
 }
 
-/* Files that were here, and were not sent therefore, may have gone meanwhile: an rm-mover that opens
- * the store removes packs that no manifest needs. 0, or -ESTALE. */
+/* Files that were here, and were not sent therefore, may have gone meanwhile: an rm-mover that
+ * opens the store removes packs that no manifest needs. 0, or -ESTALE. */
 static int check_had(const struct copy *copy, const char *dir) {
         for (size_t i = 0; i < copy->n_files; i++)
                 if (copy->bytes[i] > 0 && file_bytes(dir, copy->files[i]) != copy->bytes[i])

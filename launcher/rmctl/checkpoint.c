@@ -245,7 +245,8 @@ struct checkpoint_wanted {
         bool no_wait;
 };
 
-/* A move or a change of the number of ranks (EAGAIN) passes by itself, and rmd may have begun it. */
+/* A move or a change of the number of ranks (EAGAIN) passes by itself, and rmd may have begun
+ * it. */
 static int begin(struct call *call, void *arg) {
         struct checkpoint_wanted *wanted = arg;
         int r;

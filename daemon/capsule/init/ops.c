@@ -249,8 +249,8 @@ static int op_run(struct ops *ops, const Capsule__Request *request, struct ticke
         struct init *init = ops->init;
         int r;
 
-        /* A capture that began while the capsule was still empty has started a CRIU for a restore. It
-         * is among the payload's processes, and while it waits there no group can be moved. */
+        /* A capture that began while the capsule was still empty has started a CRIU for a restore.
+         * It is among the payload's processes, and while it waits there no group can be moved. */
         criu_unload_restore(init->criu);
         r = payload_start(init, request->run, error);
         if (r < 0)
