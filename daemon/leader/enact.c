@@ -63,7 +63,16 @@ static uint64_t checkpoint_of(const struct rmd *rmd, const Rm__Job *job, const u
         return checkpoint->id;
 }
 
-/* False: there is no room for its parked groups, which it is told. */
+/* Nodes that have the job's checkpoint may have gone since the round began: it waits for them, as
+ * the next round tells it, and does not begin again. */
+static bool awaits_nodes(const struct rmd *rmd, const Rm__Job *job) {
+        const char *node;
+
+        return job_awaited_checkpoint(state_of(rmd), job, &node) != NULL;
+}
+
+/* False: it waits for nodes that have its checkpoint, or there is no room for its parked groups,
+ * which it is told. */
 static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action, const char *policy) {
         const struct rm_job *view = &snapshot->jobs[action->job];
         const Rm__Job *job = enact_job(rmd, snapshot, action->job);
@@ -73,7 +82,7 @@ static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const
         struct command c;
         Rm__CmdJobPlace *body = command_job_place(&c, job_number(snapshot, action->job));
 
-        if (!job)
+        if (!job || awaits_nodes(rmd, job))
                 return false;
         /* The list has also parked groups, and ranks, which policies are not shown. */
         size = view->n_groups > 1 ? view->group_size : round_input_group_size_of(state_of(rmd), job, rmd->config->group_size);
