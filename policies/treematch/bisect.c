@@ -5,6 +5,7 @@
 #include "policies/treematch/buckets.h"
 #include "policies/treematch/coarsen.h"
 #include "policies/treematch/fm.h"
+#include "policies/treematch/sweep.h"
 
 enum {
         MAX_LEVELS = 40,
@@ -12,6 +13,7 @@ enum {
         MOST_FULL = 2, /* levels that have hardly fewer entries than the one before, so that memory is linear in the edges */
         N_TRIES = 4, /* at the coarsest level */
         N_RUNS = 4,
+        SWEEP_ENOUGH = 16, /* vertices from which on a sweep is tried */
 };
 
 struct level {
@@ -149,6 +151,11 @@ int64_t bisect(struct pool *pool, const struct graph *graph, uint32_t low, uint3
         uint8_t *trial = pool_alloc(pool, graph->n, 1);
         struct fm_score best = { UINT32_MAX, 0 };
 
+        if (graph->n > SWEEP_ENOUGH && sweep_bisect(pool, graph, low, high, ret_side)) {
+                struct fm_goal goal = goal_of(&b, graph);
+
+                best = fm_refine(pool, graph, &goal, ret_side);
+        }
         for (uint32_t i = 0; i < N_RUNS; i++) {
                 struct fm_score score = run(&b, graph, trial);
 

@@ -14,7 +14,7 @@
 enum {
         DESCEND_THIRDS =
                 1, /* a third is taken first. 96 ranks of a grid of 12 x 8 on 6 nodes: halves end in strips, thirds in squares */
-        DESCEND_FLAT = 2, /* all nodes are brothers, whatever switches are above them: pair_refine() is to follow */
+        DESCEND_FLAT = 2, /* all nodes are brothers, whatever switches are above them: blocks_refine() is to follow */
         DESCEND_SHUFFLED = 4, /* in an order drawn by lot, which matters where they are not alike */
 };
 

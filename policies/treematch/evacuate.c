@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "policies/treematch/anneal.h"
+#include "policies/treematch/chain.h"
 #include "policies/treematch/descend.h"
 #include "policies/treematch/layout.h"
 #include "policies/treematch/pair.h"
@@ -298,6 +299,8 @@ static int64_t refine(struct leaving *l, const int64_t *price, bool strict) {
         if (strict)
                 anneal(l->pool, &layout, evacuation->limits, l->pool->work + anneal_work(l));
         (void) pair_refine(l->pool, &layout, ROUNDS, l->pool->work + 100 * entries);
+        if (!strict)
+                (void) chain_refine(l->pool, &layout, l->pool->work + 10 * entries);
         pool_release(l->pool, mark);
         return layout_cost(l->pool, evacuation->tree, evacuation->graph, l->trial);
 }

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "policies/treematch/blocks.h"
+#include "policies/treematch/chain.h"
 #include "policies/treematch/descend.h"
 #include "policies/treematch/layout.h"
 #include "policies/treematch/pair.h"
@@ -9,8 +11,12 @@
 enum {
         MOST_DESCENTS = 30,
         ROUNDS = 20,
-        PAIR_WORK = 300, /* times the entries of all rows: after that exchanges cost more than they bring */
+        CHAIN_WORK = 10, /* times the entries of all rows: after that chains cost more than they bring */
+        PAIR_WORK = 300, /* likewise */
         DENSE_PAIR_WORK = 15, /* likewise */
+        BLOCK_WORK = 5, /* likewise */
+        AFTER_BLOCKS = 30, /* likewise, of pairs */
+        BLOCK_ROUNDS = 2,
         MOST_PAIR_WORK = 4 * 1000 * 1000,
         PROMISING = 8, /* what was given is worth refining when 1/8 less of it is better than the best */
         MOST_ENTRIES = 1 << 17, /* that vertices keep, where that is not less than */
@@ -41,15 +47,18 @@ static uint64_t pair_work(const struct mapping *m) {
 }
 
 /* The trial, improved, becomes the best if it is. */
-static void refine(struct mapping *m) {
+static void refine(struct mapping *m, uint64_t most_pair_work) {
         struct pool *pool = m->pool;
         struct pool_mark mark = pool_mark(pool);
+        uint64_t entries = m->graph.first[m->graph.n];
         struct layout layout;
         int64_t cost;
 
         layout_make(pool, m->tree, &m->graph, NULL, m->trial, &layout);
         if (!limits_over(m->limits))
-                (void) pair_refine(pool, &layout, ROUNDS, pool->work + pair_work(m));
+                (void) chain_refine(pool, &layout, pool->work + CHAIN_WORK * entries);
+        if (!limits_over(m->limits))
+                (void) pair_refine(pool, &layout, ROUNDS, pool->work + most_pair_work);
         pool_release(pool, mark);
         cost = layout_cost(pool, m->tree, &m->graph, m->trial);
         if (cost < m->least) {
@@ -76,6 +85,12 @@ static struct attempts choose_attempts(const struct tree *tree) {
         return tree->n_leaves > 0 && tree->n_leaves >> __builtin_ctz(tree->n_leaves) == 3 ? three : even;
 }
 
+static void descend_once(struct mapping *m, uint32_t ways) {
+        descend(m->pool, m->tree, 0, &m->graph, m->limits, m->all, m->graph.n, m->number, ways, m->trial);
+        if (ways & DESCEND_FLAT)
+                (void) blocks_refine(m->pool, m->tree, &m->graph, UINT64_MAX, m->trial);
+}
+
 /* From the top, again and again with other random numbers, while another time fits into the work
  * allowed. */
 static void descend_often(struct mapping *m) {
@@ -85,9 +100,21 @@ static void descend_often(struct mapping *m) {
         for (uint32_t i = 0; i < MOST_DESCENTS && !limits_over(m->limits); i++) {
                 if (i >= attempts.least && spent + spent / i > m->work)
                         break;
-                descend(m->pool, m->tree, 0, &m->graph, m->limits, m->all, m->graph.n, m->number, attempts.ways[i % 4], m->trial);
-                refine(m);
+                descend_once(m, attempts.ways[i % 4]);
+                refine(m, pair_work(m));
                 spent = m->pool->work - begin;
+        }
+}
+
+/* Whole nodes of the best change places, and again the ranks on them, as long as that gains. */
+static void exchange_blocks(struct mapping *m) {
+        uint64_t entries = m->graph.first[m->graph.n];
+
+        for (uint32_t i = 0; i < BLOCK_ROUNDS && m->least < INT64_MAX && !limits_over(m->limits); i++) {
+                memcpy(m->trial, m->best, sizeof(*m->trial) * m->graph.n);
+                if (blocks_refine(m->pool, m->tree, &m->graph, m->pool->work + BLOCK_WORK * entries, m->trial) == 0)
+                        break;
+                refine(m, AFTER_BLOCKS * entries);
         }
 }
 
@@ -133,8 +160,9 @@ void map_improve(struct pool *pool, const struct tree *tree, const struct graph 
         thinned = m.graph.first[n] < graph->first[n];
         if (!thinned && given - given / PROMISING < m.least && !limits_over(limits)) {
                 memcpy(m.trial, leaf, sizeof(*leaf) * n);
-                refine(&m);
+                refine(&m, pair_work(&m));
         }
+        exchange_blocks(&m);
         if (m.least < given && (!thinned || layout_gain(pool, tree, graph, leaf, m.best) > 0))
                 memcpy(leaf, m.best, sizeof(*leaf) * n);
         pool_release(pool, mark);

@@ -4,6 +4,7 @@
 
 #include "common/util.h"
 #include "placement/topology/synthetic.h"
+#include "policies/treematch/blocks.h"
 #include "policies/treematch/evacuate.h"
 #include "policies/treematch/layout.h"
 #include "policies/treematch/map.h"
@@ -375,6 +376,83 @@ static void never_worse_than_by_slot(void **state) {
         assert_true(better > repetitions(200) * 3 / 4);
 }
 
+/* Four switches with two nodes of two packages each. Who is on a node belongs together, and each
+ * node talks to one at another switch: only whole nodes can change places for the better. */
+static void whole_nodes_change_places(void **state) {
+        uint32_t parent[29] = { TREE_NONE }, room[29] = { 0 }, leaf[64], n = 1;
+        static struct edges edges;
+        struct graph graph;
+        struct pool pool;
+        struct tree tree;
+        int64_t before;
+
+        (void) state;
+        for (uint32_t s = 0; s < 4; s++) {
+                uint32_t at = n++;
+
+                for (uint32_t i = 0; i < 2; i++) {
+                        uint32_t node = n++;
+
+                        parent[node] = at;
+                        for (uint32_t k = 0; k < 2; k++) {
+                                room[n] = 4;
+                                parent[n++] = node;
+                        }
+                }
+        }
+        edges.n = 0;
+        for (uint32_t v = 0; v < 64; v++) {
+                if (v / 8 < 4)
+                        add_edge(&edges, v, v + 32, 3);
+                for (uint32_t u = 0; u < v; u++)
+                        if (u / 8 == v / 8)
+                                add_edge(&edges, v, u, 10);
+        }
+        pool_init(&pool);
+        tree_make(&pool, n, parent, room, &tree);
+        graph = make_graph(&pool, 64, &edges);
+        fill_by_slot(&tree, 64, leaf);
+        before = layout_cost(&pool, &tree, &graph, leaf);
+        /* 32 pairs that had 6 hops between them, and have 4. */
+        assert_int_equal(blocks_refine(&pool, &tree, &graph, UINT64_MAX, leaf), (int64_t) 32 * 3 * 2);
+        assert_int_equal(layout_cost(&pool, &tree, &graph, leaf), before - (int64_t) 32 * 3 * 2);
+        assert_within_space(&tree, 64, leaf);
+        for (uint32_t v = 0; v < 64; v++)
+                assert_int_equal(leaf[v] / 2, leaf[v / 8 * 8] / 2);
+        pool_finish(&pool);
+}
+
+/* The trees are of any shape: the gain is as reported, and no leaf is over full. */
+static void blocks_never_lose(void **state) {
+        struct dice dice = { 31 };
+        uint32_t better = 0;
+
+        (void) state;
+        for (unsigned i = 0; i < repetitions(200); i++) {
+                struct pool pool;
+                struct tree tree;
+                uint32_t leaf[400], n;
+
+                pool_init(&pool);
+                tree = random_tree(&pool, &dice, i % 2 ? 3 : 0, 4);
+                n = tree.space[0] - dice_roll(&dice, tree.space[0] / 4 + 1);
+                if (n > 0) {
+                        struct graph graph = random_graph(&pool, &dice, n);
+                        int64_t before, gained;
+
+                        fill_by_slot(&tree, n, leaf);
+                        before = layout_cost(&pool, &tree, &graph, leaf);
+                        gained = blocks_refine(&pool, &tree, &graph, UINT64_MAX, leaf);
+                        assert_within_space(&tree, n, leaf);
+                        assert_true(gained >= 0);
+                        assert_int_equal(layout_cost(&pool, &tree, &graph, leaf), before - gained);
+                        better += gained > 0;
+                }
+                pool_finish(&pool);
+        }
+        assert_true(better > repetitions(200) / 4);
+}
+
 /* n times n partners, so that rows are thinned out. Groups of 13, whose numbers are far from each
  * other, talk a hundred times more: they are to be together. */
 static void find_groups(uint32_t n) {
@@ -578,6 +656,8 @@ int main(void) {
                 cmocka_unit_test(cliques_find_their_packages),
                 cmocka_unit_test(thins_rows),
                 cmocka_unit_test(never_worse_than_by_slot),
+                cmocka_unit_test(whole_nodes_change_places),
+                cmocka_unit_test(blocks_never_lose),
                 cmocka_unit_test(everybody_with_everybody),
                 cmocka_unit_test(thousands_with_thousands),
                 cmocka_unit_test(no_time),
