@@ -16,7 +16,7 @@ for n in $(nodes); do bed_do stop-rmd "$n" --kill; done
 on n1 rm -f /var/lib/rmd/state
 bed_do start-rmd n1
 # It asks the others for 3 s before it begins one.
-until_true 6 eval '[[ $(bed_do logs n1) == *"n1 joined"*"n1 joined"* ]]' && fail "n1 has begun a second cluster: $(bed_do logs n1 | tail -n 3)"
+until_true 6 eval '[[ $(bed_do logs n1) == *"begins cluster"*"begins cluster"* ]]' && fail "n1 has begun a second cluster: $(bed_do logs n1 | tail -n 3)"
 see "n1 alone: $(on n1 timeout 5 rmctl status 2>&1 | head -n 1)"
 for n in n2 n3 n4; do bed_do start-rmd "$n"; done
 must "not all joined again" until_true 20 all_joined
