@@ -308,6 +308,14 @@ static void close_rpc(struct criu *criu) {
         cleanup_close_fd(&criu->rpc.fd);
 }
 
+void criu_unload_restore(struct criu *criu) {
+        if (criu->done)
+                return;
+        close_rpc(criu); /* the service worker ends by itself */
+        if (criu->restore_pid > 0)
+                (void) kill(criu->restore_pid, SIGKILL);
+}
+
 /* Ends what was preloaded and never used. */
 static void unload(struct criu *criu) {
         if (criu->done)
@@ -315,9 +323,7 @@ static void unload(struct criu *criu) {
         end_fd_broker(criu);
         if (criu->dump_pid > 0)
                 (void) kill(criu->dump_pid, SIGKILL);
-        close_rpc(criu); /* the service worker ends by itself */
-        if (criu->restore_pid > 0)
-                (void) kill(criu->restore_pid, SIGKILL);
+        criu_unload_restore(criu);
 }
 
 int criu_dump(struct criu *criu, int images_fd, const struct dump_needs *needs, bool stream, bool pages, uint64_t timeout_usec,
@@ -479,13 +485,6 @@ int criu_preload_restore(struct criu *criu, unsigned free_pid, struct rm_error *
                 return error_set(error, -EAGAIN, "cannot start CRIU");
         }
         return 0;
-}
-
-void criu_unload_restore(struct criu *criu) {
-        if (criu->done || criu->restore_pid <= 0)
-                return;
-        close_rpc(criu);
-        (void) kill(criu->restore_pid, SIGKILL);
 }
 
 /* CRIU takes out of the images what it has read of memory. */
