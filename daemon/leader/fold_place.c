@@ -14,11 +14,11 @@ static bool fits(const struct rm_job *job, const struct rm_group *group, const s
 }
 
 static int32_t best_node(const struct rm_snapshot *snapshot, const struct rm_job *job, const struct rm_group *group,
-                         const struct space *rooms) {
+                         const struct space *spaces) {
         int32_t best = RM_NO_NODE;
 
         for (uint32_t n = 0; n < snapshot->n_nodes; n++)
-                if (fits(job, group, &rooms[n], n) && (best < 0 || space_is_better(&rooms[n], &rooms[best], group->ranks)))
+                if (fits(job, group, &spaces[n], n) && (best < 0 || space_is_better(&spaces[n], &spaces[best], group->ranks)))
                         best = (int32_t) n;
         return best;
 }
@@ -26,17 +26,17 @@ static int32_t best_node(const struct rm_snapshot *snapshot, const struct rm_job
 bool fold_place(const struct rm_snapshot *snapshot, uint32_t index, int32_t *ret_group_node, int32_t *ret_head) {
         const struct rm_job *job = &snapshot->jobs[index];
         const struct rm_group none = { 0 };
-        cleanup_free struct space *rooms = space_create_all(snapshot);
+        cleanup_free struct space *spaces = space_create_all(snapshot);
 
         for (uint32_t g = 0; g < job->n_groups; g++) {
-                int32_t node = best_node(snapshot, job, &job->groups[g], rooms);
+                int32_t node = best_node(snapshot, job, &job->groups[g], spaces);
 
                 if (node < 0)
                         return false;
-                space_take(&rooms[node], job->groups[g].ranks, job->groups[g].memory);
-                rooms[node].own += job->groups[g].ranks;
+                space_take(&spaces[node], job->groups[g].ranks, job->groups[g].memory);
+                spaces[node].own += job->groups[g].ranks;
                 ret_group_node[g] = node;
         }
-        *ret_head = best_node(snapshot, job, &none, rooms);
+        *ret_head = best_node(snapshot, job, &none, spaces);
         return *ret_head >= 0;
 }

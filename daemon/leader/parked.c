@@ -11,17 +11,17 @@ static bool may_use(const struct rm_snapshot *snapshot, const struct rm_job *vie
 
 /* Fewest ranks for each core, with these; RM_NO_NODE: none has room for a capsule (unless it `must`
  * go) and its memory. */
-static int32_t best_node(const struct rm_snapshot *snapshot, const struct rm_job *view, const struct space *rooms, uint32_t ranks,
+static int32_t best_node(const struct rm_snapshot *snapshot, const struct rm_job *view, const struct space *spaces, uint32_t ranks,
                          int64_t memory, bool must) {
         int32_t best = RM_NO_NODE;
 
         for (uint32_t n = 0; n < snapshot->n_nodes; n++) {
-                const struct space *space = &rooms[n];
+                const struct space *space = &spaces[n];
 
                 if (!may_use(snapshot, view, n) || (space->capsules_free == 0 && !must) ||
                     (space->memory_free != RM_NO_MEMORY_LIMIT && memory > space->memory_free))
                         continue;
-                if (best < 0 || space_is_better(space, &rooms[best], ranks))
+                if (best < 0 || space_is_better(space, &spaces[best], ranks))
                         best = (int32_t) n;
         }
         return best;
@@ -34,37 +34,37 @@ static int64_t promised(const Rm__Job *job, uint32_t ranks) {
 }
 
 /* How many capsules each node may still have. */
-static struct space *rooms_of(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t capsules_per_core) {
-        struct space *rooms = space_create_all(snapshot);
+static struct space *spaces_of(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t capsules_per_core) {
+        struct space *spaces = space_create_all(snapshot);
 
         for (uint32_t n = 0; n < snapshot->n_nodes; n++)
-                rooms[n].capsules_free = state_capsule_space(state, snapshot->nodes[n].name, capsules_per_core);
-        return rooms;
+                spaces[n].capsules_free = state_capsule_space(state, snapshot->nodes[n].name, capsules_per_core);
+        return spaces;
 }
 
 int32_t *parked_place(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
                       const struct parked_start *start) {
         const struct rm_job *view = &snapshot->jobs[index];
         bool parks = job_may_park(state_index_state(state), job->spec);
-        cleanup_free struct space *rooms = parks ? rooms_of(state, snapshot, start->capsules_per_core) : NULL;
+        cleanup_free struct space *spaces = parks ? spaces_of(state, snapshot, start->capsules_per_core) : NULL;
         cleanup_free int32_t *nodes = xcalloc(start->n_groups + 1u, sizeof(*nodes));
 
         if (parks)
-                space_take(&rooms[start->head_node], 0, 0);
+                space_take(&spaces[start->head_node], 0, 0);
         for (uint32_t g = 0; g < view->n_groups && g < start->n_groups; g++) {
                 nodes[g] = start->group_node[g];
-                if (parks && rooms[nodes[g]].capsules_free == 0) /* it may be parked there tomorrow */
+                if (parks && spaces[nodes[g]].capsules_free == 0) /* it may be parked there tomorrow */
                         return NULL;
                 if (parks)
-                        space_take(&rooms[nodes[g]], view->groups[g].ranks, view->groups[g].memory);
+                        space_take(&spaces[nodes[g]], view->groups[g].ranks, view->groups[g].memory);
         }
         for (uint32_t g = view->n_groups; g < start->n_groups; g++) {
                 uint32_t ranks = groups_ranks(job->spec->ranks, start->group_size, g);
 
-                nodes[g] = best_node(snapshot, view, rooms, ranks, promised(job, ranks), false);
+                nodes[g] = best_node(snapshot, view, spaces, ranks, promised(job, ranks), false);
                 if (nodes[g] < 0)
                         return NULL;
-                space_take(&rooms[nodes[g]], ranks, promised(job, ranks));
+                space_take(&spaces[nodes[g]], ranks, promised(job, ranks));
         }
         return take_ptr(nodes);
 }
@@ -104,7 +104,7 @@ void parked_move(const struct state_index *state, const struct rm_snapshot *snap
 void parked_moves(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
                   uint32_t capsules_per_core, struct round_result *result) {
         const struct rm_job *view = &snapshot->jobs[index];
-        cleanup_free struct space *rooms = NULL;
+        cleanup_free struct space *spaces = NULL;
 
         if (!may_move(state, snapshot, job))
                 return;
@@ -115,15 +115,15 @@ void parked_moves(const struct state_index *state, const struct rm_snapshot *sna
                 if (!job_group_parked(job, capsule) || !is_up(snapshot, from) || may_use(snapshot, view, (uint32_t) from) ||
                     state_capsule_move(state, job->id, capsule->index))
                         continue;
-                if (!rooms)
-                        rooms = rooms_of(state, snapshot, capsules_per_core);
-                to = best_node(snapshot, view, rooms, capsule->ranks, promised(job, capsule->ranks), false);
+                if (!spaces)
+                        spaces = spaces_of(state, snapshot, capsules_per_core);
+                to = best_node(snapshot, view, spaces, capsule->ranks, promised(job, capsule->ranks), false);
                 /* A limit does not keep a node from being emptied. */
                 if (to < 0 && snapshot->nodes[from].cores == 0)
-                        to = best_node(snapshot, view, rooms, capsule->ranks, promised(job, capsule->ranks), true);
+                        to = best_node(snapshot, view, spaces, capsule->ranks, promised(job, capsule->ranks), true);
                 if (to < 0)
                         continue;
-                space_take(&rooms[to], capsule->ranks, promised(job, capsule->ranks));
+                space_take(&spaces[to], capsule->ranks, promised(job, capsule->ranks));
                 add_move(result, index, capsule->index, from, to, ROUND_NEEDED,
                          snapshot->nodes[from].cores == 0 ? "parked ranks leave node" : "the job's availability file excludes",
                          snapshot->nodes[from].name);

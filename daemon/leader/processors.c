@@ -12,7 +12,7 @@ static void add(struct processors *processors, const Rm__Node *node) {
         for (size_t i = 0; i < processors->n; i++)
                 if (strcmp(processors->nodes[i]->instruction_sets, node->instruction_sets) == 0)
                         return;
-        processors->nodes = xrealloc(processors->nodes, (processors->n + 1) * sizeof(*processors->nodes));
+        processors->nodes = xgrow(processors->nodes, processors->n, sizeof(*processors->nodes));
         processors->nodes[processors->n++] = node;
 }
 

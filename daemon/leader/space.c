@@ -3,20 +3,20 @@
 #include "common/util.h"
 
 struct space *space_create_all(const struct rm_snapshot *snapshot) {
-        struct space *rooms = xcalloc(snapshot->n_nodes + 1u, sizeof(*rooms));
+        struct space *spaces = xcalloc(snapshot->n_nodes + 1u, sizeof(*spaces));
 
         for (uint32_t n = 0; n < snapshot->n_nodes; n++)
-                rooms[n] = (struct space) { .cores = snapshot->nodes[n].cores,
-                                            .memory_free = snapshot->nodes[n].memory_free,
-                                            .capsules_free = UINT32_MAX };
+                spaces[n] = (struct space) { .cores = snapshot->nodes[n].cores,
+                                             .memory_free = snapshot->nodes[n].memory_free,
+                                             .capsules_free = UINT32_MAX };
         for (uint32_t j = 0; j < snapshot->n_jobs; j++)
                 for (uint32_t g = 0; g < snapshot->jobs[j].n_groups; g++) {
                         int32_t node = snapshot->jobs[j].groups[g].node;
 
                         if (node >= 0 && (uint32_t) node < snapshot->n_nodes)
-                                rooms[node].ranks += snapshot->jobs[j].groups[g].ranks;
+                                spaces[node].ranks += snapshot->jobs[j].groups[g].ranks;
                 }
-        return rooms;
+        return spaces;
 }
 
 void space_take(struct space *space, uint32_t ranks, int64_t memory) {

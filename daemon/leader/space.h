@@ -16,7 +16,7 @@ struct space {
         uint32_t capsules_free; /* UINT32_MAX, unless the caller knows better */
 };
 
-/* Returns a malloc'ed array, with the room of each node. */
+/* Returns a malloc'ed array, with the space of each node. */
 struct space *space_create_all(const struct rm_snapshot *snapshot);
 /* A group with so many ranks, which takes so much. */
 void space_take(struct space *space, uint32_t ranks, int64_t memory);

@@ -31,7 +31,7 @@ struct tree {
  * `room`: cores of the leaves, the others' are not read. Both are copied. */
 void tree_make(struct pool *pool, uint32_t n, const uint32_t *parent, const uint32_t *space, struct tree *ret_tree);
 
-/* The same tree with other rooms for its leaves; the rest is shared. */
+/* The same tree with other spaces for its leaves; the rest is shared. */
 void tree_with_space(struct pool *pool, const struct tree *tree, const uint32_t *leaf_space, struct tree *ret_tree);
 
 /* The lowest vertex that has both leaves below it. */

@@ -53,7 +53,7 @@ static int64_t pull(const struct chains *c, uint32_t leaf) {
         return 2 * sum;
 }
 
-static bool has_room(const struct layout *layout, uint32_t leaf) {
+static bool has_space(const struct layout *layout, uint32_t leaf) {
         return layout->used[leaf] < layout->tree->space[layout->tree->leaf[leaf]];
 }
 
@@ -156,7 +156,7 @@ static int64_t try_chain(struct chains *c, uint32_t v) {
                 done[n].vertex = step.vertex;
                 done[n++].from = layout->leaf[step.vertex];
                 gained += step.gain;
-                won = has_room(layout, to) || to == hole;
+                won = has_space(layout, to) || to == hole;
                 layout_move(layout, step.vertex, to);
                 c->locked[step.vertex] = true;
                 if (won)

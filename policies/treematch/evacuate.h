@@ -15,7 +15,7 @@
 #include "placement/topology/tree.h"
 
 struct evacuation {
-        const struct tree *tree; /* its rooms are what may be used, at least what is fixed there */
+        const struct tree *tree; /* its spaces are what may be used, at least what is fixed there */
         const struct graph *graph;
         const uint32_t *home; /* each vertex: where it is, TREE_NONE when it is nowhere yet */
         const bool *fixed;    /* each vertex: must stay */

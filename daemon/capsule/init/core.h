@@ -1,5 +1,5 @@
-/* The core of PID 1 gives this to its rooms (net, criu, verify, memory, ranks). A room includes no
- * other header of the core. */
+/* The core of PID 1 gives this to its modules (net, criu, verify, memory, ranks). A module includes
+ * no other header of the core. */
 #ifndef RM_DAEMON_CAPSULE_INIT_CORE_H
 #define RM_DAEMON_CAPSULE_INIT_CORE_H
 

@@ -1,4 +1,4 @@
-/* The operations of the core that its rooms have (core.h). */
+/* The operations of the core that its modules have (core.h). */
 #ifndef RM_DAEMON_CAPSULE_INIT_CORE_OPS_H
 #define RM_DAEMON_CAPSULE_INIT_CORE_OPS_H
 

@@ -1,4 +1,4 @@
-/* The one context of rm-capsule, PID 1 of a capsule. Only the core includes this; what the rooms
+/* The one context of rm-capsule, PID 1 of a capsule. Only the core includes this; what the modules
  * have of it is core.h. */
 #ifndef RM_DAEMON_CAPSULE_INIT_INIT_H
 #define RM_DAEMON_CAPSULE_INIT_INIT_H
@@ -58,7 +58,7 @@ struct init {
         struct written *written;
 };
 
-/* The whole, of the part that the rooms have. */
+/* The whole, of the part that the modules have. */
 static inline struct init *init_of(struct core *core) {
         return (struct init *) (void *) ((char *) core - offsetof(struct init, core));
 }

@@ -110,7 +110,7 @@ static void on_drained(struct init *init) {
 
 static const struct ctl_handlers ctl_handlers = { .request = on_request, .connected = on_connected, .drained = on_drained };
 
-/* Creates the rooms whose creation cannot fail. */
+/* Creates the modules whose creation cannot fail. */
 static void create_rooms(struct init *init) {
         struct core *core = &init->core;
 
