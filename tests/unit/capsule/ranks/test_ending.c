@@ -52,9 +52,14 @@ struct group {
 static void on_signal(int signo) {
 }
 
+/* Signals that are blocked are taken only while it waits: one that came before would be lost. */
 static void by_default(int ready) {
+        const struct timespec wait = { .tv_sec = RANK_USEC / 1000000 };
+        sigset_t none;
+
+        (void) sigemptyset(&none);
         (void) write(ready, "", 1);
-        usleep(RANK_USEC);
+        (void) ppoll(NULL, 0, &wait, &none);
 }
 
 static void ignores(int ready) {
@@ -64,6 +69,11 @@ static void ignores(int ready) {
 
 /* As a program that saves. */
 static void catches(int ready) {
+        sigset_t blocked;
+
+        (void) sigemptyset(&blocked);
+        (void) sigaddset(&blocked, SIGTERM);
+        (void) sigprocmask(SIG_BLOCK, &blocked, NULL);
         (void) signal(SIGTERM, on_signal);
         by_default(ready);
         usleep(300000);
