@@ -3,29 +3,35 @@
 #include <string.h>
 
 #include "common/frame.h"
+#include "common/message_body.h"
 #include "common/util.h"
 #include "daemon/capsule/private.h"
 
-/* All members of the union are pointers to messages. `seq` 0: no answer is wanted. */
-static int send_request(struct capsule *capsule, Capsule__Request__OpCase op, void *body, uint64_t seq) {
-        Capsule__Request request = CAPSULE__REQUEST__INIT;
+/* `seq` 0: no answer is wanted. */
+static int send_request(struct capsule *capsule, Capsule__Request *request, uint64_t seq) {
         cleanup_free uint8_t *frame = NULL;
         size_t size;
 
-        request.op_case = op;
-        request.freeze = body;
-        request.seq = seq;
+        request->seq = seq;
         if (!capsule->connection)
                 return -ENOTCONN;
-        if (protobuf_c_message_get_packed_size(&request.base) > FRAME_MAX_CAPSULE_BYTES)
+        if (protobuf_c_message_get_packed_size(&request->base) > FRAME_MAX_CAPSULE_BYTES)
                 return -E2BIG;
-        frame = frame_pack(FRAME_MAGIC_CAPSULE, &request.base, &size);
+        frame = frame_pack(FRAME_MAGIC_CAPSULE, &request->base, &size);
         return bufferevent_write(capsule->connection, frame, size) < 0 ? -EIO : 0;
 }
 
-static int submit_for(struct capsule *capsule, Capsule__Request__OpCase op, void *body, struct answer answer) {
+/* For a request that is not answered. */
+static int send_body(struct capsule *capsule, const ProtobufCMessage *body) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+
+        message_set_body(&request.base, body);
+        return send_request(capsule, &request, 0);
+}
+
+static int submit_request(struct capsule *capsule, Capsule__Request *request, struct answer answer) {
         struct pending *p;
-        int r = send_request(capsule, op, body, capsule->last_seq + 1);
+        int r = send_request(capsule, request, capsule->last_seq + 1);
 
         if (r < 0)
                 return r;
@@ -36,15 +42,25 @@ static int submit_for(struct capsule *capsule, Capsule__Request__OpCase op, void
         return 0;
 }
 
-static int submit(struct capsule *capsule, Capsule__Request__OpCase op, void *body, capsule_done_fn done, void *arg) {
-        return submit_for(capsule, op, body, (struct answer) { .done = done, .arg = arg });
+static int submit_for(struct capsule *capsule, const ProtobufCMessage *body, struct answer answer) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
+
+        message_set_body(&request.base, body);
+        return submit_request(capsule, &request, answer);
 }
 
-/* Submits a request without content. */
+static int submit(struct capsule *capsule, const ProtobufCMessage *body, capsule_done_fn done, void *arg) {
+        return submit_for(capsule, body, (struct answer) { .done = done, .arg = arg });
+}
+
+/* Submits a request without content: all members of the union are pointers to messages. */
 static int submit_plain(struct capsule *capsule, Capsule__Request__OpCase op, struct answer answer) {
+        Capsule__Request request = CAPSULE__REQUEST__INIT;
         Capsule__Empty empty = CAPSULE__EMPTY__INIT;
 
-        return submit_for(capsule, op, &empty, answer);
+        request.op_case = op;
+        request.freeze = &empty;
+        return submit_request(capsule, &request, answer);
 }
 
 static size_t count(const char *const *strings) {
@@ -76,7 +92,7 @@ int capsule_run(struct capsule *capsule, const struct capsule_command *command, 
         run.stdin_null = command->stdin_null;
         run.limits = pointers;
         run.n_limits = command->rlimits ? RLIM_NLIMITS : 0;
-        return submit(capsule, CAPSULE__REQUEST__OP_RUN, &run, done, arg);
+        return submit(capsule, &run.base, done, arg);
 }
 
 int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn done, void *arg) {
@@ -84,7 +100,7 @@ int capsule_signal(struct capsule *capsule, int signo, bool all, capsule_done_fn
 
         signal.signo = signo;
         signal.all = all;
-        return submit(capsule, CAPSULE__REQUEST__OP_SIGNAL, &signal, done, arg);
+        return submit(capsule, &signal.base, done, arg);
 }
 
 int capsule_end_ranks(struct capsule *capsule, int signo, uint64_t wait_usec, capsule_done_fn done, void *arg) {
@@ -92,7 +108,7 @@ int capsule_end_ranks(struct capsule *capsule, int signo, uint64_t wait_usec, ca
 
         end_ranks.signo = signo;
         end_ranks.wait_usec = wait_usec;
-        return submit(capsule, CAPSULE__REQUEST__OP_END_RANKS, &end_ranks, done, arg);
+        return submit(capsule, &end_ranks.base, done, arg);
 }
 
 int capsule_freeze(struct capsule *capsule, capsule_done_fn done, void *arg) {
@@ -126,7 +142,7 @@ int capsule_announce(struct capsule *capsule, enum capsule_capture capture, uint
 
         body.capture = (Capsule__Capture) capture;
         body.wait_usec = wait_usec;
-        return submit(capsule, CAPSULE__REQUEST__OP_ANNOUNCE, &body, done, arg);
+        return submit(capsule, &body.base, done, arg);
 }
 
 int capsule_announce_over(struct capsule *capsule, enum capsule_capture capture) {
@@ -134,7 +150,7 @@ int capsule_announce_over(struct capsule *capsule, enum capsule_capture capture)
 
         body.capture = (Capsule__Capture) capture;
         body.over = true;
-        return submit(capsule, CAPSULE__REQUEST__OP_ANNOUNCE, &body, NULL, NULL);
+        return submit(capsule, &body.base, NULL, NULL);
 }
 
 int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, bool pages, uint64_t timeout_usec,
@@ -145,7 +161,7 @@ int capsule_dump(struct capsule *capsule, const char *images_dir, bool stream, b
         dump.stream = stream;
         dump.pages = pages;
         dump.timeout_usec = timeout_usec;
-        return submit(capsule, CAPSULE__REQUEST__OP_DUMP, &dump, done, arg);
+        return submit(capsule, &dump.base, done, arg);
 }
 
 int capsule_get_saved_state_and_files(struct capsule *capsule, const char *files_dir, uint64_t max_bytes,
@@ -155,15 +171,13 @@ int capsule_get_saved_state_and_files(struct capsule *capsule, const char *files
         body.files_dir = (char *) files_dir;
         body.max_bytes = max_bytes;
         body.checkpoint = true;
-        return submit_for(capsule, CAPSULE__REQUEST__OP_GET_SAVED_STATE, &body,
-                          (struct answer) { .saved_state = done, .arg = arg });
+        return submit_for(capsule, &body.base, (struct answer) { .saved_state = done, .arg = arg });
 }
 
 int capsule_get_saved_state(struct capsule *capsule, capsule_saved_state_fn done, void *arg) {
         Capsule__GetSavedState body = CAPSULE__GET_SAVED_STATE__INIT;
 
-        return submit_for(capsule, CAPSULE__REQUEST__OP_GET_SAVED_STATE, &body,
-                          (struct answer) { .saved_state = done, .arg = arg });
+        return submit_for(capsule, &body.base, (struct answer) { .saved_state = done, .arg = arg });
 }
 
 int capsule_get_flows(struct capsule *capsule, capsule_flows_fn done, void *arg) {
@@ -185,7 +199,7 @@ int capsule_restore_prepare(struct capsule *capsule, const void *saved_state, si
                         return -EBADMSG;
         }
         prepare.saved_state = unpacked;
-        r = submit(capsule, CAPSULE__REQUEST__OP_RESTORE_PREPARE, &prepare, done, arg);
+        r = submit(capsule, &prepare.base, done, arg);
         capsule__saved_state__free_unpacked(unpacked, NULL);
         return r;
 }
@@ -197,7 +211,7 @@ int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages,
         body.images_dir = (char *) images_dir;
         body.pages = pages;
         body.timeout_usec = timeout_usec;
-        return submit(capsule, CAPSULE__REQUEST__OP_RESTORE, &body, done, arg);
+        return submit(capsule, &body.base, done, arg);
 }
 
 int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, bool other_files, uint64_t timeout_usec,
@@ -209,7 +223,7 @@ int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool p
         body.rollback = true;
         body.other_files = other_files;
         body.timeout_usec = timeout_usec;
-        return submit(capsule, CAPSULE__REQUEST__OP_RESTORE, &body, done, arg);
+        return submit(capsule, &body.base, done, arg);
 }
 
 int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, size_t size, capsule_done_fn done, void *arg) {
@@ -218,7 +232,7 @@ int capsule_input(struct capsule *capsule, uint64_t offset, const void *data, si
         input.offset = offset;
         input.data.data = (uint8_t *) data;
         input.data.len = size;
-        return submit(capsule, CAPSULE__REQUEST__OP_INPUT, &input, done, arg);
+        return submit(capsule, &input.base, done, arg);
 }
 
 int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset) {
@@ -226,11 +240,11 @@ int capsule_output_ack(struct capsule *capsule, int stream, uint64_t offset) {
 
         ack.stream = (uint32_t) stream;
         ack.offset = offset;
-        return send_request(capsule, CAPSULE__REQUEST__OP_OUTPUT_ACK, &ack, 0);
+        return send_body(capsule, &ack.base);
 }
 
 int capsule_resize_order(struct capsule *capsule, const Capsule__ResizeOrder *order) {
-        return send_request(capsule, CAPSULE__REQUEST__OP_RESIZE_ORDER, (Capsule__ResizeOrder *) order, 0);
+        return send_body(capsule, &order->base);
 }
 
 int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, const uint32_t *lost, size_t n_lost, bool speaks) {
@@ -241,14 +255,14 @@ int capsule_rank_order(struct capsule *capsule, uint32_t first, uint32_t ranks, 
         body.lost = (uint32_t *) lost;
         body.n_lost = n_lost;
         body.speaks = speaks;
-        return send_request(capsule, CAPSULE__REQUEST__OP_RANK_ORDER, &body, 0);
+        return send_body(capsule, &body.base);
 }
 
 int capsule_renew_lease(struct capsule *capsule, uint64_t end_boot_usec) {
         Capsule__Lease lease = CAPSULE__LEASE__INIT;
 
         lease.end_boot_usec = end_boot_usec;
-        return send_request(capsule, CAPSULE__REQUEST__OP_LEASE, &lease, 0);
+        return send_body(capsule, &lease.base);
 }
 
 int capsule_agent_reply(struct capsule *capsule, const char *id, int status, capsule_done_fn done, void *arg) {
@@ -256,5 +270,5 @@ int capsule_agent_reply(struct capsule *capsule, const char *id, int status, cap
 
         reply.id = (char *) id;
         reply.status = status;
-        return submit(capsule, CAPSULE__REQUEST__OP_AGENT_REPLY, &reply, done, arg);
+        return submit(capsule, &reply.base, done, arg);
 }

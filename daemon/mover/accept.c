@@ -231,7 +231,7 @@ static int welcome(struct link *l, struct rm_error *err) {
         m.codecs = IMAGE_CODECS_KNOWN;
         m.files_ahead = true;
         m.counts_later = true;
-        return link_send(l, RM__MOVER_PEER_MESSAGE__BODY_WELCOME, &m, err);
+        return link_send(l, &m.base, err);
 }
 
 int link_accept(struct control *c, const struct link_config *config, int listen_fd, unsigned accept_timeout_msec,

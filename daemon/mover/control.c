@@ -4,6 +4,7 @@
 
 #include "common/frame.h"
 #include "common/log.h"
+#include "common/message_body.h"
 #include "common/util.h"
 
 #define PROGRESS_USEC 500000U
@@ -192,13 +193,11 @@ void control_outlive(struct control *c) {
         c->outlives = true;
 }
 
-/* All members of the union are pointers to messages. */
-static void event_send(struct control *c, Rm__MoverEvent__BodyCase kind, void *body) {
+static void event_send(struct control *c, const ProtobufCMessage *body) {
         Rm__MoverEvent event = RM__MOVER_EVENT__INIT;
         int r;
 
-        event.body_case = kind;
-        event.listening = body;
+        message_set_body(&event.base, body);
         r = frame_send(c->fd, FRAME_MAGIC_MOVER, &event.base);
         if (r < 0)
                 log_debug("tell rmd: %s", strerror(-r));
@@ -208,27 +207,27 @@ void control_send_listening(struct control *c, uint16_t port) {
         Rm__MoverListening m = RM__MOVER_LISTENING__INIT;
 
         m.port = port;
-        event_send(c, RM__MOVER_EVENT__BODY_LISTENING, &m);
+        event_send(c, &m.base);
 }
 
 void control_send_importing(struct control *c, const void *head, size_t head_bytes) {
         Rm__MoverImporting m = RM__MOVER_IMPORTING__INIT;
 
         m.head = (ProtobufCBinaryData) { .len = head_bytes, .data = (uint8_t *) head };
-        event_send(c, RM__MOVER_EVENT__BODY_IMPORTING, &m);
+        event_send(c, &m.base);
 }
 
 void control_send_imported(struct control *c, uint64_t bytes) {
         Rm__MoverImported m = RM__MOVER_IMPORTED__INIT;
 
         m.bytes = bytes;
-        event_send(c, RM__MOVER_EVENT__BODY_IMPORTED, &m);
+        event_send(c, &m.base);
 }
 
 void control_send_ready(struct control *c) {
         Rm__MoverReady m = RM__MOVER_READY__INIT;
 
-        event_send(c, RM__MOVER_EVENT__BODY_READY, &m);
+        event_send(c, &m.base);
 }
 
 void control_send_wants_slow(struct control *c, uint64_t bytes, uint64_t usec) {
@@ -236,20 +235,20 @@ void control_send_wants_slow(struct control *c, uint64_t bytes, uint64_t usec) {
 
         m.bytes = bytes;
         m.usec = usec;
-        event_send(c, RM__MOVER_EVENT__BODY_WANTS_SLOW, &m);
+        event_send(c, &m.base);
 }
 
 void control_send_nearly(struct control *c) {
         Rm__MoverNearly m = RM__MOVER_NEARLY__INIT;
 
-        event_send(c, RM__MOVER_EVENT__BODY_NEARLY, &m);
+        event_send(c, &m.base);
 }
 
 void control_send_precopied(struct control *c, Rm__MoverFigures *figures) {
         Rm__MoverPrecopied m = RM__MOVER_PRECOPIED__INIT;
 
         m.figures = figures;
-        event_send(c, RM__MOVER_EVENT__BODY_PRECOPIED, &m);
+        event_send(c, &m.base);
 }
 
 void control_send_progress(struct control *c, uint64_t raw_bytes, uint64_t wire_bytes, uint64_t usec, const char *object) {
@@ -265,28 +264,28 @@ void control_send_progress(struct control *c, uint64_t raw_bytes, uint64_t wire_
         m.wire_bytes = wire_bytes;
         m.usec = usec;
         m.object = (char *) object;
-        event_send(c, RM__MOVER_EVENT__BODY_PROGRESS, &m);
+        event_send(c, &m.base);
 }
 
 void control_send_sent(struct control *c, Rm__MoverFigures *figures) {
         Rm__MoverSent m = RM__MOVER_SENT__INIT;
 
         m.figures = figures;
-        event_send(c, RM__MOVER_EVENT__BODY_SENT, &m);
+        event_send(c, &m.base);
 }
 
 void control_send_acknowledged(struct control *c, Rm__MoverFigures *figures) {
         Rm__MoverAcknowledged m = RM__MOVER_ACKNOWLEDGED__INIT;
 
         m.figures = figures;
-        event_send(c, RM__MOVER_EVENT__BODY_ACKNOWLEDGED, &m);
+        event_send(c, &m.base);
 }
 
 void control_send_received(struct control *c, Rm__MoverFigures *figures) {
         Rm__MoverReceived m = RM__MOVER_RECEIVED__INIT;
 
         m.figures = figures;
-        event_send(c, RM__MOVER_EVENT__BODY_RECEIVED, &m);
+        event_send(c, &m.base);
 }
 
 void control_send_captured(struct control *c, Rm__MoverFigures *figures, uint64_t in_memory_bytes) {
@@ -294,17 +293,17 @@ void control_send_captured(struct control *c, Rm__MoverFigures *figures, uint64_
 
         m.figures = figures;
         m.in_memory_bytes = in_memory_bytes;
-        event_send(c, RM__MOVER_EVENT__BODY_CAPTURED, &m);
+        event_send(c, &m.base);
 }
 
 void control_send_stored(struct control *c, Rm__MoverStored *m) {
-        event_send(c, RM__MOVER_EVENT__BODY_STORED, m);
+        event_send(c, &m->base);
 }
 
 void control_send_released(struct control *c) {
         Rm__MoverReleased m = RM__MOVER_RELEASED__INIT;
 
-        event_send(c, RM__MOVER_EVENT__BODY_RELEASED, &m);
+        event_send(c, &m.base);
 }
 
 void control_send_loading(struct control *c, const void *saved_state, size_t saved_state_bytes, uint64_t raw_bytes) {
@@ -312,11 +311,11 @@ void control_send_loading(struct control *c, const void *saved_state, size_t sav
 
         m.saved_state = (ProtobufCBinaryData) { .len = saved_state_bytes, .data = (uint8_t *) saved_state };
         m.raw_bytes = raw_bytes;
-        event_send(c, RM__MOVER_EVENT__BODY_LOADING, &m);
+        event_send(c, &m.base);
 }
 
 void control_send_verified(struct control *c, Rm__MoverVerified *m) {
-        event_send(c, RM__MOVER_EVENT__BODY_VERIFIED, m);
+        event_send(c, &m->base);
 }
 
 void control_send_failed(struct control *c, const struct rm_error *err, bool end_mark_sent, bool by_peer) {
@@ -326,5 +325,5 @@ void control_send_failed(struct control *c, const struct rm_error *err, bool end
         m.text = (char *) error_text(err);
         m.end_mark_sent = end_mark_sent;
         m.by_peer = by_peer;
-        event_send(c, RM__MOVER_EVENT__BODY_FAILED, &m);
+        event_send(c, &m.base);
 }

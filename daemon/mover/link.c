@@ -14,6 +14,7 @@
 
 #include "common/frame.h"
 #include "common/log.h"
+#include "common/message_body.h"
 #include "common/util.h"
 
 /* Reads from the socket are this large: some records of 16 KiB at once. */
@@ -310,14 +311,12 @@ int link_read(struct link *l, void *ret_data, size_t size_bytes, struct rm_error
         return 0;
 }
 
-/* All members of the union are pointers to messages. */
-int link_send(struct link *l, Rm__MoverPeerMessage__BodyCase kind, void *body, struct rm_error *err) {
+int link_send(struct link *l, const ProtobufCMessage *body, struct rm_error *err) {
         Rm__MoverPeerMessage message = RM__MOVER_PEER_MESSAGE__INIT;
         cleanup_free uint8_t *data = NULL;
         size_t size_bytes = 0;
 
-        message.body_case = kind;
-        message.hello = body;
+        message_set_body(&message.base, body);
         data = frame_pack(FRAME_MAGIC_MOVER, &message.base, &size_bytes);
         return link_write(l, data, size_bytes, err);
 }
@@ -475,7 +474,7 @@ static int resync(struct link *l, const struct link_config *config, struct rm_er
         hello.version = LINK_VERSION;
         hello.token.data = (uint8_t *) config->token;
         hello.token.len = config->token_bytes;
-        r = link_send(l, RM__MOVER_PEER_MESSAGE__BODY_HELLO, &hello, err);
+        r = link_send(l, &hello.base, err);
         if (r == 0)
                 r = link_receive(l, &answer, err);
         if (r == -ENODATA)

@@ -60,7 +60,7 @@ int link_write(struct link *l, const void *data, size_t size_bytes, struct rm_er
 int link_read(struct link *l, void *ret_data, size_t size_bytes, struct rm_error *err);
 
 /* Sends a message as a frame. */
-int link_send(struct link *l, Rm__MoverPeerMessage__BodyCase kind, void *body, struct rm_error *err);
+int link_send(struct link *l, const ProtobufCMessage *body, struct rm_error *err);
 int link_receive(struct link *l, Rm__MoverPeerMessage **ret_message, struct rm_error *err);
 
 /* A descriptor for callers that wait themselves, and a check: has the peer said something (or

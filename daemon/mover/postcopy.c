@@ -55,7 +55,7 @@ static int piece_send(struct sending *s, uint32_t pid, uint64_t address, struct 
         m.data.len = s->piece.size_bytes;
         m.count = link_peer_counts_later(s->link);
         s->figures.bytes += s->piece.size_bytes;
-        return link_send(s->link, RM__MOVER_PEER_MESSAGE__BODY_LATER, &m, err);
+        return link_send(s->link, &m.base, err);
 }
 
 /* Which page is waited for: what was sent already is on its way. Or what was taken. */
@@ -176,7 +176,7 @@ static int taken_say(struct passing *p, struct rm_error *err) {
         if (p->bytes - p->said_bytes < TAKEN_STEP_BYTES)
                 return 0;
         m.bytes = p->said_bytes = p->bytes;
-        return link_send(p->link, RM__MOVER_PEER_MESSAGE__BODY_LATER_TAKEN, &m, err);
+        return link_send(p->link, &m.base, err);
 }
 
 /* Passes a piece from the source to the uffd handler. */
@@ -218,7 +218,7 @@ static int requested_pass(const struct passing *p, struct rm_error *err) {
                 return 1;
         m.pid = requested.pid;
         m.address = requested.address;
-        return link_send(p->link, RM__MOVER_PEER_MESSAGE__BODY_LATER_REQUESTED, &m, err);
+        return link_send(p->link, &m.base, err);
 }
 
 static int pass(struct control *c, struct link *link, int fd, struct rm_error *err) {

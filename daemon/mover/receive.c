@@ -122,7 +122,7 @@ static int ack(struct receiver *v, const struct rm_error *why) {
         }
         m.code = why->code;
         m.text = (char *) (why->code ? error_text(why) : "");
-        return link_send(v->link, RM__MOVER_PEER_MESSAGE__BODY_ACK, &m, &err);
+        return link_send(v->link, &m.base, &err);
 }
 
 static void report(struct receiver *v) {

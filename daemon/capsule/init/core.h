@@ -21,7 +21,7 @@ struct ticket {
 struct core_ops {
         /* These three send to rmd: an event if it is there; the answer to a request, whose `text`
          * may be NULL; and the status, which has changed. */
-        void (*send)(struct core *core, Capsule__Event__EventCase kind, void *body);
+        void (*send)(struct core *core, const ProtobufCMessage *body);
         void (*reply)(struct core *core, struct ticket ticket, int error, const char *text);
         void (*send_status)(struct core *core);
 

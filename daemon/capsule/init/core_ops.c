@@ -10,8 +10,8 @@
 #include "daemon/capsule/init/ops.h"
 #include "daemon/capsule/init/program_socket.h"
 
-static void send_event(struct core *core, Capsule__Event__EventCase kind, void *body) {
-        ctl_send(init_of(core)->ctl, kind, body);
+static void send_event(struct core *core, const ProtobufCMessage *body) {
+        ctl_send(init_of(core)->ctl, body);
 }
 
 static void reply(struct core *core, struct ticket ticket, int error, const char *text) {

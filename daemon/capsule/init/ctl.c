@@ -9,6 +9,7 @@
 
 #include "common/frame.h"
 #include "common/log.h"
+#include "common/message_body.h"
 #include "common/util.h"
 #include "daemon/capsule/init/init.h"
 
@@ -84,16 +85,14 @@ static void ctl_flush(struct ctl *ctl) {
         }
 }
 
-/* All members of the union are pointers to messages. */
-void ctl_send(struct ctl *ctl, Capsule__Event__EventCase kind, void *body) {
+void ctl_send(struct ctl *ctl, const ProtobufCMessage *body) {
         Capsule__Event event = CAPSULE__EVENT__INIT;
         cleanup_free uint8_t *frame = NULL;
         size_t size;
 
         if (ctl->connection.fd < 0)
                 return;
-        event.event_case = kind;
-        event.reply = body;
+        message_set_body(&event.base, body);
         frame = frame_pack(FRAME_MAGIC_CAPSULE, &event.base, &size);
         buffer_append(&ctl->out, frame, size);
         if (ctl->out.size > BACKLOG_MAX_BYTES)
@@ -106,7 +105,7 @@ static void send_reply(struct ctl *ctl, struct ticket ticket, Capsule__Reply *re
         if (ticket.connection != ctl->number || ticket.seq == 0)
                 return;
         reply->seq = ticket.seq;
-        ctl_send(ctl, CAPSULE__EVENT__EVENT_REPLY, reply);
+        ctl_send(ctl, &reply->base);
 }
 
 void ctl_reply(struct ctl *ctl, struct ticket ticket, int error, const char *text) {

@@ -23,7 +23,7 @@ struct ctl_handlers {
 
 int ctl_create(struct init *init, const struct ctl_handlers *handlers, struct ctl **ret);
 /* Sends an event if somebody is there. */
-void ctl_send(struct ctl *ctl, Capsule__Event__EventCase kind, void *body);
+void ctl_send(struct ctl *ctl, const ProtobufCMessage *body);
 /* `text` may be NULL. */
 void ctl_reply(struct ctl *ctl, struct ticket ticket, int error, const char *text);
 void ctl_reply_saved_state(struct ctl *ctl, struct ticket ticket, Capsule__SavedState *saved_state);

@@ -88,7 +88,7 @@ void ops_report(struct ops *ops) {
                 rank_ends_read(RANK_END_PATH, &ends);
                 status.rank_ends = &ends;
         }
-        ctl_send(init->ctl, CAPSULE__EVENT__EVENT_STATUS, &status);
+        ctl_send(init->ctl, &status.base);
 }
 
 /* Sets the phase, and tells rmd. */
@@ -101,7 +101,7 @@ static void send_exited(struct ops *ops) {
         Capsule__Exited exited = CAPSULE__EXITED__INIT;
 
         exited.wait_status = ops->init->wait_status;
-        ctl_send(ops->init->ctl, CAPSULE__EVENT__EVENT_EXITED, &exited);
+        ctl_send(ops->init->ctl, &exited.base);
 }
 
 void ops_resync(struct ops *ops) {

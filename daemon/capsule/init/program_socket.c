@@ -123,7 +123,7 @@ void program_socket_resync(struct program_socket *program_socket) {
         if (progress.ranks == 0 && progress.listening == 0 && !progress.own_state_said && !program_socket->reported)
                 return;
         program_socket->reported = true;
-        ctl_send(program_socket->init->ctl, CAPSULE__EVENT__EVENT_PROGRESS, &progress);
+        ctl_send(program_socket->init->ctl, &progress.base);
 }
 
 uint64_t program_socket_deadline(const struct program_socket *program_socket) {

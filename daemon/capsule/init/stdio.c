@@ -95,7 +95,7 @@ static void report(struct output *o, uint32_t stream) {
         output.stream = stream;
         output.end = o->spool.end;
         o->reported = o->spool.end;
-        ctl_send(o->stdio->init->ctl, CAPSULE__EVENT__EVENT_OUTPUT, &output);
+        ctl_send(o->stdio->init->ctl, &output.base);
 }
 
 void stdio_report(struct stdio *stdio, bool all) {
@@ -116,7 +116,7 @@ static void stall(struct output *o, Capsule__Stall why) {
                 return;
         o->stall_reported = why;
         stalled.why = why;
-        ctl_send(o->stdio->init->ctl, CAPSULE__EVENT__EVENT_STALLED, &stalled);
+        ctl_send(o->stdio->init->ctl, &stalled.base);
 }
 
 /* 0: it has to wait. */

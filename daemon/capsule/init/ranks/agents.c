@@ -57,7 +57,7 @@ static void report(struct agent *agent) {
         request.id = agent->id;
         request.host = (char *) agent->request.host;
         request.command = (char *) agent->request.command;
-        agent->agents->core->ops->send(agent->agents->core, CAPSULE__EVENT__EVENT_AGENT_REQUEST, &request);
+        agent->agents->core->ops->send(agent->agents->core, &request.base);
 }
 
 static void remove_files(struct agents *agents, const char *id) {
@@ -88,7 +88,7 @@ static void on_death(struct source *source, uint32_t events) {
         remove_files(agent->agents, agent->id);
         if (!agent->answered) {
                 gone.id = agent->id;
-                core->ops->send(core, CAPSULE__EVENT__EVENT_AGENT_GONE, &gone);
+                core->ops->send(core, &gone.base);
         }
         forget(agent);
 }

@@ -59,8 +59,7 @@ uint64_t park_deadline(const struct park *park) {
 }
 
 void park_resync(const struct park *park) {
-        park->core->ops->send(park->core, CAPSULE__EVENT__EVENT_RESIZE_SAID,
-                              (Capsule__ResizeSaid *) parking_state_reported(park->parking));
+        park->core->ops->send(park->core, &parking_state_reported(park->parking)->base);
 }
 
 /* Moves, checkpoints and a lease that has ended have the freezer then, and what they leave is

@@ -59,7 +59,7 @@ void rank_watch_resync(const struct rank_watch *watch) {
         if (watch->n == 0)
                 return;
         lost_ranks_said(watch->ranks, &said);
-        watch->core->ops->send(watch->core, CAPSULE__EVENT__EVENT_RANKS_SAID, &said);
+        watch->core->ops->send(watch->core, &said.base);
         free(said.lost);
 }
 

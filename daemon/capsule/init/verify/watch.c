@@ -42,7 +42,7 @@ void watch_resync(const struct watch *watch) {
 
         blocker.text = (char *) watch->text;
         blocker.processes = watch->processes;
-        watch->core->ops->send(watch->core, CAPSULE__EVENT__EVENT_BLOCKER, &blocker);
+        watch->core->ops->send(watch->core, &blocker.base);
 }
 
 void watch_restart(struct watch *watch) {

@@ -36,13 +36,13 @@ struct bed {
         unsigned number;
 };
 
-static void count_event(struct core *core, Capsule__Event__EventCase kind, void *body) {
+static void count_event(struct core *core, const ProtobufCMessage *body) {
         struct bed *bed = (struct bed *) core;
 
-        if (kind == CAPSULE__EVENT__EVENT_AGENT_REQUEST) {
+        if (body->descriptor == &capsule__agent_request__descriptor) {
                 bed->requests++;
                 bed->command_bytes += strlen(((const Capsule__AgentRequest *) body)->command);
-        } else if (kind == CAPSULE__EVENT__EVENT_AGENT_GONE)
+        } else if (body->descriptor == &capsule__agent_gone__descriptor)
                 bed->gone++;
 }
 
