@@ -48,8 +48,7 @@ struct conn {
         TAILQ_ENTRY(conn) gate_entry;
         uint64_t gate_usec; /* since when */
         struct conn_meter *meter;
-        size_t buffered;   /* of the buffers, as the meter has it */
-        size_t charged;    /* of the owner's, as the meter has it */
+        size_t buffered; /* of the buffers, as the meter has it */
         struct log_rate *log;
         uint64_t frame_usec;
         size_t decoded_max_bytes;
@@ -130,9 +129,9 @@ static void meter_stop(struct conn *conn) {
                 return;
         (void) evbuffer_remove_cb(bufferevent_get_input(conn->bev), on_buffer_changed, conn);
         (void) evbuffer_remove_cb(bufferevent_get_output(conn->bev), on_buffer_changed, conn);
-        meter_change(conn->meter, conn->buffered + conn->charged, 0);
+        meter_change(conn->meter, conn->buffered, 0);
         conn->meter = NULL;
-        conn->buffered = conn->charged = 0;
+        conn->buffered = 0;
 }
 
 static void free_event(struct event **event) {
@@ -658,16 +657,7 @@ size_t conn_pending_bytes(const struct conn *conn) {
 }
 
 size_t conn_held_bytes(const struct conn *conn) {
-        return conn->buffered + conn->charged;
-}
-
-void conn_charge(struct conn *conn, ssize_t bytes) {
-        size_t before = conn->charged;
-
-        if (!conn->meter)
-                return;
-        conn->charged += (size_t) bytes;
-        meter_change(conn->meter, before, conn->charged);
+        return conn->buffered;
 }
 
 void conn_fail(struct conn *conn, int code, const char *reason) {

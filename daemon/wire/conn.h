@@ -105,8 +105,6 @@ int conn_send(struct conn *conn, const ProtobufCMessage *message);
 size_t conn_pending_bytes(const struct conn *conn);
 /* Bytes held in memory for it, as in conn_meter. */
 size_t conn_held_bytes(const struct conn *conn);
-/* Count what the owner keeps for this connection elsewhere; negative when it is given back. */
-void conn_charge(struct conn *conn, ssize_t bytes);
 /* Handle the frame that on_frame() told of. */
 void conn_receive(struct conn *conn);
 /* End it from the loop, soon: on_close comes with this code (negative) and reason (a literal, or

@@ -22,6 +22,8 @@ struct world {
         struct accounts *accounts;
         struct client *all[3000];
         unsigned n;
+        int deaf[16]; /* other ends, of which none reads */
+        unsigned n_deaf;
         uint64_t now_usec;
 };
 
@@ -48,6 +50,8 @@ static void leave(struct world *w, struct client *client) {
 static void finish(struct world *w) {
         while (w->n > 0)
                 leave(w, w->all[0]);
+        while (w->n_deaf > 0)
+                (void) close(w->deaf[--w->n_deaf]);
         accounts_destroy(w->accounts);
         event_free(w->turn);
         event_free(w->over);
@@ -239,17 +243,40 @@ static void test_open_requests_of_all(void **state) {
         finish(&w);
 }
 
-static void hold_bytes(struct world *w, struct client *client, size_t bytes) {
-        struct conn_config config = { .magic = FRAME_MAGIC_LOCAL, .max_bytes = 1000, .type = &rm__local_request__descriptor };
+/* The socket is full, and nobody reads from it: what is sent to the client stays in memory. */
+static void connect_deaf(struct world *w, struct client *client) {
+        struct conn_config config = { .magic = FRAME_MAGIC_LOCAL, .max_bytes = 100U << 20, .type = &rm__local_request__descriptor };
         struct conn_ops ops = { 0 };
+        static const char data[4096];
         int fds[2];
 
         config.meter = &client->account->meter;
         config.name = "test";
+        assert_true(w->n_deaf < ARRAY_SIZE(w->deaf));
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+        while (send(fds[0], data, sizeof(data), MSG_DONTWAIT) > 0)
+                ;
+        w->deaf[w->n_deaf++] = fds[1];
         assert_int_equal(conn_create(w->base, fds[0], &config, &ops, client, &client->conn), 0);
-        (void) close(fds[1]);
-        conn_charge(client->conn, (ssize_t) bytes);
+        assert_int_equal(event_base_loop(w->base, EVLOOP_NONBLOCK), 0);
+}
+
+/* A frame of so many bytes. */
+static void hold_more(struct client *client, size_t bytes) {
+        Rm__DrainNode body = RM__DRAIN_NODE__INIT;
+        cleanup_free char *text = xcalloc(1, bytes + 1);
+
+        memset(text, 'x', bytes);
+        body.reason = text;
+        text[2 * bytes - FRAME_HEADER_BYTES - rm__drain_node__get_packed_size(&body)] = '\0';
+        assert_int_equal(FRAME_HEADER_BYTES + rm__drain_node__get_packed_size(&body), bytes);
+        assert_int_equal(conn_send(client->conn, &body.base), 0);
+}
+
+static void hold_bytes(struct world *w, struct client *client, size_t bytes) {
+        connect_deaf(w, client);
+        hold_more(client, bytes);
+        assert_int_equal(conn_held_bytes(client->conn), bytes);
 }
 
 /* The client that holds most memory goes: of one user over 8 MiB, or of the user who has most when
@@ -264,7 +291,7 @@ static void test_heaviest_goes(void **state) {
         hold_bytes(&w, small, 3U << 20);
         hold_bytes(&w, large, 5U << 20);
         assert_null(accounts_heaviest(w.accounts));
-        conn_charge(small->conn, 1 << 20);
+        hold_more(small, 1U << 20);
         assert_ptr_equal(accounts_heaviest(w.accounts), large);
         leave(&w, large);
         assert_null(accounts_heaviest(w.accounts));
@@ -273,7 +300,7 @@ static void test_heaviest_goes(void **state) {
                 hold_bytes(&w, others[i], (5U << 20) - 1000 + i);
         }
         assert_null(accounts_heaviest(w.accounts));
-        conn_charge(small->conn, 1 << 16);
+        hold_more(small, 1U << 16);
         assert_ptr_equal(accounts_heaviest(w.accounts), others[11]); /* not the one who came last */
         leave(&w, others[11]);
         assert_null(accounts_heaviest(w.accounts));
@@ -281,7 +308,7 @@ static void test_heaviest_goes(void **state) {
         large = come(&w, 0, true);
         hold_bytes(&w, large, 60U << 20);
         assert_null(accounts_heaviest(w.accounts));
-        conn_charge(large->conn, 5 << 20);
+        hold_more(large, 5U << 20);
         assert_ptr_equal(accounts_heaviest(w.accounts), large);
         finish(&w);
 }

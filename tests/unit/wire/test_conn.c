@@ -368,27 +368,27 @@ static void count_over(evutil_socket_t fd, short what, void *arg) {
         (*(unsigned *) arg)++;
 }
 
-/* The meter counts bytes that wait to be sent, and those that the owner names; over the limit an
- * event fires. */
+/* The meter counts bytes that wait to be sent; over the limit an event fires. */
 static void test_meter(void **state) {
         struct event_base *base = event_base_new();
         unsigned over = 0;
         struct event *event = event_new(base, -1, 0, count_over, &over);
-        struct conn_meter meter = { .max_bytes = 1U << 20, .over = event };
+        struct conn_meter meter = { .max_bytes = 100, .over = event };
         struct turns turns = { .max_bytes = 100 };
         int raw;
 
         assert_int_equal(start_turns(base, &turns, &meter, &raw), 0);
         RUN_UNTIL(base, turns.end.ready, 30000);
-        for (unsigned i = 0; i < 10; i++)
-                send_heartbeat(turns.end.conn, i, 0);
-        assert_true(meter.bytes > 100);
-        conn_charge(turns.end.conn, 1 << 20);
-        assert_true(meter.bytes > 1U << 20);
-        RUN_UNTIL(base, over, 30000);
-        assert_int_equal(over, 1);
-        conn_charge(turns.end.conn, -(1 << 20));
+        send_heartbeat(turns.end.conn, 0, 0);
+        assert_in_range(meter.bytes, FRAME_HEADER_BYTES, meter.max_bytes);
         RUN_UNTIL(base, meter.bytes == 0, 30000);
+        assert_int_equal(meter.bytes, 0);
+        assert_int_equal(over, 0);
+        for (unsigned i = 1; i < 10; i++)
+                send_heartbeat(turns.end.conn, i, 0);
+        assert_true(meter.bytes > meter.max_bytes);
+        RUN_UNTIL(base, over && meter.bytes == 0, 30000);
+        assert_int_equal(over, 1);
         assert_int_equal(meter.bytes, 0);
         send_heartbeat(turns.end.conn, 1, 0);
         conn_fail(turns.end.conn, -ENOBUFS, "for a test");
