@@ -617,9 +617,19 @@ is_current() {
 events() {
     rmctl events --json | grep -c "\"kind\": \"$1\""
 }
-# sends_ahead NODE: an rm-mover is there.
-sends_ahead() {
-    on "$1" pidof rm-mover >/dev/null
+# hold_sending NODE: the next rm-mover there stays at the end of its first round of memory, until sending_goes_on. Its rmd starts again for that, with fault points.
+hold_sending() {
+    local began=$EPOCHREALTIME
+    bed_do stop-rmd "$1"
+    start_rmd_with_faults "$1"
+    must "$1 is not back" back "$1" "$began"
+    on "$1" sh -c 'echo mover.send.round:hold >/run/rmd/fault'
+}
+sending_is_held() {
+    on "$1" grep -qs 'round:held' /run/rmd/fault
+}
+sending_goes_on() {
+    on "$1" rm /run/rmd/fault
 }
 
 # --- partitions ---

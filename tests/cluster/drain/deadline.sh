@@ -43,16 +43,14 @@ must "resume-node" rmctl resume-node n3 >/dev/null
 same "the deadline after resume-node" "$(q node n3 drain_deadline)" None
 
 from=$(q where big 1)
-send_at "$from" 64mbit
+hold_sending "$from"
 must "drain-node $from" rmctl drain-node "$from" >/dev/null
-must "nothing is sent ahead" until_true 10 sends_ahead "$from"
 # The group must not have left before rmd has told of the deadline.
-must "rm-mover has ended" on "$from" pkill -STOP -x rm-mover
+must "no round is made on $from" until_true 30 sending_is_held "$from"
 must "--update" rmctl drain-node "$from" --deadline 200ms --update >/dev/null
 must "rmctl status does not tell what is left on $from" until_true 10 left_behind "$from"
 see "$(rmctl status | grep '^Warning.*deadline')"
-send_at "$from" 400mbit
-must "rm-mover has ended" on "$from" pkill -CONT -x rm-mover
+sending_goes_on "$from"
 must "$from is not drained" q nodestate "$from" DRAINED 60 >/dev/null
 see "with a deadline that came meanwhile: $(figure ahead_rounds) rounds, $(rmctl events | sed -n 's/.*\(node .* is not empty .*\)/\1/p')"
 (($(figure ahead_rounds) < rounds)) || fail "as many rounds as without a deadline"

@@ -91,13 +91,13 @@ migrate big 1 "$to" --wait --timeout 60 >"$work/migrate" 2>&1 || fail "to $to: $
 rounds=$(figure ahead_rounds)
 must "moves do not end" q settled 60 >/dev/null
 from=$(q where big 1)
+hold_sending "$from"
 report "$from" failing --reason 'fan 2 stands still'
-must "nothing is sent ahead" until_true 10 sends_ahead "$from"
 # The group must not have left before its node knows that it is critical.
-must "rm-mover has ended" on "$from" pkill -STOP -x rm-mover
+must "no round is made on $from" until_true 30 sending_is_held "$from"
 report "$from" critical --reason 'smoke'
 must "$from does not know that it is critical" until_true 10 eval '[[ $(asker=$from q node "$from" condition) == CRITICAL ]]'
-must "rm-mover has ended" on "$from" pkill -CONT -x rm-mover
+sending_goes_on "$from"
 must "$from is not empty" until_true 60 is_empty "$from"
 see "$rounds rounds; critical in the middle: $(figure ahead_rounds), $(rmctl events | sed -n 's/.*\(sending the memory .*\)/\1/p')"
 (($(figure ahead_rounds) < rounds)) || fail "as many rounds as without a condition"
