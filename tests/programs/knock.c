@@ -1,8 +1,8 @@
 /* Attacks PID 1's socket as a hostile program can: random bytes, half messages, answers to what
  * nobody asked, as fast as it can, without librmrt. It says that ranks listen that there are not,
- * and one that there is and that never reads. Ends after some seconds.
+ * and one that there is and that never reads. Ends after some seconds, or once FILE is there.
  *
- * usage: knock SECONDS */
+ * usage: knock SECONDS [FILE] */
 #include <errno.h>
 #include <mpi.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
 
         MPI_Init(&argc, &argv);
         end = time(NULL) + seconds;
-        while (time(NULL) < end) {
+        while (time(NULL) < end && (argc < 3 || access(argv[2], F_OK) < 0)) {
                 size_t size = random_next(&seed) % (sizeof(data) + 1);
 
                 for (size_t i = 0; i < size; i += 8) {

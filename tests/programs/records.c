@@ -1,12 +1,13 @@
 /* Files that grow while a job runs, and one that is written in place: what they hold in the end
  * tells whether they went back with the job when it did.
  *
- * usage: records --dir=D [--iterations=N] [--pause-usec=U] [--ledger]
+ * usage: records --dir=D [--iterations=N] [--stop-file=FILE] [--pause-usec=U] [--ledger]
  *   Each rank writes a line in each iteration to D/append.RANK (O_APPEND) and to D/write.RANK
  *   (open for writing from its beginning on), and rank 0 the number of the iteration in place to
  *   D/place. With --ledger each also adds that number to one of 1000 sums in D/ledger.RANK, and
- *   keeps as many in D/map.RANK, which is mapped: done twice, the sum is wrong. In the end each
- *   rank reads its files again: every line must be there once, and in order. */
+ *   keeps as many in D/map.RANK, which is mapped: done twice, the sum is wrong. After N iterations,
+ *   or once FILE is there, each rank reads its files again: every line must be there once, and in
+ *   order. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/mman.h>
@@ -83,9 +84,9 @@ static int good(const char *dir, const char *name, int rank, long iterations) {
 
 int main(int argc, char **argv) {
         long iterations = option_number(argc, argv, "iterations", 200), pause_usec = option_number(argc, argv, "pause-usec", 0);
-        const char *dir = option_text(argc, argv, "dir", NULL);
-        int rank, size, append, plain, place, ledger = -1, mapped, ok, all = 0;
-        long *map = NULL;
+        const char *dir = option_text(argc, argv, "dir", NULL), *stop_file = option_text(argc, argv, "stop-file", NULL);
+        int rank, size, append, plain, place, ledger = -1, mapped, ok, all = 0, more = 1;
+        long *map = NULL, i;
 
         MPI_Init(&argc, &argv);
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -104,17 +105,19 @@ int main(int argc, char **argv) {
                 if (map == MAP_FAILED)
                         MPI_Abort(MPI_COMM_WORLD, 5);
         }
-        for (long i = 1; i <= iterations; i++) {
+        for (i = 1; more; i++) {
                 if (map)
                         add(ledger, map, i);
                 put(append, i);
                 put(plain, i);
                 if (place >= 0 && pwrite(place, &i, sizeof(i), 0) != (ssize_t) sizeof(i))
                         MPI_Abort(MPI_COMM_WORLD, 4);
-                MPI_Barrier(MPI_COMM_WORLD);
+                more = i < iterations && !(stop_file && access(stop_file, F_OK) == 0);
+                MPI_Allreduce(MPI_IN_PLACE, &more, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
                 if (pause_usec > 0)
                         (void) usleep((useconds_t) pause_usec);
         }
+        iterations = i - 1;
         ok = good(dir, "append", rank, iterations) && good(dir, "write", rank, iterations);
         ok = ok && (!map || sums_good(ledger, map, iterations));
         MPI_Reduce(&ok, &all, 1, MPI_INT, MPI_MIN, 0, MPI_COMM_WORLD);

@@ -115,7 +115,7 @@ same_as_undisturbed plain 3 --group-size 1
 
 # With checkpoints, and files that are written in place, which a restart would put back.
 as alice n1 mkdir -p /home/alice/files
-start saved n1 --on-node-loss restart --checkpoint 1h --checkpoint-files copy --group-size 1 -n 3 "$programs/records" --dir=/home/alice/files --iterations=6000 --pause-usec=20000 --ledger
+start saved n1 --on-node-loss restart --checkpoint 1h --checkpoint-files copy --group-size 1 -n 3 "$programs/records" --dir=/home/alice/files --iterations=20000 --stop-file="$(stop_file saved)" --pause-usec=20000 --ledger
 must "saved does not run" q state saved RUNNING 30 >/dev/null
 must "no file of it" until_true 30 on n1 test -s /home/alice/files/append.0
 must "it is not saved" rmctl checkpoint-job "$(job saved)" --timeout 60 >"$work/checkpoint"
@@ -125,7 +125,8 @@ all_good saved 4
 unchanged saved
 must "no checkpoint after a drill" rmctl checkpoint-job "$(job saved)" --timeout 60 >"$work/checkpoint"
 must "that one is no good" rmctl verify-checkpoint "$(job saved).3" >"$work/verified"
-finish saved 300
+release saved
+finish saved
 ended_well saved 'good$'
 
 # What opened a file that it may not open again can be saved, but not restored. The name of a socket stays with who runs.

@@ -31,7 +31,7 @@ beyond() {
 as alice n1 mkdir -p /home/alice/sums
 as alice n1 rm-mpirun --checkpoint-files copy -n 1 true 2>"$work/refused" && fail "copies without checkpoints are accepted"
 grep -q "'copy' needs --checkpoint" "$work/refused" || fail "unclear: $(<"$work/refused")"
-start sums n1 --on-node-loss restart --checkpoint 5s --checkpoint-files copy --group-size 1 -n 4 "$programs/records" --dir=/home/alice/sums --iterations=4000 --pause-usec=20000 --ledger
+start sums n1 --on-node-loss restart --checkpoint 5s --checkpoint-files copy --group-size 1 -n 4 "$programs/records" --dir=/home/alice/sums --iterations=20000 --stop-file="$(stop_file sums)" --pause-usec=20000 --ledger
 for round in 1 2; do
     before=$(newest sums)
     must "no checkpoint of sums in round $round" until_true 60 saved_after sums "$before"
@@ -48,6 +48,9 @@ for round in 1 2; do
     must "$victim is not back" until_true 60 is_back "$victim"
 done
 on "$asker" rmctl events --no-header 2>/dev/null | grep -F "sums" | grep 'perhaps not as they were' && fail "files are in doubt"
-finish sums 180
+at=$(iteration)
+must "it does not go on in the end" until_true 30 beyond $((at + 100))
+release sums
+finish sums
 ended_well sums 'good$'
 see "$(tail -n 1 "$work/sums.out")"

@@ -119,7 +119,7 @@ words orphan | grep -Eqx '1 M+' || fail "rank 1: $(words orphan)"
 
 start told2 n1 --group-size 1 -n 2 ./told --stop-file="$(stop_file told2)"
 running told2
-start knock n1 --group-size 2 -n 2 "$programs/knock" 45
+start knock n1 --group-size 2 -n 2 "$programs/knock" 120 "$(stop_file knock)"
 sleep 3
 begin=$EPOCHREALTIME
 move told2 1 "$(a_node_but "$(q where told2 1)")"
@@ -127,6 +127,7 @@ see "a move of another job beside knock takes $(msec_since "$begin") ms"
 begin=$EPOCHREALTIME
 move knock 0 "$(a_node_but "$(q where knock 0)")"
 see "and of knock itself $(msec_since "$begin") ms"
+release knock
 finish knock
 same "the exit code of knock" "$rc" 0
 see "$(tr '\n' ' ' <"$work/knock.out")"
