@@ -59,7 +59,7 @@ RMD_DESTDIR=$older cluster 4 --cores 8 --set cluster.node_timeout=60s
 # The newer rmd serves metrics there, and the older one does not.
 for node in $(nodes); do printf "$node: file /run/rmd/web.sock%s\n" '' .lock; done >>"$work/before"
 sort -o "$work/before" "$work/before"
-start live n2 --group-size 2 -n 4 "$programs/memory" --mb=1 --stop-file="$(stop_file live)" --gap-msec=2000
+start live n2 --group-size 2 -n 4 "$programs/memory" --mb=1 --stop-file="$(stop_file live)" --gap-msec=2000 --pause-usec=20000
 start flood n3 --group-size 1 -n 2 "$programs/flood" --stop-file="$(stop_file flood)" --pause-usec=20000
 running live
 must "flood does not run" until_true 30 test -s "$work/flood.out"

@@ -77,7 +77,7 @@ hpl_residues still >"$work/still"
 # The others find no room on the nodes of hpcc, so that each node has something.
 hpl hpl 2
 must "hpcc does not run" q state hpl RUNNING 20 >/dev/null
-start live n2 --group-size 2 -n 4 "$programs/memory" --mb=1 --stop-file="$(stop_file live)" --gap-msec=2000
+start live n2 --group-size 2 -n 4 "$programs/memory" --mb=1 --stop-file="$(stop_file live)" --gap-msec=2000 --pause-usec=20000
 start flood n3 --on-node-loss restart --group-size 1 -n 2 "$programs/flood" --stop-file="$(stop_file flood)" --pause-usec=20000
 start saved n1 --checkpoint 5s --group-size 1 -n 3 "$programs/ordered" --stop-file="$(stop_file saved)" --pause-usec=20000
 running live

@@ -59,7 +59,7 @@ hpcc_passed() {
 # A restart takes less than the lease, as rmd-cluster(7) asks for: on a machine that is busy with other tests, some seconds.
 cluster 3 --cores 4 --set cluster.lease=20s
 must "the feature level is not reached" until_true 10 on n1 sh -c 'rmctl status | grep -q "^Feature level: *[0-9]*$"'
-start live n2 --group-size 2 -n 4 "$programs/memory" --mb=1 --stop-file="$(stop_file live)" --gap-msec=1000
+start live n2 --group-size 2 -n 4 "$programs/memory" --mb=1 --stop-file="$(stop_file live)" --gap-msec=1000 --pause-usec=20000
 start flood n3 --on-node-loss restart --group-size 1 -n 2 "$programs/flood" --stop-file="$(stop_file flood)" --pause-usec=20000
 running live
 must "flood does not run" until_true 30 test -s "$work/flood.out"
