@@ -3,8 +3,9 @@
  * A line that is not as at first is said, and makes the program end with 9. Beside that the ranks
  * send messages around, whose contents are verified.
  *
- * usage: everything --stop-file=F     D of its files of the shared file system is the working
- *                                     directory */
+ * usage: everything --stop-file=F [--look-file=G]
+ *            rank 0 removes G once all ranks have compared everything after it was made; the files
+ *            of the shared file system are in the working directory */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/aio_abi.h>
@@ -882,13 +883,30 @@ static bool pass_on(long round) {
         return memcmp(given, taken, sizeof(taken)) == 0;
 }
 
+enum request { STOP = 1, LOOK = 2 };
+
+/* All ranks get what the user wants of them in the next round, as rank 0 finds it in the files. */
+static int requests(const char *stop_file, const char *look_file) {
+        int asked = (access(stop_file, F_OK) == 0 ? STOP : 0) | (access(look_file, F_OK) == 0 ? LOOK : 0);
+
+        MPI_Bcast(&asked, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        return asked;
+}
+
+/* Called by each rank when it has compared everything. */
+static void answer_look(const char *look_file) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0)
+                (void) unlink(look_file);
+}
+
 int main(int argc, char **argv) {
-        const char *stop_file = option_text(argc, argv, "stop-file", NULL);
+        const char *stop_file = option_text(argc, argv, "stop-file", NULL), *look_file = option_text(argc, argv, "look-file", "");
         static char first[TEXT_BYTES], now[TEXT_BYTES];
         size_t lines = 0;
         sigset_t set;
         long rounds = 0;
-        int go = 1;
+        int asked = 0;
 
         /* The threads of MPI take none of them, either. */
         sigemptyset(&set);
@@ -911,16 +929,17 @@ int main(int argc, char **argv) {
                 printf("everything: running\n");
                 (void) fflush(stdout);
         }
-        for (; go; rounds++) {
+        for (; !(asked & STOP); rounds++) {
                 describe(now);
                 lines = compare(first, now);
                 if (lines == 0 || !pass_on(rounds)) {
                         (void) fprintf(stderr, "everything: rank %d: not as it was, in round %ld\n", rank, rounds);
                         _exit(9);
                 }
+                if (asked & LOOK)
+                        answer_look(look_file);
                 pause_usec(20000);
-                go = access(stop_file, F_OK) != 0;
-                MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
+                asked = requests(stop_file, look_file);
         }
         (void) kill(-tcgetpgrp(master), SIGKILL);
         for (pid_t *child = (pid_t[]) { attributes.pid, terminal.pid, stopped, strict, shares_files, 0 }; *child; child++)
