@@ -239,16 +239,14 @@ static struct window *between_fences(MPI_Win handle) {
         return w && w->passive == 0 ? w : NULL;
 }
 
+/* The arguments of these calls have the same names. */
+#define ORIGIN .in = in, .in_count = in_count, .in_type = in_type
+#define RESULT .out = out, .out_count = out_count, .out_type = out_type
+#define TARGET .to = to, .at = at, .count = count, .type = type
+
 int MPI_Put(const void *in, int in_count, MPI_Datatype in_type, int to, MPI_Aint at, int count, MPI_Datatype type, MPI_Win handle) {
         struct window *w = between_fences(handle);
-        const struct request r = { .kind = REQUEST_PUT,
-                                   .in = in,
-                                   .in_count = in_count,
-                                   .in_type = in_type,
-                                   .to = to,
-                                   .at = at,
-                                   .count = count,
-                                   .type = type };
+        const struct request r = { .kind = REQUEST_PUT, ORIGIN, TARGET };
 
         if (!w)
                 return REAL(Put)(in, in_count, in_type, to, at, count, type, handle);
@@ -256,19 +254,12 @@ int MPI_Put(const void *in, int in_count, MPI_Datatype in_type, int to, MPI_Aint
 }
 FT_WRAPS(Put);
 
-int MPI_Get(void *out, int out_count, MPI_Datatype out_type, int from, MPI_Aint at, int count, MPI_Datatype type, MPI_Win handle) {
+int MPI_Get(void *out, int out_count, MPI_Datatype out_type, int to, MPI_Aint at, int count, MPI_Datatype type, MPI_Win handle) {
         struct window *w = between_fences(handle);
-        const struct request r = { .kind = REQUEST_GET,
-                                   .out = out,
-                                   .out_count = out_count,
-                                   .out_type = out_type,
-                                   .to = from,
-                                   .at = at,
-                                   .count = count,
-                                   .type = type };
+        const struct request r = { .kind = REQUEST_GET, RESULT, TARGET };
 
         if (!w)
-                return REAL(Get)(out, out_count, out_type, from, at, count, type, handle);
+                return REAL(Get)(out, out_count, out_type, to, at, count, type, handle);
         return raise_on(handle, window_request(w, &r));
 }
 FT_WRAPS(Get);
@@ -276,15 +267,7 @@ FT_WRAPS(Get);
 int MPI_Accumulate(const void *in, int in_count, MPI_Datatype in_type, int to, MPI_Aint at, int count, MPI_Datatype type, MPI_Op op,
                    MPI_Win handle) {
         struct window *w = between_fences(handle);
-        const struct request r = { .kind = REQUEST_ACCUMULATE,
-                                   .in = in,
-                                   .in_count = in_count,
-                                   .in_type = in_type,
-                                   .to = to,
-                                   .at = at,
-                                   .count = count,
-                                   .type = type,
-                                   .op = op };
+        const struct request r = { .kind = REQUEST_ACCUMULATE, ORIGIN, TARGET, .op = op };
 
         if (!w)
                 return REAL(Accumulate)(in, in_count, in_type, to, at, count, type, op, handle);
@@ -295,18 +278,10 @@ FT_WRAPS(Accumulate);
 int MPI_Get_accumulate(const void *in, int in_count, MPI_Datatype in_type, void *out, int out_count, MPI_Datatype out_type, int to,
                        MPI_Aint at, int count, MPI_Datatype type, MPI_Op op, MPI_Win handle) {
         struct window *w = between_fences(handle);
-        struct request r = { .kind = REQUEST_GET_ACCUMULATE, .in = in, .in_count = in_count, .in_type = in_type };
+        struct request r = { .kind = REQUEST_GET_ACCUMULATE, ORIGIN, RESULT, TARGET, .op = op };
 
         if (!w)
                 return REAL(Get_accumulate)(in, in_count, in_type, out, out_count, out_type, to, at, count, type, op, handle);
-        r.out = out;
-        r.out_count = out_count;
-        r.out_type = out_type;
-        r.to = to;
-        r.at = at;
-        r.count = count;
-        r.type = type;
-        r.op = op;
         if (op == mpi.op_no_op)
                 r.kind = REQUEST_GET;
         return raise_on(handle, window_request(w, &r));
