@@ -1,8 +1,8 @@
 /* Compares how much a checkpoint writes and how long that takes, by the method that finds the
  * changes: everything, pages that were written, blocks of a fixed size by their hash, and adaptive
  * blocks (rtlib/checkpoint/adaptive.h) with a table of as many bytes, of which none becomes larger
- * than four of the fixed ones. Of nine kernels (traces.c), as a table like that of Agarwal et al.
- * 2004, with the speed of the storage beside it.
+ * than four of the fixed ones. Of kernels (traces.c) with the memory that programs have in the
+ * texts, as a table like that of Agarwal et al. 2004, with the speed of the storage beside it.
  *
  * Time is that of SHA-256 and of the tables, as measured, and that of the bytes at that speed, as
  * calculated: as in a program that waits until both are done. What is written is hashed, too, where
@@ -10,57 +10,26 @@
  * has a header of 32 bytes, as in that text; librmrt-checkpoint has some 35 for each block, so
  * small blocks look better here than there. The first half of the checkpoints does not count: in
  * these adaptive blocks find their sizes. That a page is caught when it is first written to costs
- * the program something, which is not counted either. */
+ * the program something, which is not counted either (kinds_bench has it).
+ *
+ * usage: blocks_bench [--sizes agarwal|cores] [KERNEL] */
 #include <openssl/evp.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "bench/rtlib/traces.h"
+#include "bench/rtlib/written.h"
 #include "common/util.h"
 #include "rtlib/checkpoint/adaptive.h"
 
-enum { CHECKPOINTS = 16, PAGE_BYTES = 4096, HEADER_BYTES = 32 };
+enum { CHECKPOINTS = 16, HEADER_BYTES = 32 };
 
-/* ---- pages that were written: by the signal of the first write to each ---- */
-
-/* A handler has no argument of its own. */
-static struct {
-        uint8_t *memory;
+/* The memory of the kernel that runs. */
+struct program {
+        struct written written;
         size_t bytes;
-        uint8_t *written; /* by page */
-} watched;
-
-static void page_written(int signal, siginfo_t *info, void *context) {
-        size_t at = (size_t) ((uint8_t *) info->si_addr - watched.memory);
-
-        if ((uint8_t *) info->si_addr < watched.memory || at >= watched.bytes ||
-            mprotect(watched.memory + at / PAGE_BYTES * PAGE_BYTES, PAGE_BYTES, PROT_READ | PROT_WRITE) < 0)
-                abort();
-        watched.written[at / PAGE_BYTES] = 1;
-}
-
-static void watch(void) {
-        memset(watched.written, 0, watched.bytes / PAGE_BYTES + 1);
-        if (mprotect(watched.memory, watched.bytes, PROT_READ) < 0)
-                abort();
-}
-
-static void watch_begin(const struct trace *trace) {
-        struct sigaction action = { .sa_sigaction = page_written, .sa_flags = SA_SIGINFO };
-
-        watched.bytes = (trace->bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-        watched.memory = mmap(NULL, watched.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        watched.written = xcalloc(watched.bytes / PAGE_BYTES + 1, 1);
-        if (watched.memory == MAP_FAILED || sigaction(SIGSEGV, &action, NULL) < 0)
-                abort();
-}
-
-static void watch_end(void) {
-        (void) munmap(watched.memory, watched.bytes);
-        free(watched.written);
-}
+        uint64_t scan_nsec; /* how long it took to find the pages */
+};
 
 /* ---- who compete ---- */
 
@@ -81,7 +50,7 @@ struct contender {
 
 static struct contender contenders[] = {
         { FULL, FULL_BLOCK_BYTES, "full" },
-        { PAGES, PAGE_BYTES, "pages written" },
+        { PAGES, WRITTEN_PAGE_BYTES, "pages written" },
         { FIXED, 65536, "fixed 64 KiB" },
         { FIXED, 16384, "fixed 16 KiB" },
         { FIXED, 4096, "fixed 4 KiB" },
@@ -116,11 +85,11 @@ static void contender_end(struct contender *c) {
         adaptive_finish(&c->adaptive);
 }
 
-static bool block_dirty(const struct contender *c, size_t block, const uint8_t *data, size_t bytes) {
+static bool block_dirty(const struct contender *c, const struct program *p, size_t block, const uint8_t *data, size_t bytes) {
         uint8_t *old = c->hashes + block * ADAPTIVE_HASH_BYTES, now[ADAPTIVE_HASH_BYTES];
         bool differs;
 
-        if (c->method == PAGES && !watched.written[block])
+        if (c->method == PAGES && !p->written.pages[block])
                 return false;
         hash(data, bytes, now);
         differs = c->method != FIXED || memcmp(now, old, sizeof(now)) != 0;
@@ -138,14 +107,14 @@ static uint64_t adaptive_checkpoint(struct adaptive *a, const uint8_t *memory, s
         return bytes;
 }
 
-static uint64_t fixed_checkpoint(const struct contender *c, const uint8_t *memory, size_t bytes, size_t *ret_sections) {
+static uint64_t fixed_checkpoint(const struct contender *c, const struct program *p, size_t *ret_sections) {
         uint64_t sum = 0;
         bool before = false;
 
         *ret_sections = 0;
-        for (size_t at = 0; at < bytes; at += c->block_bytes) {
-                size_t n = bytes - at < c->block_bytes ? bytes - at : c->block_bytes;
-                bool dirty = block_dirty(c, at / c->block_bytes, memory + at, n);
+        for (size_t at = 0; at < p->bytes; at += c->block_bytes) {
+                size_t n = p->bytes - at < c->block_bytes ? p->bytes - at : c->block_bytes;
+                bool dirty = block_dirty(c, p, at / c->block_bytes, p->written.memory + at, n);
 
                 sum += dirty ? n : 0;
                 *ret_sections += dirty && !before;
@@ -154,15 +123,15 @@ static uint64_t fixed_checkpoint(const struct contender *c, const uint8_t *memor
         return sum;
 }
 
-static void checkpoint(struct contender *c, const uint8_t *memory, size_t bytes, bool counts) {
+static void checkpoint(struct contender *c, const struct program *p, bool counts) {
         uint64_t begin = thread_nsec(), written;
         size_t sections = 0;
 
-        written = c->method == ADAPTIVE ? adaptive_checkpoint(&c->adaptive, memory, &sections)
-                                        : fixed_checkpoint(c, memory, bytes, &sections);
+        written = c->method == ADAPTIVE ? adaptive_checkpoint(&c->adaptive, p->written.memory, &sections)
+                                        : fixed_checkpoint(c, p, &sections);
         if (!counts)
                 return;
-        c->nsec += thread_nsec() - begin;
+        c->nsec += thread_nsec() - begin + (c->method == PAGES ? p->scan_nsec : 0);
         c->bytes += written + sections * HEADER_BYTES;
         c->sections += sections;
 }
@@ -227,22 +196,30 @@ static void compare_report(void) {
         (void) printf("\n");
 }
 
-static void run(const struct trace *trace) {
+static void take_pages(struct program *p) {
+        uint64_t begin = thread_nsec();
+
+        written_take(&p->written);
+        p->scan_nsec = thread_nsec() - begin;
+}
+
+static void run(void *ctx, const struct trace *trace) {
+        struct program p = { .bytes = trace_bytes(trace) };
         int number = 0;
 
-        (void) printf("%s: %s, %.1f MB, mean of %d checkpoints\n", trace->name, trace->what, (double) trace->bytes / 1e6,
+        (void) printf("%s: %s, %.1f MB, mean of %d checkpoints\n", trace->name, trace->kernel->what, (double) p.bytes / 1e6,
                       N_COUNTED);
         (void) fflush(stdout);
-        watch_begin(trace);
-        trace->begin(watched.memory);
+        written_begin(&p.written, p.bytes);
+        trace_begin(trace, p.written.memory);
+        written_protect(&p.written);
         for (size_t i = 0; i < ARRAY_SIZE(contenders); i++)
-                contender_begin(&contenders[i], trace->bytes);
+                contender_begin(&contenders[i], p.bytes);
         for (int n = 0; n < CHECKPOINTS; n++) {
-                watch();
-                for (int i = 0; i < trace->steps; i++)
-                        trace->step(watched.memory, number++);
+                trace_run(trace, p.written.memory, &number);
+                take_pages(&p);
                 for (size_t i = 0; i < ARRAY_SIZE(contenders); i++)
-                        checkpoint(&contenders[i], watched.memory, trace->bytes, n >= CHECKPOINTS - N_COUNTED);
+                        checkpoint(&contenders[i], &p, n >= CHECKPOINTS - N_COUNTED);
         }
         (void) printf("  %-20s %7s %8s %9s %8s %9s %9s %9s\n", "", "MB", "of full", "sections", "hash ms", "s 10 MB/s", "100 MB/s",
                       "1 GB/s");
@@ -252,24 +229,19 @@ static void run(const struct trace *trace) {
         (void) fflush(stdout);
         for (size_t i = 0; i < ARRAY_SIZE(contenders); i++)
                 contender_end(&contenders[i]);
-        watch_end();
+        written_end(&p.written);
 }
 
 int main(int argc, char **argv) {
-        size_t n_run = 0;
+        const struct selection selection = selection_read(argc, argv);
+        int r;
 
         digest = EVP_MD_CTX_new();
         sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
         if (!digest || !sha256)
                 return 1;
-        for (size_t i = 0; i < n_traces; i++)
-                if (argc < 2 || strcmp(argv[1], traces[i].name) == 0) {
-                        run(&traces[i]);
-                        n_run++;
-                }
+        r = selection_run(&selection, run, NULL);
         EVP_MD_free(sha256);
         EVP_MD_CTX_free(digest);
-        if (n_run == 0)
-                (void) fprintf(stderr, "blocks_bench: there is no kernel '%s'\n", argv[1]);
-        return n_run > 0 ? 0 : 2;
+        return r;
 }
