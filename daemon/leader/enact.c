@@ -50,30 +50,20 @@ static void reserve_nodes(struct rmd *rmd, const struct rm_snapshot *snapshot, c
         propose(rmd, &c.command);
 }
 
-/* The checkpoint that the job goes on from, if its groups are as they were then; 0: it starts from
- * the beginning. */
-static uint64_t checkpoint_of(const struct rmd *rmd, const Rm__Job *job, const uint32_t *group_ranks, uint32_t n_groups) {
-        const Rm__Checkpoint *checkpoint = job_newest_checkpoint(state_of(rmd), job);
-
-        if (!checkpoint || checkpoint->n_parts != n_groups + 1u)
-                return 0;
-        for (uint32_t i = 0; i < n_groups; i++)
-                if (checkpoint->parts[i + 1]->ranks != group_ranks[i])
-                        return 0;
-        return checkpoint->id;
-}
-
-/* Nodes that have the job's checkpoint may have gone since the round began: it waits for them, as
- * the next round tells it, and does not begin again. */
-static bool awaits_nodes(const struct rmd *rmd, const Rm__Job *job) {
+/* The round was made of groups as they are in this checkpoint (0: of a job that begins). If that is
+ * not what the job goes on from any more, or nodes that have it went, the job is not placed: the
+ * change brings the next round. */
+static bool still_from(const struct rmd *rmd, const Rm__Job *job, uint64_t checkpoint) {
+        const Rm__Checkpoint *newest = job_newest_checkpoint(state_of(rmd), job);
         const char *node;
 
-        return job_awaited_checkpoint(state_of(rmd), job, &node) != NULL;
+        return (newest ? newest->id : 0) == checkpoint && !job_awaited_checkpoint(state_of(rmd), job, &node);
 }
 
-/* False: it waits for nodes that have its checkpoint, or there is no room for its parked groups,
- * which it is told. */
-static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action, const char *policy) {
+/* False: it is left to the next round, or there is no room for its parked groups, which it is
+ * told. */
+static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action, uint64_t checkpoint,
+                      const char *policy) {
         const struct rm_job *view = &snapshot->jobs[action->job];
         const Rm__Job *job = enact_job(rmd, snapshot, action->job);
         cleanup_free uint32_t *ranks = NULL;
@@ -82,10 +72,12 @@ static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const
         struct command c;
         Rm__CmdJobPlace *body = command_job_place(&c, job_number(snapshot, action->job));
 
-        if (!job || awaits_nodes(rmd, job))
+        if (!job || !still_from(rmd, job, checkpoint))
                 return false;
         /* The list has also parked groups, and ranks, which policies are not shown. */
-        size = view->n_groups > 1 ? view->group_size : round_input_group_size_of(state_of(rmd), job, rmd->config->group_size);
+        size = view->n_groups > 1
+                       ? view->group_size
+                       : round_input_group_size_of(state_of(rmd), job, job_checkpoint(job, checkpoint), rmd->config->group_size);
         if (size < view->group_size) /* nodes have become smaller since */
                 size = view->group_size;
         ranks = groups_create(job->spec->ranks, size, &n_groups);
@@ -110,7 +102,7 @@ static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const
         body->spare_nodes = node_names(snapshot, action->spare_nodes, action->n_spare_nodes);
         body->n_spare_nodes = action->n_spare_nodes;
         body->group_ranks = ranks;
-        body->checkpoint = checkpoint_of(rmd, job, body->group_ranks, n_groups);
+        body->checkpoint = checkpoint;
         body->capsules_per_core = rmd->config->max_capsules_per_core;
         propose(rmd, &c.command);
         free(body->group_nodes);
@@ -130,7 +122,8 @@ static bool may_fold(const struct rmd *rmd, const Rm__Job *job) {
 }
 
 /* True: it is placed, or that was proposed at least. */
-static bool start_folded(struct rmd *rmd, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job) {
+static bool start_folded(struct rmd *rmd, const struct rm_snapshot *snapshot, uint32_t index, uint64_t checkpoint,
+                         const Rm__Job *job) {
         const uint32_t n_groups = snapshot->jobs[index].n_groups;
         cleanup_free int32_t *nodes = xcalloc(n_groups + 1u, sizeof(*nodes));
         struct round_action action = { .kind = ROUND_START, .job = index, .group_node = nodes };
@@ -139,7 +132,7 @@ static bool start_folded(struct rmd *rmd, const struct rm_snapshot *snapshot, ui
         if (!may_fold(rmd, job) || !fold_place(snapshot, index, nodes, &head))
                 return false;
         action.head_node = head;
-        return start_job(rmd, snapshot, &action, "fold");
+        return start_job(rmd, snapshot, &action, checkpoint, "fold");
 }
 
 static int32_t capsule_of(const struct round_action *action) {
@@ -235,7 +228,8 @@ static void enact_actions(struct rmd *rmd, const struct rm_snapshot *snapshot, c
                 enum cooldown cooldown;
 
                 if (action->kind == ROUND_START) {
-                        *ret_started |= start_job(rmd, snapshot, action, result->jobs[action->job].policy);
+                        *ret_started |= start_job(rmd, snapshot, action, result->jobs[action->job].checkpoint,
+                                                  result->jobs[action->job].policy);
                 } else if (action->kind == ROUND_RESERVE) {
                         reserve_nodes(rmd, snapshot, action);
                 } else if (moving < rmd->config->moves_at_once) {
@@ -298,7 +292,8 @@ bool enact_round(struct rmd *rmd, const struct rm_snapshot *snapshot, const stru
         for (uint32_t i = 0; i < result->n_jobs; i++) {
                 const Rm__Job *job = enact_job(rmd, snapshot, i);
 
-                if (job && job->state == RM__JOB_STATE__JOB_PENDING && result->jobs[i].waits && start_folded(rmd, snapshot, i, job))
+                if (job && job->state == RM__JOB_STATE__JOB_PENDING && result->jobs[i].waits &&
+                    start_folded(rmd, snapshot, i, result->jobs[i].checkpoint, job))
                         return skipped; /* the others are looked at in the round that follows */
                 /* Looked at again with each tick: its time may be over. */
                 skipped |= job && job->state == RM__JOB_STATE__JOB_PENDING && job->attempt > 1 && job->spec->recover_wait_usec > 0;

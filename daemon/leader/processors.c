@@ -16,9 +16,7 @@ static void add(struct processors *processors, const Rm__Node *node) {
         processors->nodes[processors->n++] = node;
 }
 
-void processors_needed(const Rm__State *state, const Rm__Job *job, struct processors *ret) {
-        const Rm__Checkpoint *checkpoint = job->n_capsules == 0 ? job_newest_checkpoint(state, job) : NULL;
-
+void processors_needed(const Rm__State *state, const Rm__Job *job, const Rm__Checkpoint *checkpoint, struct processors *ret) {
         *ret = (struct processors) { 0 };
         for (size_t i = 0; i < job->n_capsules; i++)
                 add(ret, state_node(state, job->capsules[i]->node));
@@ -46,7 +44,7 @@ char *processors_reason(const Rm__State *state, const Rm__Job *job) {
         struct processors processors;
         size_t n = 0;
 
-        processors_needed(state, job, &processors);
+        processors_needed(state, job, job->n_capsules == 0 ? job_newest_checkpoint(state, job) : NULL, &processors);
         for (size_t i = 0; processors.n > 0 && i < state->n_nodes; i++) {
                 char *text = node_usable_cores(state->nodes[i]) > 0 ? processors_against(&processors, state->nodes[i]) : NULL;
 

@@ -12,8 +12,9 @@ struct processors {
         size_t n;
 };
 
-/* A job that has neither capsules nor a checkpoint needs none. */
-void processors_needed(const Rm__State *state, const Rm__Job *job, struct processors *ret);
+/* A job that has neither capsules nor a checkpoint needs none. `checkpoint`: what a waiting job
+ * goes on from; NULL: it has none. */
+void processors_needed(const Rm__State *state, const Rm__Job *job, const Rm__Checkpoint *checkpoint, struct processors *ret);
 void processors_finish(struct processors *processors);
 
 /* "node n2 lacks avx512f, which node n1 has"; malloc'ed. NULL: the job can go there, as far as is

@@ -376,11 +376,11 @@ static void avoid_failing(const struct placing *p, const Rm__Job *job, uint32_t 
 }
 
 /* The job goes to no node whose processors lack what it may use. What is there already stays. */
-static void keep_off_lesser(const struct placing *p, const Rm__Job *job, uint32_t index) {
+static void keep_off_lesser(const struct placing *p, const Rm__Job *job, const Rm__Checkpoint *checkpoint, uint32_t index) {
         const Rm__State *state = p->state;
         struct processors processors;
 
-        processors_needed(state, job, &processors);
+        processors_needed(state, job, checkpoint, &processors);
         for (size_t i = 0; processors.n > 0 && i < state->n_nodes; i++) {
                 cleanup_free char *against = processors_against(&processors, state->nodes[i]);
 
@@ -403,9 +403,8 @@ static void fill_saved_memory(const Rm__Checkpoint *checkpoint, struct snapshot 
         }
 }
 
-uint32_t round_input_group_size_of(const Rm__State *state, const Rm__Job *job, uint32_t configured) {
-        const Rm__Checkpoint *checkpoint = job->n_capsules == 0 ? job_newest_checkpoint(state, job) : NULL;
-
+uint32_t round_input_group_size_of(const Rm__State *state, const Rm__Job *job, const Rm__Checkpoint *checkpoint,
+                                   uint32_t configured) {
         if (checkpoint)
                 return checkpoint->group_size;
         return job->group_size ? job->group_size : round_input_group_size(state, job->spec, configured);
@@ -416,7 +415,7 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         struct round_input *input = p->input;
         struct round_job *round = &input->jobs[input->n_jobs];
         const Rm__Checkpoint *checkpoint = job->n_capsules == 0 ? job_newest_checkpoint(state, job) : NULL;
-        uint32_t size = round_input_group_size_of(state, job, p->config->group_size);
+        uint32_t size = round_input_group_size_of(state, job, checkpoint, p->config->group_size);
         struct rm_job *j;
         char name[24];
 
@@ -436,6 +435,7 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
                         snapshot_set_limit(input->snapshot, input->n_jobs, (uint32_t) node, job->available[i]->cores);
         }
         *round = (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE, .pool = p->pool };
+        round->checkpoint = checkpoint ? checkpoint->id : 0;
         round->uses_pool = job_running(job) || starts_again(job);
         fill_spares(p->index, job, input->snapshot, round);
         if (job->n_capsules > 0) {
@@ -446,7 +446,7 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         } else if (p->any_warned) {
                 keep_off_warned(p, input->n_jobs);
         }
-        keep_off_lesser(p, job, input->n_jobs);
+        keep_off_lesser(p, job, checkpoint, input->n_jobs);
         if (p->config->traffic)
                 traffic_fill(p->config->traffic, job->id, p->config->horizon_usec, input->snapshot, input->n_jobs);
         input->n_jobs++;

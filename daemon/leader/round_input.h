@@ -59,8 +59,10 @@ void round_input_nodes(const struct state_index *index, const struct penalties *
 /* The group size of a waiting job. Of one with parked ranks no group has ranks of both kinds when
  * it begins, unless its owner gave a size. */
 uint32_t round_input_group_size(const Rm__State *state, const Rm__JobSpec *spec, uint32_t configured);
-/* The group size that the job has, or is to have. It is not that of the snapshot where all ranks
- * that compute are in one group with others. */
-uint32_t round_input_group_size_of(const Rm__State *state, const Rm__Job *job, uint32_t configured);
+/* The group size that the job has, or is to have when it goes on from the checkpoint (NULL: from
+ * none, or it has capsules). It is not that of the snapshot where all ranks that compute are in one
+ * group with others. */
+uint32_t round_input_group_size_of(const Rm__State *state, const Rm__Job *job, const Rm__Checkpoint *checkpoint,
+                                   uint32_t configured);
 
 #endif

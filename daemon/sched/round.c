@@ -398,9 +398,11 @@ void round_finish(struct round *round, struct round_result **ret_result) {
 
         result->n_jobs = round->given->n_jobs;
         result->jobs = xcalloc(result->n_jobs + 1u, sizeof(*result->jobs));
-        for (uint32_t j = 0; j < result->n_jobs; j++)
+        for (uint32_t j = 0; j < result->n_jobs; j++) {
+                result->jobs[j].checkpoint = round->jobs[j].given.checkpoint;
                 if (round->jobs[j].policy)
                         memcpy(result->jobs[j].policy, round->jobs[j].policy, POLICY_BYTES);
+        }
         while (round->n_decided < round->n_passes)
                 round_skip(round, round->n_decided, NULL);
         hysteresis_apply(snapshot_view(round->fold->snapshot), round->plan, kept);

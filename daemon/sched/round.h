@@ -60,6 +60,7 @@ struct round_job {
          * (spare.h); NULL: none is */
         const bool *pool;
         bool uses_pool; /* it may have one of these: it runs, or starts again */
+        uint64_t checkpoint; /* the caller's number of what its groups were taken from, which the result repeats */
 };
 
 /* Why a capsule moves. */
@@ -95,6 +96,7 @@ struct round_job_result {
         uint32_t kept; /* groups that its policy wanted to have on other nodes, which was not worth the moves */
         uint64_t start_usec; /* it waits, is served next, and starts by then at the latest, from now; 0: not known */
         char policy[64]; /* that placed it; empty: none did */
+        uint64_t checkpoint; /* as given */
         int32_t *group_node; /* where its groups are to be */
         int32_t *rank_core; /* the cores there that its ranks get, RM_NO_CORE: any. NULL: its policy did not choose cores */
         char reason[RM_REASON_BYTES]; /* why it waits, or stays on a node that it should leave; empty: nothing to say */

@@ -109,7 +109,7 @@ static void test_policies_see_no_spare_ranks(void **state) {
         job = &snapshot_view(input.snapshot)->jobs[2];
         assert_int_equal(job->ranks, 1);
         assert_int_equal(job->group_size, 1); /* no more than it has */
-        assert_int_equal(round_input_group_size_of(s->w.state, state_job(s->w.state, (uint64_t) narrow), 2), 4);
+        assert_int_equal(round_input_group_size_of(s->w.state, state_job(s->w.state, (uint64_t) narrow), NULL, 2), 4);
         round_input_finish(&input);
 }
 
