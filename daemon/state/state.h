@@ -194,6 +194,9 @@ bool job_end_may_be_loss(const Rm__Job *job, const Rm__Capsule *capsule);
 /* The first node that the job was on, and has lost, that must be fenced before the job starts
  * again; NULL: it does not wait for that. */
 const Rm__Node *job_fence_node(const Rm__State *state, const Rm__Job *job);
+/* The first node that a job which was placed has a capsule on and that is not UP: nobody knows what
+ * the job has there. NULL: none. */
+const Rm__Node *job_lost_node(const Rm__State *state, const Rm__Job *job);
 /* "attempt 2 of 4 (node n3 is down): waits for cores": why it waits, with what else there is to say
  * of one that starts again; malloc'ed. */
 char *job_wait_text(const Rm__Job *job, const char *why);

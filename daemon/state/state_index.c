@@ -420,7 +420,7 @@ const char *state_job_name(const struct state_index *index, const Rm__Job *job) 
                         return "MIGRATING";
         if (entry && is_captured_now(job))
                 return "CHECKPOINTING";
-        if (state_job_fold(index, job, &ranks))
+        if (state_job_fold(index, job, &ranks) && !job_lost_node(index->state, job))
                 return "FOLDED";
         return (size_t) job->state < ARRAY_SIZE(words) ? words[job->state] : "?";
 }

@@ -147,6 +147,17 @@ const Rm__Node *job_fence_node(const Rm__State *state, const Rm__Job *job) {
         return NULL;
 }
 
+const Rm__Node *job_lost_node(const Rm__State *state, const Rm__Job *job) {
+        for (size_t k = 0; job_running(job) && k < job->n_capsules; k++) {
+                const Rm__Capsule *capsule = job->capsules[k];
+                const Rm__Node *node = state_node(state, capsule->node);
+
+                if (node && node->health != RM__NODE_HEALTH__NODE_HEALTH_UP && capsule->state != RM__CAPSULE_STATE__CAPSULE_GONE)
+                        return node;
+        }
+        return NULL;
+}
+
 char *job_wait_text(const Rm__Job *job, const char *why) {
         if (!job->restart_reason[0])
                 return xstrdup(why);

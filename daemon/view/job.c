@@ -93,6 +93,25 @@ static void report_fence(Rm__Job *job, const Rm__Node *node) {
                 message_set_string(&job->reason, text);
 }
 
+/* Says in the job's reason that a node of it is lost, and what follows from that. Of how its ranks
+ * share cores nothing is known then. False: none is. */
+static bool report_lost(Rm__JobView *view, const Rm__State *state, const Rm__Job *job) {
+        const Rm__Node *node = job_lost_node(state, job);
+        cleanup_free char *text = NULL;
+
+        if (!node)
+                return false;
+        if (node->health == RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN)
+                text = xasprintf("waits for word of node %s, which the leader has not heard of yet", node->name);
+        else if (job_may_restart(job))
+                text = xasprintf("node %s is down: the job starts again as soon as nothing of it can run there any more",
+                                 node->name);
+        else
+                text = xasprintf("node %s is down: the job ends if the node is not back soon", node->name);
+        message_set_string(&view->job->reason, text);
+        return true;
+}
+
 static void report_fold(Rm__JobView *view, const struct state_index *index, const Rm__Job *job) {
         const Rm__Node *node = state_job_fold(index, job, &view->folded_ranks);
 
@@ -134,10 +153,11 @@ Rm__JobView *view_job(const struct view_source *source, const struct view_reader
                 if (view->job->capsules[i]->refusal)
                         message_set_string(&view->job->capsules[i]->refusal->text, NULL);
         }
-        report_fence(view->job, job_fence_node(state, job));
         message_set_string(&view->state, state_job_name(source->index, job));
         message_set_string(&view->nodes, nodes);
-        report_fold(view, source->index, job);
+        if (!report_lost(view, state, job))
+                report_fold(view, source->index, job);
+        report_fence(view->job, job_fence_node(state, job));
         report_active(view, state, job);
         if (!view->foreign)
                 view_checkpoints(source, job, view);

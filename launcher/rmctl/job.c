@@ -352,16 +352,15 @@ static char *spare_text(const Rm__Job *job) {
 }
 
 /* "4 ranks on 2 cores of n1: 2.0 times as long"; NULL when it is not folded. What ranks that wait
- * for messages take of the cores is little (rm-yield). */
+ * for messages take of the cores is little (rm-yield). Ranks that are to leave a node have the
+ * cores there that they had. */
 static char *fold_text(const Rm__JobView *v) {
-        cleanup_free char *where = xasprintf("%u ranks on %u core%s of %s", v->folded_ranks, v->folded_cores,
-                                             v->folded_cores == 1 ? "" : "s", v->folded_node);
-
         if (!*v->folded_node)
                 return NULL;
         if (v->folded_cores == 0)
-                return take_ptr(where);
-        return xasprintf("%s: %.1f times as long", where, (double) v->folded_ranks / v->folded_cores);
+                return xasprintf("%u ranks are to leave %s, no core of which may be used", v->folded_ranks, v->folded_node);
+        return xasprintf("%u ranks on %u core%s of %s: %.1f times as long", v->folded_ranks, v->folded_cores,
+                         v->folded_cores == 1 ? "" : "s", v->folded_node, (double) v->folded_ranks / v->folded_cores);
 }
 
 /* The blockers of now are seen without a move; the reason of the last refusal may be one that only

@@ -202,6 +202,88 @@ static void test_a_job_that_aborts_loses_all(void **state) {
         rm__job__free_unpacked(job, NULL);
 }
 
+/* ---- jobs that have more ranks on a node than it has cores ---- */
+
+/* Head and group 0, of 4 ranks, on n1 with 2 cores, and group 1, of 2, on n2 with 4. */
+struct folded {
+        Rm__Node nodes[2], *list[2];
+        Rm__State state;
+        Rm__Job *job;
+};
+
+static void folded_begin(struct folded *f) {
+        static const char *const on[] = { "n1", "n1", "n2" };
+        static const uint32_t ranks[] = { 0, 4, 2 };
+
+        rm__state__init(&f->state);
+        for (unsigned i = 0; i < 2; i++) {
+                rm__node__init(&f->nodes[i]);
+                f->nodes[i].name = (char *) (i == 0 ? "n1" : "n2");
+                f->nodes[i].cores = 2 + 2 * i;
+                f->nodes[i].health = RM__NODE_HEALTH__NODE_HEALTH_UP;
+                f->list[i] = &f->nodes[i];
+        }
+        f->job = make_job(3, 1, 8);
+        f->job->state = RM__JOB_STATE__JOB_RUNNING;
+        f->job->spec->ranks = 6;
+        f->job->reason = xstrdup("as the leader saw it");
+        for (unsigned i = 0; i < 3; i++) {
+                message_set_string(&f->job->capsules[i]->node, on[i]);
+                f->job->capsules[i]->ranks = ranks[i];
+        }
+        f->state.nodes = f->list;
+        f->state.n_nodes = 2;
+        f->state.jobs = &f->job;
+        f->state.n_jobs = 1;
+}
+
+static void expect_fold(struct folded *f, const char *word, const char *node, uint32_t ranks, uint32_t cores, const char *reason) {
+        struct view_source source = source_of(&f->state);
+        Rm__JobView *view = view_job(&source, &owner, f->job, VIEW_WHOLE_BYTES);
+
+        assert_string_equal(view->state, word);
+        assert_string_equal(view->folded_node, node);
+        assert_int_equal(view->folded_ranks, ranks);
+        assert_int_equal(view->folded_cores, cores);
+        assert_string_equal(view->job->reason, reason);
+        rm__job_view__free_unpacked(view, NULL);
+        state_index_destroy((struct state_index *) source.index);
+}
+
+/* A node that does not answer has no usable cores, and nobody knows what runs on those that it has:
+ * the job is not folded on it, nor shown as folded elsewhere meanwhile. */
+static void test_no_fold_on_lost_nodes(void **state) {
+        static const char as_seen[] = "as the leader saw it";
+        struct folded f;
+
+        folded_begin(&f);
+        expect_fold(&f, "FOLDED", "n1", 4, 2, as_seen);
+        f.nodes[0].cores = 4;
+        expect_fold(&f, "RUNNING", "", 0, 0, as_seen);
+        f.nodes[0].cores = 2;
+        f.nodes[1].health = RM__NODE_HEALTH__NODE_HEALTH_DOWN;
+        expect_fold(&f, "RUNNING", "", 0, 0, "node n2 is down: the job ends if the node is not back soon");
+        f.job->attempt = 1;
+        f.job->spec->restarts = 3;
+        f.job->spec->on_node_loss = STATE_LOSS_RESTART;
+        expect_fold(&f, "RUNNING", "", 0, 0,
+                    "node n2 is down: the job starts again as soon as nothing of it can run there any more");
+        f.nodes[1].fence = (char *) "the plugin does not answer";
+        expect_fold(&f, "RECOVERING", "", 0, 0, "starts again when node n2 is fenced: the plugin does not answer");
+        f.nodes[1].fence = (char *) "";
+        f.nodes[1].health = RM__NODE_HEALTH__NODE_HEALTH_UNKNOWN;
+        expect_fold(&f, "RUNNING", "", 0, 0, "waits for word of node n2, which the leader has not heard of yet");
+        f.job->capsules[2]->state = RM__CAPSULE_STATE__CAPSULE_GONE; /* it has nothing there any more */
+        expect_fold(&f, "FOLDED", "n1", 4, 2, as_seen);
+        f.nodes[0].health = RM__NODE_HEALTH__NODE_HEALTH_DOWN; /* of mpirun, too */
+        expect_fold(&f, "RUNNING", "", 0, 0,
+                    "node n1 is down: the job starts again as soon as nothing of it can run there any more");
+        f.nodes[0].health = RM__NODE_HEALTH__NODE_HEALTH_UP;
+        f.nodes[0].drain = true; /* its cores are there, and not to be used */
+        expect_fold(&f, "FOLDED", "n1", 4, 0, as_seen);
+        rm__job__free_unpacked(f.job, NULL);
+}
+
 /* ---- lists ---- */
 
 #define LISTED 5U
@@ -285,6 +367,7 @@ int main(void) {
                 cmocka_unit_test(test_checkpoints_are_the_owners),
                 cmocka_unit_test(test_what_a_loss_costs),
                 cmocka_unit_test(test_a_job_that_aborts_loses_all),
+                cmocka_unit_test(test_no_fold_on_lost_nodes),
                 cmocka_unit_test(test_lists),
                 cmocka_unit_test(test_pages),
         };
