@@ -42,7 +42,7 @@ struct save {
         bool mover_ready;
         uint64_t mover_last; /* the checkpoint that it stored last, from which it goes on; 0: none */
         bool released; /* it tracks no more, and ends when it has stored what it has */
-        bool waits; /* in PREPARE: capture_waits() */
+        enum capture_wait waits; /* in PREPARE */
         struct caller caller; /* of what ranks are asked between PRECOPY and FREEZE */
         struct capture *capture;
         uint64_t *kept; /* list_kept() */

@@ -112,7 +112,10 @@ static void save_fail(struct save *save, const char *fmt, ...) {
 static void on_deadline(evutil_socket_t fd, short what, void *arg) {
         struct save *save = arg;
 
-        save_fail(save, "%s timed out", save_state_name(save->state));
+        if (save->waits == CAPTURE_AWAITS_START)
+                save_fail(save, "mpirun has not started its ranks yet");
+        else
+                save_fail(save, "%s timed out", save_state_name(save->state));
 }
 
 /* ---- what the others hear ---- */
@@ -327,11 +330,13 @@ static void enter_prepare(struct save *save) {
         const Rm__Job *job = state_job(checkpoints_state(save->c), save->job);
         struct memory_report_use use;
         struct rm_error err = { 0 };
+        enum capture_wait before = save->waits;
 
-        timer_set(save->deadline, PREPARE_USEC);
-        save->waits = capture_waits(save->capture, true) != CAPTURE_READY;
-        if (save->waits) {
-                checkpoints_retry(save->c); /* until all of its memory has come, and it is known whether that can be tracked */
+        save->waits = capture_waits(save->capture, true);
+        if (save->waits != CAPTURE_AWAITS_START || before != CAPTURE_AWAITS_START) /* for ranks not longer than this */
+                timer_set(save->deadline, PREPARE_USEC);
+        if (save->waits != CAPTURE_READY) {
+                checkpoints_retry(save->c);
                 return;
         }
         capture_preload(save->capture);
@@ -618,6 +623,7 @@ static void begin(struct checkpoints *c, const Rm__Job *job, const Rm__Checkpoin
         caller_renew(&save->caller);
         capture_begin(save->capture, save->job, save->index, save->incarnation);
         save->pause_usec = save->raw_bytes = 0;
+        save->waits = CAPTURE_READY;
         save->error[0] = '\0';
         free(take_ptr(save->saved_state));
         save_event(save, SAVE_EV_START);
@@ -688,7 +694,7 @@ static void see_save(struct save *save) {
                 stop_mover(save); /* as after a drill, which may be all that there was */
         } else if (save->checkpoint && !part) {
                 save_event(save, SAVE_EV_OVER);
-        } else if (save->state == SAVE_PREPARE && save->waits) {
+        } else if (save->state == SAVE_PREPARE && save->waits != CAPTURE_READY) {
                 save_enter(save);
         } else if (save->state == SAVE_COPY) {
                 if (!has_stored(save->c, part))

@@ -32,6 +32,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg) {
         if (move->role == MOVE_SOURCE && move->state >= MOVE_TRANSFER)
                 move_fail(move, "the group was frozen for %.0f s, the limit of [sched] move_timeout (%s)",
                           (double) (now_usec() - capture_frozen_usec(move->capture)) / 1e6, machine_state_name(move->state));
+        else if (move->waits == CAPTURE_AWAITS_START)
+                move_fail(move, "mpirun has not started its ranks yet");
         else if (move->waits == CAPTURE_AWAITS_MEMORY)
                 move_fail(move, "nothing was heard any more of the memory that has not yet arrived from its last move");
         else

@@ -264,6 +264,8 @@ static bool has_to_wait(struct move *move, const struct resident *resident) {
                 moves_retry(move->moves);
         } else if (move->waits == CAPTURE_AWAITS_MEMORY) {
                 await_memory(move, resident);
+        } else if (move->waits == CAPTURE_AWAITS_START) {
+                moves_retry(move->moves); /* until the deadline of source_begin() */
         }
         return move->waits != CAPTURE_READY;
 }
@@ -302,7 +304,7 @@ void source_begin(struct move *move) {
 }
 
 void source_retry(struct move *move) {
-        if (move->state == MOVE_PREPARE && move->waits == CAPTURE_AWAITS_TEST)
+        if (move->state == MOVE_PREPARE && (move->waits == CAPTURE_AWAITS_TEST || move->waits == CAPTURE_AWAITS_START))
                 enter_prepare(move);
 }
 

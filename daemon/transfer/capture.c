@@ -115,6 +115,8 @@ enum capture_wait capture_waits(const struct capture *capture, bool tracks) {
         const struct resident *resident = capture_running(capture);
         struct capsule_status status = { 0 };
 
+        if (resident && capsule_phase(resident_capsule(resident)) == CAPSULE_EMPTY)
+                return CAPTURE_AWAITS_START;
         if (tracks && pages_test_runs(capture->rmd->pages_test))
                 return CAPTURE_AWAITS_TEST;
         if (resident)

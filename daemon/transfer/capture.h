@@ -83,6 +83,7 @@ struct resident *capture_running(const struct capture *capture);
 
 enum capture_wait {
         CAPTURE_READY,
+        CAPTURE_AWAITS_START, /* mpirun has not started its ranks yet, and may never do so */
         CAPTURE_AWAITS_TEST, /* whether memory can be tracked here is not known yet */
         CAPTURE_AWAITS_MEMORY, /* not all memory has arrived from its last move, without which it cannot be dumped */
 };

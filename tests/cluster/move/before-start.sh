@@ -1,6 +1,6 @@
 #!/bin/bash
-# Moves and a drain that are asked for while mpirun has not started the ranks of a group yet, since it takes its time: they wait or are given up, and the group can be
-# moved as any other once its ranks are there.
+# Moves and a drain that are asked for while mpirun has not started the ranks of a group yet, since it takes its time: all of them
+# wait for the ranks, and the group can be moved as any other afterwards.
 # limit: 90
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 
@@ -22,8 +22,8 @@ for name in asked checkpointed drained; do
     from=$(q where $name 0)
     other=$(nodes | grep -vx "$from" | head -n 1)
     case $name in
-    asked) migrate $name 0 "$other" >"$work/early" 2>&1 || true ;;
-    checkpointed) on n1 timeout 20 rmctl checkpoint-job "$(job $name)" --timeout 3 >"$work/early" 2>&1 || true ;;
+    asked) migrate $name 0 "$other" --wait --timeout 30 >"$work/early" 2>&1 || fail "no move: $(cat "$work/early")" ;;
+    checkpointed) on n1 rmctl checkpoint-job "$(job $name)" --timeout 30 >"$work/early" 2>&1 || fail "no checkpoint: $(cat "$work/early")" ;;
     drained) on n1 rmctl drain-node "$from" >"$work/early" 2>&1 ;;
     esac
     see "$name, before its ranks are there: $(tr '\n' ' ' <"$work/early" | cut -c 1-150)"

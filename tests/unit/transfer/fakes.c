@@ -25,6 +25,7 @@ struct fakes *const fakes = &world;
 int fakes_set_up(void **state) {
         (void) state;
         world = (struct fakes) { .base = event_base_new(), .test_passed = true, .memory_bytes = 1 << 20, .wait_usec = 1000 };
+        world.phase = CAPSULE_RUNNING;
         world.config.move_timeout_usec = 60 * UINT64_C(1000000);
         world.config.move_tracking = true;
         world.rmd = (struct rmd) { .base = world.base, .config = &world.config };
@@ -87,6 +88,10 @@ static int begin(enum fake_op op, capsule_done_fn done, void *arg) {
         world.done[op] = done;
         world.arg[op] = arg;
         return 0;
+}
+
+enum capsule_phase capsule_phase(const struct capsule *capsule) {
+        return world.phase;
 }
 
 void capsule_get_status(const struct capsule *capsule, struct capsule_status *ret) {

@@ -37,6 +37,7 @@ struct fakes {
         struct resident *resident;
         struct calls calls; /* of it */
         bool gone; /* the copy is not here */
+        enum capsule_phase phase;
         struct capsule_status status;
         unsigned asked[FAKE_OPS]; /* how often */
         int refused[FAKE_OPS]; /* what the call itself returns */

@@ -442,7 +442,7 @@ static void test_answers_after_the_end_touch_nothing(void **state) {
 
 /* ---- what is asked before ---- */
 
-static void test_waits_for_the_test_and_for_memory(void **state) {
+static void test_waits_for_ranks_memory_and_the_test(void **state) {
         struct owner owner;
 
         owner_init(&owner, CAPSULE_MOVE);
@@ -452,6 +452,15 @@ static void test_waits_for_the_test_and_for_memory(void **state) {
         fakes->test_runs = true;
         assert_int_equal(capture_waits(owner.capture, true), CAPTURE_AWAITS_TEST);
         assert_int_equal(capture_waits(owner.capture, false), CAPTURE_AWAITS_MEMORY); /* it is not to be tracked */
+        fakes->phase = CAPSULE_EMPTY;
+        assert_int_equal(capture_waits(owner.capture, true), CAPTURE_AWAITS_START);
+        assert_int_equal(capture_waits(owner.capture, false), CAPTURE_AWAITS_START);
+        fakes->phase = CAPSULE_EXITED; /* which the steps find */
+        fakes->status.filling = fakes->test_runs = false;
+        assert_int_equal(capture_waits(owner.capture, true), CAPTURE_READY);
+        fakes->phase = CAPSULE_EMPTY;
+        fakes->gone = true;
+        assert_int_equal(capture_waits(owner.capture, true), CAPTURE_READY);
         owner_finish(&owner);
 }
 
@@ -489,7 +498,7 @@ int main(void) {
                 TEST(test_destroyed_capture_leaves_the_capsule_to_the_runner),
                 TEST(test_late_answers_are_dropped),
                 TEST(test_answers_after_the_end_touch_nothing),
-                TEST(test_waits_for_the_test_and_for_memory),
+                TEST(test_waits_for_ranks_memory_and_the_test),
                 TEST(test_says_why_memory_is_not_tracked),
         };
 
