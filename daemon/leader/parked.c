@@ -1,5 +1,7 @@
 #include "daemon/leader/parked.h"
 
+#include <string.h>
+
 #include "common/groups.h"
 #include "common/text.h"
 #include "common/util.h"
@@ -9,19 +11,43 @@ static bool may_use(const struct rm_snapshot *snapshot, const struct rm_job *vie
         return snapshot->nodes[node].cores > 0 && (!view->node_limit || view->node_limit[node] > 0);
 }
 
-/* Fewest ranks for each core, with these; RM_NO_NODE: none has room for a capsule (unless it `must`
- * go) and its memory. */
-static int32_t best_node(const struct rm_snapshot *snapshot, const struct rm_job *view, const struct space *spaces, uint32_t ranks,
-                         int64_t memory, bool must) {
+/* Limits that only keep others from coming, as where moves failed or processors lack something, do
+ * not drive away what is there. */
+static bool may_stay(const struct rm_snapshot *snapshot, const Rm__Job *job, int32_t node) {
+        for (size_t i = 0; job->available_set && i < job->n_available; i++)
+                if (job->available[i]->cores == 0 && strcmp(job->available[i]->node, snapshot->nodes[node].name) == 0)
+                        return false;
+        return snapshot->nodes[node].cores > 0;
+}
+
+/* A group that wants a node. */
+struct wish {
+        uint32_t ranks;
+        int64_t memory;
+        const Rm__Node *from; /* NULL: it is on none */
+        bool must; /* also where there are as many capsules as may be */
+};
+
+static bool lacks(const Rm__Node *from, const Rm__Node *to) {
+        cleanup_free char *text = from && to ? node_lacks(to, from) : NULL;
+
+        return text != NULL;
+}
+
+/* Fewest ranks for each core, with these; RM_NO_NODE: none has room for a capsule, its memory, and
+ * the instruction sets that it may use. */
+static int32_t best_node(const Rm__State *state, const struct rm_snapshot *snapshot, const struct rm_job *view,
+                         const struct space *spaces, const struct wish *wish) {
         int32_t best = RM_NO_NODE;
 
         for (uint32_t n = 0; n < snapshot->n_nodes; n++) {
                 const struct space *space = &spaces[n];
 
-                if (!may_use(snapshot, view, n) || (space->capsules_free == 0 && !must) ||
-                    (space->memory_free != RM_NO_MEMORY_LIMIT && memory > space->memory_free))
+                if (!may_use(snapshot, view, n) || (space->capsules_free == 0 && !wish->must) ||
+                    (space->memory_free != RM_NO_MEMORY_LIMIT && wish->memory > space->memory_free) ||
+                    lacks(wish->from, state_node(state, snapshot->nodes[n].name)))
                         continue;
-                if (best < 0 || space_is_better(space, &spaces[best], ranks))
+                if (best < 0 || space_is_better(space, &spaces[best], wish->ranks))
                         best = (int32_t) n;
         }
         return best;
@@ -59,12 +85,13 @@ int32_t *parked_place(const struct state_index *state, const struct rm_snapshot 
                         space_take(&spaces[nodes[g]], view->groups[g].ranks, view->groups[g].memory);
         }
         for (uint32_t g = view->n_groups; g < start->n_groups; g++) {
-                uint32_t ranks = groups_ranks(job->spec->ranks, start->group_size, g);
+                struct wish wish = { .ranks = groups_ranks(job->spec->ranks, start->group_size, g) };
 
-                nodes[g] = best_node(snapshot, view, spaces, ranks, promised(job, ranks), false);
+                wish.memory = promised(job, wish.ranks);
+                nodes[g] = best_node(state_index_state(state), snapshot, view, spaces, &wish);
                 if (nodes[g] < 0)
                         return NULL;
-                space_take(&spaces[nodes[g]], ranks, promised(job, ranks));
+                space_take(&spaces[nodes[g]], wish.ranks, wish.memory);
         }
         return take_ptr(nodes);
 }
@@ -103,6 +130,7 @@ void parked_move(const struct state_index *state, const struct rm_snapshot *snap
 
 void parked_moves(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
                   uint32_t capsules_per_core, struct round_result *result) {
+        const Rm__State *all = state_index_state(state);
         const struct rm_job *view = &snapshot->jobs[index];
         cleanup_free struct space *spaces = NULL;
 
@@ -111,19 +139,20 @@ void parked_moves(const struct state_index *state, const struct rm_snapshot *sna
         for (size_t i = 0; i < job->n_capsules; i++) {
                 const Rm__Capsule *capsule = job->capsules[i];
                 int32_t from = state_capsule_position(state, job, capsule->index), to;
+                struct wish wish = { capsule->ranks, promised(job, capsule->ranks), state_node(all, capsule->node), false };
 
-                if (!job_group_parked(job, capsule) || !is_up(snapshot, from) || may_use(snapshot, view, (uint32_t) from) ||
+                if (!job_group_parked(job, capsule) || !is_up(snapshot, from) || may_stay(snapshot, job, from) ||
                     state_capsule_move(state, job->id, capsule->index))
                         continue;
                 if (!spaces)
                         spaces = spaces_of(state, snapshot, capsules_per_core);
-                to = best_node(snapshot, view, spaces, capsule->ranks, promised(job, capsule->ranks), false);
-                /* A limit does not keep a node from being emptied. */
-                if (to < 0 && snapshot->nodes[from].cores == 0)
-                        to = best_node(snapshot, view, spaces, capsule->ranks, promised(job, capsule->ranks), true);
+                to = best_node(all, snapshot, view, spaces, &wish);
+                wish.must = snapshot->nodes[from].cores == 0; /* a limit does not keep a node from being emptied */
+                if (to < 0 && wish.must)
+                        to = best_node(all, snapshot, view, spaces, &wish);
                 if (to < 0)
                         continue;
-                space_take(&spaces[to], capsule->ranks, promised(job, capsule->ranks));
+                space_take(&spaces[to], wish.ranks, wish.memory);
                 add_move(result, index, capsule->index, from, to, ROUND_NEEDED,
                          snapshot->nodes[from].cores == 0 ? "parked ranks leave node" : "the job's availability file excludes",
                          snapshot->nodes[from].name);

@@ -39,6 +39,29 @@ char *processors_against(const struct processors *processors, const Rm__Node *no
         return NULL;
 }
 
+const struct round_kinds *processors_kinds(const Rm__State *state, struct snapshot *snapshot) {
+        struct round_kinds *kinds = snapshot_alloc(snapshot, sizeof(*kinds));
+        uint32_t *of_node = snapshot_alloc(snapshot, sizeof(*of_node) * (state->n_nodes + 1));
+        cleanup_free const Rm__Node **first = xcalloc(state->n_nodes + 1, sizeof(*first)); /* of each kind */
+        bool *lacks, any = false;
+
+        for (size_t i = 0; i < state->n_nodes; i++) {
+                while (of_node[i] < kinds->n && strcmp(first[of_node[i]]->instruction_sets, state->nodes[i]->instruction_sets) != 0)
+                        of_node[i]++;
+                if (of_node[i] == kinds->n)
+                        first[kinds->n++] = state->nodes[i];
+        }
+        lacks = snapshot_alloc(snapshot, sizeof(*lacks) * kinds->n * kinds->n + 1);
+        for (uint32_t k = 0; k < kinds->n * kinds->n; k++) {
+                cleanup_free char *text = node_lacks(first[k % kinds->n], first[k / kinds->n]);
+
+                any |= lacks[k] = text != NULL;
+        }
+        kinds->of_node = of_node;
+        kinds->lacks = lacks;
+        return any ? kinds : NULL;
+}
+
 char *processors_reason(const Rm__State *state, const Rm__Job *job) {
         cleanup_free char *first = NULL;
         struct processors processors;

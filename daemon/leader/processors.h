@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "daemon/sched/round.h"
+#include "daemon/sched/snapshot.h"
 #include "daemon/state/state.h"
 
 struct processors {
@@ -24,5 +26,9 @@ char *processors_against(const struct processors *processors, const Rm__Node *no
 /* The same of all nodes that jobs may use: "node n2 lacks ...; others that lack some: 3".
  * malloc'ed; NULL: there are none. */
 char *processors_reason(const Rm__State *state, const Rm__Job *job);
+
+/* The kinds of nodes that there are, in the snapshot's memory; NULL: no node lacks what another
+ * has. */
+const struct round_kinds *processors_kinds(const Rm__State *state, struct snapshot *snapshot);
 
 #endif

@@ -218,6 +218,7 @@ struct placing {
         bool any_failing;
         bool any_warned; /* some node has a warning */
         bool *warned;    /* each node; the snapshot's */
+        const struct round_kinds *kinds; /* the snapshot's */
 };
 
 /* The penalty keeps others away from a node with a warning. What runs there stays: to leave is as
@@ -436,6 +437,7 @@ static void add_job(const struct placing *p, const Rm__Job *job) {
         }
         *round = (struct round_job) { .head_node = RM_NO_NODE, .head_moving_to = RM_NO_NODE, .pool = p->pool };
         round->checkpoint = checkpoint ? checkpoint->id : 0;
+        round->kinds = p->kinds;
         round->uses_pool = job_running(job) || starts_again(job);
         fill_spares(p->index, job, input->snapshot, round);
         if (job->n_capsules > 0) {
@@ -591,6 +593,7 @@ static void make(struct placing *p) {
         round_input_nodes(p->index, p->config->node_penalty, p->config->warn_penalty, input->snapshot);
         node_memory_fill(p->config->memory, p->index, input->snapshot);
         find_warned(p);
+        p->kinds = processors_kinds(p->state, input->snapshot);
         p->pool = NULL;
         if (p->config->spare_nodes > 0) {
                 p->pool = snapshot_alloc(input->snapshot, sizeof(*p->pool) * (p->state->n_nodes + 1));

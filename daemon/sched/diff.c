@@ -103,7 +103,8 @@ static struct round_result list_moves(const struct diff *diff, const uint64_t *l
                 for (uint32_t g = 0; !waits(diff, j) && g < job->n_groups; g++) {
                         struct round_action *move;
 
-                        if (job->groups[g].node < 0 || job->groups[g].node == node[g])
+                        if (job->groups[g].node < 0 || job->groups[g].node == node[g] ||
+                            round_kinds_bar(diff->jobs[j].given.kinds, job->groups[g].node, node[g]))
                                 continue;
                         move = round_add_action(&moves);
                         move->kind = ROUND_MOVE;
@@ -144,7 +145,8 @@ static void consider(const struct diff *diff, uint32_t j, uint32_t s, uint32_t r
                                       .ranks = ranks,
                                       .free_cores = (int64_t) diff->fold->real_cores[s] - (int64_t) load[s] };
 
-        if (diff->fold->real_cores[s] == 0)
+        if (diff->fold->real_cores[s] == 0 ||
+            round_kinds_bar(diff->jobs[j].given.kinds, diff->jobs[j].given.head_node, (int32_t) s))
                 return;
         if (*place >= 0 && !better_choice(choice, *best) && (better_choice(*best, choice) || (int32_t) s >= *place))
                 return;
@@ -562,6 +564,23 @@ static bool job_is_folded(const struct diff *diff, uint32_t j, const uint64_t *l
         return found;
 }
 
+/* The node of mpirun is to be left, and all others have other processors. */
+static bool head_is_barred(const struct diff *diff, uint32_t j) {
+        int32_t head = diff->jobs[j].given.head_node;
+        bool any = false;
+
+        if (head < 0 || is_down(diff, head) || diff->fold->real_cores[head] > 0)
+                return false;
+        for (uint32_t s = 0; s < diff->given->n_nodes; s++) {
+                if (diff->fold->real_cores[s] == 0)
+                        continue;
+                if (!round_kinds_bar(diff->jobs[j].given.kinds, head, (int32_t) s))
+                        return false;
+                any = true;
+        }
+        return any;
+}
+
 /* A node that should be left, and is not. */
 static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_result *job_result) {
         const struct rm_job *job = &folded(diff)->jobs[j];
@@ -576,7 +595,12 @@ static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_r
                 }
                 if (diff->fold->real_cores[node] > 0)
                         continue;
-                if (job->groups[g].flags & FOLD_GROUP_KEPT)
+                if (job->groups[g].flags & FOLD_GROUP_BARRED)
+                        (void) text_format(job_result->reason, RM_REASON_BYTES,
+                                           "stays on '%s': no other node that may be used has the instruction sets that group %u "
+                                           "may use",
+                                           node_name(diff, node), g);
+                else if (job->groups[g].flags & FOLD_GROUP_KEPT)
                         (void) text_format(job_result->reason, RM_REASON_BYTES,
                                            "stays on '%s': no other node has the %" PRId64
                                            " MB of memory free that moving group %u needs",
@@ -589,6 +613,10 @@ static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_r
                                            node_name(diff, node));
                 return;
         }
+        if (head_is_barred(diff, j))
+                (void) text_format(job_result->reason, RM_REASON_BYTES,
+                                   "stays on '%s': no other node that may be used has the instruction sets that mpirun may use",
+                                   node_name(diff, diff->jobs[j].given.head_node));
 }
 
 /* Explains the steps of a job that is folded, or would be the first to be. */
@@ -608,7 +636,7 @@ static bool keeps_group(const struct diff *diff, uint32_t j) {
         bool kept = false;
 
         for (uint32_t g = 0; g < job->n_groups; g++)
-                kept |= (job->groups[g].flags & FOLD_GROUP_KEPT) != 0;
+                kept |= (job->groups[g].flags & (FOLD_GROUP_KEPT | FOLD_GROUP_BARRED)) == FOLD_GROUP_KEPT;
         return kept;
 }
 

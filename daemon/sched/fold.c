@@ -206,12 +206,12 @@ static bool better_raise(const struct raise *a, const struct raise *best, bool e
 
 /* A group that fits nowhere: where it is to share cores by the goals of programs, on the node where
  * ranks for each core come out least, and within the job's limit if that can be. Where memory is
- * short on all of them, it stays. */
+ * short on all of them, or they have other processors, it stays. */
 static int32_t raise_node(void *context, const struct pack *pack, uint32_t j, uint32_t g) {
         const struct fold *fold = context;
         const struct rm_job *job = &pack->snapshot->jobs[j];
         uint32_t ranks = job->groups[g].ranks;
-        bool short_of_memory = false;
+        bool kept = false;
         int32_t best = RM_NO_NODE, now = job->groups[g].node;
         struct raise best_raise = { 0 };
 
@@ -221,8 +221,9 @@ static int32_t raise_node(void *context, const struct pack *pack, uint32_t j, ui
 
                 if (fold->real_cores[s] == 0 || limit == 0)
                         continue;
-                if ((int32_t) s != now && pack_memory_groups(pack, job->groups[g].memory, s, 1) == 0) {
-                        short_of_memory = true;
+                if ((int32_t) s != now && (round_kinds_bar(fold->kinds, now, (int32_t) s) ||
+                                           pack_memory_groups(pack, job->groups[g].memory, s, 1) == 0)) {
+                        kept = true;
                         continue;
                 }
                 raise.ratio =
@@ -233,7 +234,17 @@ static int32_t raise_node(void *context, const struct pack *pack, uint32_t j, ui
                 best = (int32_t) s;
                 best_raise = raise;
         }
-        return best < 0 && short_of_memory ? now : best;
+        return best < 0 && kept ? now : best;
+}
+
+/* Packing knows no processors: a group that it has put on a node of others stays instead. */
+static void take_back_barred(struct fold *fold) {
+        const struct rm_snapshot *view = snapshot_view(fold->snapshot);
+
+        for (uint32_t j = 0; fold->kinds && j < view->n_jobs; j++)
+                for (uint32_t g = 0; fold->witness->jobs[j].decision == RM_PLACE && g < view->jobs[j].n_groups; g++)
+                        if (round_kinds_bar(fold->kinds, node_now(fold, j, g), node_of_witness(fold, j, g)))
+                                fold->witness->jobs[j].group_node[g] = node_now(fold, j, g);
 }
 
 static int find_witness(struct fold *fold, struct rm_error *err) {
@@ -255,6 +266,7 @@ static int find_witness(struct fold *fold, struct rm_error *err) {
         pack_finish(&pack);
         if (r < 0)
                 return error_sys(err, r, "finding room for what runs");
+        take_back_barred(fold);
         if (!stays)
                 return 0;
         /* The present placement stays if it is as good as the one that was found. Else two equally
@@ -355,9 +367,23 @@ static void set_cores(struct fold *fold) {
         }
 }
 
-/* Groups that should leave their nodes, and for which there is no memory elsewhere, stay for now.
- * Those that go need fewer cores then. */
-static void keep_without_memory(struct fold *fold) {
+/* All nodes that the job may use have other processors. */
+static bool is_barred(const struct fold *fold, const struct rm_job *job, const struct rm_group *group) {
+        bool any = false;
+
+        for (uint32_t s = 0; fold->kinds && s < snapshot_view(fold->snapshot)->n_nodes; s++) {
+                if (fold->real_cores[s] == 0 || job_node_limit(job, s) == 0)
+                        continue;
+                if (!round_kinds_bar(fold->kinds, group->node, (int32_t) s))
+                        return false;
+                any = true;
+        }
+        return any;
+}
+
+/* Groups that should leave their nodes, and for which there is no memory elsewhere, or only other
+ * processors, stay for now. Those that go need fewer cores then. */
+static void keep_without_place(struct fold *fold) {
         const struct rm_snapshot *view = snapshot_view(fold->snapshot);
         bool any = false;
 
@@ -368,7 +394,9 @@ static void keep_without_memory(struct fold *fold) {
                         if (group->node < 0 || fold->real_cores[group->node] > 0 || pinned_at(group) ||
                             node_of_witness(fold, j, g) != group->node)
                                 continue;
-                        snapshot_group(fold->snapshot, j, g)->flags |= RM_GROUP_PINNED | FOLD_GROUP_KEPT;
+                        snapshot_group(fold->snapshot, j, g)->flags |=
+                                RM_GROUP_PINNED | FOLD_GROUP_KEPT |
+                                (is_barred(fold, &view->jobs[j], group) ? FOLD_GROUP_BARRED : 0);
                         any = true;
                 }
         if (any)
@@ -424,6 +452,7 @@ int fold_create(struct snapshot *snapshot, const struct round_job *jobs, struct 
         int r = 0;
 
         fold->snapshot = snapshot;
+        fold->kinds = jobs && view->n_jobs > 0 ? jobs[0].kinds : NULL;
         fold->real_cores = xcalloc(view->n_nodes + 1u, sizeof(*fold->real_cores));
         for (uint32_t s = 0; s < view->n_nodes; s++)
                 fold->real_total += fold->real_cores[s] = view->nodes[s].cores;
@@ -439,12 +468,13 @@ int fold_create(struct snapshot *snapshot, const struct round_job *jobs, struct 
                 set_capacities(fold);
                 r = find_witness(fold, err);
                 if (r == 0)
-                        keep_without_memory(fold);
+                        keep_without_place(fold);
         }
         if (r == 0) {
                 grant_witness(fold);
                 show_shared_cores(fold);
         }
+        fold->kinds = NULL;
         if (r < 0)
                 fold_destroy(fold);
         else

@@ -8,7 +8,8 @@
  * for the cluster, and again for each job whose own availability allows fewer cores than it has
  * ranks. Where that is not enough for whole groups, the node is raised on which it hurts least.
  * With no cores at all, everything stays where it is. Memory is not folded: a group comes to no
- * node that has too little of it, and stays where it is when no node has enough. Where programs
+ * node that has too little of it, or whose processors lack what it may use, and stays where it is
+ * when there is no other. Where programs
  * have goals, groups that must find room come first to nodes of jobs that do more steps than their
  * goal (fold_turns.h).
  * Pure: what is answered depends on the arguments alone, and a placement that is answered once is
@@ -29,6 +30,8 @@
 /* Beside RM_GROUP_PINNED in rm_group.flags: the group should leave its node, and no other node has
  * memory for it. */
 #define FOLD_GROUP_KEPT 2u
+/* Beside FOLD_GROUP_KEPT: all other nodes that its job may use lack processors for it. */
+#define FOLD_GROUP_BARRED 4u
 
 /* Read only for others. */
 struct fold {
@@ -41,6 +44,7 @@ struct fold {
         uint64_t real_total; /* their sum; 0: nothing moves */
         uint64_t ranks; /* that need cores */
         struct fold_turns *turns; /* NULL: all share alike */
+        const struct round_kinds *kinds; /* while it is made */
         bool unsettled; /* pinned groups are on nodes they must leave: cores that are free now are theirs next */
 };
 

@@ -140,6 +140,16 @@ static void take_steps(struct round *round, uint32_t j, const struct steps *step
         round->jobs[j].given.steps.places = places;
 }
 
+static const struct round_kinds *keep_kinds(struct round *round, const struct round_kinds *given) {
+        struct round_kinds *kinds = given ? keep(round, given, sizeof(*given)) : NULL;
+
+        if (kinds) {
+                kinds->of_node = keep(round, given->of_node, sizeof(*given->of_node) * round->given->n_nodes);
+                kinds->lacks = keep(round, given->lacks, sizeof(*given->lacks) * given->n * given->n);
+        }
+        return kinds;
+}
+
 /* The caller's arrays may go after round_create(). Where groups move to is in the fold's
  * snapshot. */
 static void take_job(struct round *round, uint32_t j, const struct round_job *job) {
@@ -160,6 +170,7 @@ static void take_job(struct round *round, uint32_t j, const struct round_job *jo
                 own->pool = round->jobs[j - 1].given.pool;
         else if (job->pool)
                 own->pool = keep(round, job->pool, sizeof(*job->pool) * round->given->n_nodes);
+        own->kinds = j > 0 ? round->jobs[0].given.kinds : keep_kinds(round, job->kinds);
         if (job->group_move_usec)
                 own->group_move_usec =
                         keep(round, job->group_move_usec, sizeof(*job->group_move_usec) * round->given->jobs[j].n_groups);
@@ -316,6 +327,16 @@ const struct rm_snapshot *round_prepare(struct round *round, uint32_t pass) {
         return snapshot_view(round->asked);
 }
 
+/* Policies see limits of a job, and not that one group of it can go where another one cannot. */
+static bool is_barred(const struct round *round, uint32_t j, const struct rm_plan_job *planned) {
+        const struct rm_job *job = &snapshot_view(round->fold->snapshot)->jobs[j];
+        bool barred = false;
+
+        for (uint32_t g = 0; planned->decision == RM_PLACE && g < job->n_groups; g++)
+                barred |= round_kinds_bar(round->jobs[j].given.kinds, job->groups[g].node, planned->group_node[g]);
+        return barred;
+}
+
 static void take_decision(struct round *round, uint32_t j, const struct rm_plan_job *planned) {
         const struct rm_job *job = &round->given->jobs[j];
         struct rm_plan_job *own = &round->plan->jobs[j];
@@ -344,7 +365,7 @@ int round_accept(struct round *round, uint32_t pass, const char *policy, const s
 
                 if (round->jobs[j].pass != pass)
                         continue;
-                take_decision(round, j, &plan->jobs[i]);
+                take_decision(round, j, is_barred(round, j, &plan->jobs[i]) ? &round->fold->witness->jobs[j] : &plan->jobs[i]);
                 if (plan->jobs[i].decision == RM_PLACE)
                         round->jobs[j].policy = name;
         }

@@ -37,6 +37,19 @@
 
 struct round;
 
+/* Kinds of processors. A program that ran on a node may use what nodes of another kind lack. */
+struct round_kinds {
+        uint32_t n;
+        const uint32_t *of_node; /* n_nodes entries */
+        const bool *lacks; /* n * n entries, [from * n + to]: no group goes from a node of that kind to one of this */
+};
+
+/* A group on node `from` (RM_NO_NODE: on none) cannot go to node `to`. NULL ok: all nodes are
+ * alike. */
+static inline bool round_kinds_bar(const struct round_kinds *kinds, int32_t from, int32_t to) {
+        return kinds && from >= 0 && to >= 0 && kinds->lacks[kinds->of_node[from] * kinds->n + kinds->of_node[to]];
+}
+
 /* A job's part in the round, beside its entry in the snapshot. In the order of the snapshot's
  * jobs. */
 struct round_job {
@@ -60,6 +73,7 @@ struct round_job {
          * (spare.h); NULL: none is */
         const bool *pool;
         bool uses_pool; /* it may have one of these: it runs, or starts again */
+        const struct round_kinds *kinds; /* the same of all jobs; NULL: all nodes are alike */
         uint64_t checkpoint; /* the caller's number of what its groups were taken from, which the result repeats */
 };
 

@@ -11,12 +11,40 @@ enum {
         NAMED_MAX = 3,   /* in a warning */
 };
 
-/* NULL: nothing is known to keep it. What PID 1 sees now says more than what a move has found, and
- * that may be over once the group has changed. */
-static const char *reason_of(const Rm__Capsule *capsule) {
+static bool is_to_be_empty(const Rm__Node *node) {
+        return node && (node->drain || node_condition(node) >= RM__CONDITION__CONDITION_FAILING);
+}
+
+/* NULL: some node has all that programs may use on this one, or none may be used at all. */
+static char *lacking(const Rm__State *state, const Rm__Node *from) {
+        cleanup_free char *first = NULL;
+
+        for (size_t i = 0; i < state->n_nodes; i++) {
+                const Rm__Node *to = state->nodes[i];
+                cleanup_free char *lacks = NULL;
+
+                if (node_usable_cores(to) == 0)
+                        continue;
+                lacks = node_lacks(to, from);
+                if (!lacks)
+                        return NULL;
+                if (!first)
+                        first = xasprintf("no node that may be used has the instruction sets of %s: %s lacks %s", from->name,
+                                          to->name, lacks);
+        }
+        return take_ptr(first);
+}
+
+/* malloc'ed; NULL: nothing is known to keep it. What PID 1 sees now says more than what a move has
+ * found, and that may be over once the group has changed. */
+static char *reason_of(const Rm__State *state, const Rm__Capsule *capsule) {
+        const Rm__Node *node = state_node(state, capsule->node);
+
         if (capsule->blocker[0])
-                return capsule->blocker;
-        return capsule->refusal && capsule->refusal->times > 0 ? capsule->refusal->text : NULL;
+                return xstrdup(capsule->blocker);
+        if (capsule->refusal && capsule->refusal->times > 0)
+                return xstrdup(capsule->refusal->text);
+        return is_to_be_empty(node) ? lacking(state, node) : NULL;
 }
 
 static bool is_over(const Rm__Job *job) {
@@ -27,8 +55,8 @@ static int by_name(const void *name, const void *view) {
         return strcmp(name, (*(Rm__NodeView *const *) view)->node->name);
 }
 
-static void fill_one(const Rm__Job *job, const Rm__Capsule *capsule, const Rm__NodeList *nodes) {
-        const char *reason = reason_of(capsule);
+static void fill_one(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule, const Rm__NodeList *nodes) {
+        cleanup_free char *reason = reason_of(state, capsule);
         Rm__NodeView **found =
                 reason ? bsearch(capsule->node, nodes->nodes, nodes->n_nodes, sizeof(Rm__NodeView *), by_name) : NULL;
         char word[24];
@@ -48,7 +76,7 @@ void view_staying_fill(const struct view_source *source, const struct view_reade
                 const Rm__Job *job = state->jobs[i];
 
                 for (size_t k = 0; k < job->n_capsules && !is_over(job) && view_may(reader, job->spec->uid); k++)
-                        fill_one(job, job->capsules[k], nodes);
+                        fill_one(state, job, job->capsules[k], nodes);
         }
 }
 
@@ -56,21 +84,22 @@ void view_staying_finish(Rm__NodeView *view) {
         free_all(view->staying, view->n_staying);
 }
 
-static bool is_to_be_empty(const Rm__Node *node) {
-        return node && (node->drain || node_condition(node) >= RM__CONDITION__CONDITION_FAILING);
-}
-
 /* The capsule is to leave its node, or was to, and the blocker is still there. */
 static bool is_to_move(const Rm__State *state, const Rm__Capsule *capsule) {
         const Rm__Refusal *refusal = capsule->refusal;
+        cleanup_free char *reason = NULL;
 
         if (refusal && refusal->times > 0 && refusal->failure != RM__MOVE_FAILURE__MOVE_FAILURE_PASSING)
                 return true;
-        return reason_of(capsule) && is_to_be_empty(state_node(state, capsule->node));
+        if (!is_to_be_empty(state_node(state, capsule->node)))
+                return false;
+        reason = reason_of(state, capsule);
+        return reason != NULL;
 }
 
-static void name_one(char **text, const struct view_reader *reader, const Rm__Job *job, const Rm__Capsule *capsule) {
-        const char *reason = view_may(reader, job->spec->uid) ? reason_of(capsule) : NULL;
+static void name_one(char **text, const Rm__State *state, const struct view_reader *reader, const Rm__Job *job,
+                     const Rm__Capsule *capsule) {
+        cleanup_free char *reason = view_may(reader, job->spec->uid) ? reason_of(state, capsule) : NULL;
         char word[24];
         char *longer = xasprintf("%s%s%s of job %" PRIu64 " on %s%s%s", *text ? *text : "", *text ? "; " : "",
                                  capsule_state_name(capsule->index, word), job->id, capsule->node, reason ? ": " : "",
@@ -90,7 +119,7 @@ char *view_staying_warning(const struct view_source *source, const struct view_r
 
                 for (size_t k = 0; k < job->n_capsules && !is_over(job); k++)
                         if (is_to_move(state, job->capsules[k]) && n++ < NAMED_MAX)
-                                name_one(&names, reader, job, job->capsules[k]);
+                                name_one(&names, state, reader, job, job->capsules[k]);
         }
         if (n == 0)
                 return NULL;

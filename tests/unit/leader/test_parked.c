@@ -203,6 +203,26 @@ static size_t moves(struct scene *s, struct round_result *ret) {
         return ret->n_actions;
 }
 
+/* Two parked groups are on n3, which has more than n1; and n2 has as much. */
+static void test_go_to_no_lesser_node(void **state) {
+        static const char *const sets[][2] = { { "n1", "sse2" }, { "n2", "sse2 avx2" }, { "n3", "sse2 avx2" } };
+        struct scene *s = *state;
+        struct round_result result;
+
+        s->w.thorough = false; /* it writes into the state */
+        run(s);
+        for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
+                message_set_string(&state_node(s->w.state, sets[i][0])->instruction_sets, sets[i][1]);
+        assert_int_equal(drain(&s->w, "n3", "disk", false), 0);
+        assert_int_equal(moves(s, &result), 2);
+        for (size_t i = 0; i < 2; i++)
+                assert_int_equal(result.actions[i].to, 1);
+        free(result.actions);
+        message_set_string(&state_node(s->w.state, "n2")->instruction_sets, "sse2");
+        assert_int_equal(moves(s, &result), 0);
+        free(result.actions);
+}
+
 static void test_leave_nodes_that_are_drained(void **state) {
         struct scene *s = *state;
         struct round_result result;
@@ -262,6 +282,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_need_memory, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_nodes_have_so_many_capsules, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_limit_keeps_no_node_from_being_emptied, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_go_to_no_lesser_node, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_leave_nodes_that_are_drained, set_up, tear_down),
         };
 

@@ -105,6 +105,30 @@ static void test_heads_stay(void **state) {
         round_input_finish(&input);
 }
 
+/* The round knows from which node to which nothing goes, whatever job it is of. */
+static void test_kinds_of_nodes(void **state) {
+        struct world *w = *state;
+        static const char *const nodes[] = { "n1", "n2", "n3", "n4", "n5" };
+        static const char *const bars[] = { "--x--", "--x--", "-----", "xxx--", "-----" }; /* from each to each */
+        struct round_input input;
+        const struct round_kinds *kinds;
+
+        (void) running_job(w, "n1", "n1");
+        input = see(w);
+        kinds = input.jobs[0].kinds;
+        for (size_t from = 0; from < ARRAY_SIZE(nodes); from++)
+                for (size_t to = 0; to < ARRAY_SIZE(nodes); to++)
+                        assert_int_equal(round_kinds_bar(kinds, snapshot_find_node(snapshot_view(input.snapshot), nodes[from]),
+                                                         snapshot_find_node(snapshot_view(input.snapshot), nodes[to])),
+                                         bars[from][to] == 'x');
+        round_input_finish(&input);
+        set_sets(w, "n3", "sse2 avx2 avx512f");
+        set_sets(w, "n4", "");
+        input = see(w);
+        assert_null(input.jobs[0].kinds);
+        round_input_finish(&input);
+}
+
 static void test_where_all_are_alike_nothing_is_limited(void **state) {
         struct world *w = *state;
         struct round_input input;
@@ -147,6 +171,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_moves_are_refused, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_no_round_plans_them, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_heads_stay, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_kinds_of_nodes, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_where_all_are_alike_nothing_is_limited, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_people_are_told, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_new_jobs_go_anywhere, set_up, tear_down),

@@ -348,6 +348,113 @@ static void node_down(void **state) {
         finish(&f);
 }
 
+/* ---- processors that lack something ---- */
+
+/* n2 lacks what the others have. */
+static const uint32_t kind_of_node[] = { 0, 1, 0 };
+static const bool kind_lacks[] = { false, true, false, false };
+static const struct round_kinds lesser_n2 = { 2, kind_of_node, kind_lacks };
+static const struct round_job on_lesser = { .head_node = 0, .head_moving_to = RM_NO_NODE, .kinds = &lesser_n2 };
+
+#define THREE(a, b, c)                                                                                                             \
+        "'nodes':[{'name':'n1','cores':" a ",'penalty':1},{'name':'n2','cores':" b ",'penalty':1},{'name':'n3','cores':" c         \
+        ",'penalty':1}]"
+/* Group 0 is on n1, and group 1 on n2, where no more ranks may come. */
+#define ON_BOTH                                                                                                                    \
+        "{'name':'a','ranks':4,'group_size':2,'priority':1,'availability':{'n1':8,'n2':2,'n3':8},"                                 \
+        "'placed':[{'node':'n1','ranks':2},{'node':'n2','ranks':2}]}"
+#define BARRED(g) "stays on 'n1': no other node that may be used has the instruction sets that group " g " may use"
+
+static size_t moves_to(const struct round_result *result, int32_t node) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < result->n_actions; i++)
+                n += result->actions[i].kind == ROUND_MOVE && result->actions[i].to == node;
+        return n;
+}
+
+/* Nothing goes there, and it is said at once where nothing else is left. */
+static void no_moves_to_lesser_nodes(void **state) {
+        static const char *const alone =
+                "{'name':'a','ranks':2,'group_size':2,'priority':1,'availability':{'n1':8,'n2':0,'n3':8},'placed':[{'node':'n1',"
+                "'ranks':2}]}";
+        char text[1024];
+        struct fixture f;
+
+        (void) state;
+        (void) snprintf(text, sizeof(text), SNAPSHOT(THREE("0", "4", "0"), "%s"), alone);
+        run(&f, text, &on_lesser);
+        assert_int_equal(f.result->n_actions, 0); /* neither the head nor the group */
+        says(f.result->jobs[0].reason, BARRED("0"));
+        assert_false(f.result->short_of_memory);
+        finish(&f);
+        run(&f, SNAPSHOT(THREE("0", "8", "0"), ON_BOTH), &on_lesser);
+        assert_int_equal(f.result->n_actions, 0);
+        says(f.result->jobs[0].reason, BARRED("0"));
+        finish(&f);
+        run(&f, SNAPSHOT(THREE("0", "8", "4"), ON_BOTH), &on_lesser);
+        assert_int_equal(moves_to(f.result, 1), 0);
+        assert_int_equal(moves_to(f.result, 2), 2);
+        finish(&f);
+        /* The same is said of mpirun. */
+        run(&f,
+            SNAPSHOT(THREE("0", "4", "0"), "{'name':'a','ranks':2,'group_size':2,'priority':1,'placed':[{'node':'n2','ranks':2}]}"),
+            &on_lesser);
+        assert_int_equal(f.result->n_actions, 0);
+        says(f.result->jobs[0].reason,
+             "stays on 'n1': no other node that may be used has the instruction sets that mpirun may use");
+        finish(&f);
+        /* From a lesser node it may go to any. */
+        run(&f, SNAPSHOT(THREE("4", "0", "0"), ON_BOTH), &on_lesser);
+        assert_int_equal(moves_to(f.result, 0), 1);
+        finish(&f);
+}
+
+/* Rather than to stay on the node for ever, ranks share cores on one with their processors, though
+ * the lesser one has cores. */
+static void shares_cores_rather_than_processors(void **state) {
+        const struct round_job jobs[] = { on_lesser, { .head_node = 2, .head_moving_to = RM_NO_NODE, .kinds = &lesser_n2 } };
+        struct fixture f;
+
+        (void) state;
+        run(&f,
+            SNAPSHOT(THREE("0", "8", "4"),
+                     ON_BOTH ",{'name':'b','ranks':4,'priority':1,'availability':{'n1':0,'n2':0,'n3':4},'placed':[{'node':'n3',"
+                             "'ranks':1},{'node':'n3','ranks':1},{'node':'n3','ranks':1},{'node':'n3','ranks':1}]}"),
+            jobs);
+        assert_int_equal(moves_to(f.result, 1), 0);
+        assert_int_equal(moves_to(f.result, 2), 2);
+        assert_true(f.result->jobs[0].folded);
+        finish(&f);
+}
+
+/* Limits allow a policy to exchange the groups; another place is taken then. */
+static void exchange_of_groups_is_not_taken(void **state) {
+        struct snapshot *snapshot = test_snapshot(SNAPSHOT(THREE("0", "8", "4"), ON_BOTH));
+        struct round_result *result;
+        struct rm_error err = { 0 };
+        struct rm_plan *plan;
+        struct round *round;
+
+        (void) state;
+        assert_int_equal(round_create(snapshot_view(snapshot), &on_lesser, &round, &err), 0);
+        plan = plan_create(round_prepare(round, 0));
+        plan->jobs[0].decision = RM_PLACE;
+        plan->jobs[0].group_node[0] = 1;
+        plan->jobs[0].group_node[1] = 2;
+        if (round_accept(round, 0, "swaps", plan, &err) < 0)
+                fail_msg("%s", error_text(&err));
+        round_finish(round, &result);
+        assert_int_equal(moves_to(result, 1), 0);
+        assert_int_equal(moves_to(result, 2), 2); /* group 0 and the head */
+        for (size_t i = 0; i < result->n_actions; i++)
+                assert_int_equal(result->actions[i].from, 0);
+        round_result_destroy(result);
+        plan_destroy(plan);
+        round_destroy(round);
+        snapshot_destroy(snapshot);
+}
+
 static void policies_of_jobs(void **state) {
         cleanup_snapshot struct snapshot *snapshot = test_snapshot(
                 SNAPSHOT(NODES("4", "4"), "{'name':'a','ranks':2,'priority':1,'policy':'x'},{'name':'b','ranks':3,'priority':1},"
@@ -486,6 +593,9 @@ int main(void) {
                 cmocka_unit_test(reports_of_warnings_beside_work),
                 cmocka_unit_test(leaves_a_node_with_its_head),
                 cmocka_unit_test(head_stays_where_no_ranks_may_come),
+                cmocka_unit_test(no_moves_to_lesser_nodes),
+                cmocka_unit_test(shares_cores_rather_than_processors),
+                cmocka_unit_test(exchange_of_groups_is_not_taken),
                 cmocka_unit_test(job_that_fits_nowhere_stops_nobody),
                 cmocka_unit_test(folds_and_unfolds),
                 cmocka_unit_test(folds_whole_groups),

@@ -181,6 +181,49 @@ static void test_numbers(void **state) {
         rm__status__free_unpacked(status, NULL);
 }
 
+static void set_sets(struct world *w, const char *node, const char *sets) {
+        message_set_string(&state_node(w->state, node)->instruction_sets, sets);
+        message_set_string(&state_node(w->twin, node)->instruction_sets, sets);
+}
+
+/* A drained node whose groups can go nowhere says so: mpirun and group 0 are on n1. */
+static void expect_staying(const struct world *w, const char *text) {
+        const struct view_nodes which = { .names = (char *[]) { (char *) "n1" }, .n_names = 1, .after = "" };
+        const struct view_own own = usual_own();
+        struct view_source source = source_of(w, "n1");
+        Rm__NodeList list = RM__NODE_LIST__INIT;
+
+        view_nodes(&source, &root, &which, SIZE_MAX, &list);
+        assert_int_equal(list.n_nodes, 1);
+        assert_int_equal(list.nodes[0]->n_staying, text ? 2 : 0);
+        for (size_t i = 0; i < list.nodes[0]->n_staying; i++)
+                assert_non_null(strstr(list.nodes[0]->staying[i], text));
+        view_nodes_finish(&list);
+        assert_int_equal(warns(w, "n1", &own, text ? text : "could not be moved"), text != NULL);
+}
+
+static void test_groups_that_can_go_nowhere(void **state) {
+        struct world *w = *state;
+        static const char *const nodes[] = { "n1" };
+        static const uint32_t ranks[] = { 2 };
+
+        start_job(w, (uint64_t) submit(w, 2), nodes, ranks, 1);
+        set_sets(w, "n1", "sse2 avx2");
+        set_sets(w, "n2", "sse2");
+        expect_staying(w, NULL); /* it may stay */
+        assert_int_equal(drain(w, "n1", "disk", false), 0);
+        expect_staying(w, NULL); /* nobody knows what n3 and n4 lack */
+        set_sets(w, "n3", "sse2");
+        set_sets(w, "n4", "sse2 avx2 avx512f");
+        expect_staying(w, NULL);
+        assert_int_equal(drain(w, "n4", "disk", false), 0);
+        expect_staying(w, "no node that may be used has the instruction sets of n1: n2 lacks avx2");
+        assert_int_equal(drain(w, "n2", "disk", false), 0);
+        expect_staying(w, "no node that may be used has the instruction sets of n1: n3 lacks avx2");
+        assert_int_equal(drain(w, "n3", "disk", false), 0);
+        expect_staying(w, NULL); /* for want of any node, which is another reason */
+}
+
 static void test_warnings(void **state) {
         struct world *w = *state;
         struct view_own usual = usual_own(), own = usual;
@@ -308,6 +351,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_a_node, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_moves, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_numbers, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_groups_that_can_go_nowhere, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_warnings, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_use, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_expected_starts, set_up, world_tear_down),
