@@ -176,15 +176,18 @@ static uint32_t move_limit(const struct rmd *rmd, const struct rm_snapshot *snap
         return action->cause == ROUND_NEEDED || job_group_parked(job, capsule) ? rmd->config->max_capsules_per_core : 0;
 }
 
-/* The state would refuse the move, and every round would propose it again. */
-static bool may_arrive(const struct rmd *rmd, const char *from, const char *to) {
+/* The move is to begin where the round saw the capsule: a user may have moved it since. Where the
+ * destination lacks instruction sets the state would refuse the move, and every round would propose
+ * it again. */
+static bool may_move(const struct rmd *rmd, const Rm__Capsule *capsule, const char *from, const char *to) {
         const Rm__Node *source = state_node(state_of(rmd), from), *destination = state_node(state_of(rmd), to);
         cleanup_free char *lacks = source && destination ? node_lacks(destination, source) : NULL;
 
-        return !lacks;
+        return capsule && strcmp(capsule->node, from) == 0 && !lacks;
 }
 
 static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_action *action) {
+        const Rm__Job *job = enact_job(rmd, snapshot, action->job);
         struct command c;
         Rm__CmdMoveStart *body =
                 command_move_start(&c, job_number(snapshot, action->job), capsule_of(action), snapshot->nodes[action->to].name);
@@ -196,7 +199,7 @@ static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, cons
         /* Without a free capsule on the node the move would be refused, and every round would
          * propose it again. */
         if (state_capsule_space(cluster_index(rmd->cluster), body->to, body->capsules_per_core) > 0 &&
-            may_arrive(rmd, snapshot->nodes[action->from].name, body->to))
+            may_move(rmd, job ? job_capsule(job, body->capsule) : NULL, snapshot->nodes[action->from].name, body->to))
                 propose(rmd, &c.command);
 }
 

@@ -247,12 +247,55 @@ static void test_folded_from_what_was_planned(void **state) {
         assert_string_equal(s->policy, "fold");
 }
 
+/* ---- moves ---- */
+
+static size_t move_to_n4(struct scene *s, int32_t group, enum round_cause cause) {
+        struct round_action action = { .kind = ROUND_MOVE, .group = group, .from = group == 1 ? 1 : 0, .to = 3, .cause = cause };
+        struct round_job_result job = { 0 };
+        struct round_result result = { .actions = &action, .n_actions = 1, .jobs = &job, .n_jobs = 1 };
+
+        s->n_moves = 0;
+        (void) enact_round(&s->rmd, snapshot_view(s->input.snapshot), &result, "");
+        return s->n_moves;
+}
+
+/* A user has moved the capsule where he wants it while the round was under way, which saw it where
+ * it was: no cause of the round holds any more. */
+static void test_moved_by_a_user_meanwhile(void **state) {
+        static const struct {
+                int32_t group;
+                enum round_cause cause;
+        } cases[] = { { 0, ROUND_NEEDED }, { 1, ROUND_RETURN }, { 1, ROUND_CHOICE }, { ROUND_HEAD, ROUND_NEEDED } };
+
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+                for (int moved = 0; moved < 2; moved++) {
+                        int32_t capsule = cases[i].group == ROUND_HEAD ? STATE_HEAD : cases[i].group;
+                        struct scene *s;
+
+                        assert_int_equal(tear_down(state), 0);
+                        assert_int_equal(set_up(state), 0);
+                        s = *state;
+                        start(s);
+                        see(s, 0);
+                        if (moved) {
+                                assert_int_equal(move_start(&s->w, s->job, capsule, "n3"), 0);
+                                assert_int_equal(move_commit(&s->w, s->w.state->next_move - 1), 0);
+                                assert_int_equal(move_done(&s->w, s->w.state->next_move - 1, 1, 1), 0);
+                        }
+                        assert_int_equal(move_to_n4(s, cases[i].group, cases[i].cause), !moved);
+                        assert_string_equal(job_capsule(job_of(&s->w, s->job), capsule)->node, moved              ? "n3"
+                                                                                               : i == 0 || i == 3 ? "n1"
+                                                                                                                  : "n2");
+                }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_goes_on_from_what_was_planned, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_not_placed_from_another_checkpoint, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_not_folded_from_another_checkpoint, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_folded_from_what_was_planned, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_moved_by_a_user_meanwhile, set_up, tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
