@@ -46,13 +46,13 @@ uint32_t round_input_group_size(const Rm__State *state, const Rm__JobSpec *spec,
         return size < least ? least : size;
 }
 
-/* The snapshot has as many groups as active ranks are in. Parked groups need no cores: policies
- * never see them (parked.h). Nor do they see the spare ranks of the last group. */
+/* The snapshot has as many groups as active ranks are in. Parked ranks need no cores: policies
+ * never see groups of them (parked.h), nor those, or spare ones, of the last group. */
 static uint32_t seen_ranks(const Rm__State *state, const Rm__Job *job, uint32_t group_size) {
         uint32_t active = job_active_ranks(state, job);
         uint64_t in_groups = ((uint64_t) active + group_size - 1) / group_size * group_size;
 
-        if (job->spec->active_ranks == 0)
+        if (!job_parked_have_cores(state, job))
                 return active;
         return in_groups < job->spec->ranks ? (uint32_t) in_groups : job->spec->ranks;
 }

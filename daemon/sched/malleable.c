@@ -35,13 +35,22 @@ static uint32_t ranks_of(const struct malleable_job *job, uint32_t group) {
         return groups_ranks(job->most, job->step, group);
 }
 
-uint32_t malleable_cores(const struct malleable_job *job, uint32_t ranks) {
-        uint64_t in_groups;
+/* Ranks of one group that are to compute. */
+struct need {
+        size_t job;
+        uint32_t group;
+        uint32_t has; /* ranks of it that do already, so that it stays where it is */
+        uint32_t more;
+};
 
-        if (job->step == 0 || job->most == 0)
-                return ranks;
-        in_groups = ((uint64_t) ranks + job->step - 1) / job->step * job->step;
-        return in_groups < job->most ? (uint32_t) in_groups : job->most;
+/* The first group that gets more when so many ranks of a job become `to`. */
+static struct need need_of(const struct decision *d, size_t j, uint32_t from, uint32_t to) {
+        const struct malleable_job *job = &d->jobs[j];
+        struct need need = { .job = j, .group = from / job->step, .has = from % job->step };
+        uint32_t most = ranks_of(job, need.group) - need.has;
+
+        need.more = to - from < most ? to - from : most;
+        return need;
 }
 
 static bool may_change(const struct malleable_job *job) {
@@ -92,8 +101,8 @@ static bool grows_before(const struct decision *d, size_t a, size_t b) {
 /* ---- jobs that give cores back ---- */
 
 static void set_requested(struct decision *d, size_t j, uint32_t ranks, int64_t *freed) {
-        *freed += malleable_cores(&d->jobs[j], d->requested[j]);
-        *freed -= malleable_cores(&d->jobs[j], ranks);
+        *freed += d->requested[j];
+        *freed -= ranks;
         d->requested[j] = ranks;
 }
 
@@ -139,33 +148,32 @@ static void add_move(struct malleable_answer *answer, const struct malleable_mov
         answer->moves[answer->n_moves++] = *move;
 }
 
-static bool fits(const struct decision *d, size_t j, uint32_t group, size_t node) {
-        const struct malleable_job *job = &d->jobs[j];
+static bool fits(const struct decision *d, const struct need *need, size_t node) {
+        const struct malleable_job *job = &d->jobs[need->job];
         const struct malleable_node *to = &d->nodes[node];
-        uint32_t ranks = ranks_of(job, group);
 
-        if (to->free_cores < (int64_t) ranks)
+        if (to->free_cores < (int64_t) need->more)
                 return false;
-        if (job->node_limit && ranks_on(d, j, group, node) + ranks > job->node_limit[node])
+        if (job->node_limit && ranks_on(d, need->job, need->group, node) + need->has + need->more > job->node_limit[node])
                 return false;
-        return d->group_node[j][group] == (int32_t) node || to->free_memory == RM_NO_MEMORY_LIMIT ||
-               (to->free_memory >= 0 && job->rank_memory_bytes <= (uint64_t) to->free_memory / ranks);
+        return d->group_node[need->job][need->group] == (int32_t) node || to->free_memory == RM_NO_MEMORY_LIMIT ||
+               (to->free_memory >= 0 && job->rank_memory_bytes <= (uint64_t) to->free_memory / ranks_of(job, need->group));
 }
 
-static bool stays(const struct decision *d, size_t j, uint32_t group) {
-        int32_t node = d->group_node[j][group];
+static bool stays(const struct decision *d, const struct need *need) {
+        int32_t node = d->group_node[need->job][need->group];
 
-        return node >= 0 && (size_t) node < d->n_nodes && fits(d, j, group, (size_t) node);
+        return node >= 0 && (size_t) node < d->n_nodes && fits(d, need, (size_t) node);
 }
 
 /* The group stays where it is parked, or goes where most cores are free. */
-static int32_t find_node(const struct decision *d, size_t j, uint32_t group) {
+static int32_t find_node(const struct decision *d, const struct need *need) {
         int32_t best = RM_NO_NODE;
 
-        if (stays(d, j, group))
-                return d->group_node[j][group];
-        for (size_t n = 0; n < d->n_nodes; n++)
-                if ((best < 0 || d->nodes[n].free_cores > d->nodes[best].free_cores) && fits(d, j, group, n))
+        if (stays(d, need))
+                return d->group_node[need->job][need->group];
+        for (size_t n = 0; n < d->n_nodes && (need->has == 0 || d->group_node[need->job][need->group] < 0); n++)
+                if ((best < 0 || d->nodes[n].free_cores > d->nodes[best].free_cores) && fits(d, need, n))
                         best = (int32_t) n;
         return best;
 }
@@ -183,29 +191,29 @@ static void wait_for_move(struct decision *d, size_t j, uint32_t group, int32_t 
 }
 
 /* The group gets cores. False: there are none for it. */
-static bool take_cores(struct decision *d, size_t j, uint32_t group) {
-        int32_t node = find_node(d, j, group);
-        uint32_t ranks = ranks_of(&d->jobs[j], group);
+static bool take_cores(struct decision *d, const struct need *need) {
+        int32_t *at = &d->group_node[need->job][need->group], node = find_node(d, need);
+        const struct malleable_job *job = &d->jobs[need->job];
 
         if (node < 0)
                 return false;
-        wait_for_move(d, j, group, node);
-        d->nodes[node].free_cores -= ranks;
-        if (node != d->group_node[j][group] && d->nodes[node].free_memory != RM_NO_MEMORY_LIMIT)
-                d->nodes[node].free_memory -= (int64_t) (d->jobs[j].rank_memory_bytes * ranks);
-        d->group_node[j][group] = node;
+        wait_for_move(d, need->job, need->group, node);
+        d->nodes[node].free_cores -= need->more;
+        if (node != *at && d->nodes[node].free_memory != RM_NO_MEMORY_LIMIT)
+                d->nodes[node].free_memory -= (int64_t) (job->rank_memory_bytes * ranks_of(job, need->group));
+        *at = node;
         return true;
 }
 
 /* Takes the cores of a job that has been asked to grow, and has not begun to. */
 static void take_for_coming(struct decision *d, size_t j) {
         const struct malleable_job *job = &d->jobs[j];
-        uint32_t ranks = malleable_cores(job, job->active), comes = malleable_cores(job, job->requested);
+        struct need need;
         bool fit = true;
 
-        for (uint32_t group; ranks < comes && fit; ranks += ranks_of(job, group)) {
-                group = ranks / job->step;
-                fit = (d->group_node[j][group] < 0 || stays(d, j, group)) && take_cores(d, j, group);
+        for (uint32_t ranks = job->active; ranks < job->requested && fit; ranks += need.more) {
+                need = need_of(d, j, ranks, job->requested);
+                fit = (d->group_node[j][need.group] < 0 || stays(d, &need)) && take_cores(d, &need);
         }
         if (!fit && can_stay(job))
                 d->requested[j] = job->active;
@@ -213,13 +221,12 @@ static void take_for_coming(struct decision *d, size_t j) {
 
 /* False: it has no node for another group. */
 static bool grow_job(struct decision *d, size_t j, int64_t *spare) {
-        uint32_t ranks = d->requested[j] + grows_by(d, j), has = malleable_cores(&d->jobs[j], d->requested[j]);
-        uint32_t more = malleable_cores(&d->jobs[j], ranks) - has;
+        struct need need = need_of(d, j, d->requested[j], d->requested[j] + grows_by(d, j));
 
-        if (more > 0 && (more > *spare || !take_cores(d, j, has / d->jobs[j].step)))
+        if (need.more > *spare || !take_cores(d, &need))
                 return false;
-        *spare -= more;
-        d->requested[j] = ranks;
+        *spare -= need.more;
+        d->requested[j] += need.more;
         return true;
 }
 
@@ -296,8 +303,8 @@ static void decide(struct decision *d, const struct malleable_question *question
                 const struct malleable_job *job = &d->jobs[j];
 
                 d->requested[j] = coming(job);
-                later -= malleable_cores(job, coming(job));
-                now -= malleable_cores(job, job->requested > job->active ? job->requested : job->active);
+                later -= coming(job);
+                now -= job->requested > job->active ? job->requested : job->active;
         }
         if (later < 0) {
                 (void) shrink(d, -later, INT64_MAX);

@@ -5,12 +5,12 @@
  * cores), or when the first job that waits finds room that way; those of the lowest priority first,
  * and of these the ones that do more steps than their goal wants, then the largest. Jobs grow into
  * cores that no job waits for; those of the highest priority first, and of these the ones that are
- * behind their goal, then the smallest; one that does more than its goal does not. A group that is
- * added has a core for each of its ranks on its node. If there are none, it first moves to a node
- * that has them, while it is still parked. So cores that are scattered stay idle rather than that
- * ranks share them. A growth that has not begun when its cores are needed otherwise is taken back.
- * Virtual malleability (Cores 2015) folds the ranks that there are; here it is their number that
- * follows the cores. */
+ * behind their goal, then the smallest; one that does more than its goal does not. A rank that is
+ * added has a core on the node of its group. If there are none, a group that is still parked first
+ * moves to a node that has them. So cores that are scattered stay idle rather than that ranks share
+ * them. A growth that has not begun when its cores are needed otherwise is taken back. Virtual
+ * malleability (Cores 2015) folds the ranks that there are; here it is their number that follows
+ * the cores. */
 #ifndef RM_SCHED_MALLEABLE_H
 #define RM_SCHED_MALLEABLE_H
 
@@ -86,9 +86,6 @@ struct malleable_waiting malleable_first_waiting(const struct rm_snapshot *snaps
 /* The largest size of groups, up to `most`, with which so many ranks fill all of theirs: the groups
  * of a job are alike, and all ranks of a group have a core. */
 uint32_t malleable_group_size(uint32_t ranks, uint32_t most);
-
-/* Ranks of the groups that so many ranks are in. */
-uint32_t malleable_cores(const struct malleable_job *job, uint32_t ranks);
 
 void malleable_decide(const struct malleable_question *question, struct malleable_answer *ret);
 void malleable_answer_finish(struct malleable_answer *answer);

@@ -16,6 +16,7 @@
 #define STATE_LEVEL_AVOIDED 2U /* from this one on: a loss that was foreseen counts as such if nothing was left on the node */
 #define STATE_LEVEL_SPARES 2U /* from this one on: spare ranks ask for no cores until they replace others */
 #define STATE_LEVEL_PROCESSORS 2U /* from this one on: what instruction sets nodes have */
+#define STATE_LEVEL_PARKED 2U /* from this one on: parked ranks of groups that compute ask for no cores */
 #define STATE_LEVEL_RESIZED 2U /* from this one on: a number of ranks that a job may not have is not taken from its program */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
 #define STATE_CONDITION_REASON_MAX_BYTES 256U
@@ -156,8 +157,11 @@ bool job_may_park(const Rm__State *state, const Rm__JobSpec *spec);
 bool job_group_parked(const Rm__Job *job, const Rm__Capsule *capsule);
 /* All ranks of the group are parked and it may be frozen: the job neither ends nor was told to. */
 bool job_group_may_freeze(const Rm__Job *job, const Rm__Capsule *capsule);
-/* Cores that the capsule asks for: one for each of its ranks but spare ones, also where only some
- * of them compute; 0: it is the head, or parked. */
+/* All ranks of a group of which some compute have cores: the job was placed, or would be, before
+ * STATE_LEVEL_PARKED. */
+bool job_parked_have_cores(const Rm__State *state, const Rm__Job *job);
+/* Cores that the capsule asks for: one for each of its ranks that compute
+ * (job_parked_have_cores(): also of those beside them); 0: it is the head, or parked. */
 uint32_t job_capsule_cores(const Rm__Job *job, const Rm__Capsule *capsule);
 /* The first rank of the group. */
 uint32_t job_first_rank(const Rm__Job *job, const Rm__Capsule *capsule);

@@ -132,7 +132,7 @@ int apply_job_own_state(struct apply *a);
 int apply_job_rates(struct apply *a);
 int apply_job_requeue(struct apply *a);
 /* The job is being placed, to go on from the checkpoint (NULL: from its beginning). */
-void job_resize_begin(Rm__Job *job, const Rm__Checkpoint *checkpoint);
+void job_resize_begin(const Rm__State *state, Rm__Job *job, const Rm__Checkpoint *checkpoint);
 /* The same of the ranks that it has lost. */
 void job_rank_losses_begin(const Rm__State *state, Rm__Job *job, const Rm__Checkpoint *checkpoint);
 /* The job ends: a successful end of mpirun does not suffice when ranks were lost. */

@@ -359,7 +359,7 @@ int apply_job_place(struct apply *a) {
         if (!checkpoint) /* what was saved before is of other groups, at other addresses */
                 job_checkpoints_forget(job);
         job->group_size = in->group_size;
-        job_resize_begin(job, checkpoint);
+        job_resize_begin(a->state, job, checkpoint);
         job_rank_losses_begin(a->state, job, checkpoint);
         job->state = RM__JOB_STATE__JOB_STARTING;
         state_index_job(a->index, job->id);

@@ -63,19 +63,25 @@ bool job_group_may_freeze(const Rm__Job *job, const Rm__Capsule *capsule) {
                !job->resize->ending;
 }
 
+bool job_parked_have_cores(const Rm__State *state, const Rm__Job *job) {
+        if (job->spec->active_ranks == 0)
+                return false;
+        return job->n_capsules > 0 && job->resize ? !job->resize->cores_by_rank : state->level < STATE_LEVEL_PARKED;
+}
+
 uint32_t job_capsule_cores(const Rm__Job *job, const Rm__Capsule *capsule) {
         uint32_t computing;
 
         if (capsule->index == STATE_HEAD || job_group_parked(job, capsule))
                 return 0;
         computing = end_of_active(job) - job_first_rank(job, capsule);
-        return job->resize || capsule->ranks < computing ? capsule->ranks : computing;
+        return (job->resize && !job->resize->cores_by_rank) || capsule->ranks < computing ? capsule->ranks : computing;
 }
 
 /* ---- changes ---- */
 
 /* No change is under way, and whatever its ranks know of is of an earlier number. */
-void job_resize_begin(Rm__Job *job, const Rm__Checkpoint *checkpoint) {
+void job_resize_begin(const Rm__State *state, Rm__Job *job, const Rm__Checkpoint *checkpoint) {
         const Rm__Resize *saved = checkpoint ? checkpoint->resize : NULL;
         uint64_t last = job->resize ? job->resize->epoch : 0;
         bool by_hand = job->resize && job->resize->by_hand;
@@ -90,6 +96,7 @@ void job_resize_begin(Rm__Job *job, const Rm__Checkpoint *checkpoint) {
         job->resize->active = saved ? saved->active : job->spec->active_ranks;
         job->resize->epoch = (saved && saved->epoch > last ? saved->epoch : last) + 1;
         job->resize->by_hand = by_hand;
+        job->resize->cores_by_rank = state->level >= STATE_LEVEL_PARKED;
 }
 
 /* rmd itself takes a resize back if the job has not begun to grow. A number that was asked for by
@@ -195,8 +202,9 @@ static void set_active(struct apply *a, Rm__Job *job, uint32_t ranks) {
         for (size_t i = 0; i < job->n_capsules; i++) {
                 Rm__Capsule *capsule = job->capsules[i];
 
-                /* A parked rank gives up its cores, which other jobs may have by now. */
-                if (job_group_parked(job, capsule)) {
+                /* A parked rank gives up its cores, which other jobs may have by now, and one that
+                 * computes has none yet: the next round chooses anew for the group. */
+                if (capsule->n_cores != job_capsule_cores(job, capsule)) {
                         free(take_ptr(capsule->cores));
                         capsule->n_cores = 0;
                 }

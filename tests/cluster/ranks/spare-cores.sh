@@ -1,10 +1,10 @@
 #!/bin/bash
-# Spare ranks (--spare-ranks) hold no core until one of them replaces a rank: the job, and another beside it, need none for them; one that has become a rank gets one where there is one; and
+# Spare ranks (--spare-ranks), and parked ones beside active ones (--max-ranks), hold no core until one of them replaces a rank, or the job grows: another job can use it; one that has become a rank gets one where there is one; and
 # groups of nothing but spare ranks leave drained nodes, come back with a checkpoint, and count for max_capsules_per_core.
 # limit: 200
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 
-cluster 3 --cores 2 --set job.max_capsules_per_core=3
+cluster 3 --cores 2 --set job.max_capsules_per_core=3 --set sched.resize_interval=0
 until_true 20 as alice n1 rm-mpirun --on-rank-loss continue -n 1 true 2>"$work/level" || fail "no job may go on without ranks: $(<"$work/level")"
 
 # cores_are WHAT TOTAL: so many cores of all nodes are held, as list-nodes says.
@@ -33,6 +33,9 @@ ends() {
 }
 folded() {
     [[ $(q job "$1" state) == "$2" ]]
+}
+any_folded() {
+    folded grows FOLDED || folded beside FOLDED
 }
 
 # Six cores: four ranks, four spare ones, and two ranks of another job.
@@ -70,6 +73,28 @@ must "restart-job" as alice n1 rmctl restart-job "$(job mixed)" >/dev/null
 must "it does not run again" q state mixed RUNNING 60 >/dev/null
 cores_are "after a restart, one of the spare ranks is a rank" 4
 ends mixed
+
+# Ranks that wait for their job to grow hold none either, beside one that computes. One that is to compute has one as soon as there is one.
+start grows n1 --group-size 2 -n 3 --max-ranks 4 "$programs/resizes" --stop-file="$(stop_file grows)"
+running grows
+cores_are "three active ranks and a parked one in their group" 3
+start beside n1 --group-size 1 -n 3 "$programs/ordered" --stop-file="$(stop_file beside)"
+running beside
+cores_are "with another job beside it" 6
+same "the state of grows" "$(q job grows state)" RUNNING
+must "the program of grows does not ask" until_true 30 listens grows
+must "resize-job" rmctl resize-job "$(job grows)" 4 --timeout 60 >/dev/null
+cores_are "the fourth rank computes" 7
+must "no ranks share cores: $(rmctl list-jobs)" until_true 30 any_folded
+release beside
+finish beside
+must "its ranks share cores though there are some: $(rmctl list-jobs)" until_true 60 folded grows RUNNING
+cores_are "it has cores of its own" 4
+must "resize-job" rmctl resize-job "$(job grows)" 3 --timeout 60 >/dev/null
+cores_are "the fourth rank is parked again" 3
+release grows
+finish grows
+same "grows: its exit code" "$rc" 0
 
 # They are capsules of root's all the same.
 status=0

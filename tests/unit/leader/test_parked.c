@@ -87,6 +87,28 @@ static void test_policies_see_active_groups(void **state) {
         round_input_finish(&input);
 }
 
+/* Rank 5 is parked beside rank 4. Jobs that began at an earlier level are shown as above. */
+static void test_policies_see_no_parked_ranks(void **state) {
+        struct scene *s = *state;
+        const struct rm_job *job;
+        struct round_input input;
+
+        s->w.thorough = false; /* it writes into the state */
+        s->w.state->level = s->w.twin->level = STATE_LEVEL;
+        state_job(s->w.state, s->job)->spec->rank_memory_bytes = 500;
+        run(s);
+        assert_int_equal(resize_reported(&s->w, s->job, 0, 0, 0, false), 0);
+        assert_int_equal(resize(&s->w, s->job, 5), 0);
+        assert_int_equal(resize_reported(&s->w, s->job, s->w.created, 0, 0, false), 0);
+        input = see(s);
+        job = &snapshot_view(input.snapshot)->jobs[0];
+        assert_int_equal(job->ranks, 5);
+        assert_int_equal(job->n_groups, 3);
+        assert_int_equal(job->groups[2].ranks, 1);
+        assert_int_equal(job->groups[2].memory, 1000); /* with the parked rank */
+        round_input_finish(&input);
+}
+
 /* A job has 5 ranks and 3 spare ones, in groups of 2; another has one rank and 3 spare ones, in
  * groups of 4. */
 static void test_policies_see_no_spare_ranks(void **state) {
@@ -276,6 +298,7 @@ static void test_limit_keeps_no_node_from_being_emptied(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_policies_see_active_groups, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_policies_see_no_parked_ranks, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_policies_see_no_spare_ranks, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_groups_have_ranks_of_one_kind, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_placed_where_cores_are, set_up, tear_down),

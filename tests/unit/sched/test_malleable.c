@@ -33,7 +33,7 @@ static void expect(const struct malleable_job *jobs, size_t n, const struct mall
         struct malleable_answer answer;
 
         for (size_t j = 0; j < n; j++)
-                node.free_cores -= malleable_cores(&jobs[j], jobs[j].active);
+                node.free_cores -= jobs[j].active;
         malleable_decide(&question, &answer);
         for (size_t j = 0; j < n; j++)
                 assert_int_equal(answer.requested[j], requested[j]);
@@ -124,7 +124,8 @@ static void test_whole_groups(void **state) {
         struct malleable_job jobs[] = { malleable(6, 2, 15) };
 
         jobs[0].step = 4;
-        expect(jobs, 1, &nobody, 7, (uint32_t[]) { 4 }); /* all 8 of its two groups have a core */
+        expect(jobs, 1, &nobody, 6, (uint32_t[]) { 0 });
+        expect(jobs, 1, &nobody, 7, (uint32_t[]) { 0 }); /* two ranks of its second group wait */
         expect(jobs, 1, &nobody, 8, (uint32_t[]) { 8 });
         expect(jobs, 1, &nobody, 13, (uint32_t[]) { 12 });
         expect(jobs, 1, &nobody, 20, (uint32_t[]) { 15 });
@@ -152,7 +153,7 @@ static uint64_t ranks_of(const struct malleable_job *jobs, size_t n) {
         uint64_t sum = 0;
 
         for (size_t j = 0; j < n; j++)
-                sum += malleable_cores(&jobs[j], jobs[j].active);
+                sum += jobs[j].active;
         return sum;
 }
 
@@ -238,7 +239,7 @@ static struct outcome decide(const struct malleable_question *question) {
 static struct outcome on_nodes(const struct malleable_job *job, const struct malleable_node *nodes, size_t n_nodes) {
         struct malleable_question question = { .jobs = job, .n_jobs = 1, .nodes = nodes, .n_nodes = n_nodes };
 
-        question.cores = malleable_cores(job, job->active);
+        question.cores = job->active;
         for (size_t n = 0; n < n_nodes; n++)
                 question.cores += (uint64_t) nodes[n].free_cores;
         return decide(&question);
@@ -274,6 +275,29 @@ static void test_scattered_cores_stay_idle(void **state) {
         assert_int_equal(outcome.n_moves, 0);
         job.group_node = NULL;
         assert_int_equal(on_nodes(&job, threes, 3).requested, 6);
+}
+
+/* A group of which some ranks compute grows where it is, or not at all. */
+static void test_groups_of_both_kinds_stay(void **state) {
+        const struct malleable_node elsewhere[] = { FREE(4), FREE(0), FREE(0) }, here[] = { FREE(0), FREE(1), FREE(2) };
+        static const uint32_t limit[] = { 9, 1, 9 };
+        struct malleable_job job = in_groups();
+        struct outcome outcome;
+
+        job.active = 3;
+        outcome = on_nodes(&job, elsewhere, 3);
+        assert_int_equal(outcome.requested, 0);
+        assert_int_equal(outcome.n_moves, 0);
+        outcome = on_nodes(&job, here, 3);
+        assert_int_equal(outcome.requested, 6);
+        assert_int_equal(outcome.n_moves, 0);
+        job.node_limit = limit;
+        assert_int_equal(on_nodes(&job, here, 3).requested, 0);
+        job.node_limit = NULL;
+        job.requested = 4; /* has been asked for, and takes the core before others can */
+        job.may_stay = true;
+        assert_int_equal(on_nodes(&job, elsewhere, 3).requested, 3);
+        assert_int_equal(on_nodes(&job, here, 3).requested, 0);
 }
 
 /* Groups move while they are parked; those that are in their place can be used meanwhile. */
@@ -405,7 +429,7 @@ static void add_job(struct scene *s, size_t j) {
 }
 
 static uint32_t ranks_of_group(const struct malleable_job *job, uint32_t g) {
-        uint32_t left = malleable_cores(job, job->active) - g * job->step;
+        uint32_t left = job->active - g * job->step;
 
         return left < job->step ? left : job->step;
 }
@@ -468,7 +492,7 @@ static bool is_folded(const struct scene *s) {
                 char name[8];
 
                 (void) snprintf(name, sizeof(name), "%u", j);
-                (void) snapshot_add_job(snapshot, name, malleable_cores(job, job->active), job->step);
+                (void) snapshot_add_job(snapshot, name, job->active, job->step);
                 for (uint32_t g = 0; g < n_groups(job); g++)
                         snapshot_group(snapshot, j, g)->node = s->group_node[j][g];
                 for (uint32_t n = 0; job->node_limit && n < NODES_MAX; n++)
@@ -526,6 +550,7 @@ int main(void) {
                 cmocka_unit_test(test_may_not_change),
                 cmocka_unit_test(test_random),
                 cmocka_unit_test(test_scattered_cores_stay_idle),
+                cmocka_unit_test(test_groups_of_both_kinds_stay),
                 cmocka_unit_test(test_groups_move_to_cores_first),
                 cmocka_unit_test(test_groups_move_where_memory_is),
                 cmocka_unit_test(test_limits_of_the_job_hold),

@@ -65,12 +65,12 @@ static void test_grows(void **state) {
         assert_int_equal(epoch, job_of(w, id)->resize->epoch);
         expect_active(w, id, 4, 4, 0);
         assert_int_equal(resize_reported(w, id, epoch, 0, 0, false), 0);
-        expect_active(w, id, 7, 4, 4); /* with rank 6 the whole group runs */
+        expect_active(w, id, 7, 4, 3); /* rank 7 waits beside rank 6, and needs no core */
         assert_true(job_of(w, id)->resize->begun);
         assert_int_equal(resize_reported(w, id, epoch, epoch, 7, false), 0);
         assert_string_equal(w->events, "job-resized ");
         assert_int_equal(job_of(w, id)->resize->requested, 0);
-        expect_active(w, id, 7, 4, 4);
+        expect_active(w, id, 7, 4, 3);
 }
 
 static void test_shrinks_when_it_is_done(void **state) {
@@ -260,6 +260,59 @@ static void test_cores_of_parked_groups_are_free(void **state) {
         assert_int_equal(job_of(w, id)->capsules[2]->n_cores, 0);
 }
 
+static void change(struct world *w, uint64_t id, uint32_t ranks) {
+        assert_int_equal(resize(w, id, ranks), 0);
+        assert_int_equal(resize_reported(w, id, w->created, w->created, ranks, false), 0);
+}
+
+/* In a group of both kinds the ranks that compute have cores, and no others: another job can use
+ * these. One that is unparked shares cores where there are none, as it does in a group that is
+ * added, and the cores that were chosen are those of fewer ranks. */
+static void test_parked_ranks_beside_others(void **state) {
+        static const char *const on_n2[] = { "n2" };
+        static const uint32_t three[] = { 3 }, cores[] = { 1, 2 };
+        struct world *w = *state;
+        uint64_t id = listening_job(w);
+        uint32_t ranks;
+
+        change(w, id, 5);
+        expect_active(w, id, 5, 4, 1);
+        assert_int_equal(job_cores(w, id, 2, "n2", cores, 1), 0);
+        assert_int_equal(job_of(w, id)->capsules[3]->n_cores, 1);
+        assert_int_equal(job_cores(w, id, 2, "n2", cores, 2), 0); /* not for the one that is parked */
+        assert_int_equal(job_of(w, id)->capsules[3]->n_cores, 1);
+        start_job(w, (uint64_t) submit(w, 3), on_n2, three, 1);
+        assert_null(state_job_fold(w->indexed, job_of(w, id), &ranks));
+        change(w, id, 6);
+        expect_active(w, id, 6, 4, 5);
+        assert_int_equal(job_of(w, id)->capsules[3]->n_cores, 0);
+        assert_string_equal(state_job_fold(w->indexed, job_of(w, id), &ranks)->name, "n2");
+        assert_int_equal(ranks, 5);
+        change(w, id, 3);
+        expect_active(w, id, 3, 3, 3);
+        assert_null(state_job_fold(w->indexed, job_of(w, id), &ranks));
+}
+
+/* A job that began before all nodes knew of that keeps a core for each rank of such a group, until
+ * it begins again. */
+static void test_parked_ranks_of_an_older_job(void **state) {
+        struct world *w = *state;
+        uint64_t id;
+
+        w->state->level = w->twin->level = 1;
+        id = listening_job(w);
+        w->state->level = w->twin->level = STATE_LEVEL;
+        change(w, id, 5);
+        expect_active(w, id, 5, 4, 2);
+        assert_int_equal(restart(w, id, 2, "n2", false), 0);
+        for (int32_t i = -1; i < 4; i++)
+                assert_int_equal(gone(w, id, i, i < 2 ? "n1" : "n2"), 0);
+        place_all(w, id);
+        assert_int_equal(resize_reported(w, id, 0, 0, 0, false), 0);
+        change(w, id, 5);
+        expect_active(w, id, 5, 4, 1);
+}
+
 static void test_begins_anew_as_at_first(void **state) {
         struct world *w = *state;
         uint64_t id = listening_job(w), epoch;
@@ -373,6 +426,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_rmd_takes_its_growth_back, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_end_unparks, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_cores_of_parked_groups_are_free, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_parked_ranks_beside_others, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_parked_ranks_of_an_older_job, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_begins_anew_as_at_first, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_captured_before_or_after, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_goes_on_with_what_was_saved, set_up, world_tear_down),
