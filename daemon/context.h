@@ -54,6 +54,7 @@ struct rmd {
         struct metrics *metrics; /* metrics/: what is counted */
         struct sessions *sessions; /* client/: who looks at the page over TCP */
         struct web *web;         /* web/: HTTP */
+        uint32_t web_lacks;      /* web/: bit I: rmd could not listen at place I of [web] listen */
         uint64_t start_usec;
         bool stopping; /* it has been told to end */
         struct rm_error *failed; /* why the log cannot be used any more; code 0: it can */

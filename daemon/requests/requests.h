@@ -100,6 +100,9 @@ void request_snapshot(struct client *client, const Rm__LocalRequest *request);
 void request_use(struct client *client, const Rm__LocalRequest *request);
 void request_plan(struct client *client, const Rm__LocalRequest *request);
 void request_web(struct client *client, const Rm__LocalRequest *request);
+/* The places of [web] listen where rmd could not listen, with spaces; NULL: there are none. The
+ * caller frees it. */
+char *web_unserved(const struct rmd *rmd);
 void request_node_facts(struct client *client, const Rm__LocalRequest *request);
 /* Facts of any node, before a local client gets them: whether the cluster's key is the same there,
  * and nothing more of it. */

@@ -39,8 +39,8 @@ static void fill_tracking(const struct rmd *rmd, struct view_own *own) {
                 own->untracked = "[move] tracking = no in rmd.conf";
 }
 
-/* The caller owns what has to be freed afterwards. */
-static struct view_own own_figures(const struct rmd *rmd, Rm__SensorView *const *sensors, size_t n_sensors, const char *missing) {
+/* All but the texts that the caller has to free afterwards. */
+static struct view_own own_figures(const struct rmd *rmd, Rm__SensorView *const *sensors, size_t n_sensors) {
         struct view_own own = {
                 .cluster = rmd->config->cluster_name,
                 .node = rmd->config->node_name,
@@ -54,7 +54,6 @@ static struct view_own own_figures(const struct rmd *rmd, Rm__SensorView *const 
                 .sensors = sensors,
                 .n_sensors = n_sensors,
                 .second_key_file = rmd->config->second_key_file,
-                .limits_missing = missing,
         };
 
         fill_tracking(rmd, &own);
@@ -66,10 +65,15 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         size_t n_sensors = 0;
         Rm__SensorView **sensors = sensor_views(rmd->sensors, &n_sensors);
         cleanup_free char *missing = limits_missing(rmd);
-        struct view_own own = own_figures(rmd, sensors, n_sensors, missing);
+        cleanup_free char *unserved = web_unserved(rmd);
+        struct view_own own = own_figures(rmd, sensors, n_sensors);
         struct view_source source = request_view_source(rmd);
         struct view_reader reader = request_view_reader(client);
-        Rm__Status *status = view_status(&source, &reader, &own);
+        Rm__Status *status;
+
+        own.limits_missing = missing;
+        own.web_unserved = unserved;
+        status = view_status(&source, &reader, &own);
 
         client_answer(client, request->id, &status->base);
         rm__status__free_unpacked(status, NULL);

@@ -8,7 +8,7 @@
 #include "daemon/view/staying.h"
 
 /* Each call of add_warning() in add_warnings() may add a warning. */
-#define WARNINGS_MAX 13U
+#define WARNINGS_MAX 14U
 
 /* ---- numbers ---- */
 
@@ -154,6 +154,14 @@ static char *disk_warning(const struct view_own *own) {
                        : NULL;
 }
 
+static char *web_warning(const struct view_own *own) {
+        if (!own->web_unserved)
+                return NULL;
+        return xasprintf(
+                "rmd of %s could not listen at %s for its page and metrics: 'journalctl -u rmd' says why; restart rmd when it can",
+                own->node, own->web_unserved);
+}
+
 static char *second_key_warning(const char *file) {
         if (!*file)
                 return NULL;
@@ -183,6 +191,7 @@ static void add_warnings(const struct view_source *source, const struct view_rea
         add_warning(status, copy_unless_empty(state->scheduling_warning));
         add_warning(status, second_key_warning(own->second_key_file));
         add_warning(status, copy_unless_empty(own->limits_missing));
+        add_warning(status, web_warning(own));
 }
 
 /* ---- the whole ---- */

@@ -312,8 +312,10 @@ int web_create(struct rmd *rmd, struct web **ret, struct rm_error *err) {
         for (size_t i = 0; i < n; i++) {
                 struct rm_error why = { 0 };
 
-                if (listen_at(web, &at[i], &web->places[i], &web->listeners[i], &why) < 0)
-                        log_error("web: %s: nothing is served there; see [web] listen in rmd.conf(5)", error_text(&why));
+                if (listen_at(web, &at[i], &web->places[i], &web->listeners[i], &why) == 0)
+                        continue;
+                rmd->web_lacks |= UINT32_C(1) << i;
+                log_error("web: %s: nothing is served there; see [web] listen in rmd.conf(5)", error_text(&why));
         }
         *ret = web;
         return 0;

@@ -24,6 +24,14 @@ static void print_socket(const Rm__Web *web, const char *path) {
                       path, web->node);
 }
 
+/* Another user's program may answer at such a place. */
+static void print_unserved(const Rm__Web *web) {
+        for (size_t i = 0; i < web->n_unserved; i++)
+                (void) fprintf(stderr,
+                               "rmctl: rmd of %s could not listen at %s: open no link to it; 'journalctl -u rmd' says why\n",
+                               web->node, web->unserved[i]);
+}
+
 static void print(const Rm__Web *web) {
         if (web->n_addresses > 0)
                 print_link(web, web->addresses[0]);
@@ -41,6 +49,7 @@ static int run(struct call *call) {
         r = call_request(call, &get.base, RM__LOCAL_REPLY__BODY_WEB, &reply);
         if (r < 0)
                 return r;
+        print_unserved(reply->web);
         if (call->json)
                 call_print_json(NULL, json_from_message(&reply->web->base));
         else if (reply->web->n_sockets + reply->web->n_addresses == 0)

@@ -229,6 +229,9 @@ static void test_warnings(void **state) {
         struct view_own usual = usual_own(), own = usual;
 
         assert_true(warns(w, NULL, &own, "no leader can be reached"));
+        own.web_unserved = "127.0.0.1:7701";
+        assert_true(warns(w, "n1", &own, "could not listen at 127.0.0.1:7701"));
+        own = usual;
         assert_false(warns(w, "n1", &own, "newest state"));
         own.synced = false;
         assert_true(warns(w, "n1", &own, "does not have the newest state"));
