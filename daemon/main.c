@@ -703,6 +703,8 @@ int main(int argc, char **argv) {
         r = load(options.config_path, &config, &err);
         if (r < 0) {
                 (void) fprintf(stderr, "rmd: %s\n", error_text(&err));
+                if (access(options.config_path, F_OK) < 0 && errno == ENOENT)
+                        (void) fprintf(stderr, "rmd: 'rmd --init-cluster' begins a cluster here, 'rmd --join NODE' joins one\n");
                 return 2;
         }
         if (options.check_config) {

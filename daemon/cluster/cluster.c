@@ -338,6 +338,10 @@ const char *cluster_self(const struct cluster *c) {
         return peers_self(c->peers)->name;
 }
 
+char *cluster_join_failures(const struct cluster *c) {
+        return peers_seed_failures(c->peers, c->leader != NULL);
+}
+
 uint32_t cluster_port(const struct cluster *c) {
         return peers_port(c->peers);
 }

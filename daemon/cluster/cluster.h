@@ -112,6 +112,9 @@ bool cluster_hand_over(struct cluster *cluster);
 /* NULL when not known. */
 const char *cluster_leader(const struct cluster *cluster);
 const char *cluster_self(const struct cluster *cluster);
+/* As peers_seed_failures(): why this node does not join. With a leader only those that refuse. The
+ * caller frees it. */
+char *cluster_join_failures(const struct cluster *cluster);
 uint32_t cluster_port(const struct cluster *cluster);
 
 /* Have one command put into the log; it is copied, the leader stamps time_usec. Without a leader it

@@ -118,15 +118,36 @@ void dial_free_seed(struct seed *seed) {
         LIST_REMOVE(seed, entry);
         free(seed->host);
         free(seed->name);
+        free(seed->why);
         free(seed);
 }
 
 static void seed_failed(struct seed *seed, int code, const char *reason) {
         seed->failures++;
+        free(seed->why);
+        seed->why = xstrdup(reason);
+        seed->refused = code == -EACCES;
         seed->next_dial_usec = now_usec() + backoff(seed->failures, code);
         if (seed->failures == FAILURES_REPORTED)
                 log_warn("cannot join through %s:%u: %s; retrying", seed->host, (unsigned) seed->port, reason);
         peers_wake(seed->peers);
+}
+
+char *peers_seed_failures(const struct peers *peers, bool only_refused) {
+        const struct seed *seed;
+        char *text = NULL;
+
+        LIST_FOREACH (seed, &peers->seeds, entry) {
+                cleanup_free char *before = text;
+
+                if (seed->self || !seed->why || (only_refused && !seed->refused)) {
+                        text = take_ptr(before);
+                        continue;
+                }
+                text = xasprintf("%s:%u: %s%s%s", seed->host, (unsigned) seed->port, seed->why, before ? "; " : "",
+                                 before ? before : "");
+        }
+        return text;
 }
 
 static bool is_self(const struct peers *peers, struct in_addr address, uint16_t port) {
@@ -158,7 +179,7 @@ static void on_resolved(int code, struct evutil_addrinfo *found, void *userdata)
                 return; /* being freed */
         seed->resolving = NULL;
         if (code != 0 || !found) {
-                seed_failed(seed, -ENOENT, evutil_gai_strerror(code));
+                seed_failed(seed, -ENOENT, code ? evutil_gai_strerror(code) : "this name has no IPv4 address");
                 return;
         }
         dial_seed_address(seed, ((struct sockaddr_in *) (void *) found->ai_addr)->sin_addr);

@@ -114,7 +114,9 @@ static int check_hello(const struct link *link, const Rm__PeerHello *hello, stru
         if (r == 0)
                 r = check_known(link, hello, err);
         if (r == 0 && hello->leader && peers->leading)
-                return error_set(err, -EEXIST, "both nodes '%s' and '%s' keep a log of their own: only one may have bootstrap",
+                return error_set(err, -EEXIST,
+                                 "nodes '%s' and '%s' have each begun a cluster: on the one that is to join, stop rmd, move its "
+                                 "[cluster] state_dir away, set peers instead of bootstrap, and start it",
                                  hello->node, peers->self->name);
         return r;
 }
@@ -247,6 +249,7 @@ static void dialled_hello(struct link *link, const Rm__PeerHello *hello) {
         if (link->seed) {
                 free(link->seed->name);
                 link->seed->name = xstrdup(peer->name);
+                free(take_ptr(link->seed->why));
         }
         if (link->peer && link->peer != peer) {
                 /* Another node lives at the address now. */

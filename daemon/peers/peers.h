@@ -97,6 +97,10 @@ uint64_t peers_leading_term(const struct peers *peers, const char *name);
 uint64_t peers_log_id(const struct peers *peers, const char *name);
 /* When it was last heard (monotonic); 0 = never. */
 uint64_t peers_received_usec(const struct peers *peers, const char *name);
+/* The nodes of the configuration to join through whose last attempt has failed, each with the
+ * reason: "n1:7700: Connection refused; n2:7700: ...". NULL: none. `only_refused`: only those that
+ * will not do without a person. The caller frees it. */
+char *peers_seed_failures(const struct peers *peers, bool only_refused);
 /* Every peer that is connected. Peers may come and go inside of the callback. */
 void peers_foreach(struct peers *peers, void (*visit)(void *userdata, const char *name), void *userdata);
 const Rm__Node *peers_self(const struct peers *peers);

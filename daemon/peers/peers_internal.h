@@ -93,6 +93,8 @@ struct seed {
         struct evdns_getaddrinfo_request *resolving;
         uint64_t next_dial_usec;
         unsigned failures;
+        char *why; /* the last attempt has failed; NULL: it has not */
+        bool refused; /* likewise, by whoever answers there, or by this node */
         bool self; /* it is our own address */
         LIST_ENTRY(seed) entry;
 };

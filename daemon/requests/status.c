@@ -65,6 +65,7 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         size_t n_sensors = 0;
         Rm__SensorView **sensors = sensor_views(rmd->sensors, &n_sensors);
         cleanup_free char *missing = limits_missing(rmd);
+        cleanup_free char *failures = cluster_join_failures(rmd->cluster);
         cleanup_free char *unserved = web_unserved(rmd);
         struct view_own own = own_figures(rmd, sensors, n_sensors);
         struct view_source source = request_view_source(rmd);
@@ -72,6 +73,7 @@ void request_status(struct client *client, const Rm__LocalRequest *request) {
         Rm__Status *status;
 
         own.limits_missing = missing;
+        own.join_failures = failures;
         own.web_unserved = unserved;
         status = view_status(&source, &reader, &own);
 

@@ -8,7 +8,7 @@
 #include "daemon/view/staying.h"
 
 /* Each call of add_warning() in add_warnings() may add a warning. */
-#define WARNINGS_MAX 14U
+#define WARNINGS_MAX 15U
 
 /* ---- numbers ---- */
 
@@ -76,10 +76,18 @@ static char *copy_unless_empty(const char *text) {
         return text && *text ? xstrdup(text) : NULL;
 }
 
-static char *leader_warning(const Rm__Status *status, bool synced) {
+static char *leader_warning(const Rm__Status *status, const struct view_own *own) {
         if (!*status->leader)
-                return xstrdup("no leader can be reached: running jobs go on, nothing can be changed");
-        return synced ? NULL : xstrdup("this node does not have the newest state yet");
+                return xasprintf("no leader can be reached: running jobs go on, nothing can be changed%s%s",
+                                 own->join_failures ? "; " : "", own->join_failures ? own->join_failures : "");
+        return own->synced ? NULL : xstrdup("this node does not have the newest state yet");
+}
+
+/* A node that leads a cluster of its own looks well. */
+static char *refusal_warning(const Rm__Status *status, const struct view_own *own) {
+        if (!*status->leader || !own->join_failures)
+                return NULL;
+        return xasprintf("this node does not join those that its configuration names: %s", own->join_failures);
 }
 
 /* A warning that an administrator may not expect; NULL: none. Without a leader, the warning about
@@ -176,7 +184,8 @@ static void add_warnings(const struct view_source *source, const struct view_rea
         char *unknown = NULL, *loose = NULL;
 
         status->warnings = xcalloc(WARNINGS_MAX, sizeof(*status->warnings));
-        add_warning(status, leader_warning(status, own->synced));
+        add_warning(status, leader_warning(status, own));
+        add_warning(status, refusal_warning(status, own));
         add_warning(status, voters_warning(state, status));
         add_warning(status, overdue_warning(source->index));
         add_warning(status, conditions_warning(state));

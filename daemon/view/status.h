@@ -19,6 +19,7 @@ struct view_own {
         size_t n_sensors;
         const char *second_key_file; /* "": there is none */
         const char *limits_missing;  /* NULL: nothing */
+        const char *join_failures;   /* why it does not join through the nodes of its configuration; NULL: none */
         const char *web_unserved;    /* places where it could not listen for HTTP; NULL: none */
 };
 

@@ -1,5 +1,6 @@
 #include "launcher/client/client.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -22,6 +23,8 @@
 #define OPEN_PAUSE_USEC 5000U /* doubled each time: 0.3 s in all */
 
 #define CONNECT_PAUSE_MSEC 50
+
+#define CONFIG_PATH "/etc/rmd/rmd.conf" /* of rmd, on a node that was set up */
 
 struct client {
         int fd;
@@ -58,8 +61,11 @@ static int connect_error(int code, const char *path, struct rm_error *err) {
                                          "job, or start "
                                          "further ranks by MPI_Comm_spawn()",
                                          job ? job : "of rmd");
-                return error_set(err, CLIENT_NO_DAEMON, "rmd is not running on this node (%s): start it with 'systemctl start rmd'",
-                                 path);
+                return error_set(err, CLIENT_NO_DAEMON, "rmd is not running on this node (%s): %s", path,
+                                 access(CONFIG_PATH, F_OK) < 0 && errno == ENOENT
+                                         ? "it was never set up here, which root does by 'rmd --init-cluster' or 'rmd --join NODE' "
+                                           "of the package rmd"
+                                         : "start it with 'systemctl start rmd'");
         default:
                 return error_sys(err, code, "cannot talk to rmd (%s)", path);
         }

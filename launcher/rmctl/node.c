@@ -119,6 +119,8 @@ static int run_list(struct call *call) {
                 call_print_list("nodes", (ProtobufCMessage *const *) reply->nodes->nodes, reply->nodes->n_nodes);
         else
                 table_nodes(call, reply->nodes);
+        if (reply->nodes->n_nodes == 0)
+                (void) fprintf(stderr, "rmctl: this node has joined no cluster yet: 'rmctl status' says why\n");
         rm__local_reply__free_unpacked(reply, NULL);
         return 0;
 }

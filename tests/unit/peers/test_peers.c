@@ -45,6 +45,15 @@ static void test_strange_bytes(void **state) {
         world_finish(&w);
 }
 
+/* The node tells why it does not join. */
+static void check_told(const struct tnode *node, const char *why) {
+        cleanup_free char *text = cluster_join_failures(node->cluster);
+
+        assert_non_null(text);
+        if (!strstr(text, why))
+                fail_msg("'%s' does not say '%s'", text, why);
+}
+
 static void test_wrong_key(void **state) {
         struct world w;
 
@@ -53,7 +62,9 @@ static void test_wrong_key(void **state) {
         (void) tnode_start(&w, 2, 0);
         RUN_UNTIL(&w, false, 1000);
         assert_int_equal(w.nodes[2].peer_up, 0);
+        check_told(&w.nodes[2], "key");
         assert_true(joined(&w, 2));
+        assert_null(cluster_join_failures(w.nodes[1].cluster));
         assert_int_equal(cluster_state(w.nodes[0].cluster)->n_nodes, 2);
         world_finish(&w);
 }
@@ -69,6 +80,7 @@ static void test_other_cluster(void **state) {
         assert_int_equal(tnode_try(&w, &w.nodes[1], false, peers, 1, "others", &err), 0);
         RUN_UNTIL(&w, false, 700);
         assert_int_equal(w.nodes[1].peer_up, 0);
+        check_told(&w.nodes[1], "not of this cluster");
         assert_int_equal(cluster_state(w.nodes[0].cluster)->n_nodes, 1);
         world_finish(&w);
 }
@@ -169,6 +181,7 @@ static void test_two_of_one_name(void **state) {
         (void) tnode_start(&w, 3, 0);
         RUN_UNTIL(&w, false, 1000);
         assert_int_equal(w.nodes[3].peer_up, 0);
+        check_told(&w.nodes[3], "two nodes are named 'n2'");
         assert_true(joined(&w, 3));
         assert_int_equal(state_node(cluster_state(w.nodes[0].cluster), "n2")->port, w.nodes[1].port);
         assert_int_equal(w.nodes[0].peer_down, 0);
@@ -234,6 +247,7 @@ static void test_two_logs(void **state) {
         assert_int_equal(tnode_try(&w, &w.nodes[2], true, peers, 1, "testers", &err), 0);
         RUN_UNTIL(&w, false, 700);
         assert_false(cluster_connected(w.nodes[0].cluster, "n3"));
+        check_told(&w.nodes[2], "have each begun a cluster");
         assert_true(joined(&w, 2));
         world_finish(&w);
 }

@@ -229,6 +229,10 @@ static void test_warnings(void **state) {
         struct view_own usual = usual_own(), own = usual;
 
         assert_true(warns(w, NULL, &own, "no leader can be reached"));
+        own.join_failures = "n7:7700: Connection refused";
+        assert_true(warns(w, NULL, &own, "n7:7700: Connection refused"));
+        assert_true(warns(w, "n1", &own, "does not join those that its configuration names: n7:7700"));
+        own = usual;
         own.web_unserved = "127.0.0.1:7701";
         assert_true(warns(w, "n1", &own, "could not listen at 127.0.0.1:7701"));
         own = usual;
