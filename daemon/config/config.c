@@ -40,6 +40,9 @@ enum kind {
         KIND_SENSORS,
 };
 
+/* The rule of name_valid(), in a message. */
+#define NAME_RULE "up to 63 letters, digits, '.', '_' and '-', of which the first is a letter or digit"
+
 /* Less starts no MPI program. */
 #define MEMORY_MAX_LEAST (UINT64_C(64) << 20)
 #define PIDS_MAX_LEAST 64U
@@ -417,18 +420,54 @@ static int check_web(const struct config *config, const char *path, struct rm_er
         return listens_parse(config->web_listen, at, &n, err) < 0 ? error_prefix(err, "%s: [web] listen", path) : 0;
 }
 
-static int check(struct config *config, const char *path, struct rm_error *err) {
+int config_host_name(char **ret, struct rm_error *err) {
         char host[256] = "";
-        struct in_addr address;
 
+        (void) gethostname(host, sizeof(host) - 1);
+        host[strcspn(host, ".")] = 0;
+        if (!name_valid(host))
+                return error_set(err, -EINVAL,
+                                 "this host's name '%s' cannot be that of a node, which has " NAME_RULE
+                                 ": set another one ('hostnamectl set-hostname NAME'), or [node] name in rmd.conf",
+                                 host);
+        *ret = xstrdup(host);
+        return 0;
+}
+
+static int check_name(struct config *config, const char *path, struct rm_error *err) {
         if (!config->node_name[0]) {
-                (void) gethostname(host, sizeof(host) - 1);
-                host[strcspn(host, ".")] = 0;
-                free(config->node_name);
-                config->node_name = xstrdup(host);
+                free(take_ptr(config->node_name));
+                return config_host_name(&config->node_name, err) < 0 ? error_prefix(err, "%s", path) : 0;
         }
         if (!name_valid(config->node_name))
-                return error_set(err, -EINVAL, "%s: [node] name '%s' is not a valid name", path, config->node_name);
+                return error_set(err, -EINVAL, "%s: [node] name '%s' is not a valid name, which has " NAME_RULE, path,
+                                 config->node_name);
+        return 0;
+}
+
+/* Each is given to parts that work in other directories, and sockets have short paths. */
+static int check_paths(const struct config *config, const char *path, struct rm_error *err) {
+        const struct {
+                const char *key, *value;
+                size_t most_bytes;
+        } paths[] = {
+                { "[cluster] state_dir", config->state_dir, PATH_MAX - 1 },
+                { "[node] socket", config->socket_path, CONFIG_SOCKET_MOST_BYTES },
+                { "[node] runtime_dir", config->runtime_dir, CONFIG_RUNTIME_DIR_MOST_BYTES },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+                if (paths[i].value[0] != '/' || strlen(paths[i].value) > paths[i].most_bytes)
+                        return error_set(err, -EINVAL, "%s: %s must be an absolute path of at most %zu bytes", path, paths[i].key,
+                                         paths[i].most_bytes);
+        return 0;
+}
+
+static int check(struct config *config, const char *path, struct rm_error *err) {
+        struct in_addr address;
+
+        if (check_name(config, path, err) < 0 || check_paths(config, path, err) < 0)
+                return err->code;
         if (config->address[0] && inet_pton(AF_INET, config->address, &address) != 1)
                 return error_set(err, -EINVAL, "%s: [node] address '%s' is not an IPv4 address", path, config->address);
         if (config->heartbeat_usec < 10000 || config->node_timeout_usec < 2 * config->heartbeat_usec)

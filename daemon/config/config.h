@@ -27,6 +27,10 @@
  * lost leader is to be replaced within a minute. */
 #define CONFIG_ELECTION_MIN_USEC UINT64_C(50000)
 #define CONFIG_ELECTION_MAX_USEC UINT64_C(10000000)
+/* The path of a socket may have so many, with ".new" behind it while it is made. */
+#define CONFIG_SOCKET_MOST_BYTES 103U
+/* Sockets of capsules have up to 50 bytes more, such as "/capsules/j7.0/ctl.sock". */
+#define CONFIG_RUNTIME_DIR_MOST_BYTES 48U
 #define CONFIG_FENCE_NONE "none" /* [fence] plugin */
 #define CONFIG_FENCE_LEAST_USEC UINT64_C(1000000) /* [fence] timeout and retry */
 #define CONFIG_FENCE_MOST_USEC UINT64_C(3600000000)
@@ -159,6 +163,9 @@ enum config_last {
 /* Defaults, then `path`. NULL path: only defaults. Unknown sections, unknown keys and bad values
  * are errors that name file, line and key. Free with config_finish(). */
 int config_load(const char *path, struct config *ret_config, struct rm_error *err);
+/* The name of a node whose configuration gives none: the host's, up to its first dot. The caller
+ * frees it. -EINVAL: that cannot be the name of a node; the text says what can. */
+int config_host_name(char **ret, struct rm_error *err);
 /* Reads what [cluster] topology names; none, if it names nothing. Errors name that file and its
  * line. */
 int config_load_switches(const struct config *config, struct switches *ret_switches, struct rm_error *err);

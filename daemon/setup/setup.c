@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/random.h>
@@ -122,6 +123,46 @@ static int read_existing(struct plan *plan, struct rm_error *err) {
         return r;
 }
 
+/* All hosts can have the name "localhost", and no two nodes of a cluster may have the same. */
+static int check_host_name(struct rm_error *err) {
+        cleanup_free char *name = NULL;
+        int r = config_host_name(&name, err);
+
+        if (r == 0 && strcmp(name, "localhost") == 0)
+                r = error_set(err, -EINVAL,
+                              "this host is called 'localhost', as others may be: give it a name of its own first "
+                              "('hostnamectl set-hostname NAME')");
+        return r;
+}
+
+/* Nodes speak IPv4. One that is down has an address all the same. */
+static int check_peers(const char *peers, struct rm_error *err) {
+        const struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
+        cleanup_free char *list = xstrdup(peers);
+        char *saved = NULL;
+
+        for (char *word = strtok_r(list, " ", &saved); word; word = strtok_r(NULL, " ", &saved)) {
+                struct addrinfo *found = NULL;
+                int code;
+
+                word[strcspn(word, ":")] = 0;
+                code = getaddrinfo(word, NULL, &hints, &found);
+                if (code != 0)
+                        return error_set(err, -EHOSTUNREACH, "no IPv4 address of '%s' is known here: %s", word, gai_strerror(code));
+                freeaddrinfo(found);
+        }
+        return 0;
+}
+
+/* A configuration that is not there yet is made of this. */
+static int look_at_host(struct plan *plan, struct rm_error *err) {
+        int r = check_host_name(err);
+
+        if (r == 0)
+                r = uplink_find(plan->setup->uplink, &plan->uplink, &plan->address, err);
+        return r < 0 ? r : check_peers(plan->peers, err);
+}
+
 static int make_plan(struct plan *plan, struct rm_error *err) {
         const struct setup *setup = plan->setup;
         int r = 0;
@@ -134,7 +175,7 @@ static int make_plan(struct plan *plan, struct rm_error *err) {
         if (r < 0)
                 return r;
         plan->has_config = is_there(setup->config_path);
-        r = plan->has_config ? read_existing(plan, err) : uplink_find(setup->uplink, &plan->uplink, &plan->address, err);
+        r = plan->has_config ? read_existing(plan, err) : look_at_host(plan, err);
         if (r < 0)
                 return r;
         plan->has_key = is_there(plan->key_path);
@@ -239,8 +280,8 @@ static void say_next(const struct plan *plan, FILE *out) {
         if (!plan->setup->systemctl)
                 (void) fprintf(out, "systemd does not run here: start 'rmd' as root\n");
         if (plan->setup->join)
-                (void) fprintf(out,
-                               "Then 'rmctl list-nodes' shows this node, and 'rmctl doctor' whether it is fit to move jobs.\n");
+                (void) fprintf(out, "Then 'rmctl list-nodes' shows this node, and 'rmctl doctor' whether it is fit to move jobs;\n"
+                                    "until then 'rmctl status' says why it has not joined.\n");
         else
                 (void) fprintf(out,
                                "On each further node, with the same packages:\n"
@@ -257,6 +298,11 @@ static int carry_out(const struct plan *plan, FILE *out, struct rm_error *err) {
         if (r < 0)
                 return r;
         (void) fprintf(out, "%s: %s\n", plan->key_path, plan->has_key ? "kept" : "a new key, readable by root only");
+        if (plan->has_key && !plan->has_config && !setup->join)
+                (void) fprintf(out,
+                               "    If it is of a cluster that is there, this node begins a second one: then stop rmd, remove\n"
+                               "    %s and what is in /var/lib/rmd, and run 'rmd --join' instead.\n",
+                               setup->config_path);
         r = plan->has_config ? 0 : write_config(plan, err);
         if (r < 0)
                 return r;

@@ -23,9 +23,20 @@ refused() {
 }
 refused n2 1 "there is no key of the cluster" --join n1
 refused n2 2 "is not a node to join through" --join 'n1;reboot'
+on n2 sh -c 'echo "fd00::6 six" >>/etc/hosts'
+refused n2 1 "no IPv4 address of 'six' is known here" --join six
+refused n2 1 "no IPv4 address of 'nosuch' is known here" --join 10.77.0.1,nosuch:7700
 refused n2 2 "give one of them" --join n1 --init-cluster
 refused n2 1 "no interface 'eth7' is up" --init-cluster --uplink eth7
 refused n2 2 "--uplink is for" --uplink eth0
+is_called() {
+    on n2 sh -c 'printf %s "$1" >/proc/sys/kernel/hostname' sh "$1"
+}
+for name in 'two words' böse -x "$(printf '%064d' 1)" localhost localhost.site.example; do
+    must "n2 is not called '$name'" is_called "$name"
+    refused n2 2 "hostnamectl set-hostname NAME" --init-cluster
+done
+must "n2 is not called n2" is_called n2
 text=$(as alice n1 rmd --init-cluster 2>&1) && fail "alice can set up a cluster"
 [[ $text == *"only root"* ]] || fail "alice is told: $text"
 

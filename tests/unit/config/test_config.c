@@ -461,7 +461,8 @@ static void test_bool_and_level(void **state) {
 }
 
 #define TEN "0123456789"
-#define LONG TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+#define HUNDRED TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+#define LONG HUNDRED HUNDRED
 
 static void test_bad_files(void **state) {
         static const struct {
@@ -480,6 +481,14 @@ static void test_bad_files(void **state) {
                 { "\001\002\003\n", ":1: not a section, a key = value or a comment" },
                 { "[cluster]\nport = 0\nport = 0x\nfoo = bar\n", ":2: [cluster] port = '0'" },
                 { "[cluster]\nbootstrap = yes\n[node]\nname = a b\n", ": [node] name 'a b' is not a valid name" },
+                { "[cluster]\nbootstrap = yes\n[node]\nname = b\xc3\xb6se\n",
+                  ": [node] name 'b\xc3\xb6se' is not a valid name, which has up to 63 letters" },
+                { "[cluster]\nbootstrap = yes\nstate_dir = here\n", ": [cluster] state_dir must be an absolute path" },
+                { "[cluster]\nbootstrap = yes\n[node]\nsocket = @rmd\n", ": [node] socket must be an absolute path" },
+                { "[cluster]\nbootstrap = yes\n[node]\nsocket = /run/" HUNDRED ".sock\n",
+                  ": [node] socket must be an absolute path of at most 103 bytes" },
+                { "[cluster]\nbootstrap = yes\n[node]\nruntime_dir = /run/" HUNDRED "\n",
+                  ": [node] runtime_dir must be an absolute path of at most 48 bytes" },
                 { "[cluster]\nbootstrap = yes\n[node]\naddress = n1\n", ": [node] address 'n1' is not an IPv4 address" },
                 { "[cluster]\nbootstrap = yes\n[node]\naddress = ::1\n", ": [node] address '::1' is not an IPv4 address" },
                 { "[cluster]\nbootstrap = yes\nheartbeat = 1s\nnode_timeout = 1s\n", ": [cluster] node_timeout must be" },
