@@ -37,6 +37,7 @@
 #include "daemon/requests/service.h"
 #include "daemon/sensor/evaluator.h"
 #include "daemon/sensor/sensors.h"
+#include "daemon/setup/nodename.h"
 #include "daemon/setup/notify.h"
 #include "daemon/setup/setup.h"
 #include "daemon/trim.h"
@@ -629,6 +630,8 @@ static int serve(struct config *config, struct rm_error *err) {
         if (geteuid() != 0)
                 return error_set(err, -EPERM, "rmd makes namespaces and runs CRIU: start it as root");
         r = find_address(config, err);
+        if (r == 0)
+                r = nodename_keep(config->runtime_dir, &config->node_name, err);
         if (r == 0)
                 r = tls_create_from_files(config->cluster_name, TLS_PEER, config->key_file, config->second_key_file, &tls, err);
         if (r < 0)

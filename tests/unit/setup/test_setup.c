@@ -15,6 +15,7 @@
 
 #include "common/util.h"
 #include "daemon/config/config.h"
+#include "daemon/setup/nodename.h"
 #include "daemon/setup/setup.h"
 #include "daemon/setup/uplink.h"
 #include "daemon/wire/tls.h"
@@ -209,6 +210,41 @@ static void test_unit(void **state) {
         assert_int_equal(set_up(NULL, systemctl, &err), -ENOENT);
 }
 
+/* Keeps `name`, and returns the name that the node then has. */
+static char *kept_as(const char *name) {
+        cleanup_free char *run = xasprintf("%s/run", dir);
+        struct rm_error err = { 0 };
+        char *now = xstrdup(name);
+
+        assert_int_equal(nodename_keep(run, &now, &err), 0);
+        return now;
+}
+
+static void check_kept(const char *name, const char *expected) {
+        cleanup_free char *now = kept_as(name);
+
+        assert_string_equal(now, expected);
+}
+
+/* A node is called as its host is, but while there are capsules as it was when they were made. */
+static void test_node_name(void **state) {
+        cleanup_free char *capsule = xasprintf("%s/run/capsules/j7.0", dir), *file = xasprintf("%s/run/node-name", dir);
+
+        check_kept("n1", "n1");
+        check_kept("n2", "n2");
+        assert_int_equal(mkdir_p(capsule, 0700), 0);
+        check_kept("n2", "n2");
+        check_kept("n3", "n2");
+        check_kept("n2.site", "n2");
+        /* Nothing that is no name is taken for one. */
+        put(file, "../x y", 0644);
+        check_kept("n3", "n3");
+        check_kept("n4", "n3");
+        assert_int_equal(rmdir(capsule), 0);
+        check_kept("n4", "n4");
+        check_kept("n3", "n3");
+}
+
 #define ROUTES_HEAD "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
 
 static void test_routes(void **state) {
@@ -243,6 +279,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_join_without_key, fresh, gone),
                 cmocka_unit_test_setup_teardown(test_bad_hosts, fresh, gone),
                 cmocka_unit_test_setup_teardown(test_unit, fresh, gone),
+                cmocka_unit_test_setup_teardown(test_node_name, fresh, gone),
                 cmocka_unit_test(test_routes),
         };
 
