@@ -219,17 +219,32 @@ static void answer_session(struct web *web, const struct http_request *request, 
 
 /* ---- the routes ---- */
 
+enum audience {
+        EVERYBODY,
+        THE_USER,
+        THE_PAGE, /* what it fetches for its user; no link leads there */
+};
+
 static const struct route {
         const char *path;
         void (*answer)(struct web *web, const struct http_request *request, struct http_answer *ret);
-        bool personal; /* the answer is not for everybody */
+        enum audience audience;
 } routes[] = {
-        { "/", answer_page, true },
-        { "/stream", answer_stream, true },
-        { "/session", answer_session, true },
-        { "/metrics", answer_node, false },
-        { "/metrics/cluster", answer_cluster, false },
+        { "/", answer_page, THE_USER },
+        { "/stream", answer_stream, THE_PAGE },
+        { "/session", answer_session, THE_PAGE },
+        { "/metrics", answer_node, EVERYBODY },
+        { "/metrics/cluster", answer_cluster, EVERYBODY },
 };
+
+/* A browser says of a page from elsewhere, also from another port of the same machine, that it is
+ * none of this server. Such a page could read nothing here, but it could take all streams that its
+ * reader may have. Who is no browser says nothing. */
+static bool is_from_elsewhere(const struct http_request *request) {
+        const char *site = http_request_header(request, "Sec-Fetch-Site");
+
+        return site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0;
+}
 
 /* A personal answer is not for a page from elsewhere, whichever way a browser gets here: ssh makes
  * a port of the Unix socket. So the Host header must name the loopback there as well. */
@@ -242,9 +257,11 @@ static void on_request(void *context, const struct http_request *request, struct
         if (!route)
                 answer_text(ret, 404,
                             "rmd serves its page at /, and /metrics and, on the leader, /metrics/cluster: see rmd-web(7)\n");
-        else if (route->personal && !request->host_is_loopback)
+        else if (route->audience != EVERYBODY && !request->host_is_loopback)
                 answer_text(ret, 421,
                             "the Host header does not name the loopback of this machine: a proxy has to set it to localhost\n");
+        else if (route->audience == THE_PAGE && is_from_elsewhere(request))
+                answer_text(ret, 403, "a page from elsewhere has asked for this: only rmd's own page may\n");
         else
                 route->answer(context, request, ret);
 }

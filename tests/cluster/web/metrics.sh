@@ -64,6 +64,12 @@ for node in $(nodes); do
     same "$node: /metrics" "$(as bob "$node" "$programs/http" status /run/rmd/web.sock /metrics)" 200
 done
 for method in POST PUT DELETE; do same "$method" "$(on n1 "$programs/http" status 7701 /metrics "$method")" 405; done
+# A page from elsewhere, of another site or of another port, may lead to rmd's page, and takes nothing in its reader's name. Without a session a page of rmd's own gets 401.
+for site in cross-site same-site anything; do
+    for path in /stream /session; do same "$path, asked for by a page of $site" "$(on n1 "$programs/http" status 7701 "$path" GET "Sec-Fetch-Site: $site")" 403; done
+    same "a link to the page, $site" "$(on n1 "$programs/http" status 7701 / GET "Sec-Fetch-Site: $site")" 200
+done
+for site in same-origin none; do same "/stream, $site" "$(on n1 "$programs/http" status 7701 /stream GET "Sec-Fetch-Site: $site")" 401; done
 same "the mode of the socket" "$(on n1 stat -c %a:%U /run/rmd/web.sock)" 666:root
 [[ $(on n1 ss -Hltn 'sport = 7701') == *127.0.0.1:7701* ]] || fail "it listens elsewhere, too: $(on n1 ss -Hltn)"
 
