@@ -49,15 +49,20 @@ same "a used link shows something" "$(tail -n 1 "$work/said")" false
 
 # --- below a path of another server, which runs as alice: as rmd-web(7) says ---
 location=$(sed -n '/^location /,/^}/p' "$repo_dir/docs/rmd-web.7")
+bare=$(sed -n '/^location \/rmd\//,/^}/p' "$repo_dir/docs/rmd-web.7")
 temp=$(printf '%s_temp_path /home/alice/nginx; ' client_body proxy fastcgi uwsgi scgi)
 as alice n3 sh -c 'printf %s "$0" >/home/alice/nginx.conf' "daemon off; pid /home/alice/nginx.pid; error_log stderr; worker_processes 1; events { }
-    http { access_log off; keepalive_timeout 0; $temp server { listen 127.0.0.1:7803; $location } }"
+    http { access_log off; keepalive_timeout 0; $temp server { listen 127.0.0.1:7803; $location
+        location = /bare { proxy_pass http://unix:/run/rmd/web.sock:/; proxy_set_header Host localhost; } ${bare/rmd/bare} } }"
 as alice n3 /usr/sbin/nginx -c /home/alice/nginx.conf 2>"$work/nginx" &
 nginx=$!
 until_true 10 eval '[[ $(on n3 "$programs/http" status 7803 /rmd/ 2>/dev/null) == 200 ]]' || fail "nginx does not serve the page: $(<"$work/nginx")"
 as alice n3 "$programs/browser" http://127.0.0.1:7803/rmd/ until 20 "S.live && S.lists.jobs.size === 1" print "location.pathname + '|' + [...S.lists.jobs.values()][0].spec.name" \
     >"$work/said" 2>"$work/why" || fail "the page behind a proxy: $(<"$work/why")"
 same "path, job" "$(tail -n 1 "$work/said")" "/rmd/|$secret"
+same "the page at the path of a portal" "$(on n3 "$programs/http" status 7803 /pun/rmd/)" 200
+# Some proxies do not add the slash.
+as alice n3 "$programs/browser" http://127.0.0.1:7803/bare until 20 "S.live && S.lists.jobs.size === 1" >"$work/said" 2>"$work/why" || fail "the page at a path without a slash: $(<"$work/why")"
 on n3 sh -c 'kill "$(cat /home/alice/nginx.pid)"; rm -r /home/alice/nginx.conf /home/alice/nginx'
 wait "$nginx" 2>/dev/null
 
