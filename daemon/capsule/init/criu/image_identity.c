@@ -30,6 +30,9 @@ enum {
         CREDS_NUMBERS = 20,
         MM_DUMPABLE = 15, /* mm_entry */
         DUMPABLE = 1,
+        /* SECBIT_KEEP_CAPS, which a process without capabilities may set, and only CAP_SETPCAP
+         * restore. Nothing comes of it: there are none to keep. */
+        KEEP_CAPS = 1 << 4,
         ALL_BITS_BYTES = 6, /* of a word of capabilities: its key and 2^32 - 1 */
 };
 
@@ -161,7 +164,7 @@ static int compare(const struct image_identity_scope *scope, struct credentials 
                 return error_set(error, -EPERM, "has seccomp mode %" PRIu32 ", had %" PRIu32, is->seccomp, thread->seccomp);
         if (scope->spec->uid == 0)
                 return 0;
-        if (c->securebits != scope->securebits)
+        if ((c->securebits & ~KEEP_CAPS) != (scope->securebits & ~KEEP_CAPS))
                 return error_set(error, -EPERM, "has securebits %#" PRIx32 ", not %#" PRIx32, c->securebits, scope->securebits);
         if (is->bounding != thread->bounding)
                 return error_set(error, -EPERM, "has the bounding set %" PRIx64 ", had %" PRIx64, is->bounding, thread->bounding);
@@ -202,14 +205,21 @@ int image_identity_check_memory(uint8_t *image, size_t size_bytes, struct rm_err
         return criu_all_read(&mm) && seen ? 0 : damaged(error);
 }
 
-/* ---- the bounding set ---- */
+/* ---- what CRIU could not set ---- */
 
 size_t image_identity_lifted_bytes(size_t size_bytes) {
         return size_bytes + 2 * ALL_BITS_BYTES + 2 * CRIU_VARINT_BYTES;
 }
 
 static uint8_t *put_credentials(uint8_t *to, struct criu_cursor creds, const void *arg) {
-        to = criu_put_without(to, creds, CREDS_BOUNDING);
+        struct criu_cursor copy = { .at = to };
+        struct criu_field f;
+
+        copy.end = to = criu_put_without(to, creds, CREDS_BOUNDING);
+        /* The first byte of a number has its lowest seven bits. */
+        while (criu_next_field(&copy, &f))
+                if (f.number == CREDS_SECUREBITS && f.varint)
+                        *f.varint &= (uint8_t) ~KEEP_CAPS;
         for (int i = 0; i < 2; i++)
                 to = criu_put_varint(criu_put_varint(to, CREDS_BOUNDING << 3 | CRIU_WIRE_VARINT), UINT32_MAX);
         return to;

@@ -30,7 +30,8 @@ int image_identity_check_memory(uint8_t *image, size_t size_bytes, struct rm_err
 /* Writes a copy of a core-TID.img that has passed to `ret`, of image_identity_lifted_bytes(); its
  * bounding set has all capabilities. CRIU drops what is not in there, which takes CAP_SETPCAP also
  * where it is not there any more; so a restored process has the set of PID 1, as that of every
- * process in a capsule is. Returns its size in bytes. */
+ * process in a capsule is. PR_SET_KEEPCAPS is left out, which takes CAP_SETPCAP as well. Returns
+ * its size in bytes. */
 size_t image_identity_lift_bounding(uint8_t *image, size_t size_bytes, uint8_t *ret);
 size_t image_identity_lifted_bytes(size_t size_bytes);
 

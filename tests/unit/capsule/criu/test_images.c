@@ -178,7 +178,7 @@ static void test_rights_from_memory(void **state) {
         assert_int_equal(check(&ordinary, NULL), 0);
         REFUSED(r.securebits = 4, "securebits 0x4, not 0");        /* SECBIT_NO_SETUID_FIXUP */
         REFUSED(r.securebits = 0x2f, "securebits 0x2f");           /* what makes a set-user-ID root program a user's */
-        REFUSED(r.securebits = 16, "securebits 0x10");             /* SECBIT_KEEP_CAPS */
+        REFUSED(r.securebits = 0x30, "securebits 0x30");           /* SECBIT_KEEP_CAPS, and its lock */
         for (unsigned i = 1; i <= 8; i++)
                 REFUSED(r.ids[i] = 0, i % 2 ? "user id 0" : "group id 0");
         REFUSED(r.groups[2] = 0, "other groups");
@@ -499,16 +499,29 @@ static void test_reserved(void **state) {
         assert_int_equal(image_memory_unreserve(image.bytes, image.size, 4096, copy), 0);
 }
 
+/* CRIU is given none of what only CAP_SETPCAP restores, and what it is not given is nothing that a
+ * process without capabilities has. */
+static void test_keep_caps(void **state) {
+        struct rights r = of_owner();
+        struct message without = core_of(&r), with;
+        uint8_t spaces[2][2048];
+        size_t bytes[2];
+
+        (void) state;
+        r.securebits = 1 << 4;
+        with = core_of(&r);
+        assert_int_equal(check_bytes(&with, TID, bounding, NULL), 0);
+        bytes[0] = image_identity_lift_bounding(without.bytes, without.size, spaces[0]);
+        bytes[1] = image_identity_lift_bounding(with.bytes, with.size, spaces[1]);
+        assert_int_equal(bytes[0], bytes[1]);
+        assert_memory_equal(spaces[0], spaces[1], bytes[0]);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_rights_from_memory),
-                cmocka_unit_test(test_unknown_threads),
-                cmocka_unit_test(test_damaged),
-                cmocka_unit_test(test_bounding),
-                cmocka_unit_test(test_dumpable),
-                cmocka_unit_test(test_unknown_files),
-                cmocka_unit_test(test_damaged_files),
-                cmocka_unit_test(test_reserved),
+                cmocka_unit_test(test_rights_from_memory), cmocka_unit_test(test_unknown_threads), cmocka_unit_test(test_damaged),
+                cmocka_unit_test(test_bounding),           cmocka_unit_test(test_keep_caps),       cmocka_unit_test(test_dumpable),
+                cmocka_unit_test(test_unknown_files),      cmocka_unit_test(test_damaged_files),   cmocka_unit_test(test_reserved),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
