@@ -176,6 +176,9 @@ static void make_files(void) {
         if (fd >= 0)
                 have("the same file with O_DIRECT", fd);
         have("path only", open(path, O_PATH));
+        (void) snprintf(path, sizeof(path), "everything.link.%d", rank);
+        need(symlink("nowhere", path), "symlink");
+        have("symbolic link, path only", open(path, O_PATH | O_NOFOLLOW));
         have("working directory", open(".", O_RDONLY | O_DIRECTORY));
         fd = have("file without a name, O_TMPFILE", open("/tmp", O_TMPFILE | O_RDWR, 0600));
         need((int) write(fd, "nameless", 8), "write");

@@ -217,7 +217,8 @@ static int reach(const Capsule__InventoryFile *file, int access) {
 
         if (!is_checked(file))
                 return 0;
-        if (stat(file->name, &st) < 0)
+        /* A link is open itself only by O_PATH and O_NOFOLLOW. */
+        if (fstatat(AT_FDCWD, file->name, &st, S_ISLNK(file->mode) ? AT_SYMLINK_NOFOLLOW : 0) < 0)
                 return -errno;
         if (st.st_mode != file->mode || st.st_uid != file->uid || st.st_gid != file->gid)
                 return -ESTALE;

@@ -388,6 +388,15 @@ static void owner_reaches(void **state) {
         assert_non_null(strstr(error.text, "another file"));
         capsule__inventory__free_unpacked(now, NULL);
         (void) close(fd);
+        /* A link that is open itself, and leads nowhere. */
+        assert_int_equal(symlinkat("nothing", scene.dir_fd, "link"), 0);
+        fd = open_in(&scene, "link", O_PATH | O_NOFOLLOW);
+        now = take(&scene);
+        assert_int_equal(inventory_reach(now, &scene.spec, &error), 0);
+        assert_int_equal(unlinkat(scene.dir_fd, "link", 0), 0);
+        assert_int_equal(inventory_reach(now, &scene.spec, &error), -EPERM);
+        capsule__inventory__free_unpacked(now, NULL);
+        (void) close(fd);
         scene_finish(&scene);
 }
 
