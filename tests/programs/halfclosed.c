@@ -1,5 +1,5 @@
 /* A TCP connection of which one end has said its last word and the other has not: it stays so, and
- * the second end speaks later.
+ * the second end speaks later. Another one is closed at both ends, and the last word was not read.
  *
  * usage: halfclosed --stop-file=F     "halfclosed: good" when both directions came to their right
  *                                     end after F has appeared */
@@ -46,8 +46,11 @@ static void expect(int fd, const char *text) {
 
 int main(int argc, char **argv) {
         const char *stop_file = option_text(argc, argv, "stop-file", "/tmp/stop");
-        int near, far;
+        int near, far, closed, other;
 
+        make_pair(&closed, &other);
+        if (shutdown(closed, SHUT_WR) < 0 || write(other, "farewell", 8) != 8 || close(other) < 0)
+                give_up("close");
         make_pair(&near, &far);
         if (write(near, "last words", 10) != 10 || shutdown(near, SHUT_WR) < 0)
                 give_up("shutdown");
@@ -60,6 +63,7 @@ int main(int argc, char **argv) {
                 give_up("write");
         (void) close(far);
         expect(near, "answer");
+        expect(closed, "farewell");
         printf("halfclosed: good\n");
         return 0;
 }
