@@ -7,6 +7,8 @@
  *                   vfork, clonevm  a child that has its memory, and runs no program
  *                   fs         a child that has the same working directory (CLONE_FS)
  *                   leader     a child whose first thread has ended, and another one runs
+ *                   exitsig    a child that sends SIGUSR1 at its end (clone)
+ *                   apart      a thread with descriptors of its own (unshare)
  *                   deadtimer  a POSIX timer sends its signals to a thread that has ended
  *   of limits       as         RLIMIT_AS leaves no room
  *                   nofile     RLIMIT_NOFILE is reached
@@ -22,6 +24,9 @@
  *                   big        more than 1 GiB in a file of D that has no name any more
  *                   shared     likewise, mapped and closed
  *                   pidfd      of PID 1
+ *                   path       a FIFO, opened by O_PATH
+ *                   mode       made for reading only, and opened for writing
+ *                   epoll      watches what only its child has open
  *                   packets    a pipe with O_DIRECT
  *                   eventfd    with EFD_SEMAPHORE
  *                   userfaultfd, secret
@@ -30,6 +35,8 @@
  *                                            IPv4 and of IPv6
  *                   unsent     a TCP connection that it has closed, and whose other end reads
  *                              nothing
+ *                   empty      an unread message without data
+ *                   urgent     unread urgent data
  *                   asked      a Unix connection that nobody accepts, with a request in it
  *                   given-up   a Unix connection that nobody accepts, whose other end is closed
  *                   outside    connected with the Unix socket D/outside
@@ -58,7 +65,9 @@
 #include <netinet/udp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -202,6 +211,42 @@ static bool clonevm_take(void) {
 static void *wait_in_vfork(void *arg) {
         (void) clone_child(CLONE_VM | CLONE_VFORK);
         return NULL;
+}
+
+static bool exitsig_take(void) {
+        static char stack[65536] __attribute__((aligned(16)));
+
+        (void) signal(SIGUSR1, SIG_IGN);
+        child = clone(stay_with_parent, stack + sizeof(stack), SIGUSR1, NULL);
+        return child > 0;
+}
+
+static void exitsig_drop(void) {
+        (void) kill(child, SIGKILL);
+        (void) waitpid(child, NULL, __WALL);
+}
+
+static sem_t unshared, dropped_apart;
+
+static void *live_apart(void *arg) {
+        *(bool *) arg = unshare(CLONE_FILES) == 0;
+        (void) sem_post(&unshared);
+        (void) sem_wait(&dropped_apart);
+        return NULL;
+}
+
+static pthread_t thread_apart;
+
+static bool apart_take(void) {
+        static bool good;
+
+        return sem_init(&unshared, 0, 0) == 0 && sem_init(&dropped_apart, 0, 0) == 0 &&
+               pthread_create(&thread_apart, NULL, live_apart, &good) == 0 && sem_wait(&unshared) == 0 && good;
+}
+
+static void apart_drop(void) {
+        (void) sem_post(&dropped_apart);
+        (void) pthread_join(thread_apart, NULL);
 }
 
 static bool vfork_take(void) {
@@ -404,6 +449,33 @@ static bool pidfd_take(void) {
         return fds[0] >= 0;
 }
 
+static bool mode_take(void) {
+        char path[PATH_MAX];
+
+        (void) snprintf(path, sizeof(path), "%s/read-only", dir);
+        fds[0] = open(path, O_RDWR | O_CREAT | O_EXCL, 0444);
+        return fds[0] >= 0;
+}
+
+static bool path_take(void) {
+        char path[PATH_MAX];
+
+        (void) snprintf(path, sizeof(path), "%s/fifo", dir);
+        if (mkfifo(path, 0600) < 0)
+                return false;
+        fds[0] = open(path, O_PATH);
+        return fds[0] >= 0;
+}
+
+static bool epoll_take(void) {
+        struct epoll_event event = { .events = EPOLLIN };
+        int ends[2];
+
+        fds[0] = epoll_create1(0);
+        return pipe(ends) == 0 && epoll_ctl(fds[0], EPOLL_CTL_ADD, ends[0], &event) == 0 && fork_child(keep) &&
+               close(ends[0]) == 0 && close(ends[1]) == 0;
+}
+
 static bool packets_take(void) {
         return pipe2(fds, O_DIRECT | O_CLOEXEC) == 0;
 }
@@ -466,6 +538,18 @@ static bool unsent_take(void) {
         while (write(client, data, sizeof(data)) > 0)
                 ;
         return fds[1] >= 0 && close(client) == 0;
+}
+
+static bool empty_take(void) {
+        return socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds) == 0 && send(fds[0], "a", 1, 0) == 1 && send(fds[0], "", 0, 0) == 0 &&
+               send(fds[0], "b", 1, 0) == 1;
+}
+
+static bool urgent_take(void) {
+        if (!unaccepted_take())
+                return false;
+        fds[2] = accept(fds[0], NULL, NULL);
+        return fds[2] >= 0 && send(fds[2], "!", 1, MSG_OOB) == 1;
 }
 
 static bool unaccepted6_take(void) {
@@ -580,6 +664,8 @@ static const struct kind kinds[] = {
         { "vfork", vfork_take, vfork_drop },
         { "clonevm", clonevm_take, kill_child },
         { "leader", leader_take, kill_child },
+        { "exitsig", exitsig_take, exitsig_drop },
+        { "apart", apart_take, apart_drop },
         { "deadtimer", deadtimer_take, deadtimer_drop },
         { "fs", fs_take, kill_child },
         { "as", as_take, as_drop },
@@ -597,6 +683,9 @@ static const struct kind kinds[] = {
         { "shared", shared_take, shared_drop },
         { "pidfd", pidfd_take, NULL },
         { "packets", packets_take, NULL },
+        { "path", path_take, NULL },
+        { "mode", mode_take, NULL },
+        { "epoll", epoll_take, kill_child },
         { "eventfd", eventfd_take, NULL },
         { "userfaultfd", userfaultfd_take, NULL },
         { "secret", secret_take, NULL },
@@ -606,6 +695,8 @@ static const struct kind kinds[] = {
         { "unaccepted", unaccepted_take, NULL },
         { "unaccepted6", unaccepted6_take, NULL },
         { "unsent", unsent_take, NULL },
+        { "empty", empty_take, NULL },
+        { "urgent", urgent_take, NULL },
         { "asked", asked_take, NULL },
         { "given-up", given_up_take, NULL },
         { "outside", outside_take, NULL },

@@ -10,6 +10,7 @@
 #include "proto/capsule.pb-c.h"
 
 struct core;
+struct empty_messages;
 struct rm_error;
 
 /* Names the request an answer belongs to. Answers to a connection that is gone are dropped. */
@@ -64,6 +65,7 @@ struct core {
         int epoll_fd;
         Capsule__Phase phase; /* only the core sets it */
         pid_t payload_pid; /* 0: none */
+        struct empty_messages *empty_messages; /* what looks for blockers have seen (blocker_scan.h) */
 };
 
 #endif

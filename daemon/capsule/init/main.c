@@ -36,6 +36,7 @@
 #include "daemon/capsule/init/ranks/ranks.h"
 #include "daemon/capsule/init/setup.h"
 #include "daemon/capsule/init/stdio.h"
+#include "daemon/capsule/init/verify/blocker_scan.h"
 #include "daemon/capsule/init/verify/watch.h"
 #include "daemon/capsule/init/verify/written.h"
 
@@ -114,6 +115,7 @@ static const struct ctl_handlers ctl_handlers = { .request = on_request, .connec
 static void create_rooms(struct init *init) {
         struct core *core = &init->core;
 
+        core->empty_messages = xcalloc(1, sizeof(*core->empty_messages));
         init->waiting = waiting_create();
         init->criu = criu_create(core, init->waiting);
         init->fill = fill_create(core, init->criu);

@@ -172,7 +172,8 @@ int sock_diag_each(sock_diag_fn fn, void *arg) {
         if (r == 0)
                 r = dump_inet(nl, IPPROTO_TCP,
                               1U << SOCK_DIAG_ESTABLISHED | 1U << SOCK_DIAG_LISTEN | 1U << SOCK_DIAG_FIN_WAIT1 |
-                                      1U << SOCK_DIAG_LAST_ACK | 1U << SOCK_DIAG_CLOSING,
+                                      1U << SOCK_DIAG_FIN_WAIT2 | 1U << SOCK_DIAG_CLOSE_WAIT | 1U << SOCK_DIAG_LAST_ACK |
+                                      1U << SOCK_DIAG_CLOSING,
                               &walk);
         if (r == 0)
                 r = dump_inet(nl, IPPROTO_UDP, UINT32_MAX, &walk);

@@ -11,9 +11,17 @@
 
 enum sock_diag_family { SOCK_DIAG_TCP, SOCK_DIAG_UDP, SOCK_DIAG_UNIX, SOCK_DIAG_NETLINK };
 
-/* TCP_ESTABLISHED, TCP_LISTEN; also of Unix sockets. The others are of connections that were
- * closed, and whose data was not acknowledged yet. */
-enum { SOCK_DIAG_ESTABLISHED = 1, SOCK_DIAG_FIN_WAIT1 = 4, SOCK_DIAG_LAST_ACK = 9, SOCK_DIAG_LISTEN = 10, SOCK_DIAG_CLOSING = 11 };
+/* TCP_ESTABLISHED, TCP_LISTEN; also of Unix sockets. The others are of connections that one side or
+ * both have closed, and which may have data that was not acknowledged or read yet. */
+enum {
+        SOCK_DIAG_ESTABLISHED = 1,
+        SOCK_DIAG_FIN_WAIT1 = 4,
+        SOCK_DIAG_FIN_WAIT2,
+        SOCK_DIAG_CLOSE_WAIT = 8,
+        SOCK_DIAG_LAST_ACK,
+        SOCK_DIAG_LISTEN,
+        SOCK_DIAG_CLOSING,
+};
 
 struct sock_diag {
         enum sock_diag_family family;

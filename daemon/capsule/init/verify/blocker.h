@@ -38,7 +38,11 @@ enum blocker_kind {
         /* A file without a name, which an image would have to hold; detail: its path. */
         BLOCKER_BIG_FILE,
         BLOCKER_PACKET_PIPE, /* detail: its name */
+        BLOCKER_PATH_ONLY, /* a socket or FIFO opened by O_PATH; detail: its path */
         BLOCKER_PIDFD, /* of what is not restored with it; detail: the process */
+        BLOCKER_MODE, /* an open file whose mode does not let its owner open it so; detail: its path */
+        /* An epoll set has a descriptor that its process has closed, and another one still has. */
+        BLOCKER_EPOLL,
         BLOCKER_UNREADABLE, /* an open file that its owner could not read: an image may have its contents; detail: its path */
         /* The next kinds are of a socket. */
         BLOCKER_PROTOCOL, /* detail: which */
@@ -49,6 +53,8 @@ enum blocker_kind {
         /* A Unix datagram socket whose peer has no name, and is connected elsewhere. */
         BLOCKER_ONE_WAY,
         BLOCKER_CORKED, /* a UDP datagram that is held back */
+        BLOCKER_EMPTY_MESSAGE, /* of a Unix socket, unread: CRIU takes it for the end of the queue */
+        BLOCKER_URGENT, /* urgent data that nobody has read */
         /* The next kinds are of a process itself. */
         BLOCKER_TRACED,
         BLOCKER_NAMESPACE, /* detail: which */
@@ -63,6 +69,9 @@ enum blocker_kind {
         /* Another process has the same working directory and umask; detail: which. */
         BLOCKER_SHARED_DIRECTORIES,
         BLOCKER_FIRST_THREAD, /* it has ended, and others run on */
+        BLOCKER_THREAD_APART, /* a thread shares not all with the others of its process; detail: what */
+        BLOCKER_EXIT_SIGNAL, /* its parent gets another signal than SIGCHLD at its end; detail: which */
+        BLOCKER_VDSO, /* it has unmapped what the kernel maps into every process */
         BLOCKER_TIMER, /* a timer signals a thread that has ended */
         BLOCKER_SPACE, /* below a limit of its own, for CRIU's parasite; detail: of what */
         BLOCKER_STUCK, /* it waits in the kernel where nothing stops it, as for a file server; not seen of what is frozen */

@@ -1,8 +1,11 @@
 #include <errno.h>
+#include <linux/kcmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/error.h"
@@ -80,6 +83,18 @@ static void scan_status(struct scan *scan, const char *status) {
         scan_wait(scan, status);
 }
 
+/* CRIU takes descriptors, directories and umask from the first thread, and gives them to all. */
+static void scan_thread_apart(struct scan *scan, const char *tid) {
+        pid_t other = (pid_t) atoi(tid);
+
+        if (!scan->scope->frozen || other == scan->pid)
+                return;
+        if (syscall(SYS_kcmp, scan->pid, other, KCMP_FILES, 0, 0) > 0)
+                scan_note(scan, BLOCKER_THREAD_APART, "descriptors");
+        else if (syscall(SYS_kcmp, scan->pid, other, KCMP_FS, 0, 0) > 0)
+                scan_note(scan, BLOCKER_THREAD_APART, "a working directory or umask");
+}
+
 /* Finds a process whose first thread has ended by pthread_exit(3) while others run on. All threads
  * of a process that ends are like that for a moment. */
 static void scan_threads(struct scan *scan) {
@@ -94,13 +109,33 @@ static void scan_threads(struct scan *scan) {
                 if (scan_read(scan, scan->text, SCAN_STATUS_BYTES, "%d/task/%.10s/status", (int) scan->pid, tid) == 0)
                         continue;
                 scan_status(scan, scan->text);
-                if (atoi(tid) != scan->pid)
-                        others |= !has_ended(scan->text);
-                else
+                if (atoi(tid) == scan->pid)
                         first_ended = has_ended(scan->text);
+                else if (!has_ended(scan->text))
+                        others = true;
+                if (!first_ended && !has_ended(scan->text))
+                        scan_thread_apart(scan, tid);
         }
         if (first_ended && others)
                 scan_note(scan, BLOCKER_FIRST_THREAD, NULL);
+}
+
+/* CRIU makes all processes with SIGCHLD. So does exec(2), which ends what clone(2) has said. The
+ * name of a program may have parentheses and blanks. */
+static void scan_exit_signal(struct scan *scan) {
+        enum { FIELD_STATE = 3, FIELD_EXIT_SIGNAL = 38 };
+        char detail[16];
+        const char *field;
+
+        if (scan_read(scan, scan->text, SCAN_STATUS_BYTES, "%d/stat", (int) scan->pid) == 0)
+                return;
+        field = strrchr(scan->text, ')');
+        for (int i = FIELD_STATE - 1; field && i < FIELD_EXIT_SIGNAL; i++)
+                field = strchr(field + 1, ' ');
+        if (!field || atoi(field) == SIGCHLD)
+                return;
+        (void) snprintf(detail, sizeof(detail), "%d", atoi(field));
+        scan_note(scan, BLOCKER_EXIT_SIGNAL, detail);
 }
 
 /* The owner cannot read the memory of a process that is not dumpable, and would get it with an
@@ -223,7 +258,8 @@ static void scan_limits(struct scan *scan) {
 }
 
 void scan_process_itself(struct scan *scan) {
-        static void (*const looks[])(struct scan *) = { scan_namespaces, scan_threads, scan_dumpable, scan_timers, scan_limits };
+        static void (*const looks[])(struct scan *) = { scan_namespaces, scan_threads, scan_exit_signal,
+                                                        scan_dumpable,   scan_timers,  scan_limits };
 
         for (size_t i = 0; i < ARRAY_SIZE(looks) && !scan_done(scan); i++)
                 looks[i](scan);

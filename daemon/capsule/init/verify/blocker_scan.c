@@ -6,18 +6,16 @@
 #include <limits.h>
 #include <linux/kcmp.h>
 #include <linux/keyctl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "common/error.h"
@@ -182,6 +180,26 @@ static void scan_contents(struct scan *scan, int fds, const char *number, unsign
         scan->suspects[scan->n_suspects++] = (struct suspect) { scan->pid, atoi(number) };
 }
 
+/* CRIU opens a file anew with the rights of its owner, also one that was made for reading only and
+ * opened for writing by the same call, or whose mode has changed since. A mode that says no to the
+ * owner is final, whatever it says to the others. The mode as this node knows it, as in
+ * scan_size(). */
+static void scan_mode(struct scan *scan, int dir, const char *name, const char *link, unsigned access) {
+        const Capsule__Spec *spec = scan->scope->spec;
+        struct statx st;
+
+        if (statx(dir, name, AT_STATX_DONT_SYNC, STATX_MODE | STATX_UID, &st) == 0 && spec->uid != 0 && st.stx_uid == spec->uid &&
+            (st.stx_mode >> 6 & access) != access)
+                scan_note_marked(scan, BLOCKER_MODE, link, strtoul(name, NULL, 10));
+}
+
+static void scan_open_mode(struct scan *scan, int fds, const char *number, const char *link, unsigned flags) {
+        static const unsigned access[O_ACCMODE + 1] = { [O_RDONLY] = R_OK, [O_WRONLY] = W_OK, [O_RDWR] = R_OK | W_OK };
+
+        if (!(flags & O_PATH) && !begins(link, "/proc/") && !begins(link, "/sys/") && !begins(link, "/memfd:"))
+                scan_mode(scan, fds, number, link, access[flags & O_ACCMODE]);
+}
+
 /* The file may have lost the name that it was opened by. */
 static void scan_name(struct scan *scan, int fds, const char *number, const char *link) {
         struct stat st;
@@ -216,11 +234,11 @@ static bool is_of_thread(const struct scan *scan, const char *link) {
         return !group || strtol(group, NULL, 10) != pid;
 }
 
-static void scan_kernel_file(struct scan *scan, const char *link, bool writes) {
+static void scan_kernel_file(struct scan *scan, const char *link, bool writes, uint64_t mark) {
         if (kernel_file_is_kept_out(&scan->mounts, link, writes))
-                scan_note(scan, BLOCKER_KERNEL_FILE, link);
+                scan_note_marked(scan, BLOCKER_KERNEL_FILE, link, mark);
         else if (begins(link, "/proc/") && is_of_thread(scan, link))
-                scan_note(scan, BLOCKER_THREAD_FILE, link);
+                scan_note_marked(scan, BLOCKER_THREAD_FILE, link, mark);
 }
 
 /* CRIU keeps what has no name any more in its images. The size as this node knows it, so that
@@ -233,6 +251,16 @@ static void scan_size(struct scan *scan, int fds, const char *number, const char
                 return;
         if (S_ISREG(st.stx_mode) && st.stx_nlink == 0 && st.stx_blocks * 512 > DUMP_NAMELESS_MAX_BYTES)
                 scan_note(scan, BLOCKER_BIG_FILE, link);
+}
+
+/* CRIU takes it for an open socket, or an open FIFO, and asks for what such a descriptor has
+ * not. */
+static void scan_path_only(struct scan *scan, int fds, const char *number, const char *link, unsigned flags) {
+        struct statx st;
+
+        if ((flags & O_PATH) && statx(fds, number, AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 &&
+            (S_ISSOCK(st.stx_mode) || S_ISFIFO(st.stx_mode)))
+                scan_note(scan, BLOCKER_PATH_ONLY, link);
 }
 
 /* CRIU does not know where one packet ends and the next begins. */
@@ -249,10 +277,12 @@ static void scan_file(struct scan *scan, int fds, const char *number, const char
         if (scan_read(scan, scan->text, SCAN_FDINFO_BYTES, "%d/fdinfo/%.10s", (int) scan->pid, number) == 0)
                 return;
         flags = flags_of(scan);
-        scan_kernel_file(scan, link, (flags & O_ACCMODE) != O_RDONLY);
+        scan_kernel_file(scan, link, (flags & O_ACCMODE) != O_RDONLY, strtoul(number, NULL, 10));
         scan_contents(scan, fds, number, flags);
+        scan_open_mode(scan, fds, number, link, flags);
         scan_size(scan, fds, number, link);
         scan_packets(scan, fds, number, link, flags);
+        scan_path_only(scan, fds, number, link, flags);
         if (!begins(link, "/memfd:") && !begins(link, "/proc/") && !begins(link, "/sys/"))
                 scan_locks(scan, link);
         scan_name(scan, fds, number, link);
@@ -323,46 +353,6 @@ static void scan_device(struct scan *scan, int fds, const char *number, const ch
                 scan_note(scan, BLOCKER_DEVICE, link);
 }
 
-/* CRIU takes what waits at either end of a terminal out of it, and writes it into it again: what is
- * typed is echoed and edited a second time, and what was printed gets its ends of lines once more;
- * in packet mode the byte that tells of a packet becomes a part of it. A terminal in raw mode, as
- * mpirun's are, changes nothing. */
-static bool is_changed_again(int master, bool readable) {
-        const tcflag_t printed = ONLCR | OCRNL | OLCUC | ONOCR | ONLRET | TABDLY;
-        struct termios settings;
-        cleanup_close int slave = -1;
-        int unread = 0, packets = 0;
-
-        if (tcgetattr(master, &settings) < 0)
-                return false;
-        if (readable && ioctl(master, TIOCGPKT, &packets) == 0 && packets)
-                return true;
-        if (readable && (settings.c_oflag & OPOST) && (settings.c_oflag & printed))
-                return true;
-        if (!(settings.c_lflag & (ECHO | ICANON | ISIG)))
-                return false;
-        slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-        return slave >= 0 && ioctl(slave, FIONREAD, &unread) == 0 && unread > 0;
-}
-
-/* Looks for output that the last process has written to a terminal before it closed it, as a rank
- * that ends does, and for unread data that the terminal would change when CRIU writes it there
- * again. */
-static void scan_master(struct scan *scan, const char *number) {
-        cleanup_close int pidfd = scan->scope->frozen ? (int) syscall(SYS_pidfd_open, scan->pid, 0) : -1;
-        cleanup_close int fd = pidfd < 0 ? -1 : (int) syscall(SYS_pidfd_getfd, pidfd, atoi(number), 0);
-        struct pollfd state = { .fd = fd, .events = POLLIN };
-
-        if (fd < 0 || poll(&state, 1, 0) < 0)
-                return;
-        if (state.revents & POLLHUP) {
-                if (state.revents & POLLIN)
-                        scan_note(scan, BLOCKER_UNREAD_TERMINAL, NULL);
-        } else if (is_changed_again(fd, state.revents & POLLIN)) {
-                scan_note(scan, BLOCKER_COOKED_TERMINAL, NULL);
-        }
-}
-
 /* A userfaultfd is of no use before UFFDIO_API, which the kernel notes among its features. */
 static bool is_initialised(struct scan *scan, const char *number) {
         const char *text;
@@ -404,7 +394,10 @@ static void scan_descriptor(struct scan *scan, int fds, const char *number) {
         if (kind == BLOCKER_USERFAULTFD && is_of_tracker(scan, fds, number))
                 return;
         if (kind != BLOCKER_NONE)
-                scan_note(scan, kind, link + (begins(link, "anon_inode:") ? strlen("anon_inode:") : 0));
+                scan_note_marked(scan, kind, link + (begins(link, "anon_inode:") ? strlen("anon_inode:") : 0),
+                                 strtoul(number, NULL, 10));
+        else if (strcmp(link, "anon_inode:[eventpoll]") == 0)
+                scan_epoll(scan, fds, number);
         else if (strcmp(link, "anon_inode:inotify") == 0)
                 scan_watches(scan, number);
         else if (strcmp(link, "anon_inode:[eventfd]") == 0)
@@ -464,6 +457,17 @@ static void scan_mapped_file(struct scan *scan, const char *line, const char *li
         }
 }
 
+/* CRIU opens the file of a shared mapping for writing if that may be written to. */
+static void scan_mapped_mode(struct scan *scan, const char *line, const char *link) {
+        char range[40], protection[8], path[80];
+
+        if (sscanf(line, "%39s %7s", range, protection) != 2 || protection[1] != 'w' || protection[3] != 's' ||
+            begins(link, "/dev/zero") || begins(link, "/memfd:"))
+                return;
+        (void) snprintf(path, sizeof(path), "%d/map_files/%s", (int) scan->pid, range);
+        scan_mode(scan, scan->scope->proc, path, link, R_OK | W_OK);
+}
+
 static void scan_mapping(struct scan *scan, const char *line) {
         const char *name = strstr(line, " anon_inode:");
         enum blocker_kind kind;
@@ -477,8 +481,9 @@ static void scan_mapping(struct scan *scan, const char *line) {
         if (!name)
                 return;
         scan_installed(scan, name + 1);
-        scan_kernel_file(scan, name + 1, false);
+        scan_kernel_file(scan, name + 1, false, 0);
         scan_mapped_file(scan, line, name + 1);
+        scan_mapped_mode(scan, line, name + 1);
 }
 
 /* Takes the whole lines of the scratch buffer; what is left of the last one goes to its begin.
@@ -491,6 +496,7 @@ static size_t scan_mapping_lines(struct scan *scan, size_t size) {
         while (!scan_done(scan) && (end = strchr(line, '\n'))) {
                 *end = '\0';
                 scan_mapping(scan, line);
+                scan->vdso |= strstr(line, " [vdso]") != NULL;
                 limit(scan, ++scan->group_mappings, PROC_GROUP_MAPPINGS_MAX, "mappings in the group");
                 line = end + 1;
         }
@@ -519,12 +525,17 @@ static void scan_mappings(struct scan *scan) {
         char path[32];
         ssize_t n;
 
+        scan->vdso = false;
         snprintf(path, sizeof(path), "%d/maps", (int) scan->pid);
         fd = openat(scan->scope->proc, path, O_RDONLY | O_CLOEXEC);
         while (fd >= 0 && !scan_done(scan) && (n = read(fd, scan->maps + have, MAPS_BYTES)) > 0)
                 have = scan_mapping_lines(scan, have + (size_t) n);
-        if (!scan_done(scan))
-                scan_space_for_mapping(scan, scan->group_mappings - before);
+        if (scan_done(scan))
+                return;
+        scan_space_for_mapping(scan, scan->group_mappings - before);
+        /* CRIU puts it where it was. This process has one if the kernel gives any. */
+        if (!scan->vdso && scan->group_mappings > before && getauxval(AT_SYSINFO_EHDR) != 0)
+                scan_note(scan, BLOCKER_VDSO, NULL);
 }
 
 /* ---- all of it ---- */
@@ -571,7 +582,7 @@ static void scan_directories(struct scan *scan) {
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 read_place(scan, names[i], link);
-                scan_kernel_file(scan, link, false);
+                scan_kernel_file(scan, link, false, 0);
         }
 }
 
@@ -581,7 +592,7 @@ static void scan_program(struct scan *scan) {
         char link[PATH_MAX];
 
         read_place(scan, "exe", link);
-        scan_kernel_file(scan, link, false);
+        scan_kernel_file(scan, link, false, 0);
         if (strncmp(link, "/memfd:", 7) == 0)
                 scan_note(scan, BLOCKER_NO_FILE, NULL);
         scan_installed(scan, link);
@@ -725,6 +736,7 @@ static void scan(const struct core *core, bool frozen, struct blocker *ret, stru
                 .waits = !frozen && !core->spec->cgroup_v1,
                 .budget = frozen ? SIZE_MAX : BLOCKERS_BUDGET,
                 .cpu_usec = frozen ? BLOCKERS_FROZEN_CPU_USEC : BLOCKERS_CPU_USEC,
+                .empty_messages = core->empty_messages,
         };
         cleanup_free pid_t *pids = NULL;
         struct blocker of_capsule;

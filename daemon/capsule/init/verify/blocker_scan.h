@@ -15,6 +15,15 @@
 struct core;
 struct rm_error;
 
+/* Unix sockets that have had unread messages without data. The kernel shows such a message to one
+ * look only that goes through the queue, so who looks again must know of it. */
+enum { EMPTY_MESSAGES_MAX = 4096 };
+
+struct empty_messages {
+        uint64_t inodes[EMPTY_MESSAGES_MAX];
+        size_t n;
+};
+
 /* The processes to look at, and where to look. */
 struct blocker_scope {
         int proc;               /* /proc of the capsule */
@@ -28,6 +37,7 @@ struct blocker_scope {
         bool waits; /* also for threads that cannot be frozen now; in cgroup v1 frozen ones look the same */
         size_t budget; /* of threads and descriptors: looks at no more */
         uint64_t cpu_usec; /* of a processor; what takes longer is a blocker */
+        struct empty_messages *empty_messages; /* those of earlier looks; NULL: none */
 };
 
 /* Finds the first blocker that stays, or else the first that will pass, of these processes; kind

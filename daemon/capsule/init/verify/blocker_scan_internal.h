@@ -47,6 +47,7 @@ struct scan {
         unsigned looks;        /* for that */
         size_t group_descriptors, group_threads, group_mappings; /* so far */
         unsigned threads;
+        bool vdso; /* the process has it mapped */
         size_t left;            /* of the budget */
         struct dump_needs *needs; /* NULL: nobody wants to know */
         struct kernel_mounts mounts;
@@ -69,6 +70,15 @@ bool scan_has_process(const struct scan *scan, pid_t pid);
 
 /* Looks at the identity, the threads, the timers and the limits of the process. */
 void scan_process_itself(struct scan *scan);
+
+/* Looks at what an epoll set watches. Its descriptor is `number` in the directory that is open as
+ * `fds`. */
+void scan_epoll(struct scan *scan, int fds, const char *number);
+
+/* Looks for output that the last process has written to a terminal before it closed it, as a rank
+ * that ends does, and for unread data that the terminal would change when CRIU writes it there
+ * again. `number` is the descriptor of its master. */
+void scan_master(struct scan *scan, const char *number);
 
 /* Notes an open socket. Its descriptor is `number` in the directory that is open as `fds`, its link
  * in /proc is `link`. */

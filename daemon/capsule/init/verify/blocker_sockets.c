@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,11 +98,16 @@ static void note(struct scan *scan, const struct own_socket *own, enum blocker_k
         scan_note_marked(scan, kind, detail, mark);
 }
 
-/* Returns the value of an option, 0 if the socket has none. Used only while the process stands
- * still: before, that could wait for an exec(2). */
-static int option_of(const struct scan *scan, const struct own_socket *own, int level, int name) {
+/* Opens the socket once more; -1 while the process runs: that could wait for an exec(2). */
+static int take(const struct scan *scan, const struct own_socket *own) {
         cleanup_close int pidfd = scan->scope->frozen ? (int) syscall(SYS_pidfd_open, own->pid, 0) : -1;
-        cleanup_close int fd = pidfd < 0 ? -1 : (int) syscall(SYS_pidfd_getfd, pidfd, own->fd, 0);
+
+        return pidfd < 0 ? -1 : (int) syscall(SYS_pidfd_getfd, pidfd, own->fd, 0);
+}
+
+/* Returns the value of an option, 0 if the socket has none. */
+static int option_of(const struct scan *scan, const struct own_socket *own, int level, int name) {
+        cleanup_close int fd = take(scan, own);
         socklen_t size = sizeof(int);
         int value = 0;
 
@@ -119,6 +125,77 @@ static void scan_unread(struct scan *scan, const struct sock_diag *socket, const
                         note(scan, own, BLOCKER_UNREAD_CONTROL, NULL, 0);
                         return;
                 }
+}
+
+/* CRIU leaves it out, or the mark where it was. */
+static void scan_urgent(struct scan *scan, const struct own_socket *own) {
+        cleanup_close int fd = take(scan, own);
+        struct pollfd state = { .fd = fd, .events = POLLPRI };
+
+        if (fd >= 0 && poll(&state, 1, 0) == 1 && (state.revents & POLLPRI))
+                note(scan, own, BLOCKER_URGENT, NULL, 0);
+}
+
+/* Is there an empty message among those that wait? Each look goes on behind the one before. The end
+ * of a connection looks like an empty message behind which nothing comes, to its reader as well. */
+static bool has_empty(int fd) {
+        struct pollfd state = { .fd = fd, .events = POLLRDHUP };
+        bool ended = poll(&state, 1, 0) == 1 && (state.revents & POLLRDHUP);
+        char text[16384];
+        ssize_t n;
+
+        while ((n = recv(fd, text, sizeof(text), MSG_PEEK | MSG_DONTWAIT)) > 0)
+                ;
+        return n == 0 && (!ended || recv(fd, text, sizeof(text), MSG_PEEK | MSG_DONTWAIT) > 0);
+}
+
+static bool was_empty(const struct empty_messages *known, uint64_t inode) {
+        for (size_t i = 0; known && i < known->n; i++)
+                if (known->inodes[i] == inode)
+                        return true;
+        return known && known->n == EMPTY_MESSAGES_MAX;
+}
+
+static void forget_empty(struct empty_messages *known, uint64_t inode) {
+        for (size_t i = 0; known && i < known->n; i++)
+                if (known->inodes[i] == inode)
+                        known->inodes[i--] = known->inodes[--known->n];
+}
+
+/* Looks through the queue from its begin, whatever offset its owner looks from. */
+static bool look_for_empty(int fd) {
+        const int begin = 0;
+        socklen_t size = sizeof(int);
+        bool empty;
+        int offset;
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEEK_OFF, &offset, &size) < 0 ||
+            setsockopt(fd, SOL_SOCKET, SO_PEEK_OFF, &begin, sizeof(begin)) < 0)
+                return false;
+        empty = has_empty(fd);
+        (void) setsockopt(fd, SOL_SOCKET, SO_PEEK_OFF, &offset, sizeof(offset));
+        return empty;
+}
+
+/* CRIU takes an empty message for the end of the queue, and leaves out what comes behind it. */
+static void scan_messages(struct scan *scan, const struct own_socket *own) {
+        struct empty_messages *known = scan->scope->empty_messages;
+        cleanup_close int fd = take(scan, own);
+        struct pollfd state = { .fd = fd, .events = POLLIN };
+
+        if (fd < 0)
+                return;
+        if (poll(&state, 1, 0) != 1) {
+                forget_empty(known, own->inode); /* all were read */
+                return;
+        }
+        if (was_empty(known, own->inode)) {
+                note(scan, own, BLOCKER_EMPTY_MESSAGE, NULL, 0);
+        } else if (look_for_empty(fd)) {
+                if (known)
+                        known->inodes[known->n++] = own->inode;
+                note(scan, own, BLOCKER_EMPTY_MESSAGE, NULL, 0);
+        }
 }
 
 static int by_family_and_inode(const void *a, const void *b) {
@@ -168,6 +245,10 @@ static void scan_unix(const struct diag_list *list, const struct sock_diag *sock
         }
         if (socket->unread > 0)
                 scan_unread(list->scan, socket, own);
+        if (socket->type != SOCK_STREAM)
+                scan_messages(list->scan, own);
+        else if (socket->unread > 0)
+                scan_urgent(list->scan, own);
         /* The other end may have been made by one of the processes, where these run, since they
          * were looked at. */
         if (socket->type != SOCK_DGRAM && socket->peer > 0 && !find(list->scan, socket->peer))
@@ -220,6 +301,8 @@ static void scan_listed(const struct diag_list *list, const struct sock_diag *so
                 scan_unix(list, socket, own);
         else if (socket->family == SOCK_DIAG_TCP && socket->state == SOCK_DIAG_LISTEN && socket->unread > 0)
                 scan_tcp_queue(list, socket, own);
+        else if (socket->family == SOCK_DIAG_TCP && socket->unread > 0)
+                scan_urgent(list->scan, own);
         else if (socket->family == SOCK_DIAG_UDP && socket->unsent > 0 && option_of(list->scan, own, IPPROTO_UDP, UDP_CORK) != 0)
                 note(list->scan, own, BLOCKER_CORKED, NULL, 0);
         else if (socket->family == SOCK_DIAG_NETLINK && socket->high_groups != 0)
@@ -234,7 +317,7 @@ static bool matters(const struct sock_diag *socket) {
                 return socket->inode > 0;
         case SOCK_DIAG_TCP:
                 return is_closed(socket) || (socket->inode == 0 && socket->state == SOCK_DIAG_ESTABLISHED) ||
-                       (socket->state == SOCK_DIAG_LISTEN && socket->unread > 0);
+                       (socket->inode > 0 && socket->unread > 0);
         case SOCK_DIAG_UDP:
                 return socket->unsent > 0;
         case SOCK_DIAG_NETLINK:

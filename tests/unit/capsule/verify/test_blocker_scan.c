@@ -653,6 +653,54 @@ static void hold_own_for_writing(void) {
         become_owner();
 }
 
+/* A file of the owner's that has got another mode since it was opened, as all have that were made
+ * for reading only and opened for writing by one call. */
+static int hold_own(mode_t mode, int flags) {
+        const char *path = hidden_file(0600);
+        int fd = open(path, flags);
+
+        if (fd < 0 || chown(path, OWNER, OWNER) < 0 || chmod(path, mode) < 0)
+                _exit(1);
+        (void) unlink(path);
+        return fd;
+}
+
+static void hold_own_read_only(void) {
+        (void) hold_own(0444, O_RDWR);
+        become_owner();
+}
+
+static void hold_own_of_others(void) {
+        (void) hold_own(0077, O_RDONLY);
+        become_owner();
+}
+
+static void hold_own_write_only(void) {
+        (void) hold_own(0200, O_RDWR | O_APPEND);
+        become_owner();
+}
+
+static void hold_own_read(void) {
+        (void) hold_own(0400, O_RDONLY);
+        become_owner();
+}
+
+static void map_own(mode_t mode, int protection, int flags) {
+        int fd = hold_own(mode, O_RDWR);
+
+        if (mmap(NULL, 4096, protection, flags, fd, 0) == MAP_FAILED || close(fd) < 0)
+                _exit(1);
+        become_owner();
+}
+
+static void hold_own_mapped(void) {
+        map_own(0444, PROT_READ | PROT_WRITE, MAP_SHARED);
+}
+
+static void hold_own_copied(void) {
+        map_own(0444, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+}
+
 static void hold_memory(void) {
         become_owner();
         (void) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -789,6 +837,12 @@ static void test_hidden(void **state) {
                 { hold_readable, BLOCKER_NONE },
                 { hold_read, BLOCKER_NONE },
                 { hold_own_for_writing, BLOCKER_NONE },
+                { hold_own_read_only, BLOCKER_MODE },
+                { hold_own_of_others, BLOCKER_MODE },
+                { hold_own_write_only, BLOCKER_MODE },
+                { hold_own_mapped, BLOCKER_MODE },
+                { hold_own_copied, BLOCKER_NONE },
+                { hold_own_read, BLOCKER_NONE },
                 { hold_memory, BLOCKER_NOT_DUMPABLE },
                 { hold_memory_of_root, BLOCKER_NOT_DUMPABLE },
                 { hold_in_stream, BLOCKER_UNDER_WAY },

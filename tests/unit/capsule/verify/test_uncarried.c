@@ -19,6 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -602,6 +604,203 @@ static void netlink_low_group(void) {
         netlink_groups(RTNLGRP_LINK);
 }
 
+/* Messages in the queue of a Unix socket, of these numbers of bytes. */
+static void messages(int type, const size_t *bytes, size_t n, bool closed) {
+        static const char text[100000];
+        int pair[2];
+
+        must(socketpair(AF_UNIX, type, 0, pair) == 0);
+        for (size_t i = 0; i < n; i++)
+                must(send(pair[0], text, bytes[i], MSG_DONTWAIT) == (ssize_t) bytes[i]);
+        must(!closed || close(pair[0]) == 0);
+}
+
+static void empty_datagram_first(void) {
+        messages(SOCK_DGRAM, (const size_t[]) { 0, 2 }, 2, false);
+}
+
+static void empty_datagrams_last(void) {
+        messages(SOCK_DGRAM, (const size_t[]) { 100000, 0, 0 }, 3, false);
+}
+
+static void empty_packet_between(void) {
+        messages(SOCK_SEQPACKET, (const size_t[]) { 2, 0, 1 }, 3, false);
+}
+
+static void empty_packet_closed(void) {
+        messages(SOCK_SEQPACKET, (const size_t[]) { 0, 1 }, 2, true);
+}
+
+static void packets_closed(void) {
+        messages(SOCK_SEQPACKET, (const size_t[]) { 1, 2 }, 2, true);
+}
+
+static void datagrams_with_data(void) {
+        messages(SOCK_DGRAM, (const size_t[]) { 1, 50000 }, 2, false);
+}
+
+static void urgent(bool closed, bool read_before) {
+        char byte;
+        int fd;
+
+        connect_inet();
+        fd = accept(ends[0], NULL, NULL);
+        must(fd >= 0 && write(fd, "abc", 3) == 3 && send(fd, "!", 1, MSG_OOB) == 1 && write(fd, "de", 2) == 2);
+        must(!closed || shutdown(fd, SHUT_WR) == 0);
+        (void) usleep(100000);
+        must(!read_before || recv(ends[1], &byte, 1, MSG_OOB) == 1);
+}
+
+static void urgent_unread(void) {
+        urgent(false, false);
+}
+
+static void urgent_closed(void) {
+        urgent(true, false);
+}
+
+static void urgent_read(void) {
+        urgent(false, true);
+}
+
+static void urgent_unix(void) {
+        int pair[2];
+
+        must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && write(pair[0], "abc", 3) == 3);
+        errno = EPROTONOSUPPORT; /* of kernels before 5.15 */
+        must(send(pair[0], "!", 1, MSG_OOB) == 1);
+}
+
+/* Opened by its path only: a socket, a FIFO, and a directory. */
+static void path_only(int (*make)(const char *path)) {
+        char path[64];
+        int made;
+
+        (void) snprintf(path, sizeof(path), "/tmp/rmd-test-path.%d", (int) getpid());
+        made = make(path);
+        must(made == 0 && open(path, O_PATH) >= 0);
+        (void) remove(path);
+}
+
+static int make_socket(const char *path) {
+        struct sockaddr_un name = { .sun_family = AF_UNIX };
+
+        (void) snprintf(name.sun_path, sizeof(name.sun_path), "%s", path);
+        return bind(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *) &name, sizeof(name));
+}
+
+static int make_fifo(const char *path) {
+        return mkfifo(path, 0600);
+}
+
+static int make_directory(const char *path) {
+        return mkdir(path, 0700);
+}
+
+static void path_of_socket(void) {
+        path_only(make_socket);
+}
+
+static void path_of_fifo(void) {
+        path_only(make_fifo);
+}
+
+static void path_of_directory(void) {
+        path_only(make_directory);
+}
+
+static void without_vdso(void) {
+        FILE *f = fopen("/proc/self/maps", "re");
+        unsigned long begin, end;
+        char line[256];
+
+        while (f && fgets(line, sizeof(line), f))
+                if (strstr(line, " [vdso]") && sscanf(line, "%lx-%lx", &begin, &end) == 2)
+                        must(munmap((void *) begin, end - begin) == 0); // NOLINT(performance-no-int-to-ptr)
+        (void) stay(say_and_stay(NULL));
+}
+
+/* A descriptor in an epoll set, made by `make`; the process has it no more, and a child has. */
+static int set;
+
+static void watch_and_leave_to_child(int fd) {
+        struct epoll_event event = { .events = EPOLLIN };
+
+        set = epoll_create1(0);
+        must(fd >= 0 && set >= 0 && epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0);
+        if (fork() == 0)
+                (void) stay(NULL);
+        must(close(fd) == 0);
+}
+
+static void watched_pipe_left(void) {
+        must(pipe(ends) == 0);
+        watch_and_leave_to_child(ends[0]);
+        must(close(ends[1]) == 0);
+}
+
+/* The number is used again, for something that is in the set as well. */
+static void watched_number_used_again(void) {
+        struct epoll_event event = { .events = EPOLLIN };
+        int fd;
+
+        connect_inet();
+        fd = accept(ends[0], NULL, NULL);
+        watch_and_leave_to_child(fd);
+        must(dup2(ends[1], fd) == fd && epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0);
+}
+
+/* All of these have one inode. */
+static void watched_eventfd_left(void) {
+        watch_and_leave_to_child(eventfd(0, 0));
+        must(eventfd(0, 0) >= 0);
+}
+
+static void watched_by_another_number(void) {
+        struct epoll_event event = { .events = EPOLLIN };
+        int other = eventfd(0, 0), fd = eventfd(0, 0);
+
+        set = epoll_create1(0);
+        must(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0 && epoll_ctl(set, EPOLL_CTL_ADD, other, &event) == 0);
+        must(dup(fd) >= 0 && close(fd) == 0);
+}
+
+static void watched_set(void) {
+        struct epoll_event event = { .events = EPOLLIN };
+
+        set = epoll_create1(0);
+        must(epoll_ctl(set, EPOLL_CTL_ADD, epoll_create1(0), &event) == 0);
+}
+
+/* ---- of threads ---- */
+
+static int apart;
+
+static void *leave(void *arg) {
+        must(unshare(apart) == 0);
+        return say_and_stay(arg);
+}
+
+static void thread_apart(int what) {
+        pthread_t thread;
+
+        apart = what;
+        must(pthread_create(&thread, NULL, leave, NULL) == 0);
+        (void) stay(NULL);
+}
+
+static void thread_with_descriptors(void) {
+        thread_apart(CLONE_FILES);
+}
+
+static void thread_with_directory(void) {
+        thread_apart(CLONE_FS);
+}
+
+static void thread_with_semaphores(void) {
+        thread_apart(CLONE_SYSVSEM);
+}
+
 /* ---- looks ---- */
 
 static pid_t start_holder(void (*hold)(void)) {
@@ -626,13 +825,16 @@ static pid_t start_holder(void (*hold)(void)) {
 }
 
 /* A thread that ends is seen a moment after it has said something. */
+static struct empty_messages empty_messages;
+
 static void scan(pid_t pid, enum blocker_kind kind, bool frozen, struct blocker *ret) {
         Capsule__Spec spec = CAPSULE__SPEC__INIT;
         struct blocker_scope scope = { .proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
                                        .spec = &spec,
                                        .frozen = frozen,
                                        .budget = SIZE_MAX,
-                                       .cpu_usec = 60000000 };
+                                       .cpu_usec = 60000000,
+                                       .empty_messages = &empty_messages };
         uint32_t groups[256];
         gid_t list[256];
 
@@ -721,6 +923,28 @@ static void test_kinds(void **state) {
                 { "cork", corked, BLOCKER_CORKED, true },
                 { "cork, IPv6", corked6, BLOCKER_CORKED, true },
                 { "empty cork", cork_without_data, BLOCKER_NONE, true },
+                { "empty, first", empty_datagram_first, BLOCKER_EMPTY_MESSAGE, true },
+                { "empty, last", empty_datagrams_last, BLOCKER_EMPTY_MESSAGE, true },
+                { "empty, between", empty_packet_between, BLOCKER_EMPTY_MESSAGE, true },
+                { "empty, closed", empty_packet_closed, BLOCKER_EMPTY_MESSAGE, true },
+                { "packets, closed", packets_closed, BLOCKER_NONE, true },
+                { "datagrams", datagrams_with_data, BLOCKER_NONE, true },
+                { "urgent", urgent_unread, BLOCKER_URGENT, true },
+                { "urgent, closed", urgent_closed, BLOCKER_URGENT, true },
+                { "urgent, read", urgent_read, BLOCKER_NONE, true },
+                { "urgent, Unix", urgent_unix, BLOCKER_URGENT, true },
+                { "O_PATH, socket", path_of_socket, BLOCKER_PATH_ONLY, false },
+                { "O_PATH, FIFO", path_of_fifo, BLOCKER_PATH_ONLY, false },
+                { "O_PATH, directory", path_of_directory, BLOCKER_NONE, false },
+                { "vDSO", without_vdso, BLOCKER_VDSO, true },
+                { "epoll, pipe", watched_pipe_left, BLOCKER_EPOLL, false },
+                { "epoll, number", watched_number_used_again, BLOCKER_EPOLL, false },
+                { "epoll, eventfd", watched_eventfd_left, BLOCKER_EPOLL, true },
+                { "epoll, duplicate", watched_by_another_number, BLOCKER_NONE, false },
+                { "epoll, epoll", watched_set, BLOCKER_NONE, false },
+                { "thread, files", thread_with_descriptors, BLOCKER_THREAD_APART, true },
+                { "thread, directory", thread_with_directory, BLOCKER_THREAD_APART, true },
+                { "thread, semaphores", thread_with_semaphores, BLOCKER_NONE, true },
                 { "netlink", netlink_unread, BLOCKER_UNREAD_NETLINK, false },
                 { "netlink groups", netlink_high_group, BLOCKER_PROTOCOL, false },
                 { "netlink group", netlink_low_group, BLOCKER_NONE, false },
@@ -746,6 +970,9 @@ static void test_kinds(void **state) {
                         continue;
                 }
                 scan(pid, cases[i].kind, true, &frozen);
+                /* A second look sees the same. */
+                if (frozen.kind == cases[i].kind)
+                        scan(pid, cases[i].kind, true, &frozen);
                 scan(pid, cases[i].only_frozen ? BLOCKER_NONE : cases[i].kind, false, &found);
                 (void) kill(-pid, SIGKILL);
                 (void) waitpid(pid, &status, 0);
@@ -758,6 +985,41 @@ static void test_kinds(void **state) {
         assert_int_equal(semctl(semaphores, 0, IPC_RMID), 0);
         (void) pthread_cancel(thread);
         (void) pthread_join(thread, NULL);
+}
+
+static void read_both(int signo) {
+        (void) signo;
+        for (ssize_t expected = 0; expected < 2; expected++) {
+                char byte;
+
+                if (recv(ends[1], &byte, 1, 0) != expected)
+                        _exit(1);
+        }
+}
+
+static void read_when_told(void) {
+        must(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) == 0 && signal(SIGUSR1, read_both) != SIG_ERR);
+        must(send(ends[0], "", 0, 0) == 0 && send(ends[0], "x", 1, 0) == 1);
+}
+
+/* Once all was read, nothing is left of a message without data. */
+static void test_empty_messages(void **state) {
+        pid_t pid = start_holder(read_when_told);
+        struct blocker found;
+
+        (void) state;
+        empty_messages.n = 0;
+        for (int looks = 0; looks < 2; looks++) {
+                scan(pid, BLOCKER_EMPTY_MESSAGE, true, &found);
+                assert_int_equal(found.kind, BLOCKER_EMPTY_MESSAGE);
+                assert_int_equal(empty_messages.n, 1);
+        }
+        (void) kill(pid, SIGUSR1);
+        scan(pid, BLOCKER_NONE, true, &found);
+        (void) kill(pid, SIGKILL);
+        (void) waitpid(pid, NULL, 0);
+        assert_int_equal(found.kind, BLOCKER_NONE);
+        assert_int_equal(empty_messages.n, 0);
 }
 
 /* The same connections are told from others that wait at the same place. */
@@ -852,12 +1114,35 @@ static void test_shared_directories(void **state) {
         (void) close(scope.proc);
 }
 
+/* A process that ends with another signal than SIGCHLD, or without any, as long as it runs no other
+ * program. */
+static void test_exit_signal(void **state) {
+        static char stack[65536] __attribute__((aligned(16)));
+        const int signals[] = { SIGUSR1, SIGRTMIN, 0, SIGCHLD };
+
+        (void) state;
+        (void) signal(SIGUSR1, SIG_IGN);
+        (void) signal(SIGRTMIN, SIG_IGN);
+        for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+                pid_t pid = clone(stay_as_child, stack + sizeof(stack), signals[i], NULL);
+                struct blocker found;
+
+                assert_true(pid > 0);
+                scan(pid, signals[i] == SIGCHLD ? BLOCKER_NONE : BLOCKER_EXIT_SIGNAL, false, &found);
+                (void) kill(pid, SIGKILL);
+                (void) waitpid(pid, NULL, __WALL);
+                assert_int_equal(found.kind, signals[i] == SIGCHLD ? BLOCKER_NONE : BLOCKER_EXIT_SIGNAL);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_kinds),
+                cmocka_unit_test(test_empty_messages),
                 cmocka_unit_test(test_same_connections),
                 cmocka_unit_test(test_list_ends),
                 cmocka_unit_test(test_shared_directories),
+                cmocka_unit_test(test_exit_signal),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
