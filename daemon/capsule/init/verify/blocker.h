@@ -71,6 +71,7 @@ enum blocker_kind {
         BLOCKER_FIRST_THREAD, /* it has ended, and others run on */
         BLOCKER_THREAD_APART, /* a thread shares not all with the others of its process; detail: what */
         BLOCKER_EXIT_SIGNAL, /* its parent gets another signal than SIGCHLD at its end; detail: which */
+        BLOCKER_ADOPTED, /* it is a child of nobody in the group: CRIU does not look there */
         BLOCKER_VDSO, /* it has unmapped what the kernel maps into every process */
         BLOCKER_TIMER, /* a timer signals a thread that has ended */
         BLOCKER_SPACE, /* below a limit of its own, for CRIU's parasite; detail: of what */

@@ -737,6 +737,7 @@ static void scan(const struct core *core, bool frozen, struct blocker *ret, stru
                 .budget = frozen ? SIZE_MAX : BLOCKERS_BUDGET,
                 .cpu_usec = frozen ? BLOCKERS_FROZEN_CPU_USEC : BLOCKERS_CPU_USEC,
                 .empty_messages = core->empty_messages,
+                .root = core->payload_pid,
         };
         cleanup_free pid_t *pids = NULL;
         struct blocker of_capsule;

@@ -34,6 +34,7 @@ struct blocker_scope {
          * processes, nor what waits for an exec(2) that a user's file system may keep for ever:
          * kcmp(2), pidfd_getfd(2). */
         bool frozen;
+        pid_t root; /* the first process of the group, which has all others below it; 0: not looked at */
         bool waits; /* also for threads that cannot be frozen now; in cgroup v1 frozen ones look the same */
         size_t budget; /* of threads and descriptors: looks at no more */
         uint64_t cpu_usec; /* of a processor; what takes longer is a blocker */

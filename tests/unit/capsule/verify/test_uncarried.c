@@ -1114,6 +1114,31 @@ static void test_shared_directories(void **state) {
         (void) close(scope.proc);
 }
 
+/* A process that is a child of nobody in its group is not the first one. */
+static void test_adopted(void **state) {
+        pid_t pid = start_holder(ordinary_pipe);
+        Capsule__Spec spec = CAPSULE__SPEC__INIT;
+        struct blocker_scope scope = {
+                .proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), .spec = &spec, .budget = SIZE_MAX, .cpu_usec = 60000000
+        };
+        const pid_t roots[] = { getpid(), pid, 0 };
+        const pid_t group[] = { getpid(), pid };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
+                struct blocker found;
+
+                scope.root = roots[i];
+                blockers_of_processes(&scope, &pid, 1, &found, NULL);
+                assert_int_equal(found.kind == BLOCKER_ADOPTED, i == 0);
+                blockers_of_processes(&scope, group, roots[i] == pid ? 1 : 2, &found, NULL);
+                assert_int_equal(found.kind == BLOCKER_ADOPTED, roots[i] == pid);
+        }
+        (void) kill(pid, SIGKILL);
+        (void) waitpid(pid, NULL, 0);
+        (void) close(scope.proc);
+}
+
 /* A process that ends with another signal than SIGCHLD, or without any, as long as it runs no other
  * program. */
 static void test_exit_signal(void **state) {
@@ -1143,6 +1168,7 @@ int main(void) {
                 cmocka_unit_test(test_list_ends),
                 cmocka_unit_test(test_shared_directories),
                 cmocka_unit_test(test_exit_signal),
+                cmocka_unit_test(test_adopted),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
