@@ -525,8 +525,31 @@ void attachment_output_unread(struct attachment *a, unsigned stream) {
         controls_add(a, true, false, SIGTERM);
 }
 
+/* With more the front end would take nothing from rmd, and not hear of the job's end. */
+#define WAITING_MAX_BYTES (1U << 20)
+
+static bool is_worth_waiting(const struct attachment *a, unsigned i, int error) {
+        return (error == ENOSPC || error == EDQUOT) && a->output[i].used <= WAITING_MAX_BYTES && !a->ending && !a->done;
+}
+
+bool attachment_output_failed(struct attachment *a, unsigned stream, int error) {
+        unsigned i = stream == 2 ? 1 : 0;
+        uint64_t left = a->output[i].used;
+
+        if (is_worth_waiting(a, i, error))
+                return true;
+        attachment_output_closed(a, stream);
+        a->output_lost = true;
+        if (i == 0)
+                attachment_say(a,
+                               "standard output cannot be written: %s: what job %" PRIu64
+                               " has written there after its first %" PRIu64 " bytes is lost",
+                               strerror(error), a->config.job, a->received[i] - left);
+        return false;
+}
+
 bool attachment_done(const struct attachment *a, int *ret_code) {
         if (a->done)
-                *ret_code = a->code;
+                *ret_code = a->code == EXIT_DONE && a->output_lost ? EXIT_REFUSED : a->code;
         return a->done;
 }

@@ -57,6 +57,10 @@ struct buffer *attachment_output(struct attachment *attachment, unsigned stream)
 void attachment_output_closed(struct attachment *attachment, unsigned stream);
 /* The same because its reader is gone (EPIPE): see cancel_unread. */
 void attachment_output_unread(struct attachment *attachment, unsigned stream);
+/* Output of that stream cannot be written (`error`: of errno). Returns true when that is worth
+ * another try, as on a full disk while the job runs and little waits. Else the stream is closed,
+ * that is told, and the exit code is not 0. */
+bool attachment_output_failed(struct attachment *attachment, unsigned stream, int error);
 /* True while the connection is of no use any more or yet: connect (again). */
 bool attachment_wants_connection(const struct attachment *attachment);
 /* The end: nothing but output is left. `ret_code` is what to exit with. */

@@ -51,6 +51,7 @@ struct attachment {
         uint64_t received[2];
         struct recall *recall[2]; /* what was delivered; up to received, or beyond it */
         bool closed[2];
+        bool output_lost; /* as it could not be written */
 
         struct buffer input; /* from input_base on */
         uint64_t input_base; /* 0 as long as all is kept that an attempt from the beginning needs */

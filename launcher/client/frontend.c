@@ -21,6 +21,8 @@
 /* No more is taken from rmd while so much waits for a slow reader. */
 #define OUTPUT_HIGH_BYTES (1U << 20)
 #define CONNECT_EVERY_USEC 100000U
+/* A disk that is full may have space again. */
+#define WRITE_EVERY_USEC 1000000U
 /* A terminal may come to the foreground without a signal. */
 #define FOREGROUND_EVERY_USEC 500000U
 
@@ -33,6 +35,7 @@ struct frontend {
         uint64_t connect_at_usec;
         struct buffer in;
         struct attachment *attachment;
+        uint64_t write_at_usec[2]; /* not before, to a disk that was full */
         bool input_is_tty;
         bool input_open;
 };
@@ -53,6 +56,7 @@ int frontend_create(bool signals, struct frontend **ret_frontend, struct rm_erro
         f->socket_fd = -1;
         /* Writing to a reader that has gone is an error to look at, not our end. */
         (void) signal(SIGPIPE, SIG_IGN);
+        (void) signal(SIGXFSZ, SIG_IGN);
         (void) sigprocmask(SIG_SETMASK, NULL, &f->before);
         (void) sigemptyset(&f->forwarded);
         for (size_t i = 0; signals && i < ARRAY_SIZE(forwarded_signals); i++) {
@@ -180,8 +184,8 @@ static void write_output(struct frontend *f, unsigned stream) {
                 buffer_drop(b, (size_t) written);
         else if (errno == EPIPE)
                 attachment_output_unread(f->attachment, stream);
-        else if (!is_try_again(errno))
-                attachment_output_closed(f->attachment, stream);
+        else if (!is_try_again(errno) && attachment_output_failed(f->attachment, stream, errno))
+                f->write_at_usec[stream - 1] = now_usec() + WRITE_EVERY_USEC;
 }
 
 static void read_input(struct frontend *f) {
@@ -241,6 +245,9 @@ static int poll_timeout_ms(struct frontend *f, bool recheck_input) {
                 due = f->connect_at_usec;
         if (recheck_input && now + FOREGROUND_EVERY_USEC < due)
                 due = now + FOREGROUND_EVERY_USEC;
+        for (size_t i = 0; i < 2; i++)
+                if (f->write_at_usec[i] > now && f->write_at_usec[i] < due)
+                        due = f->write_at_usec[i];
         if (due == ATTACHMENT_NEVER_USEC)
                 return -1;
         if (due <= now)
@@ -267,9 +274,9 @@ static void wait_for_events(struct frontend *f, struct pollfd p[static WATCH_COU
         p[WATCH_SIGNAL] = (struct pollfd) { .fd = f->signal_fd, .events = POLLIN };
         if (ours)
                 p[WATCH_IN] = (struct pollfd) { .fd = STDIN_FILENO, .events = POLLIN };
-        if (out->used > 0)
+        if (out->used > 0 && (done || now_usec() >= f->write_at_usec[0]))
                 p[WATCH_OUT] = (struct pollfd) { .fd = STDOUT_FILENO, .events = POLLOUT };
-        if (err->used > 0)
+        if (err->used > 0 && (done || now_usec() >= f->write_at_usec[1]))
                 p[WATCH_ERR] = (struct pollfd) { .fd = STDERR_FILENO, .events = POLLOUT };
         if (poll(p, WATCH_COUNT, poll_timeout_ms(f, want_input && !ours)) < 0)
                 for (size_t i = 0; i < WATCH_COUNT; i++)

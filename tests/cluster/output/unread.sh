@@ -37,3 +37,23 @@ until_true 20 eval '[[ $(q job slow state) != RUNNING ]]' || fail "the job canno
 see "interrupted: $(q job slow state)"
 kill "$reader"
 finish slow 30
+
+# Output for a disk that is full is told to be lost, or comes when there is space again before the job has ended.
+scenario "a full disk"
+same "the exit code" "$(as alice n1 sh -c 'rm-mpirun -n 1 echo hello >/dev/full 2>err; echo $?')" 1
+as alice n1 cat err >"$work/full.err"
+see "$(<"$work/full.err")"
+grep -q '^rm-mpirun: standard output cannot be written: No space left on device' "$work/full.err" || fail "it does not say why"
+must "no small disk" on n1 mount -t tmpfs -o size=64k,mode=1777 none /mnt
+on n1 sh -c 'head -c 60k /dev/zero >/mnt/filler'
+# shellcheck disable=SC2016 # the job's shell expands it
+as alice n1 sh -c 'rm-mpirun --job-name full -n 1 sh -c "seq 2000; : >written; until [ -e full.stop ]; do sleep 0.05; done; echo end" >/mnt/out; echo $? >code' &
+writer=$!
+must "the job does not write" until_true 20 on n1 test -e /home/alice/written
+must "the disk is not full" until_true 10 eval '[[ $(on n1 stat -c %s /mnt/out) == 4096 ]]'
+on n1 rm /mnt/filler
+release full
+wait "$writer"
+same "the exit code when there is space again" "$(as alice n1 cat code)" 0
+same "lines on the disk that was full" "$(on n1 sh -c '{ seq 2000; echo end; } | cmp - /mnt/out && echo same')" same
+on n1 umount /mnt

@@ -347,6 +347,35 @@ static void a_reader_that_goes_ends_the_job(void **state) {
         }
 }
 
+/* A reader of the output is told that some is missing, and a script by the exit code. */
+static void output_that_cannot_be_written_is_told(void **state) {
+        static const struct {
+                int exit_code, code;
+        } ends[] = { { 0, 1 }, { 3, 3 } };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+                struct attachment *s = begin_running(false);
+
+                report_output(s, 1, 0, "hello");
+                buffer_drop(attachment_output(s, 1), 2);
+                assert_true(attachment_output_failed(s, 1, ENOSPC)); /* while it runs */
+                expect_text(s, 2, "");
+                assert_false(attachment_output_failed(s, 1, EIO));
+                expect_text(s, 2,
+                            "rm-mpirun: standard output cannot be written: Input/output error: what job 7 has written there "
+                            "after its first 2 bytes is lost\n");
+                report_output(s, 1, 5, "more");
+                expect_text(s, 1, "");
+                expect_text(s, 2, "");
+                report_state(s, ends[i].exit_code == 0 ? RM__JOB_STATE__JOB_COMPLETED : RM__JOB_STATE__JOB_FAILED, "",
+                             ends[i].exit_code, true, 3);
+                report_ok(s, expect_release(s), 3);
+                expect_done(s, ends[i].code);
+                attachment_destroy(s);
+        }
+}
+
 static void input_is_sent_again_from_the_last_acknowledged_byte(void **state) {
         struct attachment *s = begin_running(true);
 
@@ -1090,6 +1119,7 @@ int main(void) {
                 cmocka_unit_test(a_hole_in_the_output_is_told),
                 cmocka_unit_test(output_that_nobody_reads_is_dropped),
                 cmocka_unit_test(a_reader_that_goes_ends_the_job),
+                cmocka_unit_test(output_that_cannot_be_written_is_told),
                 cmocka_unit_test(input_is_sent_again_from_the_last_acknowledged_byte),
                 cmocka_unit_test(input_waits_until_the_job_runs),
                 cmocka_unit_test(input_is_bounded_and_ends_when_refused),
