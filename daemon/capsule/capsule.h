@@ -282,6 +282,7 @@ struct capsule_command {
         const char *const *env; /* complete environment; NULL: empty */
         const char *cwd;
         mode_t umask;
+        int nice; /* from 0 to 19 */
         const struct rlimit *rlimits; /* by RLIMIT_*; RLIM_NLIMITS entries, or NULL: PID 1's own */
         bool stdin_null; /* true: /dev/null, capsule_input is refused */
 };

@@ -89,6 +89,7 @@ int capsule_run(struct capsule *capsule, const struct capsule_command *command, 
         run.n_env = count(command->env);
         run.cwd = (char *) command->cwd;
         run.umask = command->umask;
+        run.nice = (uint32_t) command->nice;
         run.stdin_null = command->stdin_null;
         run.limits = pointers;
         run.n_limits = command->rlimits ? RLIM_NLIMITS : 0;

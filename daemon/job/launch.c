@@ -332,6 +332,7 @@ static void finish_command(struct launch_command *ret, const Rm__Job *job, const
                 .env = (const char *const *) ret->env,
                 .cwd = ret->cwd,
                 .umask = spec->umask,
+                .nice = (int) spec->nice,
                 .rlimits = ret->rlimits,
                 .stdin_null = stdin_null,
         };

@@ -56,6 +56,10 @@ static int check_umask(const Rm__JobSpec *spec, const struct jobspec_rules *rule
         return spec->umask <= 0777 ? 0 : error_set(err, -EINVAL, "umask: from 0 to 0777, not %#o", spec->umask);
 }
 
+static int check_nice(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        return spec->nice <= 19 ? 0 : error_set(err, -EINVAL, "the nice value is from 0 to 19, not %u", spec->nice);
+}
+
 static int check_rlimits(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
         bool seen[RLIM_NLIMITS] = { false };
 
@@ -288,6 +292,7 @@ static const struct {
         { 230, "on_rank_loss", check_on_rank_loss },
         { 231, "critical_ranks", check_critical_ranks },
         { 232, "spare_ranks", check_spare_ranks },
+        { 260, "nice", check_nice },
 };
 
 void jobspec_normalize(Rm__JobSpec *spec) {

@@ -19,6 +19,7 @@ const struct feature_field *feature_levels(void) {
                 { &rm__job__descriptor, 262, STATE_LEVEL_RATES }, /* rates_next_move */
                 { &rm__command__descriptor, 260, STATE_LEVEL_RATES }, /* job_rates */
                 { &rm__node__descriptor, 260, STATE_LEVEL_PROCESSORS }, /* instruction_sets */
+                { &rm__job_spec__descriptor, 260, STATE_LEVEL_NICE }, /* nice */
                 { &rm__rank_losses__descriptor, 4, STATE_LEVEL_SPARES }, /* with_cores */
                 { &rm__resize__descriptor, 9, STATE_LEVEL_PARKED }, /* cores_by_rank */
                 { NULL, 0, 0 },

@@ -108,6 +108,13 @@ static uint32_t current_umask(void) {
         return mask;
 }
 
+/* Only root may go below 0, and rmd does that for nobody. */
+static uint32_t current_nice(void) {
+        int nice = getpriority(PRIO_PROCESS, 0);
+
+        return nice > 0 ? (uint32_t) nice : 0;
+}
+
 static uint64_t rank_memory(const struct options *options, uint32_t ranks) {
         uint64_t parts = options->mem_each || ranks == 0 ? 1 : ranks;
 
@@ -134,6 +141,7 @@ int capture_job(const struct command *command, const struct options *options, bo
         take_environment(spec);
         take_limits(spec);
         spec->umask = current_umask();
+        spec->nice = current_nice();
         spec->ranks = options->max_ranks > 0 ? options->max_ranks : command->ranks + options->spare_ranks;
         spec->active_ranks = options->max_ranks > 0 ? command->ranks : 0;
         spec->min_ranks = options->max_ranks > 0 && options->min_ranks == 0 ? command->ranks : options->min_ranks;

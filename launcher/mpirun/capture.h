@@ -1,4 +1,4 @@
-/* A job takes over from its shell: directory, environment, umask, limits. */
+/* A job takes over from its shell: directory, environment, umask, nice value, limits. */
 #ifndef RM_LAUNCHER_MPIRUN_CAPTURE_H
 #define RM_LAUNCHER_MPIRUN_CAPTURE_H
 

@@ -67,6 +67,7 @@ int main(int argc, char **argv) {
         say_limit("memlock", RLIMIT_MEMLOCK);
         say_limit("cpu", RLIMIT_CPU);
         say_limit("nproc", RLIMIT_NPROC);
+        say_number("nice", getpriority(PRIO_PROCESS, 0));
         say_status();
         for (int i = 1; i < argc; i++) {
                 const char *value = getenv(argv[i]);

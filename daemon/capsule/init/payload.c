@@ -85,6 +85,8 @@ static _Noreturn void run_payload(const struct init *init, const Capsule__Run *r
         (void) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         (void) write_text("/proc/self/oom_score_adj", "0");
         (void) umask(run->umask);
+        if (run->nice > 0)
+                (void) setpriority(PRIO_PROCESS, 0, (int) run->nice);
         set_limits(run);
         reset_signals();
         /* The payload's root is as after a login: no capabilities beyond the user's, and setuid

@@ -438,6 +438,7 @@ static void a_job_is_captured_whole(void **state) {
         check_limits(spec);
         assert_int_equal(spec->umask, 027);
         assert_int_equal(umask(mask), 027); /* it was looked at, and left */
+        assert_int_equal(spec->nice, getpriority(PRIO_PROCESS, 0) > 0 ? getpriority(PRIO_PROCESS, 0) : 0);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
         assert_true(spec->input);
         assert_int_not_equal(rm__job_spec__get_packed_size(spec), 0);

@@ -170,6 +170,12 @@ static void test_numbers(void **state) {
         expect(&spec, "umask");
 
         spec = good_spec();
+        spec.nice = 19;
+        expect(&spec, NULL);
+        spec.nice = 20;
+        expect(&spec, "nice");
+
+        spec = good_spec();
         spec.time_limit_usec = UINT64_C(1) << 53;
         expect(&spec, NULL);
         spec.time_limit_usec++;
