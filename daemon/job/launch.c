@@ -1,6 +1,7 @@
 #include "daemon/job/launch.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -251,6 +252,8 @@ static bool is_ours(const char *assignment, const Rm__JobSpec *spec, unsigned pr
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (strncmp(assignment, names[i], strlen(names[i])) == 0)
                         return true;
+        if (strncmp(assignment, LAUNCH_VARIABLE, strlen(LAUNCH_VARIABLE)) == 0)
+                return true;
         if (launch_goes_on(spec) && strncmp(assignment, "OMPI_MCA_coll=", 14) == 0)
                 return true;
         return (preload && strncmp(assignment, PRELOAD, strlen(PRELOAD)) == 0) ||
@@ -353,6 +356,25 @@ void launch_head_command(struct launch_command *ret, const Rm__Job *job, const R
         finish_command(ret, job, spec, !spec->input, preload);
 }
 
+/* Has the variable a name that a shell knows as one? */
+static bool is_named(const char *assignment) {
+        size_t n = strspn(assignment, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+
+        return n > 0 && assignment[n] == '=' && !isdigit((unsigned char) assignment[0]);
+}
+
+/* The shell that starts the daemon drops a variable of another name, as functions that bash exports
+ * have. Behind such a name it passes, and rm-prrte takes that off in the daemon. */
+static void wrap_variables(char **env) {
+        for (size_t i = 0; env[i]; i++)
+                if (!is_named(env[i])) {
+                        char *wrapped = xasprintf(LAUNCH_VARIABLE "%zu=%s", i, env[i]);
+
+                        free(env[i]);
+                        env[i] = wrapped;
+                }
+}
+
 void launch_group_command(struct launch_command *ret, const Rm__Job *job, const Rm__JobSpec *spec, const char *line,
                           unsigned preload) {
         memset(ret, 0, sizeof(*ret));
@@ -361,6 +383,8 @@ void launch_group_command(struct launch_command *ret, const Rm__Job *job, const 
         ret->argv[1] = xstrdup("-c");
         ret->argv[2] = xstrdup(line);
         finish_command(ret, job, spec, true, preload);
+        if (preload & LAUNCH_WITH_PRRTE)
+                wrap_variables(ret->env);
 }
 
 static void free_list(char **list) {

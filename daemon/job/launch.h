@@ -83,6 +83,9 @@ char *launch_hostfile(const Rm__Job *job);
 #define LAUNCH_YIELD "/run/rmd-yield.so"
 /* The copies of rm-prrte in the head and in each group; it knows this path too (launcher/prrte). */
 #define LAUNCH_PRRTE "/run/rmd-prrte.so"
+/* So begins a variable whose value is a whole one, name and all; as PRRTE_VARIABLE in
+ * launcher/prrte/rm-prrte.h. */
+#define LAUNCH_VARIABLE "RM_VARIABLE_"
 /* The copy of librmrt-ft in each group. */
 #define LAUNCH_FT "/run/rmd-ft.so"
 #define LAUNCH_FT_NAME "librmrt-ft.so" /* beside rmd's other programs */

@@ -8,6 +8,9 @@
  * another one, which aborts since its connection to the first is gone. And a daemon may itself
  * crash when all its ranks have ended well.
  *
+ * A daemon is started by a shell, which drops variables whose names are none of its own, as
+ * functions that bash exports have. rmd hides them from it, and they are taken out here.
+ *
  * mpirun puts each rm-agent into a process group of its own, twice: the child before it calls
  * execve(2), and the parent, which on a busy node comes too late, is refused (EACCES), and warns of
  * it on the user's standard error. Here that is no failure, as long as the child has that group.
@@ -81,11 +84,19 @@ static bool strip(char *list, const char *self) {
         return to > list;
 }
 
+static char *value_of(char *assignment) {
+        while (*assignment && *assignment != '=')
+                assignment++;
+        return *assignment ? assignment + 1 : assignment;
+}
+
 void prrte_clean_environment(char **env, const char *self) {
         char **to = env;
 
         for (; *env; env++)
-                if (!begins_with(*env, VARIABLE) || strip(*env + sizeof(VARIABLE) - 1, self))
+                if (begins_with(*env, PRRTE_VARIABLE))
+                        *to++ = value_of(*env);
+                else if (!begins_with(*env, VARIABLE) || strip(*env + sizeof(VARIABLE) - 1, self))
                         *to++ = *env;
         *to = NULL;
 }

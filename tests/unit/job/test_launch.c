@@ -304,6 +304,32 @@ static void test_group_command(void **state) {
         launch_command_finish(&command);
 }
 
+/* Variables that a shell would drop reach its daemon behind a name that it knows; a name of ours is
+ * nobody's. */
+static void test_odd_variables(void **state) {
+        static const char *const env[] = {
+                "BASH_FUNC_f%%=() { :; }", "a b=c", "=z", "7=8", "x.y=", "_A9=b", "RM_VARIABLE_3=x", NULL
+        };
+        static const char *const wrapped[] = { "RM_VARIABLE_0", "RM_VARIABLE_1", "RM_VARIABLE_2", "RM_VARIABLE_3",
+                                               "RM_VARIABLE_4" };
+        struct launch_command command;
+        struct job j;
+
+        job_init(&j, env);
+        launch_group_command(&command, &j.job, j.job.spec, "exec prted", LAUNCH_WITH_PRRTE);
+        for (size_t i = 0; i < ARRAY_SIZE(wrapped); i++)
+                assert_string_equal(env_value(&command, wrapped[i]), env[i]);
+        assert_string_equal(env_value(&command, "_A9"), "b");
+        assert_null(env_value(&command, "RM_VARIABLE_6"));
+        launch_command_finish(&command);
+        launch_group_command(&command, &j.job, j.job.spec, "exec prted", 0); /* nothing would take it off */
+        assert_string_equal(env_value(&command, "a b"), "c");
+        launch_command_finish(&command);
+        launch_head_command(&command, &j.job, j.job.spec, LAUNCH_WITH_PRRTE); /* no shell starts it */
+        assert_string_equal(env_value(&command, "a b"), "c");
+        launch_command_finish(&command);
+}
+
 /* The job's own preloads stay, before ours; mpirun itself gets none of ours. */
 static void test_preload(void **state) {
         static const struct {
@@ -581,6 +607,7 @@ int main(void) {
                 cmocka_unit_test(test_hostfile),
                 cmocka_unit_test(test_head_command),
                 cmocka_unit_test(test_group_command),
+                cmocka_unit_test(test_odd_variables),
                 cmocka_unit_test(test_preload),
                 cmocka_unit_test(test_preload_of_mpirun),
                 cmocka_unit_test(test_sanitizer),

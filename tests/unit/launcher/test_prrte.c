@@ -30,6 +30,8 @@ static void test_environment(void **state) {
                 { "LD_PRELOAD=a.so b.so:" PRRTE_PRELOAD ":/c/d.so", "LD_PRELOAD=a.so:b.so:/c/d.so" },
                 { "LD_PRELOAD=a.so:" PRRTE_PRELOAD "x", "LD_PRELOAD=a.so:" PRRTE_PRELOAD "x" },
                 { "LD_PRELOADED=" PRRTE_PRELOAD, "LD_PRELOADED=" PRRTE_PRELOAD },
+                { PRRTE_VARIABLE "12=BASH_FUNC_f%%=() { a=b\n}", "BASH_FUNC_f%%=() { a=b\n}" },
+                { PRRTE_VARIABLE "0==", "=" },
         };
 
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
