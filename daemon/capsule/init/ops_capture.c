@@ -101,11 +101,23 @@ int ops_preload(struct ops *ops, const Capsule__Request *request, struct ticket 
         return r < 0 ? r : criu_preload_dump(ops->init->criu, error);
 }
 
+/* A link that CRIU makes in the directory of such a file would have to be there as long as the
+ * checkpoint. */
+static int refuse_linked(const struct ops *ops, struct rm_error *error) {
+        if (!ops->needs.linked)
+                return 0;
+        error_set(error, -EOPNOTSUPP, "it has %.300s open, which has another name now: cannot be saved", ops->needs.linked);
+        error_clean(error);
+        return -EOPNOTSUPP;
+}
+
 int ops_get_saved_state(struct ops *ops, const Capsule__Request *request, struct ticket ticket, struct rm_error *error) {
         const Capsule__GetSavedState *body = request->get_saved_state;
         cleanup_close int files_fd = -1;
-        int r = *body->files_dir ? ops_open_directory(ops, body->files_dir, &files_fd, error) : 0;
+        int r = body->checkpoint ? refuse_linked(ops, error) : 0;
 
+        if (r == 0 && *body->files_dir)
+                r = ops_open_directory(ops, body->files_dir, &files_fd, error);
         if (r == 0)
                 r = saved_state_send(ops->init, ticket, body->checkpoint, files_fd, body->max_bytes, error);
         return r < 0 ? r : STARTED;

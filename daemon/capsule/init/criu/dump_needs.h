@@ -4,6 +4,7 @@
 #define RM_DAEMON_CAPSULE_INIT_CRIU_DUMP_NEEDS_H
 
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "daemon/capsule/init/criu/watches.h"
 
@@ -14,10 +15,14 @@ enum {
 struct dump_needs {
         struct watches watches;
         bool remap; /* a file has lost the name that it was opened by, but has others: LINK_REMAP_OPTION (link_remap.h) */
+        /* Such a file that is not of the capsule's own file systems, and of which the link is there
+         * only until the group goes on: no checkpoint can be restored without it. NULL: none. */
+        char *linked;
 };
 
 static inline void dump_needs_finish(struct dump_needs *needs) {
         watches_finish(&needs->watches);
+        free(needs->linked);
         *needs = (struct dump_needs) { 0 };
 }
 

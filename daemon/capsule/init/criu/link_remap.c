@@ -71,6 +71,13 @@ bool link_remap_lost_name(const char *link) {
                strncmp(strrchr(link, '/') + 1, ".nfs", 4) == 0;
 }
 
+bool link_remap_has_name(const char *link, const struct stat *st) {
+        struct stat named;
+
+        return strncmp(strrchr(link, '/') + 1, ".nfs", 4) != 0 && st->st_nlink > 0 && stat(link, &named) == 0 &&
+               named.st_dev == st->st_dev && named.st_ino == st->st_ino;
+}
+
 bool link_remap_applies(const struct stat *st) {
         return S_ISREG(st->st_mode) && st->st_nlink > 0;
 }

@@ -12,6 +12,8 @@ struct stat;
 /* Has the open or mapped file that /proc names so lost that name? NFS keeps a file that has lost
  * its last one under a name of its own (.nfsXXX). */
 bool link_remap_lost_name(const char *link);
+/* Is `link`, which ends as one that was lost does, the name of the file of `st` all the same? */
+bool link_remap_has_name(const char *link, const struct stat *st);
 /* Is such a file one that CRIU makes a link to? Not without any other name. Then CRIU needs the
  * option below. */
 bool link_remap_applies(const struct stat *st);

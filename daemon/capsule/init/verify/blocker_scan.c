@@ -204,8 +204,12 @@ static void scan_open_mode(struct scan *scan, int fds, const char *number, const
 static void scan_name(struct scan *scan, int fds, const char *number, const char *link) {
         struct stat st;
 
-        if (scan->needs && !scan->needs->remap && link_remap_lost_name(link) && fstatat(fds, number, &st, 0) == 0)
-                scan->needs->remap = link_remap_applies(&st);
+        if (!scan->needs || scan->needs->linked || !link_remap_lost_name(link) || fstatat(fds, number, &st, 0) < 0 ||
+            !link_remap_applies(&st) || link_remap_has_name(link, &st))
+                return;
+        scan->needs->remap = true;
+        if (!is_own(scan, st.st_dev))
+                scan->needs->linked = xstrdup(link);
 }
 
 static unsigned flags_of(const struct scan *scan) {

@@ -23,8 +23,7 @@
 #include "common/util.h"
 #include "daemon/capsule/init/base/file_identity.h"
 #include "daemon/capsule/init/base/identity.h"
-
-#define DELETED " (deleted)"
+#include "daemon/capsule/init/criu/link_remap.h"
 
 enum {
         INVENTORY_MAX_BYTES = 3 * 1024 * 1024, /* of a frame's 4 MiB between rm-capsule and rmd */
@@ -120,21 +119,12 @@ bool inventory_is_carried(const char *path) {
 
 /* ---- files ---- */
 
-static bool ends_with(const char *text, const char *end) {
-        size_t n = strlen(text);
-        size_t k = strlen(end);
-
-        return n > k && strcmp(text + n - k, end) == 0;
-}
-
 /* "socket:[4711]" is "socket", a deleted file "deleted": numbers, and names that nobody can open,
  * differ from node to node. NFS keeps a deleted file that is open under a name of its own. */
-static void strip_name(char *name) {
-        const char *base = strrchr(name, '/');
-
+static void strip_name(char *name, const struct stat *st) {
         if (name[0] != '/')
                 name[strcspn(name, "[")] = '\0';
-        else if (ends_with(name, DELETED) || (base && strncmp(base, "/.nfs", 5) == 0))
+        else if (link_remap_lost_name(name) && !link_remap_has_name(name, st))
                 strcpy(name, "deleted");
 }
 
@@ -196,7 +186,7 @@ static int scan_one(struct taking *taking, int dir_fd, const char *link, uint32_
         if (n < 0 || fstatat(dir_fd, link, ret_stat, 0) < 0)
                 return -errno;
         name[n] = '\0';
-        strip_name(name);
+        strip_name(name, ret_stat);
         file.name = name;
         file.mode = ret_stat->st_mode;
         if (inventory_has_path(&file)) {

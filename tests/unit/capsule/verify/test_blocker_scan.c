@@ -312,6 +312,12 @@ static void hold_deleted(void) {
         hold_renamed(false);
 }
 
+/* The name of the file ends as that of one that has none. */
+static void hold_named(void) {
+        if (open("/dev/shm/rmd-test-kept (deleted)", O_RDWR | O_CREAT | O_CLOEXEC, 0600) < 0)
+                _exit(1);
+}
+
 static enum blocker_kind found_in(void (*hold)(void), const struct blocker_scope *scope) {
         pid_t pid = start_holder(hold);
         const pid_t pids[] = { 999999999, pid };
@@ -437,7 +443,12 @@ static void test_processes(void **state) {
         assert_false(needs.watches.n > 0 || needs.remap);
         assert_int_equal(found_in(hold_linked, &scope), BLOCKER_NONE);
         assert_true(needs.watches.n == 0 && needs.remap);
+        assert_non_null(strstr(needs.linked, "/dev/shm/rmd-test-obstacles")); /* which keeps it from being saved */
+        dump_needs_finish(&needs);
         (void) unlink("/dev/shm/rmd-test-other");
+        assert_int_equal(found_in(hold_named, &scope), BLOCKER_NONE);
+        assert_false(needs.remap || needs.linked);
+        (void) unlink("/dev/shm/rmd-test-kept (deleted)");
         assert_int_equal(found_in(hold_eventfds, &scope), BLOCKER_EVENTFD_SEMAPHORE);
         assert_int_equal(found_in(hold_secret, &scope), BLOCKER_MEMFD_SECRET);
         assert_int_equal(found_in(hold_lock, &scope), BLOCKER_FLOCK);
@@ -448,6 +459,9 @@ static void test_processes(void **state) {
         scope.n_own = 1;
         assert_int_equal(found_in(hold_lock, &scope), BLOCKER_NONE);
         (void) unlink("/dev/shm/rmd-test-obstacles");
+        assert_int_equal(found_in(hold_linked, &scope), BLOCKER_NONE);
+        assert_true(needs.remap && !needs.linked);
+        (void) unlink("/dev/shm/rmd-test-other");
         scope.budget = 2; /* one thread, and the first descriptor */
         assert_int_equal(found_in(hold_eventfds, &scope), BLOCKER_NONE);
         scope.budget = SIZE_MAX;
