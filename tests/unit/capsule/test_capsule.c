@@ -541,10 +541,10 @@ static void test_mend_sizes(void **state) {
 }
 
 static void test_kept_sizes(void **state) {
-        /* A file of the name "/p", with a size. */
+        /* A file of the name "/p", with a size and a mode. */
         static const uint8_t image[] = {
                 0x19, 0x43, 0x56, 0x54, 0x38, 0x31, 0x30, 0x56, /* */
-                14,   0,    0,    0,    8,    1,    16,   2,    26, 8, 8, 2, 50, 2, '/', 'p', 64, 100,
+                16,   0,    0,    0,    8,    1,    16,   2,    26, 10, 8, 2, 50, 2, '/', 'p', 64, 100, 80, 7,
         };
         static const char *const names[] = { "/pp", "/", "/q", "/p" };
         uint8_t mended[sizeof(image)];
@@ -554,6 +554,8 @@ static void test_kept_sizes(void **state) {
         assert_int_equal(image_fixup_sizes(mended, sizeof(mended), names, ARRAY_SIZE(names)), 0);
         assert_memory_equal(mended, image, sizeof(image));
         assert_int_equal(image_fixup_sizes(mended, sizeof(mended), names, ARRAY_SIZE(names) - 1), 1);
+        assert_int_equal(mended[24], 15 << 3);
+        assert_int_equal(mended[26], 15 << 3); /* its mode */
 }
 
 static void add_path(void *arg, const char *path) {

@@ -26,6 +26,8 @@ enum {
         REG_NAME = 6,       /* reg_file_entry */
         REG_SIZE = 8,
         REG_SIZE_TAG = REG_SIZE << 3 | WIRE_VARINT,
+        REG_PERMISSIONS = 10,
+        REG_PERMISSIONS_TAG = REG_PERMISSIONS << 3 | WIRE_VARINT,
         REG_UNKNOWN_TAG = 15 << 3 | WIRE_VARINT, /* a field that CRIU does not know, and passes over */
         FILE_UNIX = 16,    /* file_entry.usk */
         UNIX_NAME = 11,    /* unix_sk_entry */
@@ -92,7 +94,7 @@ static bool is_among(const struct names *names, const struct criu_field *name) {
 }
 
 static bool drop_size(struct criu_cursor entry, void *arg) {
-        uint8_t *tag = NULL;
+        uint8_t *tag = NULL, *permissions = NULL;
         bool kept = false;
         struct criu_field f;
 
@@ -101,10 +103,15 @@ static bool drop_size(struct criu_cursor entry, void *arg) {
                         kept = is_among(arg, &f);
                 if (f.number == REG_SIZE && f.varint && f.varint[-1] == REG_SIZE_TAG)
                         tag = f.varint - 1;
+                if (f.number == REG_PERMISSIONS && f.varint && f.varint[-1] == REG_PERMISSIONS_TAG)
+                        permissions = f.varint - 1;
         }
-        if (!tag || kept)
+        if (kept || (!tag && !permissions))
                 return false;
-        *tag = REG_UNKNOWN_TAG;
+        if (tag)
+                *tag = REG_UNKNOWN_TAG;
+        if (permissions)
+                *permissions = REG_UNKNOWN_TAG;
         return true;
 }
 

@@ -16,8 +16,9 @@ struct rm_error;
  * many; what is no such file is left alone. */
 unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes);
 
-/* CRIU refuses files whose size is another than when they were dumped, as of a log to which others
- * write meanwhile: the sizes go, but those of the `n_kept` files of these names. As above. */
+/* CRIU refuses files whose size or mode is another than when they were dumped, as of a log to which
+ * others write meanwhile: the sizes and modes go, but those of the `n_kept` files of these names.
+ * As above. */
 unsigned image_fixup_sizes(uint8_t *image, size_t size_bytes, const char *const *kept, size_t n_kept);
 
 /* Looks at, and does not correct, the paths that Unix sockets are bound to, and that they still

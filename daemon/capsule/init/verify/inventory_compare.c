@@ -31,9 +31,22 @@ static bool has_lasting_owner(const Capsule__InventoryFile *file) {
         return strncmp(file->name, "/proc/", 6) != 0 || file->name[6] < '0' || file->name[6] > '9';
 }
 
+/* A file that is known again may have another name, where a link stands in the place of it or of
+ * its directory, and other permissions; whether its owner can open it is looked at on its own. */
+static bool is_known_again(const Capsule__InventoryFile *a, const Capsule__InventoryFile *b) {
+        struct file_identity was, is;
+
+        if (!inventory_has_path(a) || !inventory_has_path(b) || (a->mode & S_IFMT) != (b->mode & S_IFMT))
+                return false;
+        inventory_identity(a, &was);
+        inventory_identity(b, &is);
+        return was.inode != 0 && is.inode != 0 && (was.bytes > 0 || was.birth_nsec != 0) && file_identity_same(&was, &is);
+}
+
 static bool same_file(const Capsule__InventoryFile *a, const Capsule__InventoryFile *b) {
-        return a && b && a->mode == b->mode && strcmp(a->name, b->name) == 0 &&
-               (!has_lasting_owner(a) || (a->uid == b->uid && a->gid == b->gid));
+        if (!a || !b || (has_lasting_owner(a) && (a->uid != b->uid || a->gid != b->gid)))
+                return false;
+        return (a->mode == b->mode && strcmp(a->name, b->name) == 0) || is_known_again(a, b);
 }
 
 static char *describe(const Capsule__InventoryFile *file) {

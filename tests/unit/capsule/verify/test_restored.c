@@ -220,6 +220,8 @@ static void inventories(void **state) {
         /* Another file, the same for writing, another kind of thing, more of them. */
         replace(fd, open_in(&scene, "b", O_RDONLY));
         expect_difference(&scene, before, "/b (mode 100640");
+        replace(fd, open_in(&scene, "b (deleted)", O_RDONLY)); /* which it is not */
+        expect_difference(&scene, before, "/b (deleted) (mode 100640");
         replace(fd, open_in(&scene, "a", O_RDWR));
         expect_difference(&scene, before, "flags");
         assert_int_equal(pipe(pipe_fds), 0);
@@ -231,10 +233,19 @@ static void inventories(void **state) {
         assert_int_equal(dup2(fd, fd + 20), fd + 20);
         expect_difference(&scene, before, "descriptor");
         (void) close(fd + 20);
-        /* The same name with other rights. */
+        /* The same file with other rights, and through a link. */
+        assert_int_equal(fchmod(fd, 0666), 0);
+        expect_difference(&scene, before, NULL);
+        assert_int_equal(renameat(scene.dir_fd, "a", scene.dir_fd, "moved"), 0);
+        expect_difference(&scene, before, NULL);
+        assert_int_equal(symlinkat("moved", scene.dir_fd, "a"), 0);
+        replace(fd, open_in(&scene, "a", O_RDONLY));
+        expect_difference(&scene, before, NULL);
+        assert_int_equal(unlinkat(scene.dir_fd, "a", 0), 0);
+        replace(fd, open_in(&scene, "a", O_RDONLY)); /* another one of the name */
         assert_int_equal(fchmod(fd, 0666), 0);
         expect_difference(&scene, before, "mode 100666");
-        assert_int_equal(fchmod(fd, 0640), 0);
+        replace(fd, open_in(&scene, "moved", O_RDONLY));
         assert_int_equal(chdir(scene.dir), 0);
         expect_difference(&scene, before, "the working directory");
         assert_int_equal(chdir("/"), 0);
