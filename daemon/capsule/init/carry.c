@@ -32,6 +32,8 @@ int saved_state_send(struct init *init, struct ticket ticket, bool checkpoint, i
                 capsule__inventory__free_unpacked(saved_state.inventory, NULL);
                 return r;
         }
+        if (checkpoint)
+                rollback_hash(saved_state.inventory, init->core.spec);
         written_report(init->written, checkpoint, saved_state.inventory);
         saved_state.n_output_end = ARRAY_SIZE(ends);
         saved_state.output_end = ends;

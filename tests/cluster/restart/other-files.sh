@@ -105,6 +105,50 @@ release named
 finish named
 ended_well named '^good$'
 
+# It works in another directory, its program was copied over, its log written anew: it waits. What others have added to its log, and their chmod, does not matter.
+dir=/home/alice/several
+alice sh -c "mkdir $dir; echo first >$dir/log; cp /usr/bin/python3 $dir/program; cp -p $dir/program $dir/program.bak"
+start several n1 --checkpoint 1h --group-size 1 -n 1 --wdir "$dir" "$dir/program" -u -c 'import os, sys, time
+log = os.open("log", os.O_WRONLY | os.O_APPEND)
+header = os.open("header", os.O_RDWR | os.O_CREAT)
+listed = os.open(".", os.O_RDONLY)
+os.write(header, b"0" * 10000)
+print("run: running")
+n = 0
+while not os.path.exists(sys.argv[1]):
+    n += 1
+    os.write(log, b"line %d\n" % n)
+    os.write(header, b"data")
+    os.pwrite(header, b"%09d" % n, 0)
+    os.close(os.open("made%d" % (n % 2), os.O_WRONLY | os.O_CREAT, dir_fd=listed))
+    time.sleep(0.05)
+print("good")' "$(stop_file several)"
+running several
+saved several --stop
+must "several does not stop" q state several PENDING 30 >/dev/null
+alice sh -c "mv $dir $dir.1; mkdir $dir"
+rmctl restart-job "$(job several)"
+waits several "$dir: it is another directory"
+same "what was made in the other directory" "$(alice ls "$dir")" ''
+alice sh -c "rmdir $dir; mv $dir.1 $dir; cat /usr/bin/true >$dir/program"
+rmctl restart-job "$(job several)"
+waits several "$dir/program: its contents were changed"
+alice sh -c "cd $dir; cat program.bak >program; touch -r program.bak program; cp -p log log.bak; seq 3000 >log"
+rmctl restart-job "$(job several)"
+waits several "$dir/log: its contents were changed"
+same "the log that was written anew" "$(alice sh -c "seq 3000 | cmp - $dir/log && echo same")" same
+alice sh -c "cd $dir; cat log.bak >log; echo note >>log; chmod 600 log; chmod 711 .; mv header h; ln -s h header; printf 1 | dd of=h conv=notrunc 2>&1"
+goes_on several
+release several
+finish several
+ended_well several '^good$'
+alice sh -c "cd $dir; grep -qx note log.cut-* && ! grep -x note log && sed -n 's/^line //p' log | awk '\$1 != NR { exit 1 }'" ||
+    fail "its log: $(alice sh -c "cd $dir; ls; tail -n 3 log*" | tail -n 20 | tr '\n' '|')"
+rmctl events --no-header | grep -F "job $(job several):" >"$work/told"
+for file in log header; do
+    grep -q "perhaps not as they were.*$dir/$file" "$work/told" || fail "no event names $file: $(<"$work/told")"
+done
+
 # It is away for a while.
 lines gone '>>'
 saved gone --stop

@@ -16,6 +16,7 @@
 
 #define HASH_FUNCTION HASH_SAX /* the usual one falls through cases where the length is not known */
 #include <uthash.h>
+#include <xxhash.h>
 
 #include "common/compare.h"
 #include "common/error.h"
@@ -176,6 +177,27 @@ static void forget_known(struct taking *taking) {
         }
 }
 
+uint64_t inventory_top(const char *path, uint32_t uid) {
+        cleanup_free char *top = xstrdup(path);
+        struct file_identity identity;
+        struct stat st;
+
+        for (char *end = top; end; *end = '/') {
+                end = strchr(end + 1, '/');
+                if (end)
+                        *end = '\0';
+                if (stat(top, &st) < 0)
+                        return 0;
+                if (st.st_uid != uid && end)
+                        continue;
+                if (st.st_uid != uid)
+                        return 0;
+                file_identity_take(AT_FDCWD, top, &st, &identity);
+                return XXH3_64bits_withSeed(identity.handle, identity.bytes, identity.inode);
+        }
+        return 0;
+}
+
 /* `link` is a link of /proc below `dir_fd`: "fd/7", "map_files/START-END", "cwd". */
 static int scan_one(struct taking *taking, int dir_fd, const char *link, uint32_t *ret_file, struct stat *ret_stat) {
         Capsule__InventoryFile file = CAPSULE__INVENTORY_FILE__INIT;
@@ -196,10 +218,12 @@ static int scan_one(struct taking *taking, int dir_fd, const char *link, uint32_
                         file.size_bytes = (uint64_t) ret_stat->st_size;
                         file.mtime_nsec = inventory_mtime_nsec(ret_stat);
                 }
-                if (S_ISREG(ret_stat->st_mode) || S_ISFIFO(ret_stat->st_mode)) {
+                if (S_ISREG(ret_stat->st_mode) || S_ISDIR(ret_stat->st_mode) || S_ISFIFO(ret_stat->st_mode)) {
                         file_identity_take(dir_fd, link, ret_stat, &identity);
                         inventory_set_identity(&file, &identity);
                 }
+                if (S_ISDIR(ret_stat->st_mode) && file.uid == taking->spec->uid)
+                        file.top = inventory_top(name, file.uid);
         } else if (strcmp(name, "deleted") == 0) {
                 file.uid = ret_stat->st_uid;
                 file.inode = ret_stat->st_ino;

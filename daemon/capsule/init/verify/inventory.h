@@ -55,6 +55,10 @@ void inventory_identity(const Capsule__InventoryFile *file, struct file_identity
 /* The other way round; `identity` lends its handle. */
 void inventory_set_identity(Capsule__InventoryFile *file, struct file_identity *identity);
 
+/* Returns a hash of what is known of the highest directory of `path` that is this user's; 0: there
+ * is none. It differs on another file system, as of a node's disk, or of another cluster. */
+uint64_t inventory_top(const char *path, uint32_t uid);
+
 /* Returns the time as in InventoryFile.mtime_nsec. */
 int64_t inventory_mtime_nsec(const struct stat *st);
 

@@ -16,11 +16,14 @@
 #include "daemon/capsule/init/base/file_identity.h"
 #include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/verify/inventory.h"
+#include "daemon/capsule/init/verify/rollback_closed.h"
+#include "daemon/capsule/init/verify/written.h"
 
 enum {
         MISMATCHES_MAX_BYTES = 1024,
         BLOCK_BYTES = 1 << 20,
         COPY_USEC = 600000000, /* for all of it */
+        HASH_USEC = 300000,    /* likewise; the group stands still */
 };
 
 /* The use of a file: how it was open. */
@@ -28,6 +31,7 @@ struct use {
         bool written;
         bool in_place; /* not only at its end, as far as one can see */
         bool anywhere; /* nothing keeps it from that */
+        bool run; /* a program or a library */
 };
 
 /* The findings of a child; the numbers of `doubts` files follow, which may differ from what they
@@ -39,7 +43,8 @@ struct verdict {
 };
 
 static bool is_regarded(const Capsule__InventoryFile *file) {
-        return inventory_has_path(file) && (S_ISREG(file->mode) || S_ISFIFO(file->mode)) && !inventory_is_carried(file->name);
+        return inventory_has_path(file) && (S_ISREG(file->mode) || S_ISDIR(file->mode) || S_ISFIFO(file->mode)) &&
+               !inventory_is_carried(file->name);
 }
 
 static void see_descriptors(const Capsule__Inventory *inventory, const Capsule__InventoryTask *task, struct use *uses) {
@@ -67,8 +72,11 @@ static struct use *uses_of(const Capsule__Inventory *inventory) {
                 for (size_t i = 0; i < task->n_mappings; i++) {
                         const Capsule__InventoryMapping *m = task->mappings[i];
 
-                        if (m->file < inventory->n_files && inventory_maps_for_writing(m))
-                                uses[m->file] = (struct use) { .written = true, .in_place = true, .anywhere = true };
+                        if (m->file >= inventory->n_files)
+                                continue;
+                        if (inventory_maps_for_writing(m))
+                                uses[m->file].written = uses[m->file].in_place = uses[m->file].anywhere = true;
+                        uses[m->file].run |= (m->protection & PROT_EXEC) != 0;
                 }
         }
         return uses;
@@ -82,6 +90,7 @@ struct task {
         uint64_t max_bytes; /* of copies that are made */
         bool scan; /* only: nothing is changed */
         bool other_files; /* are taken as well */
+        const bool *hashed; /* which files are to be hashed */
 };
 
 /* Is this another file than the job's: has, for example, a program that writes logs anew moved the
@@ -105,20 +114,70 @@ static int check_open(const struct task *task, const Capsule__InventoryFile *fil
         return 0;
 }
 
-/* `ret_written`: since it was saved. */
-static int cut_back(const struct task *task, const Capsule__InventoryFile *file, bool *ret_written) {
-        cleanup_close int fd = open(file->name, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+/* May be written only, where the owner may not read it. */
+static int open_written(const char *name) {
+        int fd = open(name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+        return fd < 0 && errno == EACCES ? open(name, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : fd;
+}
+
+/* Is something else there now where the file begins, or where it ended? What cannot be read is
+ * not. */
+static bool is_changed(const Capsule__InventoryFile *file, int fd) {
+        uint64_t hash = file->hash != 0 ? written_hash(fd, file->size_bytes) : 0;
+
+        return hash != 0 && hash != file->hash;
+}
+
+/* Only who adds to the file has it open, so what others have added has come between. A file that
+ * the job has made is its own. */
+static bool is_shared(const struct task *task, const Capsule__InventoryFile *file, const struct use *use) {
+        return !use->anywhere && file->birth_nsec != 0 && file->birth_nsec < task->inventory->made_since_nsec;
+}
+
+/* `ret_doubt`: whether somebody should look at the file. A file that the job only adds to, and that
+ * begins or ends otherwise now, was written anew. */
+static int cut_back(const struct task *task, const Capsule__InventoryFile *file, const struct use *use, bool *ret_doubt) {
+        cleanup_close int fd = open_written(file->name);
         struct stat st;
+        bool changed;
         int r = check_open(task, file, fd, &st);
 
         if (r < 0)
                 return r;
         if ((uint64_t) st.st_size < file->size_bytes)
                 return task->other_files ? 0 : -ERANGE;
+        changed = is_changed(file, fd);
+        if (changed && !use->anywhere && !task->other_files)
+                return ROLLBACK_CHANGED;
         if (task->scan)
                 return 0;
-        *ret_written = inventory_mtime_nsec(&st) != file->mtime_nsec;
-        return (uint64_t) st.st_size > file->size_bytes && ftruncate(fd, (off_t) file->size_bytes) < 0 ? -errno : 0;
+        *ret_doubt = changed || (use->in_place && inventory_mtime_nsec(&st) != file->mtime_nsec);
+        if ((uint64_t) st.st_size == file->size_bytes)
+                return 0;
+        if (is_shared(task, file, use)) {
+                (void) rollback_keep_end(fd, file, (uint64_t) st.st_size);
+                *ret_doubt = true;
+        }
+        return ftruncate(fd, (off_t) file->size_bytes) < 0 ? -errno : 0;
+}
+
+/* Where another directory stands in the place of one that programs have open, or work in, they
+ * would find and make other files. Directories of others are the nodes'; in another cluster, and on
+ * a disk of another node, all are other ones. */
+static int check_directory(const struct task *task, const Capsule__InventoryFile *file) {
+        struct stat st;
+
+        if (file->uid != task->spec->uid)
+                return 0;
+        if (stat(file->name, &st) < 0)
+                return -errno;
+        if (!S_ISDIR(st.st_mode))
+                return ROLLBACK_OTHER_FILE;
+        return file->top != 0 && is_other(task, file, AT_FDCWD, file->name, &st) &&
+                               inventory_top(file->name, file->uid) == file->top
+                       ? ROLLBACK_OTHER_FILE
+                       : 0;
 }
 
 /* A pipe must still be the job's: data that was saved of it would be read by whoever reads from the
@@ -132,18 +191,21 @@ static int check_pipe(const struct task *task, const Capsule__InventoryFile *fil
 }
 
 /* Files that the owner does not write, such as programs and libraries, are the same on all nodes. A
- * file of his may have been written to by others of his programs, and is another file if another
- * one has come in its place; a copy that keeps the time, as on disks of nodes, is none. */
-static int check_unwritten(const struct task *task, const Capsule__InventoryFile *file) {
+ * file may have been written to by others, and is another file if another one has come in its
+ * place; a copy that keeps the time, as on disks of nodes, is none. But of a program the pages that
+ * were not used yet are read from its file. */
+static int check_unwritten(const struct task *task, const Capsule__InventoryFile *file, const struct use *use) {
         bool own = file->uid == task->spec->uid;
         struct stat st;
 
         if (stat(file->name, &st) < 0)
                 return -errno;
-        if ((!own || is_other(task, file, AT_FDCWD, file->name, &st)) &&
-            ((uint64_t) st.st_size != file->size_bytes || (own && inventory_mtime_nsec(&st) != file->mtime_nsec)))
+        if (task->other_files ||
+            ((uint64_t) st.st_size == file->size_bytes && (!own || inventory_mtime_nsec(&st) == file->mtime_nsec)))
+                return 0;
+        if (is_other(task, file, AT_FDCWD, file->name, &st))
                 return ROLLBACK_OTHER_FILE;
-        return 0;
+        return use->run ? ROLLBACK_CHANGED : 0;
 }
 
 /* ---- copies ---- */
@@ -289,16 +351,9 @@ static int make_again(int from, const Capsule__InventoryFile *file) {
         return r;
 }
 
-/* May be written only, where the owner may not read it. */
-static int open_copied(const char *name) {
-        int fd = open(name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-
-        return fd < 0 && errno == EACCES ? open(name, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : fd;
-}
-
 static int put_back(const struct task *task, uint32_t f) {
         const Capsule__InventoryFile *file = task->inventory->files[f];
-        cleanup_close int from = -1, to = open_copied(file->name);
+        cleanup_close int from = -1, to = open_written(file->name);
         bool gone = to < 0 && errno == ENOENT;
         struct stat st = { 0 };
         char name[16];
@@ -312,7 +367,7 @@ static int put_back(const struct task *task, uint32_t f) {
                 r = task->scan ? 0 : make_again(from, file);
                 if (r != -EEXIST)
                         return r;
-                to = open_copied(file->name);
+                to = open_written(file->name);
         }
         r = check_open(task, file, to, &st);
         if (r == ROLLBACK_OTHER_FILE && S_ISREG(st.st_mode) && is_same(from, to))
@@ -320,20 +375,77 @@ static int put_back(const struct task *task, uint32_t f) {
         return r < 0 || task->scan ? r : copy_back(from, to);
 }
 
+/* ---- hashes ---- */
+
+/* The child tells this of each file that it could read. */
+struct hashed {
+        uint32_t file;
+        uint64_t hash;
+};
+
+/* `ret_any`: whether there is any; malloc'ed, by the index in the inventory. */
+static bool *choose_hashed(const Capsule__Inventory *inventory, bool *ret_any) {
+        bool *chosen = inventory_find_written(inventory);
+
+        *ret_any = false;
+        for (size_t f = 0; f < inventory->n_files; f++) {
+                chosen[f] &= S_ISREG(inventory->files[f]->mode) && is_regarded(inventory->files[f]);
+                *ret_any |= chosen[f];
+        }
+        return chosen;
+}
+
+static void hash_as_owner(int error, int report_fd, const void *arg) {
+        const struct task *task = arg;
+
+        for (uint32_t f = 0; f < task->inventory->n_files && error == 0; f++) {
+                const Capsule__InventoryFile *file = task->inventory->files[f];
+                struct hashed hashed = { .file = f };
+                cleanup_close int fd = -1;
+                struct stat st;
+
+                if (!task->hashed[f])
+                        continue;
+                fd = open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+                if (check_open(task, file, fd, &st) == 0)
+                        hashed.hash = written_hash(fd, file->size_bytes);
+                if (hashed.hash != 0)
+                        (void) write_all(report_fd, &hashed, sizeof(hashed));
+        }
+}
+
+void rollback_hash(Capsule__Inventory *inventory, const Capsule__Spec *spec) {
+        uint64_t end_usec = now_usec() + HASH_USEC;
+        bool any;
+        cleanup_free bool *chosen = choose_hashed(inventory, &any);
+        const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = -1, .hashed = chosen };
+        struct hashed hashed;
+        pid_t pid;
+        int fd;
+
+        if (!any || identity_child(spec, 0, hash_as_owner, &task, &pid, &fd) < 0)
+                return;
+        for (uint64_t now = now_usec(); now < end_usec; now = now_usec()) {
+                if (identity_await(fd, end_usec - now) < 0 || read_all(fd, &hashed, sizeof(hashed)) < 0 ||
+                    hashed.file >= inventory->n_files)
+                        break;
+                inventory->files[hashed.file]->hash = hashed.hash;
+        }
+        identity_child_end(pid, fd);
+}
+
 /* ---- all of them ---- */
 
 static int roll_back(const struct task *task, uint32_t f, const struct use *use, bool *ret_doubt) {
         const Capsule__InventoryFile *file = task->inventory->files[f];
-        bool written = false;
-        int r;
 
         if (S_ISFIFO(file->mode))
                 return check_pipe(task, file);
+        if (S_ISDIR(file->mode))
+                return check_directory(task, file);
         if (use->written && file->copied)
                 return put_back(task, f);
-        r = use->written ? cut_back(task, file, &written) : check_unwritten(task, file);
-        *ret_doubt = written && use->in_place;
-        return r;
+        return use->written ? cut_back(task, file, use, ret_doubt) : check_unwritten(task, file, use);
 }
 
 static void roll_all_back(const struct task *task, const struct use *uses, struct verdict *verdict, uint32_t *mismatches) {
@@ -389,13 +501,18 @@ static char *names_of(const Capsule__Inventory *inventory, const bool *doubtful)
 }
 
 static int explain(const Capsule__Inventory *inventory, const struct verdict *verdict, struct rm_error *error) {
-        error_set(error, verdict->error, "%.400s: %s",
-                  verdict->file < inventory->n_files ? inventory->files[verdict->file]->name : "its files",
-                  verdict->error == ROLLBACK_OTHER_FILE ? "it is another file than the one that the job had open when it was saved"
-                  : verdict->error == -ERANGE           ? "it was made shorter since the job was saved"
-                  : verdict->error == -ENODATA          ? "its copy is not there"
-                  : verdict->error == -EFBIG ? "this and other files that are written in place are too large to be copied"
-                                             : strerror(-verdict->error));
+        const Capsule__InventoryFile *file = verdict->file < inventory->n_files ? inventory->files[verdict->file] : NULL;
+
+        error_set(error, verdict->error, "%.400s: %s", file ? file->name : "its files",
+                  verdict->error == ROLLBACK_OTHER_FILE && file && S_ISDIR(file->mode)
+                          ? "it is another directory than the one that the job had open when it was saved"
+                  : verdict->error == ROLLBACK_OTHER_FILE
+                          ? "it is another file than the one that the job had open when it was saved"
+                  : verdict->error == ROLLBACK_CHANGED ? "its contents were changed since the job was saved"
+                  : verdict->error == -ERANGE          ? "it was made shorter since the job was saved"
+                  : verdict->error == -ENODATA         ? "its copy is not there"
+                  : verdict->error == -EFBIG           ? "this and other files that are written in place are too large to be copied"
+                                                       : strerror(-verdict->error));
         error_clean(error);
         return verdict->error;
 }

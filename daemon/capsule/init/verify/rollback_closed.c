@@ -23,8 +23,7 @@ enum {
 
 /* ---- the child ---- */
 
-/* A file that was made by others may have got lines of theirs as well. */
-static bool keep_tail(int fd, const Capsule__InventoryFile *file, uint64_t size_bytes) {
+bool rollback_keep_end(int fd, const Capsule__InventoryFile *file, uint64_t size_bytes) {
         cleanup_free char *name = xasprintf("%s.cut-XXXXXX", file->name);
         off_t at = (off_t) file->size_bytes;
         cleanup_close int to = -1;
@@ -64,7 +63,7 @@ static bool cut_back(const Capsule__Inventory *inventory, const Capsule__ClosedF
                 return false;
         if (!is_the_jobs(inventory, closed, &made) || written_hash(fd, file->size_bytes) != closed->hash)
                 return true;
-        if (!made && !keep_tail(fd, file, (uint64_t) st.st_size))
+        if (!made && !rollback_keep_end(fd, file, (uint64_t) st.st_size))
                 return true;
         return ftruncate(fd, (off_t) file->size_bytes) < 0 || !made;
 }

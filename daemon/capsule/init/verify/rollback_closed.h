@@ -3,7 +3,15 @@
 #ifndef RM_DAEMON_CAPSULE_INIT_VERIFY_ROLLBACK_CLOSED_H
 #define RM_DAEMON_CAPSULE_INIT_VERIFY_ROLLBACK_CLOSED_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "proto/capsule.pb-c.h"
+
+/* Copies what a file, open for reading as `fd`, of `size_bytes` has more than `file` says into a
+ * file beside it, FILE.cut-XXXXXX: others may have added it. Returns false when it cannot, or when
+ * that is more than 16 MiB. */
+bool rollback_keep_end(int fd, const Capsule__InventoryFile *file, uint64_t size_bytes);
 
 /* Cuts the closed files of `inventory` (written.h) back to their sizes of then, by a child with the
  * owner's rights, if they are the same files, only grew since, and were not written to by others.

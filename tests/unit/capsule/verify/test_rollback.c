@@ -481,6 +481,20 @@ static void test_other_file_than_copied(void **state) {
         contents_are(s, 'a', SAVED_BYTES);
 }
 
+static void add(const struct scene *s, char c, size_t bytes) {
+        cleanup_free char *data = xcalloc(1, bytes + 1);
+        cleanup_close int fd = open(s->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+        memset(data, c, bytes);
+        assert_true(fd >= 0);
+        assert_int_equal(write_all(fd, data, bytes), 0);
+}
+
+static int scan(struct scene *s) {
+        s->error = (struct rm_error) { 0 };
+        return rollback_scan(&s->inventory, &s->spec, s->copies_fd, &s->error);
+}
+
 static void test_only_read(void **state) {
         struct scene *s = *state;
 
@@ -496,10 +510,141 @@ static void test_another_program(void **state) {
         put_file(s->path, 0, 0755, SAVED_BYTES);
         s->file.uid = 0;
         s->task.n_descriptors = 0;
+        s->task.n_mappings = 1;
+        s->mapping.protection = PROT_READ | PROT_EXEC;
         assert_int_equal(roll_back(s), 0);
         assert_int_equal(truncate(s->path, NOW_BYTES), 0);
-        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
+        assert_int_equal(roll_back(s), ROLLBACK_CHANGED);
         assert_non_null(strstr(s->error.text, s->path));
+}
+
+/* A program of the owner's was copied over the one that the job runs. What it has not read yet of
+ * its data may be written to. */
+static void test_program_changed(void **state) {
+        struct scene *s = *state;
+
+        fill(s, 'a', SAVED_BYTES);
+        save(s);
+        s->task.n_descriptors = 0;
+        s->task.n_mappings = 1;
+        s->mapping.protection = PROT_READ | PROT_EXEC;
+        assert_int_equal(roll_back(s), 0);
+        fill(s, 'b', SAVED_BYTES);
+        assert_int_equal(roll_back(s), ROLLBACK_CHANGED);
+        assert_int_equal(scan(s), ROLLBACK_CHANGED);
+        fill(s, 'b', NOW_BYTES);
+        assert_int_equal(roll_back(s), ROLLBACK_CHANGED);
+        s->mapping.protection = PROT_READ;
+        assert_int_equal(roll_back(s), 0);
+        s->mapping.protection = PROT_READ | PROT_EXEC;
+        s->other_files = true;
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'b', NOW_BYTES);
+}
+
+/* Data of another user or root that is read, and grows. */
+static void test_read_of_another(void **state) {
+        struct scene *s = *state;
+
+        fill(s, 'a', SAVED_BYTES);
+        assert_int_equal(chown(s->path, 0, 0), 0);
+        assert_int_equal(chmod(s->path, 0644), 0);
+        save(s);
+        s->file.uid = 0;
+        s->descriptor.flags = O_RDONLY;
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(truncate(s->path, NOW_BYTES), 0);
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(truncate(s->path, SAVED_BYTES - 1), 0);
+        assert_int_equal(roll_back(s), 0);
+        replace(s, 'b', NOW_BYTES);
+        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
+        s->other_files = true;
+        assert_int_equal(roll_back(s), 0);
+}
+
+/* The job would go on where nothing is of what it had there. */
+static void test_other_directory(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *moved = xasprintf("%s/moved", s->dir), *data = xasprintf("%s/data", s->path);
+        struct file_identity identity;
+        struct stat st;
+
+        assert_int_equal(mkdir(s->path, 0700), 0);
+        assert_int_equal(chown(s->path, OWNER, OWNER), 0);
+        assert_int_equal(stat(s->path, &st), 0);
+        file_identity_take(AT_FDCWD, s->path, &st, &identity);
+        inventory_set_identity(&s->file, &identity);
+        s->file.mode = S_IFDIR | 0700;
+        s->file.top = inventory_top(s->path, OWNER);
+        assert_int_not_equal(s->file.top, 0);
+        assert_int_equal(s->file.top, inventory_top(s->dir, OWNER));
+        assert_int_equal(inventory_top(s->path, OWNER + 1), 0);
+        s->descriptor.flags = O_RDONLY;
+        assert_int_equal(roll_back(s), 0);
+        put_file(data, OWNER, 0600, 1);
+        assert_int_equal(chmod(s->path, 0755), 0);
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(rename(s->path, moved), 0);
+        assert_int_equal(roll_back(s), -ENOENT);
+        assert_int_equal(symlink("moved", s->path), 0);
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(unlink(s->path), 0);
+        assert_int_equal(mkdir(s->path, 0755), 0);
+        assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
+        assert_non_null(strstr(s->error.text, "another directory"));
+        s->other_files = true;
+        assert_int_equal(roll_back(s), 0);
+        s->other_files = false;
+        s->file.top++; /* in another cluster */
+        assert_int_equal(roll_back(s), 0);
+        s->file.top--;
+        s->file.uid = 0; /* such as "/" */
+        assert_int_equal(roll_back(s), 0);
+        s->file.handle.len = 0;
+}
+
+/* A file that begins or ends otherwise was not only added to: of one that the job only adds to
+ * nothing is cut then, as it was emptied and written anew; one that the job may write anywhere is
+ * named. */
+static void test_hashed(void **state) {
+        struct scene *s = *state;
+        cleanup_close int fd = -1;
+
+        fill(s, 'a', SAVED_BYTES);
+        save(s);
+        rollback_hash(&s->inventory, &s->spec);
+        assert_int_not_equal(s->file.hash, 0);
+        add(s, 'b', 5);
+        assert_int_equal(roll_back(s), 0);
+        assert_string_equal(s->mismatches, "");
+        contents_are(s, 'a', SAVED_BYTES);
+        fill(s, 'b', NOW_BYTES);
+        assert_int_equal(roll_back(s), ROLLBACK_CHANGED);
+        contents_are(s, 'b', NOW_BYTES);
+        s->descriptor.flags = O_RDWR; /* at its end, and yet it has a header */
+        assert_int_equal(roll_back(s), 0);
+        assert_string_equal(s->mismatches, s->path);
+        contents_are(s, 'b', SAVED_BYTES);
+        s->descriptor.flags = O_WRONLY | O_APPEND;
+        assert_int_equal(roll_back(s), ROLLBACK_CHANGED);
+        s->other_files = true;
+        assert_int_equal(roll_back(s), 0);
+        s->other_files = false;
+
+        fill(s, 'a', SAVED_BYTES);
+        fd = open(s->path, O_WRONLY | O_CLOEXEC);
+        assert_int_equal(pwrite(fd, "b", 1, SAVED_BYTES - 1), 1);
+        assert_int_equal(roll_back(s), ROLLBACK_CHANGED);
+        assert_int_equal(chmod(s->path, 0200), 0); /* cannot be compared */
+        assert_int_equal(roll_back(s), 0);
+        s->file.hash = 0;
+        rollback_hash(&s->inventory, &s->spec);
+        assert_int_equal(s->file.hash, 0);
+        s->descriptor.flags = O_RDONLY;
+        assert_int_equal(chmod(s->path, 0600), 0);
+        rollback_hash(&s->inventory, &s->spec);
+        assert_int_equal(s->file.hash, 0); /* only read */
 }
 
 static void test_shorter(void **state) {
@@ -568,11 +713,6 @@ static void test_own_file_systems(void **state) {
         assert_int_equal(unlink(name), 0);
 }
 
-static int scan(struct scene *s) {
-        s->error = (struct rm_error) { 0 };
-        return rollback_scan(&s->inventory, &s->spec, s->copies_fd, &s->error);
-}
-
 /* A mere look changes nothing. */
 static void test_only_looked_at(void **state) {
         struct scene *s = *state;
@@ -594,15 +734,6 @@ static void test_only_looked_at(void **state) {
 }
 
 /* ---- files that were closed ---- */
-
-static void add(const struct scene *s, char c, size_t bytes) {
-        cleanup_free char *data = xcalloc(1, bytes + 1);
-        cleanup_close int fd = open(s->path, O_WRONLY | O_APPEND | O_CLOEXEC);
-
-        memset(data, c, bytes);
-        assert_true(fd >= 0);
-        assert_int_equal(write_all(fd, data, bytes), 0);
-}
 
 /* The file was closed when it was saved, has `bytes` of an 'a', and was made by the job if that is
  * so. */
@@ -658,6 +789,40 @@ static char *other_name(const struct scene *s) {
                         name = xstrdup(entry->d_name);
         (void) closedir(dir);
         return name;
+}
+
+/* Several jobs add to one file, which each has open. */
+static void test_shared_by_jobs(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *kept = NULL, *path = NULL, *found = NULL;
+        size_t bytes;
+
+        fill(s, 'a', SAVED_BYTES);
+        save(s);
+        if (s->identity.birth_nsec == 0)
+                skip(); /* its file system does not tell */
+        s->inventory.made_since_nsec = s->identity.birth_nsec; /* the job has made it */
+        add(s, 'b', 7);
+        assert_int_equal(roll_back(s), 0);
+        assert_string_equal(s->mismatches, "");
+        assert_null(other_name(s));
+        s->inventory.made_since_nsec = INT64_MAX;
+        assert_int_equal(roll_back(s), 0);
+        assert_null(other_name(s)); /* nobody has added anything */
+        add(s, 'b', 7);
+        assert_int_equal(roll_back(s), 0);
+        assert_string_equal(s->mismatches, s->path);
+        contents_are(s, 'a', SAVED_BYTES);
+        kept = other_name(s);
+        assert_non_null(kept);
+        path = xasprintf("%s/%s", s->dir, kept);
+        assert_int_equal(read_file(path, 100, &found, &bytes), 0);
+        assert_string_equal(found, "bbbbbbb");
+        assert_int_equal(unlink(path), 0);
+        s->descriptor.flags = O_WRONLY; /* who writes to the end of then writes over what others have added */
+        add(s, 'b', 7);
+        assert_int_equal(roll_back(s), 0);
+        assert_null(other_name(s));
 }
 
 /* Data that was added to the file may be another user's. */
@@ -754,6 +919,11 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_other_file_than_copied, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_only_read, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_another_program, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_program_changed, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_read_of_another, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_other_directory, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_hashed, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_shared_by_jobs, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_shorter, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_directory, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_file_of_another, setup, teardown),
