@@ -10,14 +10,14 @@
 #include "common/error.h"
 #include "proto/state.pb-c.h"
 
-#define STATE_LEVEL 2U /* the highest feature level that this version knows, see CmdLevel */
+#define STATE_LEVEL 3U /* the highest feature level that this version knows, see CmdLevel */
 #define STATE_LEVEL_REFUSED 2U /* from this one on: why a group was not moved */
 #define STATE_LEVEL_RATES 2U /* from this one on: how fast jobs were on which nodes */
 #define STATE_LEVEL_AVOIDED 2U /* from this one on: a loss that was foreseen counts as such if nothing was left on the node */
 #define STATE_LEVEL_SPARES 2U /* from this one on: spare ranks ask for no cores until they replace others */
 #define STATE_LEVEL_PROCESSORS 2U /* from this one on: what instruction sets nodes have */
-#define STATE_LEVEL_PARKED 2U /* from this one on: parked ranks of groups that compute ask for no cores */
-#define STATE_LEVEL_NICE 2U /* from this one on: jobs have the nice value of rm-mpirun */
+#define STATE_LEVEL_PARKED 3U /* from this one on: parked ranks of groups that compute ask for no cores */
+#define STATE_LEVEL_NICE 3U /* from this one on: jobs have the nice value of rm-mpirun */
 #define STATE_LEVEL_RESIZED 2U /* from this one on: a number of ranks that a job may not have is not taken from its program */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */
 #define STATE_CONDITION_REASON_MAX_BYTES 256U

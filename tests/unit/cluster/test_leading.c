@@ -122,7 +122,7 @@ static void fake_init(struct fake *fake) {
 
 static struct leading *lead(struct fake *fake, uint64_t last_time_usec) {
         static const struct feature_field later[] = {
-                { &rm__command__descriptor, 80, 2 }, /* job_restart */
+                { &rm__command__descriptor, 80, STATE_LEVEL }, /* job_restart */
                 { NULL, 0, 0 },
         };
         static const struct transport_ops transport = { .send = transport_send,
@@ -409,6 +409,7 @@ static void test_voter_is_told_only(void **state) {
  * is not taken back at it afterwards. */
 static void test_older_node(void **state) {
         struct fake fake;
+        char needs[64];
         struct rm_error err = { 0 };
         struct leading *leading;
         struct command c;
@@ -430,7 +431,8 @@ static void test_older_node(void **state) {
         assert_int_equal(state_node(fake.state, "n1")->level, STATE_LEVEL);
         assert_int_equal(fake.state->level, STATE_LEVEL - 1);
         assert_int_equal(leading_propose(leading, command_job_restart(&c, 7, 2, "n2", "why", true), NULL, NULL, &err), -EAGAIN);
-        assert_non_null(strstr(error_text(&err), "'job_restart' needs feature level 2"));
+        (void) snprintf(needs, sizeof(needs), "'job_restart' needs feature level %u,", STATE_LEVEL);
+        assert_non_null(strstr(error_text(&err), needs));
         serve_command(leading, "n2", 6, &c.command);
         assert_int_equal(fake.sent[fake.n_sent - 1]->propose_reply->id, 6);
         assert_int_equal(fake.sent[fake.n_sent - 1]->propose_reply->code, -EAGAIN);
