@@ -9,11 +9,11 @@
 
 /* Fields that hold a point in time; all other "_usec" are durations. */
 static bool is_time(const char *name) {
-        static const char *const names[] = { "health_since_usec",   "drain_since_usec",   "submit_usec",
-                                             "start_usec",          "end_usec",           "changed_usec",
-                                             "time_usec",           "fold_since_usec",    "drain_deadline_usec",
-                                             "since_usec",          "unwell_usec",        "captured_usec",
-                                             "checkpoint_try_usec", "pending_since_usec", "expected_start_usec" };
+        static const char *const names[] = {
+                "health_since_usec",   "drain_since_usec",   "submit_usec",         "start_usec", "end_usec",    "changed_usec",
+                "time_usec",           "fold_since_usec",    "drain_deadline_usec", "since_usec", "unwell_usec", "captured_usec",
+                "checkpoint_try_usec", "pending_since_usec", "expected_start_usec", "left_usec"
+        };
 
         for (size_t i = 0; i < ARRAY_SIZE(names); i++)
                 if (strcmp(names[i], name) == 0)

@@ -400,12 +400,17 @@ int capsule_restore_prepare(struct capsule *capsule, const void *saved_state, si
  * gives their contents to the payload from now on (status.filling), without rmd. */
 int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages, uint64_t timeout_usec, capsule_done_fn done,
                     void *arg);
+/* How files go back with a job, as of message Restore in capsule.proto. */
+struct capsule_rollback {
+        bool other_files;
+        uint64_t left_usec;
+};
 /* Restores a checkpoint, after which the processes had gone on (in a drill: are going on, and
  * their files stay as they are): files that they had open for writing are cut back first to what
  * they were. Done with error 0: `text` names files, a space between them, that are written in place
- * and may differ from what they were. Errors: as of rollback_files(); `other_files`: as there. */
-int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, bool other_files, uint64_t timeout_usec,
-                         capsule_done_fn done, void *arg);
+ * and may differ from what they were. Errors: as of rollback_files(). */
+int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, const struct capsule_rollback *rollback,
+                         uint64_t timeout_usec, capsule_done_fn done, void *arg);
 
 /* Stdin: `data` is what comes at `offset`; what was taken already is skipped, so repeating is safe.
  * -ERANGE for a gap. Done (the ack) when the FIFO took all of it; until then do not send more than

@@ -215,14 +215,15 @@ int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages,
         return submit(capsule, &body.base, done, arg);
 }
 
-int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, bool other_files, uint64_t timeout_usec,
-                         capsule_done_fn done, void *arg) {
+int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, const struct capsule_rollback *rollback,
+                         uint64_t timeout_usec, capsule_done_fn done, void *arg) {
         Capsule__Restore body = CAPSULE__RESTORE__INIT;
 
         body.images_dir = (char *) images_dir;
         body.pages = pages;
         body.rollback = true;
-        body.other_files = other_files;
+        body.other_files = rollback->other_files;
+        body.left_usec = rollback->left_usec;
         body.timeout_usec = timeout_usec;
         return submit(capsule, &body.base, done, arg);
 }

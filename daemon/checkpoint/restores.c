@@ -288,9 +288,17 @@ static bool is_breakable(const struct restore *restore) {
         return restore->state < RESTORE_DONE;
 }
 
-static void restore_enter(struct restore *restore) {
+static void enter_restore(struct restore *restore) {
+        const Rm__Job *job = state_job(cluster_state(restore->c->rmd->cluster), restore->job);
         const Rm__Checkpoint *checkpoint = checkpoints_record(restore->c, restore->job, restore->checkpoint);
-        bool other_files = checkpoint && checkpoint->other_files;
+        const struct capsule_rollback back = { .other_files = checkpoint && checkpoint->other_files,
+                                               .left_usec = job ? job->left_usec : 0 };
+
+        timer_set(restore->deadline, restore->c->rmd->config->move_timeout_usec);
+        arrival_restore(restore->arrival, &back);
+}
+
+static void restore_enter(struct restore *restore) {
         struct resident *resident = resident_of(restore);
         struct rm_error err = { 0 };
         cleanup_free char *point = xasprintf("move.%s.%s", what_of(restore), restore_state_name(restore->state));
@@ -312,8 +320,7 @@ static void restore_enter(struct restore *restore) {
                 ask(restore);
                 break;
         case RESTORE_RESTORE:
-                timer_set(restore->deadline, restore->c->rmd->config->move_timeout_usec);
-                arrival_restore(restore->arrival, true, other_files);
+                enter_restore(restore);
                 break;
         case RESTORE_DONE:
                 enter_done(restore, resident);

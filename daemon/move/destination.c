@@ -385,7 +385,7 @@ void destination_enter(struct move *move) {
                 break; /* rm-mover watches over the stream */
         case MOVE_RESTORE:
                 timer_set(move->deadline, move->moves->rmd->config->move_timeout_usec);
-                arrival_restore(move->arrival, false, false);
+                arrival_restore(move->arrival, NULL);
                 break;
         case MOVE_COMMIT:
                 propose_commit(move);

@@ -17,6 +17,7 @@ const struct feature_field *feature_levels(void) {
                 { &rm__job__descriptor, 260, STATE_LEVEL_RATES }, /* rates */
                 { &rm__job__descriptor, 261, STATE_LEVEL_RATES }, /* rates_attempt */
                 { &rm__job__descriptor, 262, STATE_LEVEL_RATES }, /* rates_next_move */
+                { &rm__job__descriptor, 263, STATE_LEVEL_LEFT }, /* left_usec */
                 { &rm__command__descriptor, 260, STATE_LEVEL_RATES }, /* job_rates */
                 { &rm__node__descriptor, 260, STATE_LEVEL_PROCESSORS }, /* instruction_sets */
                 { &rm__job_spec__descriptor, 260, STATE_LEVEL_NICE }, /* nice */

@@ -215,6 +215,8 @@ void job_end(struct apply *a, Rm__Job *job, Rm__JobState final_state);
 void job_set_spares(Rm__Job *job, char *const *nodes, size_t n);
 /* The job is RECOVERING: it waits for its next attempt once all its capsules are gone. */
 void job_recover(struct apply *a, Rm__Job *job);
+/* Notes that nothing of the job's attempt is left on any node. */
+void job_left(const struct apply *a, Rm__Job *job);
 /* The node was started again, so that nothing of before runs on it: what that means for jobs whose
  * mpirun has ended meanwhile. */
 void jobs_lose_boot(struct apply *a, const char *node);

@@ -479,6 +479,7 @@ static void job_finish(struct apply *a, Rm__Job *job) {
         for (size_t k = 0; k < job->n_capsules; k++)
                 job_fail_unheard(job, job->capsules[k]);
         job_rank_losses_judge(job);
+        job_left(a, job);
         job_end(a, job, job->final_state);
 }
 

@@ -14,6 +14,11 @@ void job_drop_capsules(Rm__Job *job) {
         job->group_size = 0;
 }
 
+void job_left(const struct apply *a, Rm__Job *job) {
+        if (a->state->level >= STATE_LEVEL_LEFT)
+                job->left_usec = a->time_usec;
+}
+
 void job_recover(struct apply *a, Rm__Job *job) {
         cleanup_free char *reason = NULL;
 
@@ -26,6 +31,7 @@ void job_recover(struct apply *a, Rm__Job *job) {
         job_drop_capsules(job);
         job->state = RM__JOB_STATE__JOB_PENDING;
         job->pending_since_usec = a->time_usec;
+        job_left(a, job);
         state_index_job(a->index, job->id);
         if (job->cancel) {
                 job->exit_code = 128 + (int32_t) job->cancel_signal;

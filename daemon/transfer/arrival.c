@@ -229,15 +229,15 @@ static void on_restored(struct capsule *capsule, int error, const char *text, vo
                 arrival->ops->on_restored(arrival->owner, text);
 }
 
-void arrival_restore(struct arrival *arrival, bool back, bool other_files) {
+void arrival_restore(struct arrival *arrival, const struct capsule_rollback *back) {
         const struct resident *resident = ready_copy(arrival);
         uint64_t timeout_usec = arrival->rmd->config->move_timeout_usec;
         struct call *call = call_create(&arrival->caller);
         int r = -ECHILD;
 
         if (resident && back)
-                r = capsule_restore_back(resident_capsule(resident), arrival->dir, arrival->pages, other_files, timeout_usec,
-                                         on_restored, call);
+                r = capsule_restore_back(resident_capsule(resident), arrival->dir, arrival->pages, back, timeout_usec, on_restored,
+                                         call);
         else if (resident)
                 r = capsule_restore(resident_capsule(resident), arrival->dir, arrival->pages, timeout_usec, on_restored, call);
         if (!call_begun(call, r))

@@ -74,8 +74,8 @@ const uint8_t *arrival_token(const struct arrival *arrival);
 void arrival_saved_state(struct arrival *arrival, const void *saved_state, size_t size_bytes);
 
 /* Restores the capsule, once on_received() was called. `back`: from a checkpoint, after which the
- * processes had gone on; `other_files`: as of capsule_restore_back(). */
-void arrival_restore(struct arrival *arrival, bool back, bool other_files);
+ * processes had gone on, as of capsule_restore_back(); NULL: of a move. */
+void arrival_restore(struct arrival *arrival, const struct capsule_rollback *back);
 
 /* Lets the restored copy run; nothing happens if it is being opened. Without a lease nothing is
  * called: arrival_open() is to be called again when there is one. */

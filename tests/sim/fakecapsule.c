@@ -467,8 +467,8 @@ int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages,
         return submit_images(capsule, OP_RESTORE, images_dir, pages, done, arg);
 }
 
-int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, bool other_files, uint64_t timeout_usec,
-                         capsule_done_fn done, void *arg) {
+int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, const struct capsule_rollback *rollback,
+                         uint64_t timeout_usec, capsule_done_fn done, void *arg) {
         return submit_images(capsule, OP_RESTORE_BACK, images_dir, pages, done, arg);
 }
 

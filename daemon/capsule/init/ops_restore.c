@@ -68,15 +68,16 @@ static void add_mismatches(struct ops *ops, char *names) {
         ops->mismatches = all;
 }
 
-static int roll_back(struct ops *ops, const struct image_sockets *sockets, bool other_files, struct rm_error *error) {
+static int roll_back(struct ops *ops, const struct image_sockets *sockets, const Capsule__Restore *restore,
+                     struct rm_error *error) {
         cleanup_close int copies_fd = openat(ops->images_fd, CAPSULE_FILES_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int r;
 
         if (ops->init->core.spec->drill)
                 return drill_check(ops->saved_state->inventory, ops->init->core.spec, sockets, copies_fd, error);
-        r = rollback_files(ops->saved_state->inventory, ops->init->core.spec, copies_fd, other_files, &ops->mismatches, error);
+        r = rollback_files(ops->saved_state->inventory, ops->init->core.spec, copies_fd, restore, &ops->mismatches, error);
         if (r == 0)
-                add_mismatches(ops, rollback_closed(ops->saved_state->inventory, ops->init->core.spec));
+                add_mismatches(ops, rollback_closed(ops->saved_state->inventory, ops->init->core.spec, restore->left_usec));
         return r;
 }
 
@@ -88,7 +89,7 @@ static int see_to_files(struct ops *ops, const Capsule__Restore *restore, struct
         if (r == 0 && !ops->init->core.spec->drill)
                 r = image_sockets_check(&sockets, ops->init->core.spec, error);
         if (r == 0 && restore->rollback)
-                r = roll_back(ops, &sockets, restore->other_files, error);
+                r = roll_back(ops, &sockets, restore, error);
         image_sockets_finish(&sockets);
         return r;
 }

@@ -12,7 +12,7 @@ alice() { as alice n1 "$@"; }
 # lines NAME: a job that adds a numbered line to $log ten times a second, which it has open, or opened in another way, and to $log.closed, which it opens for each.
 # shellcheck disable=SC2016 # the job's shell expands it
 lines() {
-    alice rm -f "$log" "$log.1" "$log.closed"
+    alice sh -c "rm -f $log $log.*"
     start "$1" n1 --on-node-loss restart --checkpoint 1h --group-size 1 -n 1 sh -c 'exec 3'"$2$log"'; echo run: running; n=0
         while [ ! -e '"$(stop_file "$1")"' ]; do n=$((n + 1)); echo line $n >&3; echo line $n >>'"$log.closed"'; sleep 0.1; done; echo good'
     running "$1"
@@ -74,8 +74,12 @@ for number in $(thorough "1 2 3" $((1 + RANDOM % 3))); do
         finish "$name"
         ended_well "$name" '^good$'
     else
-        alice mv "$log.1" "$log"
+        # Notes that somebody has added meanwhile are not in the files that go back, and not lost.
+        alice sh -c "echo note >>$log.1; echo note >>$log.closed; mv $log.1 $log"
         goes_on "$name"
+        for file in "$log" "$log.closed"; do
+            must "what was added to $file after the job had stopped is lost" alice sh -c "grep -qx note $file.cut-*"
+        done
         ends "$name"
     fi
 done

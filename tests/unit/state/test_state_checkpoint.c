@@ -233,6 +233,43 @@ static void test_stop(void **state) {
         assert_int_equal(apply_command(w, command_job_release(&c, job, 1, "alice", NULL)), -EBUSY);
 }
 
+static void all_gone(struct world *w, uint64_t job) {
+        for (int32_t i = -1; i < 2; i++) {
+                assert_true(job_of(w, job)->left_usec < w->state->time_usec);
+                assert_int_equal(gone(w, job, i, i == 1 ? "n2" : "n1"), 0);
+        }
+        assert_int_equal(job_of(w, job)->left_usec, w->state->time_usec);
+}
+
+/* A job has left its nodes when its last capsule has, whether it is stopped, has lost a node or has
+ * ended; and nothing that comes later changes that. */
+static void test_left(void **state) {
+        struct world *w = *state;
+        uint64_t stopped = running_job(w), lost = running_job(w), ended = running_job(w), left_usec;
+        struct command c;
+
+        assert_int_equal(begin(w, stopped, 2, true), 0);
+        assert_int_equal(captured(w, stopped, 1), 0);
+        for (int32_t i = -1; i < 2; i++) {
+                assert_int_equal(stored(w, stopped, 1, i, i == 1 ? "n2" : "n1"), 0);
+                assert_int_equal(stored(w, stopped, 1, i, i == 1 ? "n3" : "n2"), 0);
+        }
+        all_gone(w, stopped);
+        left_usec = w->state->time_usec;
+        assert_int_equal(ends(w, ended, 1, RM__JOB_STATE__JOB_FAILED, ""), 0);
+        all_gone(w, ended);
+        assert_int_equal(health(w, "n2", DOWN), 0);
+        let_restart(w, lost, 5);
+        assert_int_equal(restart(w, lost, 2, "n2", true), 0);
+        assert_int_equal(gone(w, lost, 0, "n1"), 0);
+        assert_int_equal(job_of(w, lost)->left_usec, 0);
+        assert_int_equal(gone(w, lost, STATE_HEAD, "n1"), 0);
+        assert_int_equal(job_of(w, lost)->left_usec, w->state->time_usec);
+        assert_int_equal(join(w, "n2", 4), 0);
+        assert_int_equal(apply_command(w, command_job_release(&c, stopped, 1, "alice", NULL)), 0);
+        assert_int_equal(job_of(w, stopped)->left_usec, left_usec);
+}
+
 static int given_up(struct world *w, uint64_t job, uint64_t checkpoint) {
         struct command c;
 
@@ -926,6 +963,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_damaged_at_once, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_away, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_stop, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_left, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_done_is_not_given_up, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_cancel_before_stop, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_own_state, set_up, world_tear_down),

@@ -151,10 +151,11 @@ int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages,
         return begin(FAKE_RESTORE, done, arg);
 }
 
-int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, bool other_files, uint64_t timeout_usec,
-                         capsule_done_fn done, void *arg) {
+int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool pages, const struct capsule_rollback *rollback,
+                         uint64_t timeout_usec, capsule_done_fn done, void *arg) {
         world.back = true;
-        world.other_files = other_files;
+        world.other_files = rollback->other_files;
+        world.left_usec = rollback->left_usec;
         world.pages = pages;
         return begin(FAKE_RESTORE, done, arg);
 }

@@ -140,12 +140,12 @@ static void test_restores_of_a_move_and_of_a_checkpoint(void **state) {
         assert_int_equal(fakes->trees_ordered, 4); /* with copies of files */
         image_comes(true, 4096);
         assert_int_equal(arrival_later_bytes(owner.arrival), 4096);
-        arrival_restore(owner.arrival, false, false);
+        arrival_restore(owner.arrival, NULL);
         assert_true(fakes->pages && !fakes->back);
         fake_ends(FAKE_RESTORE, 0, "");
         assert_int_equal(owner.restored, 1);
-        arrival_restore(owner.arrival, true, true);
-        assert_true(fakes->back && fakes->other_files);
+        arrival_restore(owner.arrival, &(struct capsule_rollback) { true, 17 });
+        assert_true(fakes->back && fakes->other_files && fakes->left_usec == 17);
         fake_ends(FAKE_RESTORE, 0, "log data");
         assert_string_equal(owner.text, "log data"); /* files that may differ */
         owner_finish(&owner);
@@ -167,7 +167,7 @@ static void test_failures_are_told_apart(void **state) {
         assert_false(owner.bad);
         fakes->mover_ops->on_gone(fakes->mover_userdata);
         assert_int_equal(owner.failures, 4);
-        arrival_restore(owner.arrival, true, false);
+        arrival_restore(owner.arrival, &(struct capsule_rollback) { 0 });
         fake_ends(FAKE_RESTORE, -EEXIST, "a file stands where the job had a socket");
         assert_true(!owner.bad && owner.code == -EEXIST);
         assert_string_equal(owner.text, "restoring: a file stands where the job had a socket");
@@ -190,8 +190,8 @@ static void test_what_cannot_be_asked_fails(void **state) {
         fakes->refused[FAKE_PREPARE] = -ENOTCONN;
         arrival_saved_state(owner.arrival, "counters", 8);
         fakes->refused[FAKE_RESTORE] = -ENOTCONN;
-        arrival_restore(owner.arrival, false, false);
-        arrival_restore(owner.arrival, true, false);
+        arrival_restore(owner.arrival, NULL);
+        arrival_restore(owner.arrival, &(struct capsule_rollback) { 0 });
         assert_int_equal(owner.failures, 3);
         (void) resident_lost(fakes->resident, RESIDENT_EV_LOST, "its PID 1 is dead", 0);
         error_clear(&err);
@@ -254,7 +254,7 @@ static void test_answers_after_the_end_touch_nothing(void **state) {
         owner_init(&owner);
         listen_for(&owner, false);
         arrival_saved_state(owner.arrival, "counters", 8);
-        arrival_restore(owner.arrival, false, false);
+        arrival_restore(owner.arrival, NULL);
         owner_finish(&owner);
         assert_null(fakes->mover_ops);
         fake_ends(FAKE_PREPARE, 0, "");

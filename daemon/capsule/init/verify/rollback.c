@@ -90,6 +90,7 @@ struct task {
         uint64_t max_bytes; /* of copies that are made */
         bool scan; /* only: nothing is changed */
         bool other_files; /* are taken as well */
+        uint64_t left_usec; /* when the last process of the job had ended; 0: not known */
         const bool *hashed; /* which files are to be hashed */
 };
 
@@ -155,11 +156,11 @@ static int cut_back(const struct task *task, const Capsule__InventoryFile *file,
         *ret_doubt = changed || (use->in_place && inventory_mtime_nsec(&st) != file->mtime_nsec);
         if ((uint64_t) st.st_size == file->size_bytes)
                 return 0;
-        if (is_shared(task, file, use)) {
+        if (is_shared(task, file, use) || rollback_by_others(&st, task->left_usec)) {
                 (void) rollback_keep_end(fd, file, (uint64_t) st.st_size);
                 *ret_doubt = true;
         }
-        return ftruncate(fd, (off_t) file->size_bytes) < 0 ? -errno : 0;
+        return rollback_cut(fd, file);
 }
 
 /* Where another directory stands in the place of one that programs have open, or work in, they
@@ -556,9 +557,13 @@ int rollback_copy(Capsule__Inventory *inventory, const Capsule__Spec *spec, int 
         return r;
 }
 
-int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, bool other_files,
+int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, const Capsule__Restore *restore,
                    char **ret_mismatches, struct rm_error *error) {
-        const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = copies_fd, .other_files = other_files };
+        const struct task task = { .inventory = inventory,
+                                   .spec = spec,
+                                   .copies_fd = copies_fd,
+                                   .other_files = restore->other_files,
+                                   .left_usec = restore->left_usec };
         cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
         int r = as_owner(roll_back_as_owner, &task, doubtful, error);
 

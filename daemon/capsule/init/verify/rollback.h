@@ -31,14 +31,16 @@ void rollback_hash(Capsule__Inventory *inventory, const Capsule__Spec *spec);
  * that was copied gets its contents of then again, from the directory `copies_fd` (-1: there is
  * none), and is made anew if it is gone. What stands under its name must be that file
  * (file_identity.h), or a copy of it if it is only read, and a program, or a file that the job only
- * adds to, must not have changed, unless `other_files` are taken for those of the job. -ENOENT: a
+ * adds to, must not have changed, unless `restore` says that other files are taken for those of the
+ * job. -ENOENT: a
  * file is gone; -ERANGE: shorter than it was, unless `other_files`; ROLLBACK_OTHER_FILE,
  * ROLLBACK_CHANGED; the text names it, and then nothing was changed. What is cut off of a file that
- * the job only adds to, and has not made itself, is kept: rollback_keep_end().
+ * the job only adds to, and has not made itself, or that was written to after the job had left, is
+ * kept: rollback_keep_end().
  * `ret_mismatches`: names of files, a space between them, that may differ from what they were,
  * since they were written in place since then, or of which something was cut off that may be
  * somebody else's; "" if there are none; malloc'ed. */
-int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, bool other_files,
+int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, const Capsule__Restore *restore,
                    char **ret_mismatches, struct rm_error *error);
 
 /* Would rollback_files() succeed? Nothing is changed. Errors as above. */

@@ -5,8 +5,19 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "proto/capsule.pb-c.h"
+
+/* Returns whether a file with this status was written to after the last process of the job had
+ * ended (`left_usec`, real time; 0: that is not known, and nothing was). The clocks of the node and
+ * of the file's server decide. */
+bool rollback_by_others(const struct stat *st, uint64_t left_usec);
+
+/* Cuts the file back to its size of then. Its time of modification becomes that of then as well, so
+ * that another group of the job that has it open does not take this for somebody else's doing. 0,
+ * or a negative errno of ftruncate(2). */
+int rollback_cut(int fd, const Capsule__InventoryFile *file);
 
 /* Copies what a file, open for reading as `fd`, of `size_bytes` has more than `file` says into a
  * file beside it, FILE.cut-XXXXXX: others may have added it. Returns false when it cannot, or when
@@ -15,13 +26,13 @@ bool rollback_keep_end(int fd, const Capsule__InventoryFile *file, uint64_t size
 
 /* Cuts the closed files of `inventory` (written.h) back to their sizes of then, by a child with the
  * owner's rights, if they are the same files, only grew since, and were not written to by others.
- * What was added to a file that the job had not made itself is kept beside it, as FILE.cut-XXXXXX,
- * since it may be somebody else's; more than 16 MiB of that is left where it is. A file that cannot
- * be judged is left alone. Nothing of this is an error: what a file system has not answered in half
- * a minute is left alone, too, and named.
+ * What was added to a file that the job had not made itself, or that was written to after the job
+ * had left, is kept beside it, as FILE.cut-XXXXXX, since it may be somebody else's; more than 16
+ * MiB of that is left where it is. A file that cannot be judged is left alone. Nothing of this is
+ * an error: what a file system has not answered in half a minute is left alone, too, and named.
  *
  * Returns the names, a space between them, of files that may differ from what they were, or of
  * which something was kept; "" if there are none; malloc'ed. */
-char *rollback_closed(const Capsule__Inventory *inventory, const Capsule__Spec *spec);
+char *rollback_closed(const Capsule__Inventory *inventory, const Capsule__Spec *spec, uint64_t left_usec);
 
 #endif

@@ -39,7 +39,7 @@ struct scene {
         struct rm_error error;
         char *mismatches;
         int copies_fd;
-        bool other_files;
+        Capsule__Restore restore;
         struct file_identity identity;
 };
 
@@ -68,6 +68,7 @@ static int setup(void **state) {
         s->copies_fd = -1;
         s->spec = (Capsule__Spec) CAPSULE__SPEC__INIT;
         s->spec.uid = s->spec.gid = OWNER;
+        capsule__restore__init(&s->restore);
         capsule__inventory__init(&s->inventory);
         capsule__inventory_file__init(&s->file);
         capsule__inventory_task__init(&s->task);
@@ -109,7 +110,7 @@ static int teardown(void **state) {
 static int roll_back(struct scene *s) {
         free(take_ptr(s->mismatches));
         s->error = (struct rm_error) { 0 };
-        return rollback_files(&s->inventory, &s->spec, s->copies_fd, s->other_files, &s->mismatches, &s->error);
+        return rollback_files(&s->inventory, &s->spec, s->copies_fd, &s->restore, &s->mismatches, &s->error);
 }
 
 static void test_appended(void **state) {
@@ -333,7 +334,7 @@ static void test_all_or_nothing(void **state) {
         assert_int_equal(roll_back(s), -ERANGE);
         assert_non_null(strstr(s->error.text, second));
         assert_int_equal(size_of(s->path), NOW_BYTES);
-        s->other_files = true; /* it is shorter, says the user */
+        s->restore.other_files = true; /* it is shorter, says the user */
         assert_int_equal(roll_back(s), 0);
         assert_int_equal(size_of(s->path), SAVED_BYTES);
         assert_int_equal(size_of(second), SAVED_BYTES - 1);
@@ -399,9 +400,9 @@ static void is_left_alone(struct scene *s, void (*change)(struct scene *s, char 
         assert_non_null(strstr(s->error.text, s->path));
         assert_int_equal(rollback_scan(&s->inventory, &s->spec, s->copies_fd, &s->error), ROLLBACK_OTHER_FILE);
         contents_are(s, 'b', NOW_BYTES);
-        s->other_files = true;
+        s->restore.other_files = true;
         assert_int_equal(roll_back(s), 0);
-        s->other_files = false;
+        s->restore.other_files = false;
         assert_int_equal(unlink(s->path), 0);
 }
 
@@ -475,7 +476,7 @@ static void test_other_file_than_copied(void **state) {
         assert_int_equal(roll_back(s), 0);
         contents_are(s, 'a', SAVED_BYTES);
         assert_int_equal(roll_back(s), 0);
-        s->other_files = true;
+        s->restore.other_files = true;
         fill(s, 'b', NOW_BYTES);
         assert_int_equal(roll_back(s), 0);
         contents_are(s, 'a', SAVED_BYTES);
@@ -537,7 +538,7 @@ static void test_program_changed(void **state) {
         s->mapping.protection = PROT_READ;
         assert_int_equal(roll_back(s), 0);
         s->mapping.protection = PROT_READ | PROT_EXEC;
-        s->other_files = true;
+        s->restore.other_files = true;
         assert_int_equal(roll_back(s), 0);
         contents_are(s, 'b', NOW_BYTES);
 }
@@ -559,7 +560,7 @@ static void test_read_of_another(void **state) {
         assert_int_equal(roll_back(s), 0);
         replace(s, 'b', NOW_BYTES);
         assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
-        s->other_files = true;
+        s->restore.other_files = true;
         assert_int_equal(roll_back(s), 0);
 }
 
@@ -593,9 +594,9 @@ static void test_other_directory(void **state) {
         assert_int_equal(mkdir(s->path, 0755), 0);
         assert_int_equal(roll_back(s), ROLLBACK_OTHER_FILE);
         assert_non_null(strstr(s->error.text, "another directory"));
-        s->other_files = true;
+        s->restore.other_files = true;
         assert_int_equal(roll_back(s), 0);
-        s->other_files = false;
+        s->restore.other_files = false;
         s->file.top++; /* in another cluster */
         assert_int_equal(roll_back(s), 0);
         s->file.top--;
@@ -628,9 +629,9 @@ static void test_hashed(void **state) {
         contents_are(s, 'b', SAVED_BYTES);
         s->descriptor.flags = O_WRONLY | O_APPEND;
         assert_int_equal(roll_back(s), ROLLBACK_CHANGED);
-        s->other_files = true;
+        s->restore.other_files = true;
         assert_int_equal(roll_back(s), 0);
-        s->other_files = false;
+        s->restore.other_files = false;
 
         fill(s, 'a', SAVED_BYTES);
         fd = open(s->path, O_WRONLY | O_CLOEXEC);
@@ -757,7 +758,7 @@ static void save_closed(struct scene *s, Capsule__ClosedFile *closed, size_t byt
 
 static void take_back(struct scene *s, const char *mismatches) {
         free(s->mismatches);
-        s->mismatches = rollback_closed(&s->inventory, &s->spec);
+        s->mismatches = rollback_closed(&s->inventory, &s->spec, s->restore.left_usec);
         assert_string_equal(s->mismatches, mismatches);
 }
 
@@ -858,6 +859,85 @@ static void test_closed_of_others(void **state) {
         assert_null(other_name(s));
 }
 
+#define LEFT_USEC UINT64_C(1000000000000000)
+
+/* The file has become longer so many seconds after the job had left (negative: before). */
+static void add_then(struct scene *s, int seconds) {
+        const struct timespec times[] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = (time_t) (LEFT_USEC / 1000000) + seconds } };
+
+        add(s, 'b', 7);
+        assert_int_equal(utimensat(AT_FDCWD, s->path, times, 0), 0);
+}
+
+static void expect_kept(struct scene *s, bool kept) {
+        cleanup_free char *name = other_name(s), *path = NULL, *found = NULL;
+        size_t bytes;
+
+        contents_are(s, 'a', SAVED_BYTES);
+        assert_int_equal(name != NULL, kept);
+        if (!kept)
+                return;
+        assert_string_equal(s->mismatches, s->path);
+        path = xasprintf("%s/%s", s->dir, name);
+        assert_int_equal(read_file(path, 100, &found, &bytes), 0);
+        assert_string_equal(found, "bbbbbbb");
+        assert_int_equal(unlink(path), 0);
+}
+
+/* A note was added to a file of the job's while it was stopped. */
+static void test_added_after_the_job_left(void **state) {
+        static const int32_t flags[] = { O_WRONLY | O_APPEND, O_WRONLY, O_RDWR };
+        struct scene *s = *state;
+        Capsule__ClosedFile closed;
+
+        fill(s, 'a', SAVED_BYTES);
+        save(s);
+        s->inventory.made_since_nsec = 1; /* the job has made it */
+        for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+                s->descriptor.flags = flags[i];
+                s->restore.left_usec = LEFT_USEC;
+                add_then(s, -1);
+                assert_int_equal(roll_back(s), 0);
+                expect_kept(s, false);
+                add_then(s, 1);
+                assert_int_equal(roll_back(s), 0);
+                expect_kept(s, true);
+                s->restore.left_usec = 0; /* not known */
+                add_then(s, 1);
+                assert_int_equal(roll_back(s), 0);
+                expect_kept(s, false);
+        }
+        save_closed(s, &closed, SAVED_BYTES, true);
+        s->restore.left_usec = LEFT_USEC;
+        add_then(s, -1);
+        take_back(s, "");
+        expect_kept(s, false);
+        add_then(s, 1);
+        take_back(s, s->path);
+        expect_kept(s, true);
+}
+
+/* Two groups of a job have the file open, and were saved one after the other: what the first one to
+ * go back cuts off is nobody else's to the second. */
+static void test_cut_by_another_group(void **state) {
+        struct scene *s = *state;
+
+        fill(s, 'a', SAVED_BYTES + 3);
+        save(s);
+        s->inventory.made_since_nsec = 1;
+        s->restore.left_usec = LEFT_USEC;
+        s->file.mtime_nsec = (int64_t) (LEFT_USEC - 1000000) * 1000;
+        s->file.size_bytes = SAVED_BYTES + 3;
+        add_then(s, -1);
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(size_of(s->path), SAVED_BYTES + 3);
+        s->file.size_bytes = SAVED_BYTES;
+        s->file.hash = 0;
+        assert_int_equal(roll_back(s), 0);
+        assert_string_equal(s->mismatches, "");
+        expect_kept(s, false);
+}
+
 /* A file that is longer, but no longer what it was, is left alone. */
 static void test_closed_and_changed(void **state) {
         struct scene *s = *state;
@@ -931,6 +1011,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_only_looked_at, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_closed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_closed_of_others, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_added_after_the_job_left, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_cut_by_another_group, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_closed_and_changed, setup, teardown),
         };
 
