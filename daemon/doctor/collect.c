@@ -249,7 +249,17 @@ static void ask_version(const char *program, char **version, char **error) {
                 put_line(version, strncmp(output, "Version: ", 9) == 0 ? output + 9 : output);
 }
 
-/* Keeps the first line of "criu check" that names an error. */
+/* Returns the last line that names an error: those before it may be about what CRIU can do without,
+ * such as a tun device. NULL: there is none. */
+static const char *last_error(const char *output) {
+        const char *last = NULL;
+
+        for (const char *at = strstr(output, "Error"); at; at = strstr(at + strcspn(at, "\n"), "Error"))
+                last = at;
+        return last;
+}
+
+/* Keeps the last line of "criu check" that names an error. */
 static void check_criu(const char *criu, Rm__NodeFacts *facts) {
         char *const argv[] = { (char *) "criu", (char *) "check", NULL };
         cleanup_free char *output = NULL;
@@ -258,7 +268,7 @@ static void check_criu(const char *criu, Rm__NodeFacts *facts) {
 
         if (program_run(criu, argv, &output, &err) == 0)
                 return;
-        line = output ? strstr(output, "Error") : NULL;
+        line = output ? last_error(output) : NULL;
         put_line(&facts->criu_check_error, line ? line : error_text(&err));
 }
 

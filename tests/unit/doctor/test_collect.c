@@ -228,8 +228,10 @@ static void what_criu_checks_is_reported(void **state) {
         assert_string_equal(check_of(tree, "#!/bin/sh\necho Error of no account\n"), "");
         assert_non_null(strstr(check_of(tree, "#!/bin/sh\nexit 3\n"), "ended with 3"));
         assert_non_null(strstr(check_of(tree, "#!/bin/sh\nkill -9 $$\n"), "signal 9"));
-        assert_string_equal(check_of(tree, "#!/bin/sh\necho 'Warn: old'\necho 'Error: no tun' >&2\necho more\nexit 1\n"),
-                            "Error: no tun");
+        assert_string_equal(
+                check_of(tree,
+                         "#!/bin/sh\necho 'Warn: old'\necho 'Error: no tun' >&2\necho 'Error: no ptrace'\necho more\nexit 1\n"),
+                "Error: no ptrace");
 }
 
 static void facts_are_read_again_and_nonsense_is_refused(void **state) {
