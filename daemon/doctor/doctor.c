@@ -78,6 +78,7 @@ static void add_own(const struct rmd *rmd, Rm__NodeFacts *facts) {
         facts->tracking_off = !config->move_tracking;
         facts->tracking = config->move_tracking && pages_test_passed(rmd->pages_test, &why);
         message_set_string(&facts->untracked, why);
+        facts->tested = !pages_test_runs(rmd->pages_test);
         message_set_string(&facts->limits_missing, missing ? missing : "");
         facts->moves_at_once = config->moves_at_once;
         facts->key_current = strcmp(facts->key_fingerprint, fingerprint) == 0;

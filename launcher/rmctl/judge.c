@@ -287,7 +287,8 @@ static void judge_criu(struct judging *j, const struct examined *node) {
                 add(j, node, "criu", SEVERITY_PROBLEM, xasprintf("CRIU does not run: %s", f->criu_error),
                     xstrdup("no group can be moved from or to this node, nor restored here"), xstrdup("apt install criu"));
         else if (*f->criu_check_error)
-                add(j, node, "criu", f->tracking ? SEVERITY_WARNING : SEVERITY_PROBLEM,
+                /* A dump that was tried tells more, and one may still be under way. */
+                add(j, node, "criu", f->tracking || !f->tested ? SEVERITY_WARNING : SEVERITY_PROBLEM,
                     xasprintf("'criu check' fails: %s", f->criu_check_error),
                     xstrdup("groups may not be movable from or to this node"),
                     xstrdup("criu check, as root, says what the kernel lacks; install a kernel and a CRIU that fit"));

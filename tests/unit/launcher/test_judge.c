@@ -228,11 +228,14 @@ static void criu_that_does_not_run_or_fit(void **state) {
         only(c, "n1", "criu", SEVERITY_WARNING, "no tun"); /* it was tried, and works */
         for (size_t i = 0; i < NODES; i++)
                 c->facts[i].tracking = false;
-        scan(c, 1);
-        assert_int_equal(c->findings.list[0].severity, SEVERITY_OK);
-        for (size_t i = 0; i < c->findings.n; i++)
-                if (strcmp(c->findings.list[i].check, "criu") == 0)
-                        assert_int_equal(c->findings.list[i].severity, SEVERITY_PROBLEM);
+        for (int tested = 0; tested <= 1; tested++) {
+                c->facts[0].tested = tested;
+                scan(c, 1);
+                assert_int_equal(c->findings.list[0].severity, SEVERITY_OK);
+                for (size_t i = 0; i < c->findings.n; i++)
+                        if (strcmp(c->findings.list[i].check, "criu") == 0) /* until then it is being tried */
+                                assert_int_equal(c->findings.list[i].severity, tested ? SEVERITY_PROBLEM : SEVERITY_WARNING);
+        }
 }
 
 static void a_criu_that_is_too_old_for_the_kernel(void **state) {
