@@ -567,18 +567,9 @@ static bool job_is_folded(const struct diff *diff, uint32_t j, const uint64_t *l
 /* The node of mpirun is to be left, and all others have other processors. */
 static bool head_is_barred(const struct diff *diff, uint32_t j) {
         int32_t head = diff->jobs[j].given.head_node;
-        bool any = false;
 
-        if (head < 0 || is_down(diff, head) || diff->fold->real_cores[head] > 0)
-                return false;
-        for (uint32_t s = 0; s < diff->given->n_nodes; s++) {
-                if (diff->fold->real_cores[s] == 0)
-                        continue;
-                if (!round_kinds_bar(diff->jobs[j].given.kinds, head, (int32_t) s))
-                        return false;
-                any = true;
-        }
-        return any;
+        return head >= 0 && !is_down(diff, head) && diff->fold->real_cores[head] == 0 &&
+               fold_bars(diff->fold, diff->jobs[j].given.kinds, NULL, head);
 }
 
 /* A node that should be left, and is not. */

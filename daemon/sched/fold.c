@@ -367,14 +367,13 @@ static void set_cores(struct fold *fold) {
         }
 }
 
-/* All nodes that the job may use have other processors. */
-static bool is_barred(const struct fold *fold, const struct rm_job *job, const struct rm_group *group) {
+bool fold_bars(const struct fold *fold, const struct round_kinds *kinds, const struct rm_job *job, int32_t from) {
         bool any = false;
 
-        for (uint32_t s = 0; fold->kinds && s < snapshot_view(fold->snapshot)->n_nodes; s++) {
-                if (fold->real_cores[s] == 0 || job_node_limit(job, s) == 0)
+        for (uint32_t s = 0; kinds && s < snapshot_view(fold->snapshot)->n_nodes; s++) {
+                if (fold->real_cores[s] == 0 || (job && job_node_limit(job, s) == 0))
                         continue;
-                if (!round_kinds_bar(fold->kinds, group->node, (int32_t) s))
+                if (!round_kinds_bar(kinds, from, (int32_t) s))
                         return false;
                 any = true;
         }
@@ -396,7 +395,7 @@ static void keep_without_place(struct fold *fold) {
                                 continue;
                         snapshot_group(fold->snapshot, j, g)->flags |=
                                 RM_GROUP_PINNED | FOLD_GROUP_KEPT |
-                                (is_barred(fold, &view->jobs[j], group) ? FOLD_GROUP_BARRED : 0);
+                                (fold_bars(fold, fold->kinds, &view->jobs[j], group->node) ? FOLD_GROUP_BARRED : 0);
                         any = true;
                 }
         if (any)

@@ -61,4 +61,8 @@ uint32_t fold_max_procs(uint32_t cores, uint64_t ranks, uint64_t total_cores);
  * folding. */
 uint32_t fold_usable(const struct rm_job *job, uint32_t node, uint32_t real_cores);
 
+/* Returns whether what is on node `from` can go to none of the nodes with cores that the job may
+ * use (NULL: any job), since they all have other processors. False if there is no such node. */
+bool fold_bars(const struct fold *fold, const struct round_kinds *kinds, const struct rm_job *job, int32_t from);
+
 #endif

@@ -12,7 +12,7 @@ enum {
 };
 
 static bool is_to_be_empty(const Rm__Node *node) {
-        return node && (node->drain || node_condition(node) >= RM__CONDITION__CONDITION_FAILING);
+        return node && node_to_be_left(node);
 }
 
 /* NULL: some node has all that programs may use on this one, or none may be used at all. */

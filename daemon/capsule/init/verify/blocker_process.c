@@ -83,6 +83,18 @@ static void scan_status(struct scan *scan, const char *status) {
         scan_wait(scan, status);
 }
 
+/* CRIU saves what is below the first process, which adopts all orphans. But for one whose session
+ * has lost its first process CRIU makes that anew for a moment, and when it ends, PID 1 adopts the
+ * orphan. `status` is of the first thread. */
+static void scan_parent(struct scan *scan, const char *status) {
+        const char *parent = identity_field(status, "PPid");
+
+        if (scan->scope->root == 0 || scan->pid == scan->scope->root || has_ended(status))
+                return;
+        if (parent && !scan_has_process(scan, (pid_t) atoi(parent)))
+                scan_note(scan, BLOCKER_ADOPTED, NULL);
+}
+
 /* CRIU takes descriptors, directories and umask from the first thread, and gives them to all. */
 static void scan_thread_apart(struct scan *scan, const char *tid) {
         pid_t other = (pid_t) atoi(tid);
@@ -109,29 +121,17 @@ static void scan_threads(struct scan *scan) {
                 if (scan_read(scan, scan->text, SCAN_STATUS_BYTES, "%d/task/%.10s/status", (int) scan->pid, tid) == 0)
                         continue;
                 scan_status(scan, scan->text);
-                if (atoi(tid) == scan->pid)
+                if (atoi(tid) == scan->pid) {
                         first_ended = has_ended(scan->text);
-                else if (!has_ended(scan->text))
+                        scan_parent(scan, scan->text);
+                } else if (!has_ended(scan->text)) {
                         others = true;
+                }
                 if (!first_ended && !has_ended(scan->text))
                         scan_thread_apart(scan, tid);
         }
         if (first_ended && others)
                 scan_note(scan, BLOCKER_FIRST_THREAD, NULL);
-}
-
-/* CRIU saves what is below the first process, which adopts all orphans. But for one whose session
- * has lost its first process CRIU makes that anew for a moment, and when it ends, PID 1 adopts the
- * orphan. */
-static void scan_parent(struct scan *scan) {
-        const char *parent;
-
-        if (scan->scope->root == 0 || scan->pid == scan->scope->root ||
-            scan_read(scan, scan->text, SCAN_STATUS_BYTES, "%d/status", (int) scan->pid) == 0 || has_ended(scan->text))
-                return;
-        parent = identity_field(scan->text, "PPid");
-        if (parent && !scan_has_process(scan, (pid_t) atoi(parent)))
-                scan_note(scan, BLOCKER_ADOPTED, NULL);
 }
 
 /* CRIU makes all processes with SIGCHLD. So does exec(2), which ends what clone(2) has said. The
@@ -272,7 +272,7 @@ static void scan_limits(struct scan *scan) {
 }
 
 void scan_process_itself(struct scan *scan) {
-        static void (*const looks[])(struct scan *) = { scan_namespaces, scan_threads, scan_parent, scan_exit_signal,
+        static void (*const looks[])(struct scan *) = { scan_namespaces, scan_threads, scan_exit_signal,
                                                         scan_dumpable,   scan_timers,  scan_limits };
 
         for (size_t i = 0; i < ARRAY_SIZE(looks) && !scan_done(scan); i++)

@@ -80,6 +80,12 @@ DIR *scan_open_dir(const struct scan *scan, const char *what) {
         return opendir_at(scan->scope->proc, path);
 }
 
+int scan_take(const struct scan *scan, pid_t pid, int fd) {
+        cleanup_close int pidfd = scan->scope->frozen ? (int) syscall(SYS_pidfd_open, pid, 0) : -1;
+
+        return pidfd < 0 ? -1 : (int) syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+}
+
 bool scan_has_process(const struct scan *scan, pid_t pid) {
         for (size_t i = 0; i < scan->n_pids; i++)
                 if (scan->pids[i] == pid)

@@ -71,6 +71,10 @@ bool scan_has_process(const struct scan *scan, pid_t pid);
 /* Looks at the identity, the threads, the timers and the limits of the process. */
 void scan_process_itself(struct scan *scan);
 
+/* Opens what the process has open as `fd` once more. -1: it has not, or is not frozen; before, that
+ * could wait for an exec(2). The caller closes it. */
+int scan_take(const struct scan *scan, pid_t pid, int fd);
+
 /* Looks at what an epoll set watches. Its descriptor is `number` in the directory that is open as
  * `fds`. */
 void scan_epoll(struct scan *scan, int fds, const char *number);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -98,16 +97,9 @@ static void note(struct scan *scan, const struct own_socket *own, enum blocker_k
         scan_note_marked(scan, kind, detail, mark);
 }
 
-/* Opens the socket once more; -1 while the process runs: that could wait for an exec(2). */
-static int take(const struct scan *scan, const struct own_socket *own) {
-        cleanup_close int pidfd = scan->scope->frozen ? (int) syscall(SYS_pidfd_open, own->pid, 0) : -1;
-
-        return pidfd < 0 ? -1 : (int) syscall(SYS_pidfd_getfd, pidfd, own->fd, 0);
-}
-
 /* Returns the value of an option, 0 if the socket has none. */
 static int option_of(const struct scan *scan, const struct own_socket *own, int level, int name) {
-        cleanup_close int fd = take(scan, own);
+        cleanup_close int fd = scan_take(scan, own->pid, own->fd);
         socklen_t size = sizeof(int);
         int value = 0;
 
@@ -129,7 +121,7 @@ static void scan_unread(struct scan *scan, const struct sock_diag *socket, const
 
 /* CRIU leaves it out, or the mark where it was. */
 static void scan_urgent(struct scan *scan, const struct own_socket *own) {
-        cleanup_close int fd = take(scan, own);
+        cleanup_close int fd = scan_take(scan, own->pid, own->fd);
         struct pollfd state = { .fd = fd, .events = POLLPRI };
 
         if (fd >= 0 && poll(&state, 1, 0) == 1 && (state.revents & POLLPRI))
@@ -180,7 +172,7 @@ static bool look_for_empty(int fd) {
 /* CRIU takes an empty message for the end of the queue, and leaves out what comes behind it. */
 static void scan_messages(struct scan *scan, const struct own_socket *own) {
         struct empty_messages *known = scan->scope->empty_messages;
-        cleanup_close int fd = take(scan, own);
+        cleanup_close int fd = scan_take(scan, own->pid, own->fd);
         struct pollfd state = { .fd = fd, .events = POLLIN };
 
         if (fd < 0)

@@ -138,8 +138,7 @@ static bool is_changed_again(int master, bool readable) {
 }
 
 void scan_master(struct scan *scan, const char *number) {
-        cleanup_close int pidfd = scan->scope->frozen ? (int) syscall(SYS_pidfd_open, scan->pid, 0) : -1;
-        cleanup_close int fd = pidfd < 0 ? -1 : (int) syscall(SYS_pidfd_getfd, pidfd, atoi(number), 0);
+        cleanup_close int fd = scan_take(scan, scan->pid, atoi(number));
         struct pollfd state = { .fd = fd, .events = POLLIN };
 
         if (fd < 0 || poll(&state, 1, 0) < 0)
