@@ -207,7 +207,7 @@ struct capsule_progress {
         uint64_t done; /* steps, of the rank that is furthest behind */
         uint64_t total; /* 0: not known */
         double goal_min, goal_max; /* steps per second; 0: none */
-        uint64_t reported_usec; /* when, monotonic */
+        uint64_t done_usec; /* when that rank had done so many, monotonic */
         uint32_t excluding; /* of the next: have memory that need not be carried */
         uint32_t listening; /* ranks that want to be told something, also if `ranks` is 0 */
         uint32_t placing; /* of these: have places to be saved at */

@@ -212,6 +212,7 @@ static void take_ranks_said(struct capsule *capsule, const Capsule__RanksSaid *s
 static void take_progress(struct capsule *capsule, const Capsule__Progress *progress) {
         const struct capsule_progress *before = &capsule->status.progress;
         bool other = progress->own_state_said != before->own_state_said || progress->own_state != before->own_state;
+        uint64_t now = now_usec();
 
         capsule->status.progress = (struct capsule_progress) {
                 .ranks = progress->ranks,
@@ -219,7 +220,7 @@ static void take_progress(struct capsule *capsule, const Capsule__Progress *prog
                 .total = progress->total,
                 .goal_min = progress->goal_min,
                 .goal_max = progress->goal_max,
-                .reported_usec = now_usec(),
+                .done_usec = now > progress->age_usec ? now - progress->age_usec : now,
                 .excluding = progress->excluding,
                 .listening = progress->listening,
                 .placing = progress->placing,

@@ -106,7 +106,7 @@ static Rm__GroupProgress *progress_of(const struct resident *resident) {
         ret->total = status.progress.total;
         ret->goal_min = status.progress.goal_min;
         ret->goal_max = status.progress.goal_max;
-        ret->age_usec = now_usec() - status.progress.reported_usec;
+        ret->age_usec = now_usec() - status.progress.done_usec;
         return ret;
 }
 

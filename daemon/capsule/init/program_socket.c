@@ -62,7 +62,7 @@ static void take_request(struct program_socket *program_socket, const void *data
         case RANK_MESSAGE_NONE:
                 return;
         case RANK_MESSAGE_STATE:
-                (void) ranks_take(program_socket->ranks, request);
+                (void) ranks_take(program_socket->ranks, request, now_usec());
                 break;
         case RANK_MESSAGE_RESIZE:
                 if (request->resize->step == PROGRAM__RESIZE__STEP__PARKED)
@@ -119,7 +119,7 @@ static void on_message(struct source *source, uint32_t events) {
 void program_socket_resync(struct program_socket *program_socket) {
         Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
 
-        ranks_sum(program_socket->ranks, &progress);
+        ranks_sum(program_socket->ranks, now_usec(), &progress);
         if (progress.ranks == 0 && progress.listening == 0 && !progress.own_state_said && !program_socket->reported)
                 return;
         program_socket->reported = true;

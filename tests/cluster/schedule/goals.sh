@@ -118,8 +118,13 @@ same "where home is while $fast is drained" "$(q where home 0)" "$slow"
 must "resume-node" rmctl resume-node "$fast" >/dev/null
 must "home does not go back: $(planned home)" until_true 30 eval '[[ $(q where home 0) == "$fast" ]]'
 rmctl list-moves --job "$(job home)" >"$work/moves"
-grep -Eq "a better place than '$slow'; a step takes 20[0-9.]+ ms here and 10[0-9.]+ ms there, [0-9]+ are left" "$work/moves" || fail "list-moves does not say why: $(<"$work/moves")"
+[[ $(tail -n 1 "$work/moves") =~ "a better place than '$slow'; a step takes "([0-9.]+)" ms here and "([0-9.]+)" ms there, "[0-9]+" are left" ]] ||
+    fail "list-moves does not say why: $(<"$work/moves")"
 see "$(tail -n 1 "$work/moves")"
+# A step is dated where it was done, but what the last report takes on its way to the leader is part of the measured time: half a second of the 30
+# that it remembers is 2 %.
+awk -v here="${BASH_REMATCH[1]}" -v there="${BASH_REMATCH[2]}" 'BEGIN { exit !(here > 195 && here < 215 && there > 97 && there < 108) }' ||
+    fail "a step takes 200 and 100 ms: $(tail -n 1 "$work/moves")"
 
 # Who is sent to a slower node is wanted there.
 goes_on home

@@ -45,7 +45,7 @@ static void take(struct ranks *ranks, const uint8_t *data, size_t size) {
         Program__Request *request;
 
         if (rank_message_read(data, size, &request) == RANK_MESSAGE_STATE)
-                (void) ranks_take(ranks, request);
+                (void) ranks_take(ranks, request, size);
         if (request)
                 program__request__free_unpacked(request, NULL);
 }
@@ -60,7 +60,7 @@ static void knock(const uint8_t *data, size_t size) {
 
         take(ranks, data, size);
         take(ranks, data, first);
-        ranks_sum(ranks, &progress);
+        ranks_sum(ranks, size, &progress);
         if (ranks_report(ranks, &news, send_nowhere, NULL) > progress.listening)
                 __builtin_trap();
         take(ranks, data + first, size - first);

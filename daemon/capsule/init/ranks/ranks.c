@@ -22,6 +22,7 @@ struct rank {
         bool reported; /* the next two */
         uint64_t done;
         uint64_t total;
+        uint64_t done_usec; /* when it first said that it has done so many */
         uint32_t events; /* that it wants to be told */
         bool awaited;    /* its answer to the last notice that asks */
         UT_hash_handle hh;
@@ -79,7 +80,7 @@ static bool is_goal(double goal) {
         return goal >= 0 && isfinite(goal);
 }
 
-static int take_report(struct ranks *ranks, const Program__Report *report) {
+static int take_report(struct ranks *ranks, const Program__Report *report, uint64_t now_usec) {
         struct rank *rank;
 
         if ((report->total > 0 && report->done > report->total) || !is_goal(report->goal_min) || !is_goal(report->goal_max))
@@ -87,6 +88,8 @@ static int take_report(struct ranks *ranks, const Program__Report *report) {
         rank = find_or_add(ranks, report->rank);
         if (!rank)
                 return -EUSERS;
+        if (!rank->reported || rank->done != report->done)
+                rank->done_usec = now_usec;
         rank->reported = true;
         rank->done = report->done;
         rank->total = report->total;
@@ -131,10 +134,10 @@ static int take_own_state(struct ranks *ranks, const Program__OwnState *said) {
         return 0;
 }
 
-int ranks_take(struct ranks *ranks, const Program__Request *request) {
+int ranks_take(struct ranks *ranks, const Program__Request *request, uint64_t now_usec) {
         switch (request->body_case) {
         case PROGRAM__REQUEST__BODY_REPORT:
-                return take_report(ranks, request->report);
+                return take_report(ranks, request->report, now_usec);
         case PROGRAM__REQUEST__BODY_LISTEN:
                 return listen_to(ranks, request->listen->rank, request->listen->events);
         case PROGRAM__REQUEST__BODY_ANSWER:
@@ -162,27 +165,32 @@ void ranks_rest(struct ranks *ranks, uint32_t number) {
         rank->events &= ~(1U << PROGRAM__EVENT__EVENT_PLACE); /* said again when it comes to one */
 }
 
-void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret) {
-        struct rank *rank, *next;
+/* The rank is further behind; or as far as the other, and came there later. */
+static bool is_behind(const struct rank *rank, const struct rank *last) {
+        return !last || rank->done < last->done || (rank->done == last->done && rank->done_usec > last->done_usec);
+}
+
+void ranks_sum(const struct ranks *ranks, uint64_t now_usec, Capsule__Progress *ret) {
+        struct rank *rank, *next, *last = NULL;
 
         ret->ranks = ret->listening = ret->excluding = ret->placing = 0;
         ret->goal_min = ranks->goal_min;
         ret->goal_max = ranks->goal_max;
         ret->own_state_said = ranks->own_state_said;
         ret->own_state = ranks->own_state;
-        ret->done = ret->total = 0;
         HASH_ITER (hh, ranks->all, rank, next) {
                 ret->listening += rank->events != 0;
                 ret->excluding += (rank->events & 1U << PROGRAM__EVENT__EVENT_DROP) != 0;
                 ret->placing += (rank->events & 1U << PROGRAM__EVENT__EVENT_PLACE) != 0;
                 if (!rank->reported)
                         continue;
-                if (ret->ranks == 0 || rank->done < ret->done) {
-                        ret->done = rank->done;
-                        ret->total = rank->total;
-                }
+                if (is_behind(rank, last))
+                        last = rank;
                 ret->ranks++;
         }
+        ret->done = last ? last->done : 0;
+        ret->total = last ? last->total : 0;
+        ret->age_usec = last ? now_usec - last->done_usec : 0;
 }
 
 /* ---- what it is told ---- */

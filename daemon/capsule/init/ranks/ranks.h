@@ -18,9 +18,9 @@ struct ranks;
 struct ranks *ranks_create(void);
 void ranks_destroy(struct ranks *ranks); /* NULL ok */
 
-/* Takes a message of RANK_MESSAGE_STATE. 0; -EBADMSG: no rank can say that; -ESTALE: it answers
- * what is not asked (any more); -EUSERS: of one rank too many. */
-int ranks_take(struct ranks *ranks, const Program__Request *request);
+/* Takes a message of RANK_MESSAGE_STATE, at the monotonic time now_usec. 0; -EBADMSG: no rank can
+ * say that; -ESTALE: it answers what is not asked (any more); -EUSERS: of one rank too many. */
+int ranks_take(struct ranks *ranks, const Program__Request *request, uint64_t now_usec);
 
 /* Was something said, since this was asked last, that matters for what rmd does next: who wants to
  * be told what, or whether the program keeps its own state? */
@@ -32,7 +32,7 @@ void ranks_rest(struct ranks *ranks, uint32_t number);
 
 /* Sums up what the capsule has done: what the rank has that is furthest behind; and how many
  * listen. `ranks` and `listening` 0, and `own_state_said` false: nothing is known. */
-void ranks_sum(const struct ranks *ranks, Capsule__Progress *ret);
+void ranks_sum(const struct ranks *ranks, uint64_t now_usec, Capsule__Progress *ret);
 
 /* Sends a Notice to one rank. False: the rank cannot be told. */
 typedef bool (*ranks_send_fn)(void *ctx, uint32_t rank, const void *data, size_t size);

@@ -16,6 +16,8 @@
 #include "daemon/capsule/init/ranks/ranks.h"
 #include "proto/program.pb-c.h"
 
+static uint64_t said_usec = 1000000;
+
 static int setup(void **state) {
         *state = ranks_create();
         return 0;
@@ -28,7 +30,7 @@ static int teardown(void **state) {
 
 static int take_bytes(struct ranks *ranks, const void *data, size_t size) {
         Program__Request *request;
-        int r = rank_message_read(data, size, &request) == RANK_MESSAGE_STATE ? ranks_take(ranks, request) : -EBADMSG;
+        int r = rank_message_read(data, size, &request) == RANK_MESSAGE_STATE ? ranks_take(ranks, request, said_usec) : -EBADMSG;
 
         if (request)
                 program__request__free_unpacked(request, NULL);
@@ -57,10 +59,47 @@ static int say(struct ranks *ranks, uint32_t rank, uint64_t done, uint64_t total
 static void expect(const struct ranks *ranks, uint32_t n, uint64_t done, uint64_t total) {
         Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
 
-        ranks_sum(ranks, &progress);
+        ranks_sum(ranks, said_usec, &progress);
         assert_int_equal(progress.ranks, n);
         assert_int_equal(progress.done, done);
         assert_int_equal(progress.total, total);
+}
+
+static uint64_t age(const struct ranks *ranks, uint64_t now_usec) {
+        Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
+
+        ranks_sum(ranks, now_usec, &progress);
+        return progress.age_usec;
+}
+
+static void say_at(struct ranks *ranks, uint64_t usec, uint32_t rank, uint64_t done) {
+        said_usec = usec;
+        assert_int_equal(say(ranks, rank, done, 100), 0);
+}
+
+/* However late rmd is told, the steps were done when the last rank had done them: a rate of what
+ * was counted by then and of when it was read would be wrong by as much. */
+static void test_age(void **state) {
+        struct ranks *ranks = *state;
+
+        assert_int_equal(age(ranks, 5000), 0);
+        say_at(ranks, 10000, 0, 10);
+        assert_int_equal(age(ranks, 10000), 0);
+        assert_int_equal(age(ranks, 10900), 900);
+        say_at(ranks, 11000, 1, 10);
+        assert_int_equal(age(ranks, 11500), 500); /* both had done 10 only then */
+        say_at(ranks, 12000, 1, 20);
+        assert_int_equal(age(ranks, 12100), 2100); /* the other has done 10 since 10000 */
+        say_at(ranks, 13000, 0, 10);
+        assert_int_equal(age(ranks, 13000), 3000); /* it has said that again, and done no more */
+        say_at(ranks, 14000, 0, 30);
+        assert_int_equal(age(ranks, 14000), 2000);
+        say_at(ranks, 15000, 1, 5); /* it has begun anew */
+        assert_int_equal(age(ranks, 15001), 1);
+        ranks_rest(ranks, 1);
+        assert_int_equal(age(ranks, 15001), 1001);
+        say_at(ranks, 16000, 1, 5); /* at work again */
+        assert_int_equal(age(ranks, 16000), 0);
 }
 
 /* A group is as far as its last rank. */
@@ -193,14 +232,14 @@ static int answers(struct ranks *ranks, uint32_t rank, uint64_t serial) {
 static uint32_t listening(const struct ranks *ranks) {
         Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
 
-        ranks_sum(ranks, &progress);
+        ranks_sum(ranks, said_usec, &progress);
         return progress.listening;
 }
 
 static uint32_t placing(const struct ranks *ranks) {
         Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
 
-        ranks_sum(ranks, &progress);
+        ranks_sum(ranks, said_usec, &progress);
         return progress.placing;
 }
 
@@ -350,16 +389,16 @@ static void test_own_state(void **state) {
         Capsule__Progress progress = CAPSULE__PROGRESS__INIT;
 
         assert_int_equal(says_own_state(ranks, 1, true), -EBADMSG);
-        ranks_sum(ranks, &progress);
+        ranks_sum(ranks, said_usec, &progress);
         assert_false(progress.own_state_said);
         assert_int_equal(says_own_state(ranks, 0, true), 0);
         ranks_saved_state(ranks, &saved_state);
         ranks_set_saved_state(there, &saved_state);
         ranks_saved_state_finish(&saved_state);
-        ranks_sum(there, &progress);
+        ranks_sum(there, said_usec, &progress);
         assert_true(progress.own_state_said && progress.own_state);
         assert_int_equal(says_own_state(there, 0, false), 0);
-        ranks_sum(there, &progress);
+        ranks_sum(there, said_usec, &progress);
         assert_true(progress.own_state_said && !progress.own_state);
         ranks_destroy(there);
 }
@@ -411,6 +450,7 @@ static void test_carried(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_age, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_last_rank, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
                 cmocka_unit_test(test_kinds),
