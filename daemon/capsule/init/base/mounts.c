@@ -98,14 +98,14 @@ int mounts_each(mounts_fn fn, void *arg, struct rm_error *error) {
                 return error_sys(error, -errno, "cannot read the mounts");
         while (r == 0 && getline(&line, &size, f) > 0) {
                 const char *behind = strstr(line, " - ");
-                char path[PATH_MAX], type[64] = "";
+                char path[PATH_MAX], options[4] = "", type[64] = "";
 
-                if (sscanf(line, "%*s %*s %*s %*s %4095s", path) != 1)
+                if (sscanf(line, "%*s %*s %*s %*s %4095s %3s", path, options) < 1)
                         continue;
                 mounts_unescape(path);
                 if (behind)
                         (void) sscanf(behind, " - %63s", type);
-                r = fn(path, type, arg, error);
+                r = fn(&(struct mount_seen) { path, type, strcmp(options, "ro") == 0 || strcmp(options, "ro,") == 0 }, arg, error);
         }
         return r;
 }
@@ -115,17 +115,18 @@ struct directories {
         size_t n;
 };
 
-static int protect_mount(const char *path, const char *type, void *arg, struct rm_error *error) {
+/* The kernel tells all who watch the mounts of a change even if a mount has these flags already. */
+static int protect_mount(const struct mount_seen *mount, void *arg, struct rm_error *error) {
         struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY };
         const struct directories *writable = arg;
 
-        if (is_own(path) || is_writable(path, writable->paths, writable->n))
+        if (mount->read_only || is_own(mount->path) || is_writable(mount->path, writable->paths, writable->n))
                 return 0;
         /* A mount that is gone, or hidden below another, is out of reach. */
-        if (mount_setattr(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, &attributes, sizeof(attributes)) == 0 ||
+        if (mount_setattr(AT_FDCWD, mount->path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, &attributes, sizeof(attributes)) == 0 ||
             errno == ENOENT || errno == EINVAL)
                 return 0;
-        return error_sys(error, -errno, "cannot make %s read-only", path);
+        return error_sys(error, -errno, "cannot make %s read-only", mount->path);
 }
 
 int mounts_protect(const Capsule__Spec *spec, struct rm_error *error) {
@@ -144,14 +145,14 @@ struct listing {
         struct directories writable, found;
 };
 
-static int list_mount(const char *path, const char *type, void *arg, struct rm_error *error) {
+static int list_mount(const struct mount_seen *mount, void *arg, struct rm_error *error) {
         struct listing *listing = arg;
         struct directories *found = &listing->found;
 
-        if (is_own(path) || !is_writable(path, listing->writable.paths, listing->writable.n))
+        if (is_own(mount->path) || !is_writable(mount->path, listing->writable.paths, listing->writable.n))
                 return 0;
         found->paths = xgrow(found->paths, found->n, sizeof(*found->paths));
-        found->paths[found->n++] = xstrdup(path);
+        found->paths[found->n++] = xstrdup(mount->path);
         return 0;
 }
 

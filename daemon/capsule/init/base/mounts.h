@@ -19,9 +19,14 @@ int mounts_protect(const Capsule__Spec *spec, struct rm_error *error);
  * list is. Returns how many. */
 size_t mounts_list_writable(const Capsule__Spec *spec, char ***ret);
 
-/* Calls `fn` for each mount that this process sees, in the order of mountinfo (proc(5)), with its
- * type, until one fails: 0, its error, or -errno. */
-typedef int (*mounts_fn)(const char *path, const char *type, void *arg, struct rm_error *error);
+struct mount_seen {
+        const char *path, *type;
+        bool read_only; /* the mount, whatever its file system is */
+};
+
+/* Calls `fn` for each mount that this process sees, in the order of mountinfo (proc(5)), until one
+ * fails: 0, its error, or -errno. */
+typedef int (*mounts_fn)(const struct mount_seen *mount, void *arg, struct rm_error *error);
 int mounts_each(mounts_fn fn, void *arg, struct rm_error *error);
 
 /* Is `path` the directory or below it? */

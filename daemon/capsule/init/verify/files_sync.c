@@ -49,11 +49,11 @@ struct mount_points {
         size_t n;
 };
 
-static int add_mount(const char *path, const char *type, void *arg, struct rm_error *error) {
+static int add_mount(const struct mount_seen *mount, void *arg, struct rm_error *error) {
         struct mount_points *mounts = arg;
 
         mounts->list = xgrow(mounts->list, mounts->n, sizeof(*mounts->list));
-        mounts->list[mounts->n++] = (struct mount_point) { xstrdup(path), files_sync_is_remote(type) };
+        mounts->list[mounts->n++] = (struct mount_point) { xstrdup(mount->path), files_sync_is_remote(mount->type) };
         return 0;
 }
 
