@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -91,6 +92,17 @@ int identity_borrow(const Capsule__Spec *spec, uint64_t capabilities) {
         if (setresgid((gid_t) -1, spec->gid, (gid_t) -1) < 0 || setresuid((uid_t) -1, spec->uid, (uid_t) -1) < 0)
                 return -errno;
         return spec->uid != 0 ? set_capabilities(capabilities) : 0;
+}
+
+int identity_look_as(const Capsule__Spec *spec) {
+        uid_t uid = spec ? spec->uid : 0;
+        int r = spec ? take_groups(spec, IDENTITY_NO_GROUP) : 0;
+
+        if (r < 0)
+                return r;
+        (void) setfsgid(spec ? spec->gid : 0);
+        (void) setfsuid(uid);
+        return (uid_t) setfsuid((uid_t) -1) == uid ? 0 : -EPERM; /* the call itself does not tell */
 }
 
 int identity_child(const Capsule__Spec *spec, uint64_t capabilities, identity_child_fn fn, const void *arg, pid_t *ret_pid,

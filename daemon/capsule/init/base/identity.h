@@ -44,6 +44,9 @@ int identity_refuse_core(bool for_good);
  * can neither stop nor end it: for a child that has something else to do before. 0 or -errno; after
  * an error it must end. */
 int identity_borrow(const Capsule__Spec *spec, uint64_t capabilities);
+/* A child that is root looks up paths as the owner, or as root again (`spec` NULL). 0 or -errno:
+ * then it must not look. */
+int identity_look_as(const Capsule__Spec *spec);
 /* Runs `fn` in a child that opens files as the owner, with only `capabilities` (1 << CAP_...), and
  * that he can neither stop nor end; `error`: negative, he could not be become. What it writes to
  * `report_fd` the caller reads from `*ret_fd`, after identity_await(), and then calls

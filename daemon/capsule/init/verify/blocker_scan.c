@@ -37,7 +37,6 @@ enum {
         SPACE_MAPPINGS = 8,
         LOOKS_PER_CLOCK = 16, /* the clock takes the kernel as long as some of them do */
         STUCK_USEC = 3000000, /* a disk that works has answered by then */
-        SUSPECTS_USEC = 5000000,
 };
 
 /* The program's name is filled in at the end, once. */
@@ -72,6 +71,20 @@ size_t scan_read(const struct scan *scan, char *text, size_t size, const char *f
         va_end(ap);
         n = read_text_at(scan->scope->proc, path, text, size);
         return n > 0 ? (size_t) n : 0;
+}
+
+int scan_stat(int dir, const char *name, struct stat *ret) {
+        struct statx st;
+
+        if (statx(dir, name, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) < 0)
+                return -errno;
+        *ret = (struct stat) { .st_dev = makedev(st.stx_dev_major, st.stx_dev_minor),
+                               .st_ino = st.stx_ino,
+                               .st_mode = st.stx_mode,
+                               .st_nlink = st.stx_nlink,
+                               .st_uid = st.stx_uid,
+                               .st_rdev = makedev(st.stx_rdev_major, st.stx_rdev_minor) };
+        return 0;
 }
 
 DIR *scan_open_dir(const struct scan *scan, const char *what) {
@@ -147,7 +160,7 @@ static bool begins(const char *text, const char *with) {
         return strncmp(text, with, strlen(with)) == 0;
 }
 
-static bool is_own(const struct scan *scan, dev_t dev) {
+bool scan_is_own(const struct scan *scan, dev_t dev) {
         for (size_t i = 0; i < scan->scope->n_own; i++)
                 if (scan->scope->own[i] == dev)
                         return true;
@@ -164,7 +177,7 @@ static void scan_locks(struct scan *scan, const char *link) {
                 dev_t dev;
                 enum blocker_kind kind = blocker_of_lock(line + 1, &dev);
 
-                if (kind != BLOCKER_NONE && (kind == BLOCKER_LEASE || !is_own(scan, dev)))
+                if (kind != BLOCKER_NONE && (kind == BLOCKER_LEASE || !scan_is_own(scan, dev)))
                         scan_note(scan, kind, link);
                 line = strstr(line + 1, "\nlock:");
         }
@@ -180,7 +193,7 @@ static void scan_contents(struct scan *scan, int fds, const char *number, unsign
         if (!(flags & O_PATH) && (flags & O_ACCMODE) != O_WRONLY)
                 return;
         /* The owner of a file may give himself the right. */
-        if (fstatat(fds, number, &st, 0) < 0 || !S_ISREG(st.st_mode) || st.st_uid == scan->scope->spec->uid)
+        if (scan_stat(fds, number, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid == scan->scope->spec->uid)
                 return;
         scan->suspects = xgrow(scan->suspects, scan->n_suspects, sizeof(*scan->suspects));
         scan->suspects[scan->n_suspects++] = (struct suspect) { scan->pid, atoi(number) };
@@ -204,18 +217,6 @@ static void scan_open_mode(struct scan *scan, int fds, const char *number, const
 
         if (!(flags & O_PATH) && !begins(link, "/proc/") && !begins(link, "/sys/") && !begins(link, "/memfd:"))
                 scan_mode(scan, fds, number, link, access[flags & O_ACCMODE]);
-}
-
-/* The file may have lost the name that it was opened by. */
-static void scan_name(struct scan *scan, int fds, const char *number, const char *link) {
-        struct stat st;
-
-        if (!scan->needs || scan->needs->linked || !link_remap_lost_name(link) || fstatat(fds, number, &st, 0) < 0 ||
-            !link_remap_applies(&st) || link_remap_has_name(link, &st))
-                return;
-        scan->needs->remap = true;
-        if (!is_own(scan, st.st_dev))
-                scan->needs->linked = xstrdup(link);
 }
 
 static unsigned flags_of(const struct scan *scan) {
@@ -358,7 +359,7 @@ static void scan_device(struct scan *scan, int fds, const char *number, const ch
 
         if (begins(link, "/dev/pts/") && link_remap_lost_name(link))
                 scan_note_marked(scan, BLOCKER_HUNG_TERMINAL, link, strtoul(number, NULL, 10));
-        else if (fstatat(fds, number, &st, 0) == 0 &&
+        else if (scan_stat(fds, number, &st) == 0 &&
                  (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !device_known(major(st.st_rdev)))))
                 scan_note(scan, BLOCKER_DEVICE, link);
 }
@@ -619,45 +620,6 @@ static void scan_process(struct scan *scan) {
                 scan_undo(scan);
 }
 
-static void suspect_path(const struct suspect *suspect, char path[64]) {
-        (void) snprintf(path, 64, "%d/fd/%d", (int) suspect->pid, suspect->fd);
-}
-
-/* As the owner, the same files. What was closed meanwhile is nobody's. */
-static void open_suspects(int error, int report_fd, const void *arg) {
-        const struct scan *scan = arg;
-        size_t i = error < 0 ? 0 : scan->n_suspects;
-
-        for (size_t k = 0; error == 0 && k < scan->n_suspects && i == scan->n_suspects; k++) {
-                char path[64];
-                int fd;
-
-                suspect_path(&scan->suspects[k], path);
-                fd = openat(scan->scope->proc, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-                if (fd < 0 && errno != ENOENT)
-                        i = k;
-                cleanup_close_fd(&fd);
-        }
-        (void) write_all(report_fd, &i, sizeof(i));
-}
-
-static void scan_suspects(struct scan *scan) {
-        size_t i = 0;
-        char path[64], link[PATH_MAX];
-        ssize_t n;
-
-        if (scan->n_suspects == 0)
-                return;
-        (void) identity_ask(scan->scope->spec, 0, open_suspects, scan, SUSPECTS_USEC, &i, sizeof(i));
-        if (i >= scan->n_suspects)
-                return;
-        suspect_path(&scan->suspects[i], path);
-        n = readlinkat(scan->scope->proc, path, link, sizeof(link) - 1);
-        link[n > 0 ? n : 0] = '\0';
-        scan->pid = scan->suspects[i].pid;
-        scan_note(scan, BLOCKER_UNREADABLE, link);
-}
-
 static void name_process(struct scan *scan) {
         struct blocker *found = scan->found;
         size_t n;
@@ -710,9 +672,11 @@ void blockers_of_processes(const struct blocker_scope *scope, const pid_t *pids,
                 scan_sockets(&scan);
         if (!scan_done(&scan))
                 scan_suspects(&scan);
+        if (!scan_done(&scan))
+                scan_nameless(&scan);
         end_child(&scan);
         free(scan.sockets);
-        free(scan.suspects);
+        scan_owner_finish(&scan);
         kernel_mounts_finish(&scan.mounts);
         name_process(&scan);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "daemon/capsule/init/verify/blocker_scan.h"
@@ -21,6 +22,14 @@ enum {
 struct suspect {
         pid_t pid;
         int fd;
+};
+
+/* An open or mapped file that seems to have lost its name. */
+struct nameless {
+        char *link;
+        dev_t dev;
+        ino_t ino;
+        nlink_t n_links;
 };
 
 /* A socket that a process has open. */
@@ -41,6 +50,8 @@ struct scan {
         pid_t pid;              /* being looked at */
         struct suspect *suspects; /* to be opened by the owner */
         size_t n_suspects;
+        struct nameless *nameless; /* to be looked for by the owner */
+        size_t n_nameless;
         struct own_socket *sockets;
         size_t n_sockets;
         uint64_t end_cpu_usec; /* 0: it has passed */
@@ -64,9 +75,26 @@ bool scan_done(struct scan *scan);
 /* Returns the bytes that were read of a file below /proc, the text ended by NUL; 0 if it cannot be
  * read. */
 size_t scan_read(const struct scan *scan, char *text, size_t size, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Takes what this node knows of an open file: its device, inode, mode, links and owner. PID 1 does
+ * not wait for a file server here. 0 or -errno. */
+int scan_stat(int dir, const char *name, struct stat *ret);
 /* Opens a directory of the process being looked at; NULL if it has none. */
 DIR *scan_open_dir(const struct scan *scan, const char *what);
 bool scan_has_process(const struct scan *scan, pid_t pid);
+
+/* Is this one of the file systems that no other node sees? */
+bool scan_is_own(const struct scan *scan, dev_t dev);
+
+/* Looks at the open files that their owner may not be able to read, when all processes were looked
+ * at. */
+void scan_suspects(struct scan *scan);
+/* Notes an open or mapped file that may have lost the name that it was opened by: `link`. It is
+ * `number` in the directory that is open as `fds`. */
+void scan_name(struct scan *scan, int fds, const char *number, const char *link);
+/* Looks at all of these, likewise. */
+void scan_nameless(struct scan *scan);
+/* Forgets these files. */
+void scan_owner_finish(struct scan *scan);
 
 /* Looks at the identity, the threads, the timers and the limits of the process. */
 void scan_process_itself(struct scan *scan);

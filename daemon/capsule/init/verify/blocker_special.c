@@ -31,7 +31,7 @@ static bool is_target(const struct scan *scan, int fds, const struct kcmp_epoll_
 
         if (scan->scope->frozen)
                 return syscall(SYS_kcmp, scan->pid, scan->pid, KCMP_EPOLL_TFD, strtoul(number, NULL, 10), target) == 0;
-        return fstatat(fds, number, &st, 0) == 0 && st.st_ino == inode;
+        return scan_stat(fds, number, &st) == 0 && st.st_ino == inode;
 }
 
 /* Has the process the target of a set by any number? */

@@ -31,6 +31,7 @@ enum {
         STATUS_BYTES = 16384,                  /* 1,024 groups and the rest */
         FDINFO_BYTES = 512,                    /* the flags are in the second line */
         FLAGS_COMPARED = O_ACCMODE | O_APPEND | O_PATH,
+        TAKE_USEC = 10000000, /* the group is frozen meanwhile */
 };
 
 /* A file is described once, however often it is open. */
@@ -120,12 +121,21 @@ bool inventory_is_carried(const char *path) {
 
 /* ---- files ---- */
 
+/* The name, and links that it leads through, are the owner's, so they are followed with his
+ * rights. */
+static bool has_name(const Capsule__Spec *spec, const char *name, const struct stat *st) {
+        bool has = identity_look_as(spec) == 0 && link_remap_has_name(name, st);
+
+        (void) identity_look_as(NULL);
+        return has;
+}
+
 /* "socket:[4711]" is "socket", a deleted file "deleted": numbers, and names that nobody can open,
  * differ from node to node. NFS keeps a deleted file that is open under a name of its own. */
-static void strip_name(char *name, const struct stat *st) {
+static void strip_name(const Capsule__Spec *spec, char *name, const struct stat *st) {
         if (name[0] != '/')
                 name[strcspn(name, "[")] = '\0';
-        else if (link_remap_lost_name(name) && !link_remap_has_name(name, st))
+        else if (link_remap_lost_name(name) && !has_name(spec, name, st))
                 strcpy(name, "deleted");
 }
 
@@ -208,7 +218,7 @@ static int scan_one(struct taking *taking, int dir_fd, const char *link, uint32_
         if (n < 0 || fstatat(dir_fd, link, ret_stat, 0) < 0)
                 return -errno;
         name[n] = '\0';
-        strip_name(name, ret_stat);
+        strip_name(taking->spec, name, ret_stat);
         file.name = name;
         file.mode = ret_stat->st_mode;
         if (inventory_has_path(&file)) {
@@ -222,8 +232,6 @@ static int scan_one(struct taking *taking, int dir_fd, const char *link, uint32_
                         file_identity_take(dir_fd, link, ret_stat, &identity);
                         inventory_set_identity(&file, &identity);
                 }
-                if (S_ISDIR(ret_stat->st_mode) && file.uid == taking->spec->uid)
-                        file.top = inventory_top(name, file.uid);
         } else if (strcmp(name, "deleted") == 0) {
                 file.uid = ret_stat->st_uid;
                 file.inode = ret_stat->st_ino;
@@ -545,7 +553,7 @@ static int list_tasks(int cgroup_fd, unsigned **ret, size_t *ret_n) {
         return 0;
 }
 
-int inventory_take(int cgroup_fd, const Capsule__Spec *spec, Capsule__Inventory **ret, struct rm_error *error) {
+static int take_all(int cgroup_fd, const Capsule__Spec *spec, Capsule__Inventory **ret, struct rm_error *error) {
         struct taking taking = { .inventory = xcalloc(1, sizeof(Capsule__Inventory)), .spec = spec };
         cleanup_free unsigned *pids = NULL;
         size_t n = 0;
@@ -564,4 +572,82 @@ int inventory_take(int cgroup_fd, const Capsule__Spec *spec, Capsule__Inventory 
         else
                 capsule__inventory__free_unpacked(taking.inventory, NULL);
         return r;
+}
+
+/* ---- the child that takes it ---- */
+
+struct order {
+        int cgroup_fd;
+        const Capsule__Spec *spec;
+};
+
+/* This struct comes before the packed inventory. */
+struct taken {
+        struct rm_error error;
+        uint32_t bytes;
+};
+
+/* As the owner, for good: the child does nothing else any more. */
+static void add_tops(const Capsule__Spec *spec, Capsule__Inventory *inventory) {
+        bool may = identity_look_as(spec) == 0;
+
+        for (size_t f = 0; f < inventory->n_files && may; f++) {
+                Capsule__InventoryFile *file = inventory->files[f];
+
+                if (inventory_has_path(file) && S_ISDIR(file->mode) && file->uid == spec->uid)
+                        file->top = inventory_top(file->name, file->uid);
+        }
+}
+
+static void take_in_child(int error, int report_fd, const void *arg) {
+        const struct order *order = arg;
+        Capsule__Inventory *inventory = NULL;
+        cleanup_free uint8_t *data = NULL;
+        struct taken taken = { 0 };
+
+        taken.error.code = take_all(order->cgroup_fd, order->spec, &inventory, &taken.error);
+        if (inventory) {
+                add_tops(order->spec, inventory);
+                taken.bytes = (uint32_t) capsule__inventory__get_packed_size(inventory);
+                data = xcalloc(1, taken.bytes + 1);
+                (void) capsule__inventory__pack(inventory, data);
+        }
+        (void) write_all(report_fd, &taken, sizeof(taken));
+        (void) write_all(report_fd, data, taken.bytes);
+}
+
+/* A child that has told the first part waits for no file system any more. */
+static int receive(int fd, struct taken *taken, Capsule__Inventory **ret) {
+        cleanup_free uint8_t *data = NULL;
+        int r = identity_await(fd, TAKE_USEC);
+
+        if (r == 0)
+                r = read_all(fd, taken, sizeof(*taken));
+        if (r < 0 || taken->error.code < 0)
+                return r;
+        data = xcalloc(1, taken->bytes + 1);
+        r = read_all(fd, data, taken->bytes);
+        if (r < 0)
+                return r;
+        *ret = capsule__inventory__unpack(NULL, taken->bytes, data);
+        return *ret ? 0 : -EBADMSG;
+}
+
+/* To ask for the state of an open file can wait for a file server, or for a file system of the
+ * owner's, for ever. PID 1 must not: it ends what runs without a lease. */
+int inventory_take(int cgroup_fd, const Capsule__Spec *spec, Capsule__Inventory **ret, struct rm_error *error) {
+        const struct order order = { cgroup_fd, spec };
+        struct taken taken = { 0 };
+        pid_t pid;
+        int fd, r = identity_child(NULL, 0, take_in_child, &order, &pid, &fd);
+
+        if (r == 0) {
+                r = receive(fd, &taken, ret);
+                identity_child_end(pid, fd);
+        }
+        if (r == -ETIMEDOUT)
+                return error_set(error, r, "a file system does not tell of its open files within %d seconds", TAKE_USEC / 1000000);
+        if (r < 0)
+                return error_sys(error, r, "cannot look at its open files");
+        return taken.error.code < 0 ? error_set(error, taken.error.code, "%s", taken.error.text) : 0;
 }

@@ -26,8 +26,8 @@ static inline bool inventory_maps_for_writing(const Capsule__InventoryMapping *m
 
 /* Takes the inventory of all tasks in the control group that `cgroup_fd` names, which must be
  * frozen. Every thread must be the owner of `spec`, with no capability that he does not have at
- * login: -EPERM names the one that is not. -EFBIG: it would not fit beside the image. Free with
- * capsule__inventory__free_unpacked(). */
+ * login: -EPERM names the one that is not. -EFBIG: it would not fit beside the image. -ETIMEDOUT: a
+ * file system does not answer. Free with capsule__inventory__free_unpacked(). */
 int inventory_take(int cgroup_fd, const Capsule__Spec *spec, Capsule__Inventory **ret, struct rm_error *error);
 
 /* Is `now` what `before` was? 0, or -EPERM with the first difference. */
@@ -56,7 +56,8 @@ void inventory_identity(const Capsule__InventoryFile *file, struct file_identity
 void inventory_set_identity(Capsule__InventoryFile *file, struct file_identity *identity);
 
 /* Returns a hash of what is known of the highest directory of `path` that is this user's; 0: there
- * is none. It differs on another file system, as of a node's disk, or of another cluster. */
+ * is none. It differs on another file system, as of a node's disk, or of another cluster. For who
+ * has the owner's rights. */
 uint64_t inventory_top(const char *path, uint32_t uid);
 
 /* Returns the time as in InventoryFile.mtime_nsec. */

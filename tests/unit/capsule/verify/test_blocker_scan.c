@@ -887,6 +887,68 @@ static void test_hidden(void **state) {
         (void) !system("rm -f /dev/shm/rmd-test-hidden.*");
 }
 
+#define NAMES "/dev/shm/rmd-test-names"
+#define CLOSED "/dev/shm/rmd-test-closed" /* only root may search it */
+
+/* The file has the name `rest`, and has lost the one that it was opened by; what the kernel calls
+ * it now is a link to `to`. */
+static void hold_lost(const char *rest, const char *to) {
+        if (mkdir(NAMES, 0755) < 0 || mkdir(CLOSED, 0700) < 0 || open(NAMES "/file", O_RDWR | O_CREAT, 0600) < 0 ||
+            link(NAMES "/file", rest) < 0 || unlink(NAMES "/file") < 0 || chown(rest, OWNER, OWNER) < 0 ||
+            symlink(to, NAMES "/file (deleted)") < 0)
+                _exit(1);
+        become_owner();
+}
+
+static void hold_lost_kept(void) {
+        hold_lost(NAMES "/other", "other");
+}
+
+static void hold_lost_foreign(void) {
+        hold_lost(CLOSED "/other", CLOSED "/other");
+}
+
+static void hold_lost_through_foreign(void) {
+        if (mkdir(CLOSED, 0700) < 0 || symlink(NAMES, CLOSED "/link") < 0 || rename(CLOSED, CLOSED ".1") < 0)
+                _exit(1);
+        hold_lost(NAMES "/other", CLOSED ".1/link/other");
+}
+
+static void hold_named_in_foreign(void) {
+        if (mkdir(NAMES, 0700) < 0 || open(NAMES "/file (deleted)", O_RDWR | O_CREAT, 0600) < 0 ||
+            chown(NAMES "/file (deleted)", OWNER, OWNER) < 0)
+                _exit(1);
+        become_owner();
+}
+
+/* Whether a file has still a name is seen with its owner's rights: root could follow his links to
+ * where he may not look. */
+static void test_names_are_the_owners(void **state) {
+        static const struct {
+                void (*hold)(void);
+                bool lost;
+        } cases[] = {
+                { hold_lost_kept, false },
+                { hold_lost_foreign, true },
+                { hold_lost_through_foreign, true },
+                { hold_named_in_foreign, true },
+        };
+        Capsule__Spec spec = CAPSULE__SPEC__INIT;
+        struct blocker_scope scope = all_of(&spec, 60000000);
+
+        (void) state;
+        spec.uid = spec.gid = OWNER;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                (void) !system("rm -rf " NAMES " " CLOSED " " CLOSED ".1");
+                assert_int_equal(found_in(cases[i].hold, &scope), BLOCKER_NONE);
+                if (needs.remap != cases[i].lost || (needs.linked != NULL) != cases[i].lost)
+                        fail_msg("case %zu: lost: %d", i, (int) needs.remap);
+                dump_needs_finish(&needs);
+        }
+        (void) close(scope.proc);
+        (void) !system("rm -rf " NAMES " " CLOSED " " CLOSED ".1");
+}
+
 /* A child says this of itself. */
 struct child {
         int error;
@@ -1384,6 +1446,7 @@ int main(void) {
                 cmocka_unit_test(test_too_many),
                 cmocka_unit_test(test_too_many_mappings),
                 cmocka_unit_test(test_hidden),
+                cmocka_unit_test(test_names_are_the_owners),
                 cmocka_unit_test(test_child_of_owner),
                 cmocka_unit_test(test_child_in_a_file_system),
                 cmocka_unit_test(test_calls),

@@ -1,17 +1,21 @@
 /* The comparison of a restored group with the frozen one: its threads and open files. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <malloc.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -111,23 +115,131 @@ static void scene_finish(struct scene *scene) {
         (void) remove_tree(scene->dir);
 }
 
+/* Another process than the one that is looked at takes the inventory: it has descriptors of its
+ * own meanwhile. `path`: where it goes, packed. */
+static int take_into(const struct scene *scene, const char *path, struct rm_error *error) {
+        Capsule__Inventory *inventory = NULL;
+        cleanup_free uint8_t *data = NULL;
+        int r = inventory_take(scene->dir_fd, &scene->spec, &inventory, error);
+        size_t size;
+
+        if (r < 0)
+                return r;
+        size = capsule__inventory__get_packed_size(inventory);
+        data = xcalloc(1, size + 1);
+        (void) capsule__inventory__pack(inventory, data);
+        capsule__inventory__free_unpacked(inventory, NULL);
+        return write_file_atomic(path, data, size, 0600, false);
+}
+
 /* Takes the inventory as it goes from node to node. */
 static Capsule__Inventory *take(const struct scene *scene) {
-        Capsule__Inventory *inventory = NULL;
+        cleanup_free char *path = xasprintf("%s/inventory", scene->dir), *data = NULL;
         Capsule__Inventory *copy;
-        struct rm_error error = { 0 };
-        cleanup_free uint8_t *data = NULL;
         size_t size;
+        int status;
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                struct rm_error error = { 0 };
+                int r = take_into(scene, path, &error);
+
+                if (r < 0)
+                        (void) fprintf(stderr, "%s\n", error_text(&error));
+                _exit(r < 0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        assert_int_equal(read_file(path, 4 << 20, &data, &size), 0);
+        assert_int_equal(unlink(path), 0);
+        copy = capsule__inventory__unpack(NULL, size, (const uint8_t *) data);
+        assert_non_null(copy);
+        return copy;
+}
+
+enum { OWNER = 4242 };
+
+/* A process of another user's, which has this directory open, until it is killed. */
+static pid_t start_holder(const struct scene *scene, const char *path) {
+        cleanup_free char *procs = xasprintf("%s/cgroup.procs", scene->dir), *text = NULL;
+        int ready[2];
+        char byte = 0;
+        pid_t pid;
+
+        assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+        pid = fork();
+        if (pid == 0) {
+                if (open(path, O_RDONLY | O_DIRECTORY) >= 0 && setgroups(0, NULL) == 0 && setresgid(OWNER, OWNER, OWNER) == 0 &&
+                    setresuid(OWNER, OWNER, OWNER) == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0)
+                        (void) write_all(ready[1], &byte, 1);
+                for (;;)
+                        (void) pause();
+        }
+        assert_true(pid > 0);
+        (void) close(ready[1]);
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        (void) close(ready[0]);
+        text = xasprintf("%d\n", (int) pid);
+        assert_int_equal(write_file_atomic(procs, text, strlen(text), 0600, false), 0);
+        return pid;
+}
+
+/* Returns what the inventory of a process tells of the directory that it has open. */
+static uint64_t top_of(const struct scene *scene, const char *path) {
+        Capsule__Inventory *inventory = NULL;
+        struct rm_error error = { 0 };
+        uint64_t top = 0;
+        bool found = false;
 
         if (inventory_take(scene->dir_fd, &scene->spec, &inventory, &error) < 0)
                 fail_msg("%s", error.text);
-        size = capsule__inventory__get_packed_size(inventory);
-        data = xcalloc(1, size);
-        (void) capsule__inventory__pack(inventory, data);
+        for (size_t i = 0; i < inventory->n_files; i++)
+                if (strcmp(inventory->files[i]->name, path) == 0) {
+                        top = inventory->files[i]->top;
+                        found = true;
+                }
+        assert_true(found);
         capsule__inventory__free_unpacked(inventory, NULL);
-        copy = capsule__inventory__unpack(NULL, size, data);
-        assert_non_null(copy);
-        return copy;
+        return top;
+}
+
+/* Root looks at directories above those of a process with its owner's rights. */
+static void directories_of_the_owner(void **state) {
+        struct scene scene;
+        cleanup_free char *closed = NULL, *below = NULL, *deep = NULL;
+        uint64_t top;
+        pid_t pid;
+
+        (void) state;
+        scene_init(&scene);
+        scene.spec.uid = scene.spec.gid = OWNER;
+        closed = xasprintf("%s/closed", scene.dir);
+        below = xasprintf("%s/below", closed);
+        deep = xasprintf("%s/deep", below);
+        assert_int_equal(chmod(scene.dir, 0755), 0);
+        assert_int_equal(mkdir(closed, 0755), 0);
+        assert_int_equal(mkdir(below, 0755), 0);
+        assert_int_equal(mkdir(deep, 0755), 0);
+        assert_int_equal(chown(below, OWNER, OWNER), 0);
+        assert_int_equal(chown(deep, OWNER, OWNER), 0);
+        pid = start_holder(&scene, deep);
+        top = top_of(&scene, deep);
+        assert_int_equal(top, inventory_top(below, OWNER));
+        assert_int_equal(chmod(below, 0), 0); /* he may not enter his own */
+        assert_int_equal(top_of(&scene, deep), inventory_top(below, OWNER));
+        assert_int_equal(chmod(closed, 0700), 0); /* only root may search it */
+        assert_int_equal(top_of(&scene, deep), 0);
+        assert_int_equal(chmod(closed, 0755), 0);
+        assert_int_equal(chown(closed, OWNER + 1, OWNER), 0);
+        assert_int_equal(chmod(closed, 0705), 0); /* another user has shut out its group */
+        assert_int_equal(top_of(&scene, deep), 0);
+        assert_int_equal(chmod(closed, 0755), 0);
+        assert_int_equal(chown(deep, OWNER + 1, OWNER), 0); /* it is not his */
+        assert_int_equal(top_of(&scene, deep), 0);
+        (void) kill(pid, SIGKILL);
+        (void) waitpid(pid, NULL, 0);
+        scene_finish(&scene);
 }
 
 /* The names of open files are a program's own choice, and PID 1, which keeps them, is root's: 16
@@ -429,6 +541,7 @@ int main(void) {
                 cmocka_unit_test(identities),
                 cmocka_unit_test(inventories),
                 cmocka_unit_test(files_of_processes),
+                cmocka_unit_test(directories_of_the_owner),
                 cmocka_unit_test(large_inventory),
                 cmocka_unit_test(threads),
                 cmocka_unit_test(mappings),

@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "common/error.h"
@@ -605,6 +607,39 @@ static void test_other_directory(void **state) {
         s->file.handle.len = 0;
 }
 
+/* Mounts there what keeps whoever asks for it for ever. Returns -1 where there is no FUSE. */
+static int mount_unanswered(const struct scene *s, const char *path) {
+        cleanup_free char *device = xasprintf("%s/fuse", s->dir), *options = NULL;
+        int fd;
+
+        assert_int_equal(mknod(device, S_IFCHR | 0600, makedev(10, 229)), 0);
+        fd = open(device, O_RDWR | O_CLOEXEC);
+        options = xasprintf("fd=%d,rootmode=40700,user_id=%d,group_id=%d,allow_other", fd, OWNER, OWNER);
+        if (fd >= 0)
+                assert_int_equal(mount("fuse", path, "fuse", MS_NOSUID | MS_NODEV, options), 0);
+        return fd;
+}
+
+/* A file system that does not answer keeps nobody but the owner's child. */
+static void test_unanswered(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *file = xasprintf("%s/file", s->path);
+        uint64_t begin_usec;
+        int fd;
+
+        assert_int_equal(mkdir(s->path, 0700), 0);
+        fd = mount_unanswered(s, s->path);
+        if (fd < 0)
+                skip();
+        s->file.name = file;
+        begin_usec = now_usec();
+        rollback_hash(&s->inventory, &s->spec);
+        assert_int_equal(s->file.hash, 0);
+        assert_true(now_usec() - begin_usec < 5000000); /* it would be for ever */
+        (void) close(fd);
+        assert_int_equal(umount2(s->path, MNT_DETACH), 0);
+}
+
 /* A file that begins or ends otherwise was not only added to: of one that the job only adds to
  * nothing is cut then, as it was emptied and written anew; one that the job may write anywhere is
  * named. */
@@ -1002,6 +1037,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_program_changed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_read_of_another, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_other_directory, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_unanswered, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_hashed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_shared_by_jobs, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_shorter, setup, teardown),
