@@ -152,8 +152,8 @@ void restores_on_saved_state(struct checkpoints *c, const char *node, const Rm__
 
 /* Without a copy their contents of then are lost. */
 static void report_mismatches(struct restore *restore, const char *files) {
-        cleanup_free char *text = xasprintf("job %" PRIu64 ": written in place, and perhaps not as they were at checkpoint %" PRIu64
-                                            ".%" PRIu64 ": %s",
+        cleanup_free char *text = xasprintf("job %" PRIu64 ": written in place, or by others too, and perhaps not as they were at "
+                                            "checkpoint %" PRIu64 ".%" PRIu64 " (FILE.cut-* has what was cut off a FILE): %s",
                                             restore->job, restore->job, restore->checkpoint, files);
         struct command c;
 

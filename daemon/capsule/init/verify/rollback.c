@@ -34,12 +34,21 @@ struct use {
         bool run; /* a program or a library */
 };
 
+/* The steps of going back. Each of them is done with all files before the next one begins, so that
+ * what stands in the way of one file is found before another one is changed. */
+enum step {
+        STEP_SCAN,
+        STEP_KEEP, /* what is to be cut off, and may be somebody else's, is copied */
+        STEP_CHANGE,
+};
+
 /* The findings of a child; the numbers of `doubts` files follow, which may differ from what they
  * were, or may not be read. */
 struct verdict {
         int error;
         uint32_t file;
         uint32_t mismatches;
+        bool keeping; /* the error is that an end cannot be kept */
 };
 
 static bool is_regarded(const Capsule__InventoryFile *file) {
@@ -88,10 +97,11 @@ struct task {
         const Capsule__Spec *spec;
         int copies_fd;
         uint64_t max_bytes; /* of copies that are made */
-        bool scan; /* only: nothing is changed */
+        enum step step, last_step;
         bool other_files; /* are taken as well */
         uint64_t left_usec; /* when the last process of the job had ended; 0: not known */
         const bool *hashed; /* which files are to be hashed */
+        struct rollback_kept *kept; /* of each file */
 };
 
 /* Is this another file than the job's: has, for example, a program that writes logs anew moved the
@@ -128,39 +138,6 @@ static bool is_changed(const Capsule__InventoryFile *file, int fd) {
         uint64_t hash = file->hash != 0 ? written_hash(fd, file->size_bytes) : 0;
 
         return hash != 0 && hash != file->hash;
-}
-
-/* Only who adds to the file has it open, so what others have added has come between. A file that
- * the job has made is its own. */
-static bool is_shared(const struct task *task, const Capsule__InventoryFile *file, const struct use *use) {
-        return !use->anywhere && file->birth_nsec != 0 && file->birth_nsec < task->inventory->made_since_nsec;
-}
-
-/* `ret_doubt`: whether somebody should look at the file. A file that the job only adds to, and that
- * begins or ends otherwise now, was written anew. */
-static int cut_back(const struct task *task, const Capsule__InventoryFile *file, const struct use *use, bool *ret_doubt) {
-        cleanup_close int fd = open_written(file->name);
-        struct stat st;
-        bool changed;
-        int r = check_open(task, file, fd, &st);
-
-        if (r < 0)
-                return r;
-        if ((uint64_t) st.st_size < file->size_bytes)
-                return task->other_files ? 0 : -ERANGE;
-        changed = is_changed(file, fd);
-        if (changed && !use->anywhere && !task->other_files)
-                return ROLLBACK_CHANGED;
-        if (task->scan)
-                return 0;
-        *ret_doubt = changed || (use->in_place && inventory_mtime_nsec(&st) != file->mtime_nsec);
-        if ((uint64_t) st.st_size == file->size_bytes)
-                return 0;
-        if (is_shared(task, file, use) || rollback_by_others(&st, task->left_usec)) {
-                (void) rollback_keep_end(fd, file, (uint64_t) st.st_size);
-                *ret_doubt = true;
-        }
-        return rollback_cut(fd, file);
 }
 
 /* Where another directory stands in the place of one that programs have open, or work in, they
@@ -352,7 +329,77 @@ static int make_again(int from, const Capsule__InventoryFile *file) {
         return r;
 }
 
-static int put_back(const struct task *task, uint32_t f) {
+/* ---- ends of files ---- */
+
+/* Only who adds to the file has it open, so what others have added has come between. A file that
+ * the job has made is its own. */
+static bool is_shared(const struct task *task, const Capsule__InventoryFile *file, const struct use *use) {
+        return !use->anywhere && file->birth_nsec != 0 && file->birth_nsec < task->inventory->made_since_nsec;
+}
+
+/* Has the file become longer, perhaps by what others have added? */
+static bool is_of_others(const struct task *task, const Capsule__InventoryFile *file, const struct use *use,
+                         const struct stat *st) {
+        return (uint64_t) st->st_size > file->size_bytes && (is_shared(task, file, use) || rollback_by_others(st, task->left_usec));
+}
+
+/* An end that cannot be kept is not cut off, unless whoever lets the job go on has decided that for
+ * all files. */
+static int give_up_end(const struct task *task, uint32_t f, int r) {
+        rollback_kept_drop(&task->kept[f]);
+        return task->other_files ? 0 : r;
+}
+
+static int keep_end(const struct task *task, uint32_t f, int fd) {
+        int r = rollback_keep_end(fd, task->inventory->files[f], &task->kept[f]);
+
+        if (r == 0 && fsync(task->kept[f].fd) < 0)
+                r = task->kept[f].error = -errno;
+        return r < 0 ? give_up_end(task, f, r) : 0;
+}
+
+/* The copy also takes what others have added since STEP_KEEP, or have only begun to add then.
+ * `copy_fd`: the file gets the contents of this one; -1: it is cut. */
+static int change_end(const struct task *task, uint32_t f, int fd, bool of_others, int copy_fd) {
+        const Capsule__InventoryFile *file = task->inventory->files[f];
+        struct rollback_kept *kept = &task->kept[f];
+        int r = of_others ? rollback_keep_end(fd, file, kept) : 0;
+
+        if (r < 0)
+                r = give_up_end(task, f, r);
+        if (r == 0)
+                r = copy_fd < 0 ? rollback_cut(fd, file) : copy_back(copy_fd, fd);
+        if (kept->name && rollback_kept_finish(kept) < 0 && r == 0)
+                r = -EIO;
+        return r;
+}
+
+/* `ret_doubt`: whether somebody should look at the file. A file that the job only adds to, and that
+ * begins or ends otherwise now, was written anew. */
+static int cut_back(const struct task *task, uint32_t f, const struct use *use, bool *ret_doubt) {
+        const Capsule__InventoryFile *file = task->inventory->files[f];
+        cleanup_close int fd = open_written(file->name);
+        bool changed, of_others;
+        struct stat st;
+        int r = check_open(task, file, fd, &st);
+
+        if (r < 0)
+                return r;
+        if ((uint64_t) st.st_size < file->size_bytes)
+                return task->other_files ? 0 : -ERANGE;
+        changed = is_changed(file, fd);
+        if (changed && !use->anywhere && !task->other_files)
+                return ROLLBACK_CHANGED;
+        if (task->step == STEP_SCAN)
+                return 0;
+        of_others = is_of_others(task, file, use, &st);
+        if (task->step == STEP_KEEP)
+                return of_others ? keep_end(task, f, fd) : 0;
+        *ret_doubt = changed || of_others || (use->in_place && inventory_mtime_nsec(&st) != file->mtime_nsec);
+        return (uint64_t) st.st_size > file->size_bytes ? change_end(task, f, fd, of_others, -1) : 0;
+}
+
+static int put_back(const struct task *task, uint32_t f, const struct use *use, bool *ret_doubt) {
         const Capsule__InventoryFile *file = task->inventory->files[f];
         cleanup_close int from = -1, to = open_written(file->name);
         bool gone = to < 0 && errno == ENOENT;
@@ -365,7 +412,7 @@ static int put_back(const struct task *task, uint32_t f) {
         if (from < 0)
                 return -ENODATA;
         if (gone) {
-                r = task->scan ? 0 : make_again(from, file);
+                r = task->step != STEP_CHANGE ? 0 : make_again(from, file);
                 if (r != -EEXIST)
                         return r;
                 to = open_written(file->name);
@@ -373,7 +420,12 @@ static int put_back(const struct task *task, uint32_t f) {
         r = check_open(task, file, to, &st);
         if (r == ROLLBACK_OTHER_FILE && S_ISREG(st.st_mode) && is_same(from, to))
                 return 0;
-        return r < 0 || task->scan ? r : copy_back(from, to);
+        if (r < 0 || task->step == STEP_SCAN)
+                return r;
+        *ret_doubt = is_of_others(task, file, use, &st);
+        if (task->step == STEP_KEEP)
+                return *ret_doubt ? keep_end(task, f, to) : 0;
+        return change_end(task, f, to, *ret_doubt, from);
 }
 
 /* ---- hashes ---- */
@@ -445,8 +497,8 @@ static int roll_back(const struct task *task, uint32_t f, const struct use *use,
         if (S_ISDIR(file->mode))
                 return check_directory(task, file);
         if (use->written && file->copied)
-                return put_back(task, f);
-        return use->written ? cut_back(task, file, use, ret_doubt) : check_unwritten(task, file, use);
+                return put_back(task, f, use, ret_doubt);
+        return use->written ? cut_back(task, f, use, ret_doubt) : check_unwritten(task, file, use);
 }
 
 static void roll_all_back(const struct task *task, const struct use *uses, struct verdict *verdict, uint32_t *mismatches) {
@@ -459,9 +511,14 @@ static void roll_all_back(const struct task *task, const struct use *uses, struc
                         continue;
                 verdict->error = roll_back(task, f, &uses[f], &doubt);
                 verdict->file = f;
-                if (doubt)
+                if (doubt && task->step == STEP_CHANGE)
                         mismatches[verdict->mismatches++] = f;
         }
+}
+
+static void drop_kept(const struct task *task) {
+        for (size_t f = 0; f < task->inventory->n_files; f++)
+                rollback_kept_drop(&task->kept[f]);
 }
 
 /* Rolls the files back, as their owner. Nothing is changed where something stands in the way. */
@@ -471,13 +528,15 @@ static void roll_back_as_owner(int error, int report_fd, const void *arg) {
         cleanup_free uint32_t *mismatches = xcalloc(inventory->n_files + 1, sizeof(*mismatches));
         cleanup_free struct use *uses = uses_of(inventory);
         struct verdict verdict = { .error = error };
-        bool scan = task.scan;
 
-        task.scan = true;
-        roll_all_back(&task, uses, &verdict, mismatches);
-        task.scan = scan;
-        if (!scan)
+        task.kept = xcalloc(inventory->n_files + 1, sizeof(*task.kept));
+        for (task.step = STEP_SCAN; task.step <= task.last_step && verdict.error == 0; task.step++) {
                 roll_all_back(&task, uses, &verdict, mismatches);
+                if (verdict.error < 0 && task.step == STEP_KEEP)
+                        drop_kept(&task);
+        }
+        verdict.keeping = verdict.error < 0 && verdict.file < inventory->n_files && task.kept[verdict.file].error < 0;
+        free(task.kept);
         (void) write_all(report_fd, &verdict, sizeof(verdict));
         (void) write_all(report_fd, mismatches, verdict.mismatches * sizeof(*mismatches));
 }
@@ -504,16 +563,22 @@ static char *names_of(const Capsule__Inventory *inventory, const bool *doubtful)
 static int explain(const Capsule__Inventory *inventory, const struct verdict *verdict, struct rm_error *error) {
         const Capsule__InventoryFile *file = verdict->file < inventory->n_files ? inventory->files[verdict->file] : NULL;
 
-        error_set(error, verdict->error, "%.400s: %s", file ? file->name : "its files",
-                  verdict->error == ROLLBACK_OTHER_FILE && file && S_ISDIR(file->mode)
-                          ? "it is another directory than the one that the job had open when it was saved"
-                  : verdict->error == ROLLBACK_OTHER_FILE
-                          ? "it is another file than the one that the job had open when it was saved"
-                  : verdict->error == ROLLBACK_CHANGED ? "its contents were changed since the job was saved"
-                  : verdict->error == -ERANGE          ? "it was made shorter since the job was saved"
-                  : verdict->error == -ENODATA         ? "its copy is not there"
-                  : verdict->error == -EFBIG           ? "this and other files that are written in place are too large to be copied"
-                                                       : strerror(-verdict->error));
+        if (verdict->keeping)
+                error_set(error, verdict->error,
+                          "%.400s: others may have added to it, and that cannot be kept beside it (%s): make room there, or take "
+                          "the end of the file away",
+                          file ? file->name : "its files", strerror(-verdict->error));
+        else
+                error_set(error, verdict->error, "%.400s: %s", file ? file->name : "its files",
+                          verdict->error == ROLLBACK_OTHER_FILE && file && S_ISDIR(file->mode)
+                                  ? "it is another directory than the one that the job had open when it was saved"
+                          : verdict->error == ROLLBACK_OTHER_FILE
+                                  ? "it is another file than the one that the job had open when it was saved"
+                          : verdict->error == ROLLBACK_CHANGED ? "its contents were changed since the job was saved"
+                          : verdict->error == -ERANGE          ? "it was made shorter since the job was saved"
+                          : verdict->error == -ENODATA         ? "its copy is not there"
+                          : verdict->error == -EFBIG ? "this and other files that are written in place are too large to be copied"
+                                                     : strerror(-verdict->error));
         error_clean(error);
         return verdict->error;
 }
@@ -562,6 +627,7 @@ int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spe
         const struct task task = { .inventory = inventory,
                                    .spec = spec,
                                    .copies_fd = copies_fd,
+                                   .last_step = STEP_CHANGE,
                                    .other_files = restore->other_files,
                                    .left_usec = restore->left_usec };
         cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
@@ -573,7 +639,7 @@ int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spe
 }
 
 int rollback_scan(const Capsule__Inventory *inventory, const Capsule__Spec *spec, int copies_fd, struct rm_error *error) {
-        const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = copies_fd, .scan = true };
+        const struct task task = { .inventory = inventory, .spec = spec, .copies_fd = copies_fd };
         cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
 
         return as_owner(roll_back_as_owner, &task, doubtful, error);

@@ -36,7 +36,8 @@ void rollback_hash(Capsule__Inventory *inventory, const Capsule__Spec *spec);
  * file is gone; -ERANGE: shorter than it was, unless `other_files`; ROLLBACK_OTHER_FILE,
  * ROLLBACK_CHANGED; the text names it, and then nothing was changed. What is cut off of a file that
  * the job only adds to, and has not made itself, or that was written to after the job had left, is
- * kept: rollback_keep_end().
+ * kept beside it: rollback_keep_end(). Where it cannot be kept, as on a disk that is full, nothing
+ * is changed, with the errno of that, unless `other_files`.
  * `ret_mismatches`: names of files, a space between them, that may differ from what they were,
  * since they were written in place since then, or of which something was cut off that may be
  * somebody else's; "" if there are none; malloc'ed. */

@@ -17,7 +17,7 @@
 #include "daemon/capsule/init/verify/written.h"
 
 enum {
-        KEPT_MAX_BYTES = 16 * 1024 * 1024,
+        KEPT_MAX_BYTES = 16 * 1024 * 1024, /* what has more stays as it is */
         MISMATCHES_MAX_BYTES = 1024,
         CUT_USEC = 30000000,
 };
@@ -44,23 +44,62 @@ int rollback_cut(int fd, const Capsule__InventoryFile *file) {
         return 0;
 }
 
-bool rollback_keep_end(int fd, const Capsule__InventoryFile *file, uint64_t size_bytes) {
-        cleanup_free char *name = xasprintf("%s.cut-XXXXXX", file->name);
-        off_t at = (off_t) file->size_bytes;
-        cleanup_close int to = -1;
-        ssize_t n = 1;
+static int make_kept(const Capsule__InventoryFile *file, struct rollback_kept *kept) {
+        char *name = xasprintf("%s.cut-XXXXXX", file->name);
 
-        if (size_bytes - file->size_bytes > KEPT_MAX_BYTES)
-                return false;
-        to = mkostemp(name, O_CLOEXEC);
-        if (to < 0)
-                return false;
-        while (n > 0 && (uint64_t) at < size_bytes)
-                n = sendfile(to, fd, &at, size_bytes - (uint64_t) at);
-        if (n > 0 && fchmod(to, file->mode & 0777) == 0)
-                return true;
-        (void) unlink(name);
-        return false;
+        kept->fd = mkostemp(name, O_CLOEXEC);
+        if (kept->fd < 0) {
+                free(name);
+                return -errno;
+        }
+        kept->name = name;
+        kept->end = (off_t) file->size_bytes;
+        return fchmod(kept->fd, file->mode & 0777) < 0 ? -errno : 0;
+}
+
+int rollback_keep_end(int fd, const Capsule__InventoryFile *file, struct rollback_kept *kept) {
+        int r = kept->name ? 0 : make_kept(file, kept);
+        struct stat st;
+
+        while (r == 0 && (r = fstat(fd, &st) < 0 ? -errno : 0) == 0 && st.st_size > kept->end) {
+                ssize_t n = sendfile(kept->fd, fd, &kept->end, (size_t) (st.st_size - kept->end));
+
+                if (n <= 0 && errno != EINTR)
+                        r = n == 0 ? -EIO : errno == EBADF ? -EACCES : -errno; /* the owner may only write to it */
+        }
+        kept->error = r;
+        return r;
+}
+
+int rollback_kept_finish(struct rollback_kept *kept) {
+        int r = fsync(kept->fd) < 0 ? -errno : 0;
+
+        (void) close(kept->fd);
+        free(kept->name);
+        *kept = (struct rollback_kept) { 0 };
+        return r;
+}
+
+void rollback_kept_drop(struct rollback_kept *kept) {
+        if (!kept->name)
+                return;
+        (void) unlink(kept->name);
+        (void) close(kept->fd);
+        free(kept->name);
+        *kept = (struct rollback_kept) { .error = kept->error };
+}
+
+/* Returns whether the file was cut back, and all that was cut off is kept. */
+static bool keep_and_cut(int fd, const Capsule__InventoryFile *file) {
+        struct rollback_kept kept = { 0 };
+        bool done = rollback_keep_end(fd, file, &kept) == 0 && fsync(kept.fd) == 0 && rollback_keep_end(fd, file, &kept) == 0 &&
+                    rollback_cut(fd, file) == 0;
+
+        if (done)
+                (void) rollback_kept_finish(&kept);
+        else
+                rollback_kept_drop(&kept);
+        return done;
 }
 
 static bool is_the_jobs(const Capsule__Inventory *inventory, const Capsule__ClosedFile *closed, bool *ret_made) {
@@ -85,9 +124,11 @@ static bool cut_back(const struct closed_task *task, const Capsule__ClosedFile *
         if (!is_the_jobs(task->inventory, closed, &made) || written_hash(fd, file->size_bytes) != closed->hash)
                 return true;
         made = made && !rollback_by_others(&st, task->left_usec);
-        if (!made && !rollback_keep_end(fd, file, (uint64_t) st.st_size))
-                return true;
-        return rollback_cut(fd, file) < 0 || !made;
+        if (made)
+                return rollback_cut(fd, file) < 0;
+        if ((uint64_t) st.st_size - file->size_bytes <= KEPT_MAX_BYTES)
+                (void) keep_and_cut(fd, file);
+        return true;
 }
 
 /* The child says of each file, in their order, whether somebody should look at it. */

@@ -19,10 +19,21 @@ bool rollback_by_others(const struct stat *st, uint64_t left_usec);
  * or a negative errno of ftruncate(2). */
 int rollback_cut(int fd, const Capsule__InventoryFile *file);
 
-/* Copies what a file, open for reading as `fd`, of `size_bytes` has more than `file` says into a
- * file beside it, FILE.cut-XXXXXX: others may have added it. Returns false when it cannot, or when
- * that is more than 16 MiB. */
-bool rollback_keep_end(int fd, const Capsule__InventoryFile *file, uint64_t size_bytes);
+/* The end of a file that is about to be cut off and may be somebody else's. */
+struct rollback_kept {
+        char *name; /* FILE.cut-XXXXXX, which holds it; NULL: nothing does */
+        int fd;     /* of that one */
+        off_t end;  /* of the file: so far it has been copied */
+        int error;  /* why it could not be; 0: it could */
+};
+
+/* Copies what a file, open for reading as `fd`, has more than `file` says, or than an earlier call
+ * has copied, into a file beside it, until nobody adds more. 0 or -errno. */
+int rollback_keep_end(int fd, const Capsule__InventoryFile *file, struct rollback_kept *kept);
+/* Writes the copy to its disk, and closes it. 0 or -errno. */
+int rollback_kept_finish(struct rollback_kept *kept);
+/* Removes the copy, if there is one; the error stays. */
+void rollback_kept_drop(struct rollback_kept *kept);
 
 /* Cuts the closed files of `inventory` (written.h) back to their sizes of then, by a child with the
  * owner's rights, if they are the same files, only grew since, and were not written to by others.

@@ -861,6 +861,105 @@ static void test_shared_by_jobs(void **state) {
         assert_null(other_name(s));
 }
 
+/* The file has become longer by so many bytes, which others may have added. */
+static void share(struct scene *s, off_t bytes) {
+        fill(s, 'a', SAVED_BYTES);
+        save(s);
+        s->inventory.made_since_nsec = INT64_MAX;
+        assert_int_equal(truncate(s->path, SAVED_BYTES + bytes), 0);
+}
+
+/* The job waits, and nothing was done. */
+static void expect_waits(struct scene *s, int error, off_t bytes) {
+        cleanup_free char *kept = NULL;
+
+        assert_int_equal(roll_back(s), error);
+        assert_non_null(strstr(s->error.text, "cannot be kept"));
+        assert_non_null(strstr(s->error.text, s->path));
+        assert_int_equal(size_of(s->path), SAVED_BYTES + bytes);
+        kept = other_name(s);
+        assert_null(kept);
+}
+
+/* The end of a file that may be somebody else's is kept, however much it is. */
+static void test_much_of_others(void **state) {
+        enum { BYTES = (16 << 20) + 1 };
+        struct scene *s = *state;
+        cleanup_free char *kept = NULL, *path = NULL;
+
+        share(s, BYTES);
+        if (s->identity.birth_nsec == 0)
+                skip(); /* its file system does not tell */
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', SAVED_BYTES);
+        assert_string_equal(s->mismatches, s->path);
+        kept = other_name(s);
+        assert_non_null(kept);
+        path = xasprintf("%s/%s", s->dir, kept);
+        assert_int_equal(size_of(path), BYTES);
+}
+
+/* Where that cannot be, nothing is cut. */
+static void test_no_room_for_others(void **state) {
+        enum { BYTES = 600 * 1024 };
+        struct scene *s = *state;
+
+        share(s, BYTES);
+        if (s->identity.birth_nsec == 0)
+                skip(); /* its file system does not tell */
+        assert_int_equal(chown(s->dir, 0, 0), 0);
+        assert_int_equal(chmod(s->dir, 0755), 0);
+        expect_waits(s, -EACCES, BYTES);
+        assert_int_equal(chown(s->dir, OWNER, OWNER), 0);
+        assert_int_equal(chmod(s->path, 0200), 0); /* not to be read */
+        expect_waits(s, -EACCES, BYTES);
+        assert_int_equal(chmod(s->path, 0600), 0);
+
+        if (mount("none", s->dir, "tmpfs", 0, "size=1m") < 0)
+                skip(); /* the test may not */
+        assert_int_equal(chown(s->dir, OWNER, OWNER), 0);
+        share(s, 0);
+        add(s, 'b', BYTES);
+        expect_waits(s, -ENOSPC, BYTES);
+        s->restore.other_files = true; /* that is for whoever says so to decide */
+        assert_int_equal(roll_back(s), 0);
+        assert_string_equal(s->mismatches, s->path);
+        contents_are(s, 'a', SAVED_BYTES);
+        assert_null(other_name(s));
+        assert_int_equal(umount2(s->dir, MNT_DETACH), 0);
+}
+
+/* Two files are shared, and one of them cannot be kept: the other one stays, too. */
+static void test_all_or_nothing_is_kept(void **state) {
+        struct scene *s = *state;
+        cleanup_free char *closed = xasprintf("%s/closed", s->dir), *second = xasprintf("%s/second", closed);
+        Capsule__InventoryFile file, *files[] = { &s->file, &file };
+        Capsule__InventoryDescriptor descriptor = s->descriptor, *descriptors[] = { &s->descriptor, &descriptor };
+
+        share(s, 5);
+        if (s->identity.birth_nsec == 0)
+                skip(); /* its file system does not tell */
+        assert_int_equal(mkdir(closed, 0755), 0);
+        put_file(second, OWNER, 0600, NOW_BYTES);
+        file = s->file;
+        file.name = second;
+        file.inode = 0;
+        descriptor.file = 1;
+        s->inventory.files = files;
+        s->task.descriptors = descriptors;
+        s->inventory.n_files = s->task.n_descriptors = 2;
+        assert_int_equal(roll_back(s), -EACCES);
+        assert_non_null(strstr(s->error.text, second));
+        assert_int_equal(size_of(s->path), SAVED_BYTES + 5);
+        assert_int_equal(remove_tree(closed), 0);
+        assert_null(other_name(s));
+        s->inventory.files = s->files;
+        s->task.descriptors = s->descriptors;
+        s->inventory.n_files = s->task.n_descriptors = 1;
+        assert_int_equal(roll_back(s), 0);
+        contents_are(s, 'a', SAVED_BYTES);
+}
+
 /* Data that was added to the file may be another user's. */
 static void test_closed_of_others(void **state) {
         struct scene *s = *state;
@@ -1040,6 +1139,9 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_unanswered, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_hashed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_shared_by_jobs, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_much_of_others, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_no_room_for_others, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_all_or_nothing_is_kept, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_shorter, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_directory, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_file_of_another, setup, teardown),
