@@ -9,12 +9,14 @@ must "there are no three voters" until_true 30 voters_up
 must "no job may be saved" until_true 20 as alice n1 rm-mpirun --checkpoint 1h -n 1 true
 log=/home/alice/log
 alice() { as alice n1 "$@"; }
-# lines NAME: a job that adds a numbered line to $log ten times a second, which it has open, or opened in another way, and to $log.closed, which it opens for each.
+# lines NAME: a job that adds a numbered line to $log ten times a second, which it has open, or opened in another way, and to $log.closed, which it opens for each,
+# and so to $log.theirs once there is $log.go.
 # shellcheck disable=SC2016 # the job's shell expands it
 lines() {
     alice sh -c "rm -f $log $log.*"
     start "$1" n1 --on-node-loss restart --checkpoint 1h --group-size 1 -n 1 sh -c 'exec 3'"$2$log"'; echo run: running; n=0
-        while [ ! -e '"$(stop_file "$1")"' ]; do n=$((n + 1)); echo line $n >&3; echo line $n >>'"$log.closed"'; sleep 0.1; done; echo good'
+        while [ ! -e '"$(stop_file "$1")"' ]; do n=$((n + 1)); echo line $n >&3; echo line $n >>'"$log.closed"'
+            [ ! -e '"$log.go"' ] || echo line $n >>'"$log.theirs"'; sleep 0.1; done; echo good'
     running "$1"
     must "$1 writes nothing" until_true 20 written 5
 }
@@ -167,8 +169,12 @@ ends gone
 # Its node is lost meanwhile.
 lines lost '>>'
 [[ $(q where lost 0) != n1 ]] || move lost 0 n2
+# Somebody else has made one of its files after it began, and adds to it before its node is lost.
+alice sh -c "echo first >$log.theirs; sleep 2; touch $log.go"
+must "it does not write to the file" until_true 20 alice grep -q line "$log.theirs"
 saved lost
 saved lost
+alice sh -c "echo note >>$log.theirs"
 rotate
 victim=$(q where lost 0)
 bed_do power-off "$victim" >/dev/null
@@ -177,6 +183,7 @@ same "checkpoints" "$(rmctl list-checkpoints --no-header "$(job lost)" | grep -c
 untouched lost
 alice mv "$log.1" "$log"
 goes_on lost
+must "what somebody had added to a file of his own is lost" alice sh -c "grep -qx note $log.theirs.cut-*"
 ends lost
 bed_do power-on "$victim" >/dev/null
 must "$victim is not back" until_true 60 all_joined

@@ -332,9 +332,9 @@ static int make_again(int from, const Capsule__InventoryFile *file) {
 /* ---- ends of files ---- */
 
 /* Only who adds to the file has it open, so what others have added has come between. A file that
- * the job has made is its own. */
+ * the job has made is its own; of which it is not known when it was made, is not. */
 static bool is_shared(const struct task *task, const Capsule__InventoryFile *file, const struct use *use) {
-        return !use->anywhere && file->birth_nsec != 0 && file->birth_nsec < task->inventory->made_since_nsec;
+        return !use->anywhere && (file->birth_nsec == 0 || file->birth_nsec < task->inventory->made_since_nsec);
 }
 
 /* Has the file become longer, perhaps by what others have added? */

@@ -22,8 +22,11 @@ enum {
         CUT_USEC = 30000000,
 };
 
+#define SEEN_NSEC INT64_C(1000000000) /* five looks at events */
+
 struct closed_task {
         const Capsule__Inventory *inventory;
+        const Capsule__Spec *spec;
         uint64_t left_usec;
 };
 
@@ -102,8 +105,19 @@ static bool keep_and_cut(int fd, const Capsule__InventoryFile *file) {
         return done;
 }
 
-static bool is_the_jobs(const Capsule__Inventory *inventory, const Capsule__ClosedFile *closed, bool *ret_made) {
-        *ret_made = closed->file->birth_nsec != 0 && closed->file->birth_nsec >= inventory->made_since_nsec;
+/* The job has made a file of its owner's that was made since the job began, and no sooner than it
+ * was first seen to write it: who makes a file to write a line, and closes it, is seen soon
+ * (written.c). Of what had been there for longer somebody else may have made some, and may go on
+ * to add to it. */
+static bool is_made_by_the_job(const struct closed_task *task, const Capsule__ClosedFile *closed) {
+        const Capsule__InventoryFile *file = closed->file;
+
+        return file->birth_nsec != 0 && file->birth_nsec >= task->inventory->made_since_nsec && closed->first_nsec != 0 &&
+               file->birth_nsec >= closed->first_nsec - SEEN_NSEC && file->uid == task->spec->uid;
+}
+
+static bool is_the_jobs(const struct closed_task *task, const Capsule__ClosedFile *closed, bool *ret_made) {
+        *ret_made = is_made_by_the_job(task, closed);
         return !closed->others && closed->hash != 0 && closed->file->size_bytes > 0 && (*ret_made || closed->writes > 1);
 }
 
@@ -121,7 +135,7 @@ static bool cut_back(const struct closed_task *task, const Capsule__ClosedFile *
         file_identity_take(fd, "", &st, &now);
         if (!file_identity_same(&was, &now) || (uint64_t) st.st_size <= file->size_bytes)
                 return false;
-        if (!is_the_jobs(task->inventory, closed, &made) || written_hash(fd, file->size_bytes) != closed->hash)
+        if (!is_the_jobs(task, closed, &made) || written_hash(fd, file->size_bytes) != closed->hash)
                 return true;
         made = made && !rollback_by_others(&st, task->left_usec);
         if (made)
@@ -155,7 +169,7 @@ static void add_name(char **text, const char *name) {
 }
 
 char *rollback_closed(const Capsule__Inventory *inventory, const Capsule__Spec *spec, uint64_t left_usec) {
-        const struct closed_task task = { inventory, left_usec };
+        const struct closed_task task = { inventory, spec, left_usec };
         uint64_t end_usec = now_usec() + CUT_USEC;
         char *mismatches = xstrdup("");
         size_t i = 0;

@@ -43,6 +43,14 @@ struct written {
         int stuck_fd;
 };
 
+/* The time is as coarse as file systems have it. */
+static int64_t coarse_now_nsec(void) {
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_REALTIME_COARSE, &now);
+        return (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 /* ---- the table ---- */
 
 static void file_free(struct written *written, struct written_file *file) {
@@ -63,6 +71,7 @@ static struct written_file *touch(struct written *written, const struct written_
                         file_free(written, written->files);
                 file = xcalloc(1, sizeof(*file));
                 file->key = *key;
+                file->first_nsec = coarse_now_nsec();
         }
         HASH_ADD(hh, written->files, key, sizeof(file->key), file);
         return file;
@@ -267,13 +276,11 @@ void written_watch(struct written *written) {
 
 struct written *written_create(struct core *core) {
         struct written *written = xcalloc(1, sizeof(*written));
-        struct timespec now;
 
-        (void) clock_gettime(CLOCK_REALTIME_COARSE, &now); /* as file systems have it */
         written->core = core;
         written->deadline = UINT64_MAX;
         written->stuck_fd = -1;
-        written->begin_nsec = (int64_t) now.tv_sec * 1000000000 + now.tv_nsec;
+        written->begin_nsec = coarse_now_nsec();
         written->events = (struct source) { .fn = on_events, .data = written };
         written->mountinfo = (struct source) { .fn = on_mountinfo, .data = written };
         written->events.fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_REPORT_FID | FAN_REPORT_DFID_NAME, 0);
@@ -337,6 +344,7 @@ static void on_found(void *arg, size_t i, Capsule__ClosedFile *found) {
                 return;
         }
         note_others(file, found->file);
+        found->first_nsec = file->first_nsec;
         found->writes = file->writes;
         found->others = file->others;
         add(report, found);
@@ -361,6 +369,7 @@ static Capsule__ClosedFile *name_file(const struct written_file *file) {
         closed->file_system = file->key.file_system;
         closed->directory_type = file->directory.type;
         copy_bytes(&file->directory, &closed->directory);
+        closed->first_nsec = file->first_nsec;
         closed->writes = file->writes;
         closed->others = file->others;
         return closed;
@@ -434,6 +443,7 @@ static void load_file(struct written *written, const Capsule__ClosedFile *closed
         free(file->name);
         file->name = xstrdup(closed->file->name);
         file->directory = directory;
+        file->first_nsec = closed->first_nsec;
         file->writes = closed->writes;
         file->others = closed->others;
 }

@@ -23,6 +23,7 @@ struct written_file {
         struct written_handle key;
         struct written_handle directory; /* without bytes: `name` is a whole path */
         char *name;
+        int64_t first_nsec; /* when the first of these events was read, since the epoch */
         unsigned writes; /* how often somebody who could write has closed it */
         bool reported;       /* the next three are of the last report */
         unsigned reported_writes;

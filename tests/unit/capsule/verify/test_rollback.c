@@ -80,6 +80,7 @@ static int setup(void **state) {
         s->file.mode = S_IFREG | 0600;
         s->file.uid = s->file.gid = OWNER;
         s->file.size_bytes = SAVED_BYTES;
+        s->file.birth_nsec = s->inventory.made_since_nsec = 1; /* the job has made it */
         s->descriptor.flags = O_WRONLY | O_APPEND;
         s->descriptor.position = SAVED_BYTES;
         s->files[0] = &s->file;
@@ -784,6 +785,7 @@ static void save_closed(struct scene *s, Capsule__ClosedFile *closed, size_t byt
         closed->file = &s->file;
         closed->hash = written_hash(fd, bytes);
         closed->writes = 2;
+        closed->first_nsec = s->file.birth_nsec;
         list[0] = closed;
         s->inventory.n_files = s->inventory.n_tasks = 0;
         s->inventory.closed_files = list;
@@ -854,6 +856,16 @@ static void test_shared_by_jobs(void **state) {
         path = xasprintf("%s/%s", s->dir, kept);
         assert_int_equal(read_file(path, 100, &found, &bytes), 0);
         assert_string_equal(found, "bbbbbbb");
+        assert_int_equal(unlink(path), 0);
+        s->file.birth_nsec = 0; /* not known, as of NFS */
+        s->inventory.made_since_nsec = 1;
+        add(s, 'b', 7);
+        assert_int_equal(roll_back(s), 0);
+        free(take_ptr(kept));
+        free(take_ptr(path));
+        kept = other_name(s);
+        assert_non_null(kept);
+        path = xasprintf("%s/%s", s->dir, kept);
         assert_int_equal(unlink(path), 0);
         s->descriptor.flags = O_WRONLY; /* who writes to the end of then writes over what others have added */
         add(s, 'b', 7);
@@ -993,16 +1005,6 @@ static void test_closed_of_others(void **state) {
         assert_null(other_name(s));
 }
 
-#define LEFT_USEC UINT64_C(1000000000000000)
-
-/* The file has become longer so many seconds after the job had left (negative: before). */
-static void add_then(struct scene *s, int seconds) {
-        const struct timespec times[] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = (time_t) (LEFT_USEC / 1000000) + seconds } };
-
-        add(s, 'b', 7);
-        assert_int_equal(utimensat(AT_FDCWD, s->path, times, 0), 0);
-}
-
 static void expect_kept(struct scene *s, bool kept) {
         cleanup_free char *name = other_name(s), *path = NULL, *found = NULL;
         size_t bytes;
@@ -1016,6 +1018,52 @@ static void expect_kept(struct scene *s, bool kept) {
         assert_int_equal(read_file(path, 100, &found, &bytes), 0);
         assert_string_equal(found, "bbbbbbb");
         assert_int_equal(unlink(path), 0);
+}
+
+/* The file was made by others after the job began, who add to it before the job has left. */
+static void test_closed_of_others_since(void **state) {
+        static const int64_t second = 1000000000;
+        struct scene *s = *state;
+        Capsule__ClosedFile closed;
+
+        save_closed(s, &closed, SAVED_BYTES, true);
+        add(s, 'b', 7);
+        take_back(s, "");
+        expect_kept(s, false); /* the job's own */
+        closed.first_nsec = s->file.birth_nsec + second / 2;
+        add(s, 'b', 7);
+        take_back(s, "");
+        expect_kept(s, false);
+        closed.first_nsec = s->file.birth_nsec + 2 * second; /* it had been there before the job wrote to it */
+        add(s, 'b', 7);
+        take_back(s, s->path);
+        expect_kept(s, true);
+        closed.first_nsec = 0; /* not known */
+        add(s, 'b', 7);
+        take_back(s, s->path);
+        expect_kept(s, true);
+        closed.first_nsec = s->file.birth_nsec;
+        s->file.birth_nsec = 0; /* likewise, as of NFS */
+        add(s, 'b', 7);
+        take_back(s, s->path);
+        expect_kept(s, true);
+        s->file.birth_nsec = closed.first_nsec;
+        assert_int_equal(chown(s->path, OWNER + 1, OWNER), 0); /* another user has made it, for all */
+        assert_int_equal(chmod(s->path, 0666), 0);
+        s->file.uid = OWNER + 1;
+        add(s, 'b', 7);
+        take_back(s, s->path);
+        expect_kept(s, true);
+}
+
+#define LEFT_USEC UINT64_C(1000000000000000)
+
+/* The file has become longer so many seconds after the job had left (negative: before). */
+static void add_then(struct scene *s, int seconds) {
+        const struct timespec times[] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = (time_t) (LEFT_USEC / 1000000) + seconds } };
+
+        add(s, 'b', 7);
+        assert_int_equal(utimensat(AT_FDCWD, s->path, times, 0), 0);
 }
 
 /* A note was added to a file of the job's while it was stopped. */
@@ -1149,6 +1197,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_only_looked_at, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_closed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_closed_of_others, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_closed_of_others_since, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_added_after_the_job_left, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_cut_by_another_group, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_closed_and_changed, setup, teardown),
