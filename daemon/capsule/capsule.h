@@ -403,7 +403,7 @@ int capsule_restore(struct capsule *capsule, const char *images_dir, bool pages,
 /* How files go back with a job, as of message Restore in capsule.proto. */
 struct capsule_rollback {
         bool other_files;
-        uint64_t left_usec;
+        uint64_t left_ago_usec;
 };
 /* Restores a checkpoint, after which the processes had gone on (in a drill: are going on, and
  * their files stay as they are): files that they had open for writing are cut back first to what

@@ -223,7 +223,7 @@ int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool p
         body.pages = pages;
         body.rollback = true;
         body.other_files = rollback->other_files;
-        body.left_usec = rollback->left_usec;
+        body.left_ago_usec = rollback->left_ago_usec;
         body.timeout_usec = timeout_usec;
         return submit(capsule, &body.base, done, arg);
 }

@@ -288,11 +288,20 @@ static bool is_breakable(const struct restore *restore) {
         return restore->state < RESTORE_DONE;
 }
 
+/* How long ago the job's last process had ended, by the log's clock; 0: that is not known. */
+static uint64_t left_ago_usec(const struct restore *restore, const Rm__Job *job) {
+        uint64_t now = cluster_log_usec(restore->c->rmd->cluster);
+
+        if (!job || job->left_usec == 0)
+                return 0;
+        return now > job->left_usec ? now - job->left_usec : 1;
+}
+
 static void enter_restore(struct restore *restore) {
         const Rm__Job *job = state_job(cluster_state(restore->c->rmd->cluster), restore->job);
         const Rm__Checkpoint *checkpoint = checkpoints_record(restore->c, restore->job, restore->checkpoint);
         const struct capsule_rollback back = { .other_files = checkpoint && checkpoint->other_files,
-                                               .left_usec = job ? job->left_usec : 0 };
+                                               .left_ago_usec = left_ago_usec(restore, job) };
 
         timer_set(restore->deadline, restore->c->rmd->config->move_timeout_usec);
         arrival_restore(restore->arrival, &back);

@@ -49,8 +49,10 @@ void cluster_apply(struct cluster *c, uint64_t index, const Rm__Command *command
         state_apply(c->state, c->index, index, command, ret);
         if (ret->unknown)
                 return;
-        if (command->time_usec > c->last_time_usec)
+        if (command->time_usec > c->last_time_usec) {
                 c->last_time_usec = command->time_usec;
+                c->last_applied_usec = now_usec();
+        }
         if (c->peers && command->body_case == RM__COMMAND__BODY_NODE_JOIN && command->node_join->node)
                 peers_learn(c->peers, command->node_join->node);
         if (c->peers && command->body_case == RM__COMMAND__BODY_NODE_REMOVE && !state_node(c->state, command->node_remove->node))
@@ -293,9 +295,12 @@ bool cluster_synced(const struct cluster *c) {
 }
 
 uint64_t cluster_log_usec(const struct cluster *c) {
-        uint64_t now = now_real_usec();
+        uint64_t now = now_real_usec(), log = c->state->time_usec;
+        uint64_t since = c->last_time_usec + (now_usec() - c->last_applied_usec); /* where this node's clock is behind */
 
-        return now > c->state->time_usec ? now : c->state->time_usec;
+        if (c->last_time_usec > 0 && since > log)
+                log = since;
+        return now > log ? now : log;
 }
 
 enum state_effect cluster_effect(const struct cluster *c, const Rm__Command *command, struct state_result *ret_result) {

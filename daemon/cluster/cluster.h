@@ -91,7 +91,7 @@ bool cluster_synced(const struct cluster *cluster);
  * commands that were ever answered. */
 enum state_effect cluster_effect(const struct cluster *cluster, const Rm__Command *command, struct state_result *ret_result);
 /* The log's clock (real time), by which times in the state are to be judged: this node's, but never
- * before a time that is in the log. */
+ * before a time that is in the log, and what has passed here since. */
 uint64_t cluster_log_usec(const struct cluster *cluster);
 /* Until when (now_boot_usec()) this node may let capsules run that the leader would start again
  * elsewhere, see lease.h. UINT64_MAX: as long as it leads, which is enough while only one node

@@ -36,6 +36,7 @@ struct cluster {
         uint64_t overtaken_term; /* of a leader that was told not to be followed */
         bool failed; /* the log has what is not understood here: nothing more is applied */
         uint64_t last_time_usec; /* of a command, real */
+        uint64_t last_applied_usec; /* when that command was applied, by this node's monotonic clock */
         uint64_t node_timeout_usec;
         uint64_t voter_timeout_usec;
         unsigned voters;

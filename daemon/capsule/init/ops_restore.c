@@ -77,7 +77,7 @@ static int roll_back(struct ops *ops, const struct image_sockets *sockets, const
                 return drill_check(ops->saved_state->inventory, ops->init->core.spec, sockets, copies_fd, error);
         r = rollback_files(ops->saved_state->inventory, ops->init->core.spec, copies_fd, restore, &ops->mismatches, error);
         if (r == 0)
-                add_mismatches(ops, rollback_closed(ops->saved_state->inventory, ops->init->core.spec, restore->left_usec));
+                add_mismatches(ops, rollback_closed(ops->saved_state->inventory, ops->init->core.spec, restore->left_ago_usec));
         return r;
 }
 

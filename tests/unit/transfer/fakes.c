@@ -155,7 +155,7 @@ int capsule_restore_back(struct capsule *capsule, const char *images_dir, bool p
                          uint64_t timeout_usec, capsule_done_fn done, void *arg) {
         world.back = true;
         world.other_files = rollback->other_files;
-        world.left_usec = rollback->left_usec;
+        world.left_ago_usec = rollback->left_ago_usec;
         world.pages = pages;
         return begin(FAKE_RESTORE, done, arg);
 }

@@ -47,7 +47,7 @@ struct fakes {
         void *saved_state_arg;
         enum capsule_capture announced; /* what the last announcement was about */
         bool back, other_files, pages; /* of the last restore or dump */
-        uint64_t left_usec;            /* likewise */
+        uint64_t left_ago_usec;        /* likewise */
         unsigned inflight; /* so often is a connection found that nobody has accepted */
         int mover_refuses;
         Rm__MoverCommand__BodyCase ordered[16]; /* of rm-mover */

@@ -145,7 +145,7 @@ static void test_restores_of_a_move_and_of_a_checkpoint(void **state) {
         fake_ends(FAKE_RESTORE, 0, "");
         assert_int_equal(owner.restored, 1);
         arrival_restore(owner.arrival, &(struct capsule_rollback) { true, 17 });
-        assert_true(fakes->back && fakes->other_files && fakes->left_usec == 17);
+        assert_true(fakes->back && fakes->other_files && fakes->left_ago_usec == 17);
         fake_ends(FAKE_RESTORE, 0, "log data");
         assert_string_equal(owner.text, "log data"); /* files that may differ */
         owner_finish(&owner);

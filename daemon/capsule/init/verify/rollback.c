@@ -99,7 +99,7 @@ struct task {
         uint64_t max_bytes; /* of copies that are made */
         enum step step, last_step;
         bool other_files; /* are taken as well */
-        uint64_t left_usec; /* when the last process of the job had ended; 0: not known */
+        struct rollback_left left;
         const bool *hashed; /* which files are to be hashed */
         struct rollback_kept *kept; /* of each file */
 };
@@ -333,14 +333,21 @@ static int make_again(int from, const Capsule__InventoryFile *file) {
 
 /* Only who adds to the file has it open, so what others have added has come between. A file that
  * the job has made is its own; of which it is not known when it was made, is not. */
-static bool is_shared(const struct task *task, const Capsule__InventoryFile *file, const struct use *use) {
-        return !use->anywhere && (file->birth_nsec == 0 || file->birth_nsec < task->inventory->made_since_nsec);
+static bool is_shared(const struct task *task, const Capsule__InventoryFile *file, const struct use *use,
+                      const struct rollback_clock *clock) {
+        return !use->anywhere && !rollback_made_since(clock, file->birth_nsec, task->inventory->made_since_nsec);
 }
 
 /* Has the file become longer, perhaps by what others have added? */
-static bool is_of_others(const struct task *task, const Capsule__InventoryFile *file, const struct use *use,
+static bool is_of_others(const struct task *task, const Capsule__InventoryFile *file, const struct use *use, int fd,
                          const struct stat *st) {
-        return (uint64_t) st->st_size > file->size_bytes && (is_shared(task, file, use) || rollback_by_others(st, task->left_usec));
+        uint64_t left_ago_usec = rollback_left_ago_usec(&task->left); /* not a moment later than the clock is read */
+        struct rollback_clock clock;
+
+        if ((uint64_t) st->st_size <= file->size_bytes)
+                return false;
+        clock = rollback_clock_read(fd, st);
+        return is_shared(task, file, use, &clock) || rollback_by_others(&clock, inventory_mtime_nsec(st), left_ago_usec);
 }
 
 /* An end that cannot be kept is not cut off, unless whoever lets the job go on has decided that for
@@ -392,7 +399,7 @@ static int cut_back(const struct task *task, uint32_t f, const struct use *use, 
                 return ROLLBACK_CHANGED;
         if (task->step == STEP_SCAN)
                 return 0;
-        of_others = is_of_others(task, file, use, &st);
+        of_others = is_of_others(task, file, use, fd, &st);
         if (task->step == STEP_KEEP)
                 return of_others ? keep_end(task, f, fd) : 0;
         *ret_doubt = changed || of_others || (use->in_place && inventory_mtime_nsec(&st) != file->mtime_nsec);
@@ -422,7 +429,7 @@ static int put_back(const struct task *task, uint32_t f, const struct use *use, 
                 return 0;
         if (r < 0 || task->step == STEP_SCAN)
                 return r;
-        *ret_doubt = is_of_others(task, file, use, &st);
+        *ret_doubt = is_of_others(task, file, use, to, &st);
         if (task->step == STEP_KEEP)
                 return *ret_doubt ? keep_end(task, f, to) : 0;
         return change_end(task, f, to, *ret_doubt, from);
@@ -629,7 +636,7 @@ int rollback_files(const Capsule__Inventory *inventory, const Capsule__Spec *spe
                                    .copies_fd = copies_fd,
                                    .last_step = STEP_CHANGE,
                                    .other_files = restore->other_files,
-                                   .left_usec = restore->left_usec };
+                                   .left = { restore->left_ago_usec, now_usec() } };
         cleanup_free bool *doubtful = xcalloc(inventory->n_files + 1, sizeof(*doubtful));
         int r = as_owner(roll_back_as_owner, &task, doubtful, error);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -22,18 +23,51 @@ enum {
         CUT_USEC = 30000000,
 };
 
-#define SEEN_NSEC INT64_C(1000000000) /* five looks at events */
+#define SECOND_NSEC INT64_C(1000000000)
+#define SEEN_NSEC SECOND_NSEC /* five looks at events */
 
 struct closed_task {
         const Capsule__Inventory *inventory;
         const Capsule__Spec *spec;
-        uint64_t left_usec;
+        struct rollback_left left;
 };
 
 /* ---- the child ---- */
 
-bool rollback_by_others(const struct stat *st, uint64_t left_usec) {
-        return left_usec > 0 && inventory_mtime_nsec(st) > (int64_t) (left_usec * 1000);
+static int64_t node_now_nsec(void) {
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_REALTIME, &now);
+        return now.tv_sec * SECOND_NSEC + now.tv_nsec;
+}
+
+/* Only its owner may set a file's time of modification alone. */
+struct rollback_clock rollback_clock_read(int fd, const struct stat *st) {
+        const struct timespec now[] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
+        const struct timespec then[] = { { .tv_nsec = UTIME_OMIT }, st->st_mtim };
+        struct rollback_clock clock = { 0 };
+        struct stat touched;
+
+        if (futimens(fd, now) < 0)
+                return clock;
+        if (fstat(fd, &touched) == 0) {
+                clock.now_nsec = inventory_mtime_nsec(&touched);
+                clock.ahead_nsec = clock.now_nsec - node_now_nsec();
+        }
+        (void) futimens(fd, then);
+        return clock;
+}
+
+bool rollback_by_others(const struct rollback_clock *clock, int64_t mtime_nsec, uint64_t left_ago_usec) {
+        if (left_ago_usec == 0)
+                return false;
+        if (mtime_nsec % SECOND_NSEC == 0) /* the file system counts whole seconds, as older ones do */
+                mtime_nsec += SECOND_NSEC - 1;
+        return clock->now_nsec == 0 || clock->now_nsec - mtime_nsec < (int64_t) left_ago_usec * 1000;
+}
+
+bool rollback_made_since(const struct rollback_clock *clock, int64_t birth_nsec, int64_t since_nsec) {
+        return birth_nsec != 0 && clock->now_nsec != 0 && birth_nsec - clock->ahead_nsec >= since_nsec;
 }
 
 int rollback_cut(int fd, const Capsule__InventoryFile *file) {
@@ -109,15 +143,17 @@ static bool keep_and_cut(int fd, const Capsule__InventoryFile *file) {
  * was first seen to write it: who makes a file to write a line, and closes it, is seen soon
  * (written.c). Of what had been there for longer somebody else may have made some, and may go on
  * to add to it. */
-static bool is_made_by_the_job(const struct closed_task *task, const Capsule__ClosedFile *closed) {
+static bool is_made_by_the_job(const struct closed_task *task, const Capsule__ClosedFile *closed,
+                               const struct rollback_clock *clock) {
         const Capsule__InventoryFile *file = closed->file;
 
-        return file->birth_nsec != 0 && file->birth_nsec >= task->inventory->made_since_nsec && closed->first_nsec != 0 &&
-               file->birth_nsec >= closed->first_nsec - SEEN_NSEC && file->uid == task->spec->uid;
+        return rollback_made_since(clock, file->birth_nsec, task->inventory->made_since_nsec) && closed->first_nsec != 0 &&
+               rollback_made_since(clock, file->birth_nsec, closed->first_nsec - SEEN_NSEC) && file->uid == task->spec->uid;
 }
 
-static bool is_the_jobs(const struct closed_task *task, const Capsule__ClosedFile *closed, bool *ret_made) {
-        *ret_made = is_made_by_the_job(task, closed);
+static bool is_the_jobs(const struct closed_task *task, const Capsule__ClosedFile *closed, const struct rollback_clock *clock,
+                        bool *ret_made) {
+        *ret_made = is_made_by_the_job(task, closed, clock);
         return !closed->others && closed->hash != 0 && closed->file->size_bytes > 0 && (*ret_made || closed->writes > 1);
 }
 
@@ -126,6 +162,8 @@ static bool cut_back(const struct closed_task *task, const Capsule__ClosedFile *
         const Capsule__InventoryFile *file = closed->file;
         cleanup_close int fd = open(file->name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         struct file_identity was, now;
+        struct rollback_clock clock;
+        uint64_t left_ago_usec;
         struct stat st;
         bool made;
 
@@ -135,9 +173,11 @@ static bool cut_back(const struct closed_task *task, const Capsule__ClosedFile *
         file_identity_take(fd, "", &st, &now);
         if (!file_identity_same(&was, &now) || (uint64_t) st.st_size <= file->size_bytes)
                 return false;
-        if (!is_the_jobs(task, closed, &made) || written_hash(fd, file->size_bytes) != closed->hash)
+        left_ago_usec = rollback_left_ago_usec(&task->left);
+        clock = rollback_clock_read(fd, &st);
+        if (!is_the_jobs(task, closed, &clock, &made) || written_hash(fd, file->size_bytes) != closed->hash)
                 return true;
-        made = made && !rollback_by_others(&st, task->left_usec);
+        made = made && !rollback_by_others(&clock, inventory_mtime_nsec(&st), left_ago_usec);
         if (made)
                 return rollback_cut(fd, file) < 0;
         if ((uint64_t) st.st_size - file->size_bytes <= KEPT_MAX_BYTES)
@@ -168,8 +208,8 @@ static void add_name(char **text, const char *name) {
         *text = longer;
 }
 
-char *rollback_closed(const Capsule__Inventory *inventory, const Capsule__Spec *spec, uint64_t left_usec) {
-        const struct closed_task task = { inventory, spec, left_usec };
+char *rollback_closed(const Capsule__Inventory *inventory, const Capsule__Spec *spec, uint64_t left_ago_usec) {
+        const struct closed_task task = { inventory, spec, { left_ago_usec, now_usec() } };
         uint64_t end_usec = now_usec() + CUT_USEC;
         char *mismatches = xstrdup("");
         size_t i = 0;

@@ -7,12 +7,38 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "common/util.h"
 #include "proto/capsule.pb-c.h"
 
-/* Returns whether a file with this status was written to after the last process of the job had
- * ended (`left_usec`, real time; 0: that is not known, and nothing was). The clocks of the node and
- * of the file's server decide. */
-bool rollback_by_others(const struct stat *st, uint64_t left_usec);
+/* Times of files are those of their file system, which may be a server whose clock differs from
+ * those of the nodes. So what it says of a file is compared with what its clock says now, and only
+ * how long something has lasted with what the nodes know. */
+struct rollback_clock {
+        int64_t now_nsec; /* of the file system, since the epoch; 0: the owner cannot ask for it */
+        int64_t ahead_nsec; /* of this node's */
+};
+
+/* Asks for the time by the file that is open for writing as `fd`, whose times stay as in `st`. */
+struct rollback_clock rollback_clock_read(int fd, const struct stat *st);
+
+/* Was a file, last modified at `mtime_nsec`, perhaps written to by others: less than
+ * `left_ago_usec` ago, when the last process of the job had ended (0: that is not known, and
+ * nothing was)? Pure. */
+bool rollback_by_others(const struct rollback_clock *clock, int64_t mtime_nsec, uint64_t left_ago_usec);
+
+/* Was a file made, at `birth_nsec`, not earlier than a time by the clock of a node? Not if that is
+ * not known. Pure. */
+bool rollback_made_since(const struct rollback_clock *clock, int64_t birth_nsec, int64_t since_nsec);
+
+/* The job had left so long ago `at_usec`, of the monotonic clock; 0: not known. */
+struct rollback_left {
+        uint64_t ago_usec;
+        uint64_t at_usec;
+};
+
+static inline uint64_t rollback_left_ago_usec(const struct rollback_left *left) {
+        return left->ago_usec > 0 ? left->ago_usec + (now_usec() - left->at_usec) : 0;
+}
 
 /* Cuts the file back to its size of then. Its time of modification becomes that of then as well, so
  * that another group of the job that has it open does not take this for somebody else's doing. 0,
@@ -44,6 +70,6 @@ void rollback_kept_drop(struct rollback_kept *kept);
  *
  * Returns the names, a space between them, of files that may differ from what they were, or of
  * which something was kept; "" if there are none; malloc'ed. */
-char *rollback_closed(const Capsule__Inventory *inventory, const Capsule__Spec *spec, uint64_t left_usec);
+char *rollback_closed(const Capsule__Inventory *inventory, const Capsule__Spec *spec, uint64_t left_ago_usec);
 
 #endif

@@ -795,7 +795,7 @@ static void save_closed(struct scene *s, Capsule__ClosedFile *closed, size_t byt
 
 static void take_back(struct scene *s, const char *mismatches) {
         free(s->mismatches);
-        s->mismatches = rollback_closed(&s->inventory, &s->spec, s->restore.left_usec);
+        s->mismatches = rollback_closed(&s->inventory, &s->spec, s->restore.left_ago_usec);
         assert_string_equal(s->mismatches, mismatches);
 }
 
@@ -823,7 +823,7 @@ static char *other_name(const struct scene *s) {
 
         assert_non_null(dir);
         while ((entry = readdir(dir)))
-                if (entry->d_name[0] != '.' && strcmp(entry->d_name, "file") != 0)
+                if (entry->d_name[0] != '.' && strcmp(entry->d_name, "file") != 0 && strcmp(entry->d_name, "copies") != 0)
                         name = xstrdup(entry->d_name);
         (void) closedir(dir);
         return name;
@@ -1056,11 +1056,12 @@ static void test_closed_of_others_since(void **state) {
         expect_kept(s, true);
 }
 
-#define LEFT_USEC UINT64_C(1000000000000000)
+#define LEFT_AGO_USEC UINT64_C(3600000000)
 
 /* The file has become longer so many seconds after the job had left (negative: before). */
 static void add_then(struct scene *s, int seconds) {
-        const struct timespec times[] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = (time_t) (LEFT_USEC / 1000000) + seconds } };
+        const time_t left = (time_t) ((now_real_usec() - LEFT_AGO_USEC) / 1000000);
+        const struct timespec times[] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = left + seconds } };
 
         add(s, 'b', 7);
         assert_int_equal(utimensat(AT_FDCWD, s->path, times, 0), 0);
@@ -1077,26 +1078,96 @@ static void test_added_after_the_job_left(void **state) {
         s->inventory.made_since_nsec = 1; /* the job has made it */
         for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
                 s->descriptor.flags = flags[i];
-                s->restore.left_usec = LEFT_USEC;
-                add_then(s, -1);
+                s->restore.left_ago_usec = LEFT_AGO_USEC;
+                add_then(s, -10);
                 assert_int_equal(roll_back(s), 0);
                 expect_kept(s, false);
                 add_then(s, 1);
                 assert_int_equal(roll_back(s), 0);
                 expect_kept(s, true);
-                s->restore.left_usec = 0; /* not known */
+                add_then(s, 0); /* in doubt */
+                assert_int_equal(roll_back(s), 0);
+                expect_kept(s, true);
+                s->restore.left_ago_usec = 0; /* not known */
                 add_then(s, 1);
                 assert_int_equal(roll_back(s), 0);
                 expect_kept(s, false);
         }
         save_closed(s, &closed, SAVED_BYTES, true);
-        s->restore.left_usec = LEFT_USEC;
-        add_then(s, -1);
+        s->restore.left_ago_usec = LEFT_AGO_USEC;
+        add_then(s, -10);
         take_back(s, "");
         expect_kept(s, false);
         add_then(s, 1);
         take_back(s, s->path);
         expect_kept(s, true);
+}
+
+/* The file gets its contents of then from a copy, which has nothing of what others have added. */
+static void test_added_to_a_copied_file(void **state) {
+        struct scene *s = *state;
+
+        fill(s, 'a', SAVED_BYTES);
+        save(s);
+        s->inventory.made_since_nsec = 1;
+        s->descriptor.flags = O_RDWR;
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        s->restore.left_ago_usec = LEFT_AGO_USEC;
+        add_then(s, -10);
+        assert_int_equal(roll_back(s), 0);
+        expect_kept(s, false);
+        add_then(s, 1);
+        assert_int_equal(roll_back(s), 0);
+        expect_kept(s, true);
+        assert_int_equal(roll_back(s), 0); /* once more changes nothing */
+        expect_kept(s, false);
+}
+
+/* The clock of a file server is ahead of the node's, or behind, by so many seconds. */
+static void test_clocks(void **state) {
+        static const int64_t second = 1000000000, aheads[] = { 0, 3, 3600, -3, -3600 };
+        static const uint64_t ago_usec = 60000000; /* so long ago the job has left, and has begun so long before */
+        static const int64_t node_now = 1000000 * 1000000000LL + 7, began = node_now - 120 * 1000000000LL;
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(aheads); i++) {
+                const struct rollback_clock clock = { node_now + aheads[i] * second, aheads[i] * second };
+
+                assert_true(rollback_by_others(&clock, clock.now_nsec, ago_usec));
+                assert_true(rollback_by_others(&clock, clock.now_nsec - 59 * second, ago_usec));
+                assert_true(rollback_by_others(&clock, clock.now_nsec - 60 * second + 1, ago_usec));
+                assert_false(rollback_by_others(&clock, clock.now_nsec - 60 * second - 1, ago_usec));
+                assert_true(rollback_by_others(&clock, clock.now_nsec / second * second - 60 * second, ago_usec)); /* in doubt */
+                assert_false(rollback_by_others(&clock, clock.now_nsec / second * second - 62 * second, ago_usec));
+                assert_false(rollback_by_others(&clock, clock.now_nsec, 0)); /* not known */
+                assert_true(rollback_made_since(&clock, clock.now_nsec - 119 * second, began));
+                assert_false(rollback_made_since(&clock, clock.now_nsec - 121 * second, began));
+                assert_false(rollback_made_since(&clock, 0, began)); /* not known */
+        }
+}
+
+/* The clock of a file system is read, and the times of the file stay; where it cannot be read, as
+ * from another user's file, nothing is taken for the job's. */
+static void test_clock_is_read(void **state) {
+        struct scene *s = *state;
+        struct rollback_clock clock;
+        struct stat before, after;
+        cleanup_close int fd = -1;
+        int64_t now;
+
+        fill(s, 'a', SAVED_BYTES);
+        add_then(s, 5);
+        assert_int_equal(stat(s->path, &before), 0);
+        fd = open(s->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+        clock = rollback_clock_read(fd, &before);
+        now = (int64_t) now_real_usec() * 1000;
+        assert_int_equal(stat(s->path, &after), 0);
+        assert_int_equal(inventory_mtime_nsec(&after), inventory_mtime_nsec(&before));
+        assert_true(clock.now_nsec <= now && clock.now_nsec > now - 10000000000);
+        assert_true(clock.ahead_nsec < 1000000000 && clock.ahead_nsec > -1000000000);
+        clock = (struct rollback_clock) { 0 };
+        assert_true(rollback_by_others(&clock, 1, 1));
+        assert_false(rollback_made_since(&clock, now, 1));
 }
 
 /* Two groups of a job have the file open, and were saved one after the other: what the first one to
@@ -1107,10 +1178,10 @@ static void test_cut_by_another_group(void **state) {
         fill(s, 'a', SAVED_BYTES + 3);
         save(s);
         s->inventory.made_since_nsec = 1;
-        s->restore.left_usec = LEFT_USEC;
-        s->file.mtime_nsec = (int64_t) (LEFT_USEC - 1000000) * 1000;
+        s->restore.left_ago_usec = LEFT_AGO_USEC;
+        s->file.mtime_nsec = (int64_t) (now_real_usec() - LEFT_AGO_USEC - 10000000) * 1000;
         s->file.size_bytes = SAVED_BYTES + 3;
-        add_then(s, -1);
+        add_then(s, -10);
         assert_int_equal(roll_back(s), 0);
         assert_int_equal(size_of(s->path), SAVED_BYTES + 3);
         s->file.size_bytes = SAVED_BYTES;
@@ -1199,6 +1270,9 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_closed_of_others, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_closed_of_others_since, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_added_after_the_job_left, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_added_to_a_copied_file, setup, teardown),
+                cmocka_unit_test(test_clocks),
+                cmocka_unit_test_setup_teardown(test_clock_is_read, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_cut_by_another_group, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_closed_and_changed, setup, teardown),
         };
