@@ -317,7 +317,7 @@ static int make_again(int from, const Capsule__InventoryFile *file) {
         const char *base = strrchr(file->name, '/');
         cleanup_free char *made = xasprintf("%.*s/.rmd-XXXXXX", (int) (base - file->name), file->name);
         cleanup_close int to = mkostemp(made, O_CLOEXEC);
-        int r = to < 0 || fchmod(to, file->mode & 07777) < 0 ? -errno : 0;
+        int r = to < 0 || fchown(to, (uid_t) -1, file->gid) < 0 || fchmod(to, file->mode & 07777) < 0 ? -errno : 0;
 
         if (to < 0)
                 return r;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -81,7 +82,21 @@ int rollback_cut(int fd, const Capsule__InventoryFile *file) {
         return 0;
 }
 
-static int make_kept(const Capsule__InventoryFile *file, struct rollback_kept *kept) {
+/* A user who could not read the file is not to read the copy. Where the file has an access control
+ * list, what looks like the rights of its group are the most that anybody has by that list. */
+static int protect(int fd, int kept_fd) {
+        struct stat st;
+        mode_t mode;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        mode = st.st_mode & 0707;
+        if (fgetxattr(fd, "system.posix_acl_access", NULL, 0) <= 0 && fchown(kept_fd, (uid_t) -1, st.st_gid) == 0)
+                mode = st.st_mode & 0777;
+        return fchmod(kept_fd, mode) < 0 ? -errno : 0;
+}
+
+static int make_kept(int fd, const Capsule__InventoryFile *file, struct rollback_kept *kept) {
         char *name = xasprintf("%s.cut-XXXXXX", file->name);
 
         kept->fd = mkostemp(name, O_CLOEXEC);
@@ -91,11 +106,11 @@ static int make_kept(const Capsule__InventoryFile *file, struct rollback_kept *k
         }
         kept->name = name;
         kept->end = (off_t) file->size_bytes;
-        return fchmod(kept->fd, file->mode & 0777) < 0 ? -errno : 0;
+        return protect(fd, kept->fd);
 }
 
 int rollback_keep_end(int fd, const Capsule__InventoryFile *file, struct rollback_kept *kept) {
-        int r = kept->name ? 0 : make_kept(file, kept);
+        int r = kept->name ? 0 : make_kept(fd, file, kept);
         struct stat st;
 
         while (r == 0 && (r = fstat(fd, &st) < 0 ? -errno : 0) == 0 && st.st_size > kept->end) {

@@ -16,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "common/error.h"
@@ -911,6 +912,71 @@ static void test_much_of_others(void **state) {
         assert_int_equal(size_of(path), BYTES);
 }
 
+/* The copy of the end, of which the mode and the group are these when it is made of a file with the
+ * mode 0640. */
+static void expect_kept_with(struct scene *s, mode_t mode, gid_t gid) {
+        cleanup_free char *kept = NULL, *path = NULL;
+        struct stat st;
+
+        assert_int_equal(truncate(s->path, SAVED_BYTES + 5), 0);
+        assert_int_equal(roll_back(s), 0);
+        kept = other_name(s);
+        assert_non_null(kept);
+        path = xasprintf("%s/%s", s->dir, kept);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 07777, mode);
+        assert_int_equal(st.st_gid, gid);
+        assert_int_equal(unlink(path), 0);
+}
+
+/* A user does not read by the copy what he could not read in the file, which has another group than
+ * its owner makes files with. */
+static void test_kept_from_the_same_users(void **state) {
+        enum { GROUP = 4243 };
+        /* user::rw- user:OWNER+1:r-- group::--- mask::r-- other::--- */
+        static const struct {
+                uint32_t version;
+                struct {
+                        uint16_t tag, permissions;
+                        uint32_t id;
+                } entries[5];
+        } list = { 2, { { 1, 6, -1U }, { 2, 4, OWNER + 1 }, { 4, 0, -1U }, { 16, 4, -1U }, { 32, 0, -1U } } };
+        struct scene *s = *state;
+        uint32_t groups[] = { GROUP };
+        struct stat st;
+
+        s->spec.groups = groups;
+        s->spec.n_groups = 1;
+        share(s, 0);
+        assert_int_equal(chmod(s->path, 0640), 0);
+        s->file.birth_nsec = 0;
+        assert_int_equal(chown(s->path, OWNER, GROUP), 0);
+        expect_kept_with(s, 0640, GROUP);
+        assert_int_equal(chmod(s->path, 0604), 0); /* since it was saved */
+        expect_kept_with(s, 0604, GROUP);
+        assert_int_equal(chmod(s->path, 0640), 0);
+        assert_int_equal(chown(s->path, OWNER, GROUP + 1), 0); /* which is not his */
+        expect_kept_with(s, 0600, OWNER);
+        if (setxattr(s->path, "system.posix_acl_access", &list, sizeof(list), 0) == 0) {
+                assert_int_equal(chown(s->path, OWNER, OWNER), 0);
+                expect_kept_with(s, 0600, OWNER);
+        }
+
+        assert_int_equal(unlink(s->path), 0); /* made anew */
+        fill(s, 'a', SAVED_BYTES);
+        assert_int_equal(chown(s->path, OWNER, GROUP), 0);
+        save(s);
+        s->file.gid = GROUP;
+        s->file.mode = S_IFREG | 0640;
+        s->descriptor.flags = O_RDWR;
+        assert_int_equal(copy(s, SAVED_BYTES), 0);
+        assert_int_equal(unlink(s->path), 0);
+        assert_int_equal(roll_back(s), 0);
+        assert_int_equal(stat(s->path, &st), 0);
+        assert_int_equal(st.st_gid, GROUP);
+        assert_int_equal(st.st_mode & 07777, 0640);
+}
+
 /* Where that cannot be, nothing is cut. */
 static void test_no_room_for_others(void **state) {
         enum { BYTES = 600 * 1024 };
@@ -1259,6 +1325,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_hashed, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_shared_by_jobs, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_much_of_others, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_kept_from_the_same_users, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_no_room_for_others, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_all_or_nothing_is_kept, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_shorter, setup, teardown),
