@@ -1,0 +1,378 @@
+/* Open files that CRIU refuses are seen before CRIU is asked, and those that are like them but
+ * carried are not taken for them. Here: all descriptors but sockets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "tests/unit/capsule/verify/holders.h"
+
+static void open_path(const char *path) {
+        must(open(path, O_RDONLY) >= 0);
+}
+
+static void file_of_thread(void) {
+        open_path("/proc/thread-self/stat");
+}
+
+static void directory_of_thread(void) {
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "/proc/self/task/%d", (int) getpid());
+        must(chdir(path) == 0);
+}
+
+static pid_t other_thread;
+
+static void *note_number(void *arg) {
+        other_thread = (pid_t) syscall(SYS_gettid);
+        return stay(arg);
+}
+
+static void file_of_thread_by_number(void) {
+        char path[64];
+        pthread_t thread;
+
+        must(pthread_create(&thread, NULL, note_number, NULL) == 0);
+        while (*(volatile pid_t *) &other_thread == 0)
+                (void) usleep(1000);
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) other_thread);
+        open_path(path);
+}
+
+static void file_of_process(void) {
+        open_path("/proc/self/stat");
+}
+
+static void file_of_ended_process(void) {
+        char path[64];
+        pid_t pid = fork();
+
+        if (pid == 0)
+                (void) stay(NULL);
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+        open_path(path);
+        must(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+}
+
+/* The child is not waited for, so it is restored. */
+static void file_of_zombie(void) {
+        char path[64];
+        pid_t pid = fork();
+
+        if (pid == 0)
+                (void) stay(NULL);
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+        open_path(path);
+        must(kill(pid, SIGKILL) == 0);
+}
+
+static void terminal(bool closed) {
+        int master = posix_openpt(O_RDWR | O_NOCTTY);
+
+        must(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0 && open(ptsname(master), O_RDWR | O_NOCTTY) >= 0);
+        must(!closed || close(master) == 0);
+}
+
+/* A terminal with these settings, into whose master this is typed, and to whose slave that is
+ * printed. */
+static int last_master, last_slave;
+static void use_terminal(bool raw, tcflag_t local, const char *typed, const char *printed) {
+        int master = last_master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK), slave;
+        struct termios settings;
+
+        must(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+        slave = last_slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+        must(slave >= 0 && tcgetattr(slave, &settings) == 0);
+        if (raw)
+                cfmakeraw(&settings);
+        settings.c_lflag = (settings.c_lflag & ~(tcflag_t) (ECHO | ICANON | ISIG)) | local;
+        must(tcsetattr(slave, TCSANOW, &settings) == 0);
+        must(write(master, typed, strlen(typed)) == (ssize_t) strlen(typed));
+        must(write(slave, printed, strlen(printed)) == (ssize_t) strlen(printed));
+}
+
+static void typed_line(void) {
+        use_terminal(false, ICANON, "a line\n", "");
+}
+
+static void typed_with_echo(void) {
+        use_terminal(true, ECHO, "key", "");
+}
+
+static void typed_with_signals(void) {
+        use_terminal(true, ISIG, "key", "");
+}
+
+static void printed_lines(void) {
+        use_terminal(false, 0, "", "two\nlines\n");
+}
+
+static void printed_in_packets(void) {
+        int on = 1;
+
+        use_terminal(true, 0, "", "");
+        must(ioctl(last_master, TIOCPKT, &on) == 0);
+        must(write(last_slave, "x", 1) == 1);
+}
+
+static void raw_terminal(void) {
+        use_terminal(true, 0, "a line\n", "two\nlines\n");
+}
+
+/* The holder leads a group, and cannot begin a session before it has left that. */
+static void begin_session(void) {
+        must(setpgid(0, getpgid(getppid())) == 0 && setsid() == getpid());
+        use_terminal(true, 0, "", "");
+        must(ioctl(last_slave, TIOCSCTTY, 0) == 0);
+}
+
+static void own_terminal(void) {
+        begin_session();
+        must(open("/dev/tty", O_RDWR | O_NOCTTY) >= 0);
+}
+
+static void own_terminal_by_another_name(void) {
+        begin_session();
+        must(open(ptsname(last_master), O_RDWR | O_NOCTTY) >= 0);
+}
+
+static void hung_terminal(void) {
+        terminal(true);
+}
+
+static void ordinary_terminal(void) {
+        terminal(false);
+}
+
+static void packets(int flags) {
+        int ends[2];
+
+        must(pipe2(ends, flags) == 0);
+}
+
+static void packet_pipe(void) {
+        packets(O_DIRECT);
+}
+
+static void ordinary_pipe(void) {
+        packets(O_NONBLOCK);
+}
+
+static void packet_fifo(void) {
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "/dev/shm/rmd-test-fifo.%d", (int) getpid());
+        must(mkfifo(path, 0600) == 0);
+        if (open(path, O_RDWR | O_DIRECT) < 0)
+                errno = errno == EINVAL ? EPROTONOSUPPORT : errno;
+        else
+                errno = 0;
+        (void) unlink(path);
+        must(errno == 0);
+}
+
+static void pidfd_of(pid_t pid, unsigned flags) {
+        must(syscall(SYS_pidfd_open, pid, flags) >= 0);
+}
+
+static void pidfd_of_first(void) {
+        pidfd_of(1, 0);
+}
+
+static void pidfd_of_itself(void) {
+        pidfd_of(getpid(), 0);
+}
+
+static void pidfd_of_zombie(void) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+                _exit(0);
+        pidfd_of(pid, 0);
+}
+
+static void pidfd_of_thread(void) {
+        if (syscall(SYS_pidfd_open, getpid(), O_EXCL) < 0)
+                _exit(NOTHING_LIKE_THAT);
+}
+
+static void big_file(int64_t bytes, bool named) {
+        char path[64];
+        int fd;
+
+        (void) snprintf(path, sizeof(path), "/tmp/rmd-test-big.%d", (int) getpid());
+        fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+        must(fd >= 0 && ftruncate(fd, INT64_C(1) << 40) == 0 && fallocate(fd, 0, 0, bytes) == 0);
+        must(named || unlink(path) == 0);
+}
+
+static void big_file_without_name(void) {
+        big_file((INT64_C(1) << 30) + 4096, false);
+}
+
+static void sparse_file_without_name(void) {
+        big_file(4096, false);
+}
+
+/* Opened by its path only: a socket, a FIFO, and a directory. */
+static void path_only(int (*make)(const char *path)) {
+        char path[64];
+        int made;
+
+        (void) snprintf(path, sizeof(path), "/tmp/rmd-test-path.%d", (int) getpid());
+        made = make(path);
+        must(made == 0 && open(path, O_PATH) >= 0);
+        (void) remove(path);
+}
+
+static int make_socket(const char *path) {
+        struct sockaddr_un name = { .sun_family = AF_UNIX };
+
+        (void) snprintf(name.sun_path, sizeof(name.sun_path), "%s", path);
+        return bind(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *) &name, sizeof(name));
+}
+
+static int make_fifo(const char *path) {
+        return mkfifo(path, 0600);
+}
+
+static int make_directory(const char *path) {
+        return mkdir(path, 0700);
+}
+
+static void path_of_socket(void) {
+        path_only(make_socket);
+}
+
+static void path_of_fifo(void) {
+        path_only(make_fifo);
+}
+
+static void path_of_directory(void) {
+        path_only(make_directory);
+}
+
+/* A descriptor in an epoll set, made by `make`; the process has it no more, and a child has. */
+static int set;
+
+static void watch_and_leave_to_child(int fd) {
+        struct epoll_event event = { .events = EPOLLIN };
+
+        set = epoll_create1(0);
+        must(fd >= 0 && set >= 0 && epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0);
+        if (fork() == 0)
+                (void) stay(NULL);
+        must(close(fd) == 0);
+}
+
+static void watched_pipe_left(void) {
+        int ends[2];
+
+        must(pipe(ends) == 0);
+        watch_and_leave_to_child(ends[0]);
+        must(close(ends[1]) == 0);
+}
+
+/* The number is used again, for something that is in the set as well. */
+static void watched_number_used_again(void) {
+        struct epoll_event event = { .events = EPOLLIN };
+        int ends[2], fd;
+
+        connect_inet(ends);
+        fd = accept(ends[0], NULL, NULL);
+        watch_and_leave_to_child(fd);
+        must(dup2(ends[1], fd) == fd && epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0);
+}
+
+/* All of these have one inode. */
+static void watched_eventfd_left(void) {
+        watch_and_leave_to_child(eventfd(0, 0));
+        must(eventfd(0, 0) >= 0);
+}
+
+static void watched_by_another_number(void) {
+        struct epoll_event event = { .events = EPOLLIN };
+        int other = eventfd(0, 0), fd = eventfd(0, 0);
+
+        set = epoll_create1(0);
+        must(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0 && epoll_ctl(set, EPOLL_CTL_ADD, other, &event) == 0);
+        must(dup(fd) >= 0 && close(fd) == 0);
+}
+
+static void watched_set(void) {
+        struct epoll_event event = { .events = EPOLLIN };
+
+        set = epoll_create1(0);
+        must(epoll_ctl(set, EPOLL_CTL_ADD, epoll_create1(0), &event) == 0);
+}
+
+static void test_kinds(void **state) {
+        static const struct holder holders[] = {
+                { "thread-self", file_of_thread, BLOCKER_THREAD_FILE, false },
+                { "directory", directory_of_thread, BLOCKER_THREAD_FILE, false },
+                { "thread by number", file_of_thread_by_number, BLOCKER_THREAD_FILE, false },
+                { "process", file_of_process, BLOCKER_NONE, false },
+                { "ended process", file_of_ended_process, BLOCKER_THREAD_FILE, false },
+                { "zombie", file_of_zombie, BLOCKER_NONE, false },
+                { "hung terminal", hung_terminal, BLOCKER_HUNG_TERMINAL, false },
+                { "own terminal", own_terminal, BLOCKER_OWN_TERMINAL, false },
+                { "own terminal by another name", own_terminal_by_another_name, BLOCKER_NONE, false },
+                { "terminal", ordinary_terminal, BLOCKER_NONE, false },
+                { "typed line", typed_line, BLOCKER_COOKED_TERMINAL, true },
+                { "typed, echoed", typed_with_echo, BLOCKER_COOKED_TERMINAL, true },
+                { "typed, signals", typed_with_signals, BLOCKER_COOKED_TERMINAL, true },
+                { "printed lines", printed_lines, BLOCKER_COOKED_TERMINAL, true },
+                { "printed in packets", printed_in_packets, BLOCKER_COOKED_TERMINAL, true },
+                { "raw terminal", raw_terminal, BLOCKER_NONE, false },
+                { "packets", packet_pipe, BLOCKER_PACKET_PIPE, false },
+                { "FIFO", packet_fifo, BLOCKER_PACKET_PIPE, false },
+                { "pipe", ordinary_pipe, BLOCKER_NONE, false },
+                { "pidfd 1", pidfd_of_first, BLOCKER_PIDFD, false },
+                { "pidfd", pidfd_of_itself, BLOCKER_NONE, false },
+                { "pidfd, zombie", pidfd_of_zombie, BLOCKER_NONE, false },
+                { "pidfd, thread", pidfd_of_thread, BLOCKER_PIDFD, false },
+                { "big", big_file_without_name, BLOCKER_BIG_FILE, false },
+                { "sparse", sparse_file_without_name, BLOCKER_NONE, false },
+                { "O_PATH, socket", path_of_socket, BLOCKER_PATH_ONLY, false },
+                { "O_PATH, FIFO", path_of_fifo, BLOCKER_PATH_ONLY, false },
+                { "O_PATH, directory", path_of_directory, BLOCKER_NONE, false },
+                { "epoll, pipe", watched_pipe_left, BLOCKER_EPOLL, false },
+                { "epoll, number", watched_number_used_again, BLOCKER_EPOLL, false },
+                { "epoll, eventfd", watched_eventfd_left, BLOCKER_EPOLL, true },
+                { "epoll, duplicate", watched_by_another_number, BLOCKER_NONE, false },
+                { "epoll, epoll", watched_set, BLOCKER_NONE, false },
+        };
+
+        (void) state;
+        check_holders(holders, ARRAY_SIZE(holders));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_kinds),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
