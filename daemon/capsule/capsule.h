@@ -283,6 +283,8 @@ struct capsule_command {
         const char *cwd;
         mode_t umask;
         int nice; /* from 0 to 19 */
+        uint32_t io_priority; /* as in JobSpec, as the next one */
+        uint32_t scheduling;
         const struct rlimit *rlimits; /* by RLIMIT_*; RLIM_NLIMITS entries, or NULL: PID 1's own */
         bool stdin_null; /* true: /dev/null, capsule_input is refused */
 };

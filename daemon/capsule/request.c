@@ -90,6 +90,8 @@ int capsule_run(struct capsule *capsule, const struct capsule_command *command, 
         run.cwd = (char *) command->cwd;
         run.umask = command->umask;
         run.nice = (uint32_t) command->nice;
+        run.io_priority = command->io_priority;
+        run.scheduling = command->scheduling;
         run.stdin_null = command->stdin_null;
         run.limits = pointers;
         run.n_limits = command->rlimits ? RLIM_NLIMITS : 0;

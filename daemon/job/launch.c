@@ -336,6 +336,8 @@ static void finish_command(struct launch_command *ret, const Rm__Job *job, const
                 .cwd = ret->cwd,
                 .umask = spec->umask,
                 .nice = (int) spec->nice,
+                .io_priority = spec->io_priority,
+                .scheduling = spec->scheduling,
                 .rlimits = ret->rlimits,
                 .stdin_null = stdin_null,
         };

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/ioprio.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -58,6 +60,22 @@ static int check_umask(const Rm__JobSpec *spec, const struct jobspec_rules *rule
 
 static int check_nice(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
         return spec->nice <= 19 ? 0 : error_set(err, -EINVAL, "the nice value is from 0 to 19, not %u", spec->nice);
+}
+
+/* The real-time class takes privileges, and so do real-time policies, which rmd gives to nobody. */
+static int check_io_priority(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        unsigned class = IOPRIO_PRIO_CLASS(spec->io_priority), level = spec->io_priority & (IOPRIO_NR_LEVELS - 1);
+
+        if (spec->io_priority == 0 || ((class == IOPRIO_CLASS_BE || class == IOPRIO_CLASS_IDLE) &&
+                                       spec->io_priority == (class << IOPRIO_CLASS_SHIFT | level)))
+                return 0;
+        return error_set(err, -EINVAL, "the I/O priority is of the best-effort or the idle class, not %#x", spec->io_priority);
+}
+
+static int check_scheduling(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
+        if (spec->scheduling == SCHED_OTHER || spec->scheduling == SCHED_BATCH || spec->scheduling == SCHED_IDLE)
+                return 0;
+        return error_set(err, -EINVAL, "the scheduling policy is SCHED_OTHER, SCHED_BATCH or SCHED_IDLE, not %u", spec->scheduling);
 }
 
 static int check_rlimits(const Rm__JobSpec *spec, const struct jobspec_rules *rules, struct rm_error *err) {
@@ -293,6 +311,8 @@ static const struct {
         { 231, "critical_ranks", check_critical_ranks },
         { 232, "spare_ranks", check_spare_ranks },
         { 260, "nice", check_nice },
+        { 261, "io_priority", check_io_priority },
+        { 262, "scheduling", check_scheduling },
 };
 
 void jobspec_normalize(Rm__JobSpec *spec) {

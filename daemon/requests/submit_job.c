@@ -120,7 +120,8 @@ bool request_submission_known(struct client *client, const Rm__LocalRequest *req
                 return true;
         /* Nodes with an older rmd run it without. */
         if (cluster_state(cluster)->level < STATE_LEVEL_NICE)
-                request->submit_job->spec->nice = 0;
+                request->submit_job->spec->nice = request->submit_job->spec->io_priority = request->submit_job->spec->scheduling =
+                        0;
         (void) command_job_submit(&c, request->submit_job->spec);
         if (feature_level_check(feature_levels(), cluster_state(cluster), &c.command, &err) == 0)
                 return true;

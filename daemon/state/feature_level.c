@@ -21,6 +21,8 @@ const struct feature_field *feature_levels(void) {
                 { &rm__command__descriptor, 260, STATE_LEVEL_RATES }, /* job_rates */
                 { &rm__node__descriptor, 260, STATE_LEVEL_PROCESSORS }, /* instruction_sets */
                 { &rm__job_spec__descriptor, 260, STATE_LEVEL_NICE }, /* nice */
+                { &rm__job_spec__descriptor, 261, STATE_LEVEL_NICE }, /* io_priority */
+                { &rm__job_spec__descriptor, 262, STATE_LEVEL_NICE }, /* scheduling */
                 { &rm__rank_losses__descriptor, 4, STATE_LEVEL_SPARES }, /* with_cores */
                 { &rm__resize__descriptor, 9, STATE_LEVEL_PARKED }, /* cores_by_rank */
                 { NULL, 0, 0 },

@@ -2,10 +2,13 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <linux/ioprio.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -115,6 +118,22 @@ static uint32_t current_nice(void) {
         return nice > 0 ? (uint32_t) nice : 0;
 }
 
+/* Without what newer kernels add to it, and without the real-time class, which takes privileges. */
+static uint32_t current_io_priority(void) {
+        long value = syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
+        unsigned class = value > 0 ? IOPRIO_PRIO_CLASS(value) : IOPRIO_CLASS_NONE;
+
+        if (class != IOPRIO_CLASS_BE && class != IOPRIO_CLASS_IDLE)
+                return 0;
+        return class << IOPRIO_CLASS_SHIFT | ((uint32_t) value & (IOPRIO_NR_LEVELS - 1));
+}
+
+static uint32_t current_scheduling(void) {
+        int policy = sched_getscheduler(0);
+
+        return policy == SCHED_BATCH || policy == SCHED_IDLE ? (uint32_t) policy : SCHED_OTHER;
+}
+
 static uint64_t rank_memory(const struct options *options, uint32_t ranks) {
         uint64_t parts = options->mem_each || ranks == 0 ? 1 : ranks;
 
@@ -142,6 +161,8 @@ int capture_job(const struct command *command, const struct options *options, bo
         take_limits(spec);
         spec->umask = current_umask();
         spec->nice = current_nice();
+        spec->io_priority = current_io_priority();
+        spec->scheduling = current_scheduling();
         spec->ranks = options->max_ranks > 0 ? options->max_ranks : command->ranks + options->spare_ranks;
         spec->active_ranks = options->max_ranks > 0 ? command->ranks : 0;
         spec->min_ranks = options->max_ranks > 0 && options->min_ranks == 0 ? command->ranks : options->min_ranks;

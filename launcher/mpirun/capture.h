@@ -1,4 +1,5 @@
-/* A job takes over from its shell: directory, environment, umask, nice value, limits. */
+/* A job takes over from its shell: directory, environment, umask, nice value,
+ * I/O priority, scheduling policy, limits. */
 #ifndef RM_LAUNCHER_MPIRUN_CAPTURE_H
 #define RM_LAUNCHER_MPIRUN_CAPTURE_H
 

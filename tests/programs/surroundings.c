@@ -4,9 +4,12 @@
  * usage: surroundings [NAME...]     (names of variables to print) */
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/ioprio.h>
 #include <mpi.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "common.h"
 
@@ -68,6 +71,8 @@ int main(int argc, char **argv) {
         say_limit("cpu", RLIMIT_CPU);
         say_limit("nproc", RLIMIT_NPROC);
         say_number("nice", getpriority(PRIO_PROCESS, 0));
+        say_number("scheduling", sched_getscheduler(0));
+        say_number("io_priority", syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0));
         say_status();
         for (int i = 1; i < argc; i++) {
                 const char *value = getenv(argv[i]);

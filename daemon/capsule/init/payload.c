@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/ioprio.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,6 +64,18 @@ static void set_limits(const Capsule__Run *run) {
         }
 }
 
+/* The job's owner may give himself all of this, as he did where he started rm-mpirun. */
+static void set_scheduling(const Capsule__Run *run) {
+        const struct sched_param none = { 0 };
+
+        if (run->nice > 0)
+                (void) setpriority(PRIO_PROCESS, 0, (int) run->nice);
+        if (run->io_priority > 0)
+                (void) syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, (int) run->io_priority);
+        if (run->scheduling != SCHED_OTHER)
+                (void) sched_setscheduler(0, (int) run->scheduling, &none);
+}
+
 static void reset_signals(void) {
         sigset_t none;
 
@@ -85,8 +99,7 @@ static _Noreturn void run_payload(const struct init *init, const Capsule__Run *r
         (void) prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         (void) write_text("/proc/self/oom_score_adj", "0");
         (void) umask(run->umask);
-        if (run->nice > 0)
-                (void) setpriority(PRIO_PROCESS, 0, (int) run->nice);
+        set_scheduling(run);
         set_limits(run);
         reset_signals();
         /* The payload's root is as after a login: no capabilities beyond the user's, and setuid

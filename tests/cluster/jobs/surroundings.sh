@@ -1,12 +1,12 @@
 #!/bin/bash
-# Ranks find what they would find under mpirun: user, groups, folder, umask, limits, nice value, environment (of variables with any name), no more privileges.
+# Ranks find what they would find under mpirun: user, groups, folder, umask, limits, nice value, I/O priority, scheduling policy, environment (of variables with any name), no more privileges.
 # Another launcher that has started rm-mpirun is not asked for nodes, and programs of any kind start.
 # limit: 90
 . "${BASH_SOURCE[0]%/*}/../lib.sh"
 
 # In a shell of alice's with a folder, umask, limits and variables of her own.
 inside='mkdir -p "work here" && cd "work here" && umask 0027 && ulimit -n 777 && ulimit -S -s 4096 && export FOO="a b\"c" RM_PRIORITY=3 &&
-    f() { :; } && export -f f && exec nice -n 5 env "a b=c  d" x.y=1 "$@"'
+    f() { :; } && export -f f && exec nice -n 5 ionice -c 2 -n 6 chrt --batch 0 env "a b=c  d" x.y=1 "$@"'
 
 cluster 2 --cores 2
 variables=(FOO HOME PATH OMPI_COMM_WORLD_SIZE BASH_FUNC_f%% "a b" x.y)
@@ -17,7 +17,7 @@ as alice n1 bash -c "$inside" bash rm-mpirun --group-size 1 -n 2 "$programs/surr
 grep -vE 'hostname|RM_|arg[89]' "$work/all" >"$work/managed"
 if ! diff "$work/plain" "$work/managed" >"$work/diff"; then fail "they differ: $(tr '\n' '|' <"$work/diff")"; fi
 see "$(wc -l <"$work/plain") facts are the same, among them:"
-grep -E ' 0 (uid|cwd|umask|nice|nofile|stack|CapEff|FOO|a b)' "$work/managed"
+grep -E ' 0 (uid|cwd|umask|nice|scheduling|io_priority|nofile|stack|CapEff|FOO|a b)' "$work/managed"
 grep -q ' 1 RM_JOB_ID=[0-9]' "$work/all" || fail "RM_JOB_ID is not there"
 grep -q ' 1 RM_ATTEMPT=[0-9]' "$work/all" || fail "RM_ATTEMPT is not there"
 # The folder is the user's, not the front end's.

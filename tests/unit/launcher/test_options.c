@@ -1,4 +1,6 @@
 #include <errno.h>
+#include <linux/ioprio.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -413,6 +416,8 @@ static void a_job_is_captured_whole(void **state) {
                              .recover_wait_usec = 13 };
         struct rm_error err = { 0 };
         Rm__JobSpec *spec = NULL;
+        const int io_priority = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 6);
+        const struct sched_param none = { 0 };
         size_t env = 0;
         struct rlimit files;
         mode_t mask = umask(027);
@@ -421,6 +426,8 @@ static void a_job_is_captured_whole(void **state) {
         assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit) { files.rlim_max - 1, files.rlim_max }), 0);
         assert_int_equal(chdir("/dev"), 0);
+        assert_int_equal(syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, io_priority), 0);
+        assert_int_equal(sched_setscheduler(0, SCHED_BATCH, &none), 0);
         while (environ[env])
                 env++;
         assert_int_equal(capture_job(&command, &o, true, &spec, &err), 0);
@@ -439,6 +446,9 @@ static void a_job_is_captured_whole(void **state) {
         assert_int_equal(spec->umask, 027);
         assert_int_equal(umask(mask), 027); /* it was looked at, and left */
         assert_int_equal(spec->nice, getpriority(PRIO_PROCESS, 0) > 0 ? getpriority(PRIO_PROCESS, 0) : 0);
+        assert_int_equal(spec->io_priority, io_priority);
+        assert_int_equal(spec->scheduling, SCHED_BATCH);
+        assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none), 0);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
         assert_true(spec->input);
         assert_int_not_equal(rm__job_spec__get_packed_size(spec), 0);

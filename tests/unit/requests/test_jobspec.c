@@ -1,6 +1,8 @@
 /* The fields of a submitted job, one by one: the last value that is good, the first that is not. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -150,6 +152,15 @@ static void test_paths(void **state) {
 }
 
 static void test_numbers(void **state) {
+        /* Classes, levels, and bits that newer kernels give a meaning. */
+        static const struct {
+                uint32_t value;
+                bool good;
+        } io_priorities[] = {
+                { 0, true },       { 0x4000, true },   { 0x4007, true },      { 0x6000, true },  { 0x6007, true },
+                { 4, false },      { 0x2000, false },  { 0x2004, false },     { 0x4008, false }, { 0x6010, false },
+                { 0x8000, false }, { 0x14000, false }, { UINT32_MAX, false },
+        };
         Rm__JobSpec spec = good_spec();
 
         spec.ranks = 0;
@@ -174,6 +185,17 @@ static void test_numbers(void **state) {
         expect(&spec, NULL);
         spec.nice = 20;
         expect(&spec, "nice");
+
+        spec = good_spec();
+        for (size_t i = 0; i < ARRAY_SIZE(io_priorities); i++) {
+                spec.io_priority = io_priorities[i].value;
+                expect(&spec, io_priorities[i].good ? NULL : "I/O priority");
+        }
+        spec = good_spec();
+        for (unsigned policy = 0; policy < 9; policy++) {
+                spec.scheduling = policy;
+                expect(&spec, policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE ? NULL : "scheduling policy");
+        }
 
         spec = good_spec();
         spec.time_limit_usec = UINT64_C(1) << 53;
