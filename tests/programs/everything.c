@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/aio_abi.h>
+#include <linux/ioprio.h>
 #include <linux/kcmp.h>
 #include <linux/membarrier.h>
 #include <linux/netlink.h>
@@ -622,6 +623,9 @@ static void describe_attributes(void) {
         (void) prctl(PR_GET_PDEATHSIG, &pdeathsig);
         LINE("child: signal at its parent's end %d, no huge pages %d, policy %d, nice %d\n", pdeathsig,
              prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0), sched_getscheduler(0), getpriority(PRIO_PROCESS, 0));
+        LINE("child: I/O priority %#lx, timer slack %d ns\n", syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0),
+             prctl(PR_GET_TIMERSLACK));
+        describe_lines("/proc/self/coredump_filter", " 00000015 00000033 ");
         LINE("child: umask %o\n", (unsigned) umask(0));
         (void) umask(031);
         describe_stat("child", getpid(), " 4 5 6 ");
@@ -679,11 +683,17 @@ static void become_attributes(void) {
         const struct sched_param param = { 0 };
         const union sigval value = { .sival_int = 815 };
         sigset_t blocked;
+        int filter;
 
         need(prctl(PR_SET_PDEATHSIG, SIGKILL), "PR_SET_PDEATHSIG");
         need(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), "PR_SET_THP_DISABLE");
         need(sched_setscheduler(0, SCHED_BATCH | SCHED_RESET_ON_FORK, &param), "SCHED_BATCH");
         need(setpriority(PRIO_PROCESS, 0, 3), "setpriority");
+        need((int) syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 7)), "ioprio_set");
+        need(prctl(PR_SET_TIMERSLACK, 70000), "PR_SET_TIMERSLACK");
+        filter = need(open("/proc/self/coredump_filter", O_WRONLY), "coredump_filter");
+        need((int) write(filter, "0x15", 4), "coredump_filter");
+        (void) close(filter);
         (void) umask(031);
         sigemptyset(&blocked);
         sigaddset(&blocked, SIGRTMIN + 1);

@@ -13,6 +13,7 @@
 #include "daemon/capsule/init/verify/files_sync.h"
 #include "daemon/capsule/init/verify/inventory.h"
 #include "daemon/capsule/init/verify/rollback.h"
+#include "daemon/capsule/init/verify/settings.h"
 #include "daemon/capsule/init/verify/sysv.h"
 #include "daemon/capsule/init/verify/written.h"
 
@@ -84,8 +85,11 @@ Capsule__SavedState *saved_state_copy(const Capsule__SavedState *saved_state) {
 
 int saved_state_verify(const struct init *init, const Capsule__SavedState *saved_state, bool moved, struct rm_error *error) {
         Capsule__Inventory *now = NULL;
-        int r = inventory_take(init->core.node.cgroup_payload, init->core.spec, &now, error);
+        int r = settings_make(saved_state->inventory, error);
 
+        if (r < 0)
+                return r;
+        r = inventory_take(init->core.node.cgroup_payload, init->core.spec, &now, error);
         if (r == 0)
                 r = inventory_compare(saved_state->inventory, now, error);
         if (r == 0 && moved)

@@ -25,6 +25,7 @@
 #include "daemon/capsule/init/base/file_identity.h"
 #include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/criu/link_remap.h"
+#include "daemon/capsule/init/verify/settings.h"
 
 enum {
         INVENTORY_MAX_BYTES = 3 * 1024 * 1024, /* of a frame's 4 MiB between rm-capsule and rmd */
@@ -503,6 +504,7 @@ static int fill_task(struct taking *taking, Capsule__InventoryTask *task, int ta
         r = check_dumpable(taking, task_fd, error);
         if (r < 0)
                 return r;
+        settings_take(task_fd, task);
         r = take_places(taking, task, task_fd);
         if (r == 0)
                 r = take_descriptors(taking, task, task_fd);

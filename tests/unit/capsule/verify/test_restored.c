@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/ioprio.h>
 #include <malloc.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +27,7 @@
 #include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/base/mounts.h"
 #include "daemon/capsule/init/verify/inventory.h"
+#include "daemon/capsule/init/verify/settings.h"
 
 #define STATUS(uid, gid, groups, prm)                                                                                              \
         "Name:\tUid:\t0\nState:\tS\nUid:\t" uid "\nGid:\t" gid "\nGroups:\t" groups " \nCapInh:\t0000000000000000\nCapPrm:\t" prm  \
@@ -441,6 +444,47 @@ static void threads(void **state) {
         scene_finish(&scene);
 }
 
+static void use_settings(unsigned io_priority, unsigned long slack_nsec, const char *filter) {
+        int fd = open("/proc/self/coredump_filter", O_WRONLY);
+
+        assert_int_equal(write(fd, filter, strlen(filter)), strlen(filter));
+        (void) close(fd);
+        assert_int_equal(prctl(PR_SET_TIMERSLACK, slack_nsec), 0);
+        assert_int_equal(syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, io_priority), 0);
+}
+
+/* Settings that CRIU does not know are as they were; an inventory of an older rmd says nothing of it. */
+static void settings(void **state) {
+        const unsigned idle = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 7);
+        struct scene scene;
+        Capsule__Inventory *before, *now;
+        struct rm_error error = { 0 };
+
+        scene_init(&scene);
+        use_settings(idle, 70000, "0x15");
+        before = take(&scene);
+        use_settings(0, 50000, "0x33");
+        before->tasks[0]->settings = false;
+        assert_int_equal(settings_make(before, &error), 0);
+        assert_int_equal(prctl(PR_GET_TIMERSLACK), 50000);
+        before->tasks[0]->settings = true;
+        if (settings_make(before, &error) < 0)
+                fail_msg("%s", error.text);
+        now = take(&scene);
+        assert_int_equal(now->tasks[0]->coredump_filter, 0x15);
+        assert_int_equal(prctl(PR_GET_TIMERSLACK), 70000);
+        assert_int_equal(syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0), idle);
+        before->tasks[0]->threads[0]->io_priority = IOPRIO_PRIO_VALUE(7, 0);
+        assert_int_equal(settings_make(before, &error), -EINVAL);
+        assert_non_null(strstr(error.text, "cannot have the I/O priority 0xe000"));
+        before->tasks[0]->threads[0]->io_priority = 0;
+        assert_int_equal(settings_make(before, &error), 0);
+        use_settings(0, 50000, "0x33");
+        capsule__inventory__free_unpacked(now, NULL);
+        capsule__inventory__free_unpacked(before, NULL);
+        scene_finish(&scene);
+}
+
 /* The mappings of a file: where they are, how much of it, from where in the file, and with which
  * rights. */
 static void mappings(void **state) {
@@ -544,6 +588,7 @@ int main(void) {
                 cmocka_unit_test(directories_of_the_owner),
                 cmocka_unit_test(large_inventory),
                 cmocka_unit_test(threads),
+                cmocka_unit_test(settings),
                 cmocka_unit_test(mappings),
                 cmocka_unit_test(inventory_with_bad_numbers),
                 cmocka_unit_test(owner_reaches),
