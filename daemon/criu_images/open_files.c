@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/compare.h"
 #include "common/error.h"
@@ -192,8 +193,11 @@ static int scan_file(struct check *c, struct criu_cursor entry) {
         return r;
 }
 
+/* A FIFO has no contents, and CRIU was told another inode number of it
+ * (daemon/capsule/pages_preload/fifos.c). */
 static bool is_ghost(const Capsule__InventoryFile *file, uint64_t inode, uint64_t uid, uint64_t mode) {
-        return strcmp(file->name, "deleted") == 0 && file->inode == inode && file->uid == uid && file->mode == mode;
+        return strcmp(file->name, "deleted") == 0 && (file->inode == inode || S_ISFIFO(mode)) && file->uid == uid &&
+               file->mode == mode;
 }
 
 static int scan_ghost(struct check *c, const struct criu_image *image) {

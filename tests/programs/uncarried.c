@@ -26,6 +26,10 @@
  *                   pidfd      of PID 1
  *                   path       a FIFO, opened by O_PATH
  *                   mode       made for reading only, and opened for writing
+ *                   longfile   a file of D with a path that is longer than PATH_MAX
+ *                   longdir    it works in such a directory
+ *                   nosearch   a file in a directory that it may not search any more
+ *                   noentry    it works in such a directory
  *                   epoll      watches what only its child has open
  *                   packets    a pipe with O_DIRECT
  *                   eventfd    with EFD_SEMAPHORE
@@ -33,6 +37,7 @@
  *   of sockets      mptcp, alg, vsock
  *                   unaccepted, unaccepted6  a TCP connection that nobody accepts, by a socket of
  *                                            IPv4 and of IPv6
+ *                   md5        a TCP socket with a key (TCP_MD5SIG)
  *                   unsent     a TCP connection that it has closed, and whose other end reads
  *                              nothing
  *                   empty      an unread message without data
@@ -57,6 +62,7 @@
 #include <limits.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/tcp.h>
 #include <linux/userfaultfd.h>
 #include <linux/vm_sockets.h>
 #include <mqueue.h>
@@ -457,6 +463,54 @@ static bool mode_take(void) {
         return fds[0] >= 0;
 }
 
+/* Goes to a directory of D of which the path is longer than PATH_MAX; a name for each rank. */
+static bool go_deep(const char *first) {
+        char name[201];
+
+        memset(name, 'd', 200);
+        name[200] = '\0';
+        if (chdir(dir) < 0 || mkdir(first, 0755) < 0 || chdir(first) < 0)
+                return false;
+        for (int i = 0; i < 21; i++)
+                if (mkdir(name, 0755) < 0 || chdir(name) < 0)
+                        return false;
+        return true;
+}
+
+static void leave_directory(void) {
+        (void) !chdir("/");
+}
+
+static bool longfile_take(void) {
+        if (!go_deep("longfile"))
+                return false;
+        fds[0] = open("file", O_RDWR | O_CREAT, 0600);
+        leave_directory();
+        return fds[0] >= 0;
+}
+
+static bool longdir_take(void) {
+        return go_deep("longdir");
+}
+
+static bool nosearch_take(void) {
+        char path[PATH_MAX];
+
+        (void) snprintf(path, sizeof(path), "%s/nosearch", dir);
+        if (mkdir(path, 0700) < 0 || chdir(path) < 0)
+                return false;
+        fds[0] = open("file", O_RDWR | O_CREAT, 0600);
+        leave_directory();
+        return fds[0] >= 0 && chmod(path, 0600) == 0;
+}
+
+static bool noentry_take(void) {
+        char path[PATH_MAX];
+
+        (void) snprintf(path, sizeof(path), "%s/noentry", dir);
+        return mkdir(path, 0700) == 0 && chdir(path) == 0 && chmod(path, 0600) == 0;
+}
+
 static bool path_take(void) {
         char path[PATH_MAX];
 
@@ -500,6 +554,13 @@ static bool secret_take(void) {
 static bool mptcp_take(void) {
         fds[0] = socket(AF_INET, SOCK_STREAM, IPPROTO_MPTCP);
         return fds[0] >= 0;
+}
+
+static bool md5_take(void) {
+        struct tcp_md5sig md5 = { .tcpm_addr.ss_family = AF_INET, .tcpm_keylen = 3, .tcpm_key = "key" };
+
+        fds[0] = socket(AF_INET, SOCK_STREAM, 0);
+        return fds[0] >= 0 && setsockopt(fds[0], IPPROTO_TCP, TCP_MD5SIG, &md5, sizeof(md5)) == 0 && listen(fds[0], 1) == 0;
 }
 
 static bool alg_take(void) {
@@ -685,11 +746,16 @@ static const struct kind kinds[] = {
         { "packets", packets_take, NULL },
         { "path", path_take, NULL },
         { "mode", mode_take, NULL },
+        { "longfile", longfile_take, NULL },
+        { "longdir", longdir_take, leave_directory },
+        { "nosearch", nosearch_take, NULL },
+        { "noentry", noentry_take, leave_directory },
         { "epoll", epoll_take, kill_child },
         { "eventfd", eventfd_take, NULL },
         { "userfaultfd", userfaultfd_take, NULL },
         { "secret", secret_take, NULL },
         { "mptcp", mptcp_take, NULL },
+        { "md5", md5_take, NULL },
         { "alg", alg_take, NULL },
         { "vsock", vsock_take, NULL },
         { "unaccepted", unaccepted_take, NULL },

@@ -32,6 +32,20 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
         return hash ^ hash >> 32;
 }
 
+/* Both are told to who may configure the network, as PID 1. MPTCP is another protocol of this
+ * kind. */
+static int take_inet_attribute(const struct nlattr *attribute, void *arg) {
+        struct sock_diag *socket = arg;
+        const struct nlattr *info;
+
+        if (mnl_attr_get_type(attribute) == INET_DIAG_MD5SIG)
+                socket->keys = "TCP-MD5";
+        if (mnl_attr_get_type(attribute) == INET_DIAG_ULP_INFO)
+                mnl_attr_for_each_nested(info, attribute) if (mnl_attr_get_type(info) == INET_ULP_INFO_NAME &&
+                                                              strcmp(mnl_attr_get_str(info), "tls") == 0) socket->keys = "TLS";
+        return MNL_CB_OK;
+}
+
 static int take_inet(const struct nlmsghdr *header, void *arg) {
         const struct inet_diag_msg *m = mnl_nlmsg_get_payload(header);
         struct walk *walk = arg;
@@ -48,6 +62,8 @@ static int take_inet(const struct nlmsghdr *header, void *arg) {
                 socket.peer = mix(socket.peer, m->id.idiag_dst[i]);
         socket.unread = m->idiag_rqueue;
         socket.unsent = m->idiag_wqueue;
+        if (walk->protocol == IPPROTO_TCP)
+                (void) mnl_attr_parse(header, sizeof(*m), take_inet_attribute, &socket);
         return report(walk, &socket);
 }
 
@@ -152,6 +168,8 @@ static int dump_inet(struct mnl_socket *nl, uint8_t protocol, uint32_t states, s
         int r;
 
         walk->protocol = protocol;
+        if (protocol == IPPROTO_TCP)
+                request.idiag_ext = 1U << (INET_DIAG_INFO - 1); /* with that come keys */
         r = dump(nl, &request, sizeof(request), take_inet, walk);
         request.sdiag_family = AF_INET6;
         return r < 0 ? r : dump(nl, &request, sizeof(request), take_inet, walk);

@@ -40,6 +40,7 @@ struct sock_diag {
         size_t n_pending;
         bool named; /* of a Unix socket: it has a name */
         uint64_t high_groups; /* of Netlink: nonzero if it is in a group above 32 */
+        const char *keys; /* of TCP: what the kernel signs or encrypts its data by; NULL: nothing */
 };
 
 /* Takes a socket; `pending` is lent for the call. Returns false if it wants no more. */

@@ -44,6 +44,8 @@ enum blocker_kind {
         /* An epoll set has a descriptor that its process has closed, and another one still has. */
         BLOCKER_EPOLL,
         BLOCKER_UNREADABLE, /* an open file that its owner could not read: an image may have its contents; detail: its path */
+        BLOCKER_UNSEARCHABLE, /* a directory with an open file, or a working directory; detail: its path */
+        BLOCKER_LONG_PATH, /* detail: of what */
         /* The next kinds are of a socket. */
         BLOCKER_PROTOCOL, /* detail: which */
         BLOCKER_UNACCEPTED, /* a connection waits for accept(2); detail: where */
@@ -54,6 +56,7 @@ enum blocker_kind {
         BLOCKER_ONE_WAY,
         BLOCKER_CORKED, /* a UDP datagram that is held back */
         BLOCKER_EMPTY_MESSAGE, /* of a Unix socket, unread: CRIU takes it for the end of the queue */
+        BLOCKER_KEYED, /* the kernel signs or encrypts what it sends; detail: by what */
         BLOCKER_URGENT, /* urgent data that nobody has read */
         /* The next kinds are of a process itself. */
         BLOCKER_TRACED,

@@ -8,52 +8,137 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define HASH_FUNCTION HASH_SAX /* the usual one falls through cases where the length is not known */
+#include <uthash.h>
+
 #include "common/util.h"
 #include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/criu/link_remap.h"
 #include "daemon/capsule/init/verify/blocker_scan_internal.h"
 
+/* A file server that does not answer keeps nobody longer. */
 enum { OWNER_USEC = 5000000, NAMELESS_MAX = 1024 };
 
-/* ---- files that he may not be able to read ---- */
+/* A directory in which something is open. */
+struct searched {
+        UT_hash_handle hh;
+        pid_t pid;
+        char path[];
+};
+
+/* The findings of a child: numbers of a suspect and of a directory; how many there are: none. */
+struct verdict {
+        size_t suspect;
+        size_t searched;
+};
+
+/* ---- files that he may not be able to read, and directories that he may not be able to search ---- */
+
+void scan_contents(struct scan *scan, int fds, const char *number, unsigned flags) {
+        struct stat st;
+
+        if (!(flags & O_PATH) && (flags & O_ACCMODE) != O_WRONLY)
+                return;
+        /* The owner of a file may give himself the right. */
+        if (scan_stat(fds, number, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid == scan->scope->spec->uid)
+                return;
+        scan->suspects = xgrow(scan->suspects, scan->n_suspects, sizeof(*scan->suspects));
+        scan->suspects[scan->n_suspects++] = (struct suspect) { scan->pid, atoi(number) };
+}
+
+/* Everybody may search what is installed, and what the kernel shows. */
+static bool is_open_to_all(const char *path) {
+        static const char *const places[] = { "/usr/", "/proc/", "/sys/" };
+
+        for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+                if (strncmp(path, places[i], strlen(places[i])) == 0)
+                        return true;
+        return path[0] != '/';
+}
+
+void scan_place(struct scan *scan, const char *link, bool of_file) {
+        size_t n = of_file && strrchr(link, '/') ? (size_t) (strrchr(link, '/') - link) : strlen(link);
+        struct searched *place = NULL;
+
+        if (scan->scope->frozen || scan->scope->spec->uid == 0 || n <= 1 || is_open_to_all(link))
+                return;
+        HASH_FIND(hh, scan->searched, link, n, place);
+        if (place)
+                return;
+        place = xcalloc(1, sizeof(*place) + n + 1);
+        place->pid = scan->pid;
+        memcpy(place->path, link, n);
+        HASH_ADD(hh, scan->searched, path, n, place);
+}
 
 static void suspect_path(const struct suspect *suspect, char path[64]) {
         (void) snprintf(path, 64, "%d/fd/%d", (int) suspect->pid, suspect->fd);
 }
 
-/* As the owner, the same files. What was closed meanwhile is nobody's. */
-static void open_suspects(int error, int report_fd, const void *arg) {
-        const struct scan *scan = arg;
-        size_t i = error < 0 ? 0 : scan->n_suspects;
+/* A file that was closed meanwhile is no obstacle. */
+static bool may_read(const struct scan *scan, const struct suspect *suspect) {
+        char path[64];
+        cleanup_close int fd = -1;
 
-        for (size_t k = 0; error == 0 && k < scan->n_suspects && i == scan->n_suspects; k++) {
-                char path[64];
-                int fd;
-
-                suspect_path(&scan->suspects[k], path);
-                fd = openat(scan->scope->proc, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-                if (fd < 0 && errno != ENOENT)
-                        i = k;
-                cleanup_close_fd(&fd);
-        }
-        (void) write_all(report_fd, &i, sizeof(i));
+        suspect_path(suspect, path);
+        fd = openat(scan->scope->proc, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        return fd >= 0 || errno == ENOENT;
 }
 
-void scan_suspects(struct scan *scan) {
-        size_t i = 0;
+/* A directory that was removed is no obstacle. */
+static bool may_search(const struct searched *place) {
+        return faccessat(AT_FDCWD, place->path, X_OK, AT_EACCESS) == 0 || errno != EACCES;
+}
+
+static void look_as_owner(int error, int report_fd, const void *arg) {
+        const struct scan *scan = arg;
+        struct verdict verdict = { scan->n_suspects, HASH_COUNT(scan->searched) };
+        const struct searched *place = error < 0 ? NULL : scan->searched;
+
+        for (size_t i = 0; error == 0 && i < scan->n_suspects && verdict.suspect == scan->n_suspects; i++)
+                if (!may_read(scan, &scan->suspects[i]))
+                        verdict.suspect = i;
+        for (size_t i = 0; place; place = place->hh.next, i++)
+                if (!may_search(place)) {
+                        verdict.searched = i;
+                        break;
+                }
+        (void) write_all(report_fd, &verdict, sizeof(verdict));
+}
+
+static void note_suspect(struct scan *scan, const struct suspect *suspect) {
         char path[64], link[PATH_MAX];
         ssize_t n;
 
-        if (scan->n_suspects == 0)
-                return;
-        (void) identity_ask(scan->scope->spec, 0, open_suspects, scan, OWNER_USEC, &i, sizeof(i));
-        if (i >= scan->n_suspects)
-                return;
-        suspect_path(&scan->suspects[i], path);
+        suspect_path(suspect, path);
         n = readlinkat(scan->scope->proc, path, link, sizeof(link) - 1);
         link[n > 0 ? n : 0] = '\0';
-        scan->pid = scan->suspects[i].pid;
+        scan->pid = suspect->pid;
         scan_note(scan, BLOCKER_UNREADABLE, link);
+}
+
+static void note_place(struct scan *scan, size_t number) {
+        const struct searched *place = scan->searched;
+
+        while (place && number-- > 0)
+                place = place->hh.next;
+        if (!place)
+                return;
+        scan->pid = place->pid;
+        scan_note(scan, BLOCKER_UNSEARCHABLE, place->path);
+}
+
+void scan_owner(struct scan *scan) {
+        struct verdict verdict = { scan->n_suspects, HASH_COUNT(scan->searched) };
+
+        if (scan->n_suspects == 0 && !scan->searched)
+                return;
+        if (identity_ask(scan->scope->spec, 0, look_as_owner, scan, OWNER_USEC, &verdict, sizeof(verdict)) < 0)
+                return;
+        if (verdict.suspect < scan->n_suspects)
+                note_suspect(scan, &scan->suspects[verdict.suspect]);
+        else
+                note_place(scan, verdict.searched);
 }
 
 /* ---- files that may have lost the names that they were opened by ---- */
@@ -108,6 +193,12 @@ void scan_nameless(struct scan *scan) {
 }
 
 void scan_owner_finish(struct scan *scan) {
+        struct searched *place, *next_place;
+
+        HASH_ITER (hh, scan->searched, place, next_place) {
+                HASH_DEL(scan->searched, place);
+                free(place);
+        }
         for (size_t i = 0; i < scan->n_nameless; i++)
                 free(scan->nameless[i].link);
         free(scan->nameless);

@@ -183,22 +183,6 @@ static void scan_locks(struct scan *scan, const char *link) {
         }
 }
 
-/* CRIU copies the contents of a file that has lost its name into the image, which its owner may
- * have. It opens it anew for that, with capabilities that the owner has not, and what was opened by
- * O_PATH or for writing only need not be his to read. The name may go at any moment, so it does not
- * matter whether it has gone. */
-static void scan_contents(struct scan *scan, int fds, const char *number, unsigned flags) {
-        struct stat st;
-
-        if (!(flags & O_PATH) && (flags & O_ACCMODE) != O_WRONLY)
-                return;
-        /* The owner of a file may give himself the right. */
-        if (scan_stat(fds, number, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid == scan->scope->spec->uid)
-                return;
-        scan->suspects = xgrow(scan->suspects, scan->n_suspects, sizeof(*scan->suspects));
-        scan->suspects[scan->n_suspects++] = (struct suspect) { scan->pid, atoi(number) };
-}
-
 /* CRIU opens a file anew with the rights of its owner, also one that was made for reading only and
  * opened for writing by the same call, or whose mode has changed since. A mode that says no to the
  * owner is final, whatever it says to the others. The mode as this node knows it, as in
@@ -290,6 +274,7 @@ static void scan_file(struct scan *scan, int fds, const char *number, const char
         flags = flags_of(scan);
         scan_kernel_file(scan, link, (flags & O_ACCMODE) != O_RDONLY, strtoul(number, NULL, 10));
         scan_contents(scan, fds, number, flags);
+        scan_place(scan, link, true);
         scan_open_mode(scan, fds, number, link, flags);
         scan_size(scan, fds, number, link);
         scan_packets(scan, fds, number, link, flags);
@@ -393,11 +378,21 @@ static bool is_of_tracker(struct scan *scan, int fds, const char *number) {
         return readlinkat(fds, number, link, sizeof(link)) < 0;
 }
 
+/* The kernel does not tell such a path, nor could anybody open it by that. */
+static void note_long_path(struct scan *scan, const char *what, const char *number) {
+        char detail[64];
+
+        (void) snprintf(detail, sizeof(detail), "%s%s%.10s", what, *number ? " " : "", number);
+        scan_note(scan, BLOCKER_LONG_PATH, detail);
+}
+
 static void scan_descriptor(struct scan *scan, int fds, const char *number) {
         char link[PATH_MAX];
         ssize_t n = readlinkat(fds, number, link, sizeof(link) - 1);
         enum blocker_kind kind;
 
+        if (n < 0 && errno == ENAMETOOLONG)
+                note_long_path(scan, "descriptor", number);
         if (n <= 0)
                 return;
         link[n] = '\0';
@@ -491,6 +486,8 @@ static void scan_mapping(struct scan *scan, const char *line) {
         name = strstr(line, " /");
         if (!name)
                 return;
+        if (strlen(name + 1) >= PATH_MAX)
+                note_long_path(scan, "mapping", "");
         scan_installed(scan, name + 1);
         scan_kernel_file(scan, name + 1, false, 0);
         scan_mapped_file(scan, line, name + 1);
@@ -512,6 +509,8 @@ static size_t scan_mapping_lines(struct scan *scan, size_t size) {
                 line = end + 1;
         }
         size -= (size_t) (line - scan->maps);
+        if (size >= LINE_BYTES)
+                note_long_path(scan, "mapping", "");
         if (size >= LINE_BYTES)
                 return 0;
         memmove(scan->maps, line, size);
@@ -578,12 +577,14 @@ static void end_child(const struct scan *scan) {
 }
 
 /* "exe", "cwd", "root"; "" when it cannot be read. */
-static void read_place(const struct scan *scan, const char *what, char link[PATH_MAX]) {
+static void read_place(struct scan *scan, const char *what, char link[PATH_MAX]) {
         char path[32];
         ssize_t n;
 
         snprintf(path, sizeof(path), "%d/%s", (int) scan->pid, what);
         n = readlinkat(scan->scope->proc, path, link, PATH_MAX - 1);
+        if (n < 0 && errno == ENAMETOOLONG)
+                note_long_path(scan, what, "");
         link[n > 0 ? n : 0] = '\0';
 }
 
@@ -594,6 +595,7 @@ static void scan_directories(struct scan *scan) {
         for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
                 read_place(scan, names[i], link);
                 scan_kernel_file(scan, link, false, 0);
+                scan_place(scan, link, false);
         }
 }
 
@@ -604,6 +606,7 @@ static void scan_program(struct scan *scan) {
 
         read_place(scan, "exe", link);
         scan_kernel_file(scan, link, false, 0);
+        scan_place(scan, link, true);
         if (strncmp(link, "/memfd:", 7) == 0)
                 scan_note(scan, BLOCKER_NO_FILE, NULL);
         scan_installed(scan, link);
@@ -671,7 +674,7 @@ void blockers_of_processes(const struct blocker_scope *scope, const pid_t *pids,
         if (!scan_done(&scan))
                 scan_sockets(&scan);
         if (!scan_done(&scan))
-                scan_suspects(&scan);
+                scan_owner(&scan);
         if (!scan_done(&scan))
                 scan_nameless(&scan);
         end_child(&scan);

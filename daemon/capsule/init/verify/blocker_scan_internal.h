@@ -40,6 +40,8 @@ struct own_socket {
         bool of_unix;
 };
 
+struct searched;
+
 struct scan {
         const struct blocker_scope *scope;
         const pid_t *pids; /* all that are looked at */
@@ -52,6 +54,7 @@ struct scan {
         size_t n_suspects;
         struct nameless *nameless; /* to be looked for by the owner */
         size_t n_nameless;
+        struct searched *searched; /* directories that the owner must be able to search, by their paths */
         struct own_socket *sockets;
         size_t n_sockets;
         uint64_t end_cpu_usec; /* 0: it has passed */
@@ -85,19 +88,27 @@ bool scan_has_process(const struct scan *scan, pid_t pid);
 /* Is this one of the file systems that no other node sees? */
 bool scan_is_own(const struct scan *scan, dev_t dev);
 
-/* Looks at the open files that their owner may not be able to read, when all processes were looked
- * at. */
-void scan_suspects(struct scan *scan);
 /* Notes an open or mapped file that may have lost the name that it was opened by: `link`. It is
  * `number` in the directory that is open as `fds`. */
 void scan_name(struct scan *scan, int fds, const char *number, const char *link);
-/* Looks at all of these, likewise. */
+/* Looks for the names of all of these, as the owner. */
 void scan_nameless(struct scan *scan);
-/* Forgets these files. */
-void scan_owner_finish(struct scan *scan);
 
 /* Looks at the identity, the threads, the timers and the limits of the process. */
 void scan_process_itself(struct scan *scan);
+
+/* Notes an open file of which CRIU may copy the contents into the image, which its owner may have,
+ * if it has lost its name by then. CRIU opens it anew for that, with capabilities that the owner
+ * has not, and what was opened by O_PATH or for writing only need not be his to read. The name may
+ * go at any moment, so it does not matter whether it has gone. */
+void scan_contents(struct scan *scan, int fds, const char *number, unsigned flags);
+/* Notes the directory of an open file, or a working directory: CRIU comes back to it by its path,
+ * with the rights of the owner. Only of processes that run, so that no freeze waits for it. */
+void scan_place(struct scan *scan, const char *link, bool of_file);
+/* Asks the owner of what was noted: may he read it, and go there? */
+void scan_owner(struct scan *scan);
+/* Forgets what was noted for the owner. */
+void scan_owner_finish(struct scan *scan);
 
 /* Opens what the process has open as `fd` once more. -1: it has not, or is not frozen; before, that
  * could wait for an exec(2). The caller closes it. */

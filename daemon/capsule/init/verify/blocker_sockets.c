@@ -291,6 +291,8 @@ static void scan_listed(const struct diag_list *list, const struct sock_diag *so
                 return;
         if (socket->family == SOCK_DIAG_UNIX)
                 scan_unix(list, socket, own);
+        else if (socket->keys) /* CRIU does not know of them, and plain data would follow */
+                note(list->scan, own, BLOCKER_KEYED, socket->keys, 0);
         else if (socket->family == SOCK_DIAG_TCP && socket->state == SOCK_DIAG_LISTEN && socket->unread > 0)
                 scan_tcp_queue(list, socket, own);
         else if (socket->family == SOCK_DIAG_TCP && socket->unread > 0)
@@ -309,7 +311,7 @@ static bool matters(const struct sock_diag *socket) {
                 return socket->inode > 0;
         case SOCK_DIAG_TCP:
                 return is_closed(socket) || (socket->inode == 0 && socket->state == SOCK_DIAG_ESTABLISHED) ||
-                       (socket->inode > 0 && socket->unread > 0);
+                       (socket->inode > 0 && (socket->unread > 0 || socket->keys));
         case SOCK_DIAG_UDP:
                 return socket->unsent > 0;
         case SOCK_DIAG_NETLINK:

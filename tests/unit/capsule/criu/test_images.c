@@ -291,7 +291,7 @@ static void test_dumpable(void **state) {
 
 /* ---- files ---- */
 
-enum { INODE = 4711, GHOST_MODE = 0100640 };
+enum { INODE = 4711, GHOST_MODE = 0100640, FIFO_MODE = 0010600 };
 
 /* The images of a group that has /home/a/data open and a file without a name, and another that lost
  * one of its names. */
@@ -360,7 +360,8 @@ static int check_files(struct files *f, uint64_t inode, struct rm_error *error) 
                 { (char *) "core-1.img", NULL, 0 },
         };
         Capsule__InventoryFile data = CAPSULE__INVENTORY_FILE__INIT, deleted = CAPSULE__INVENTORY_FILE__INIT;
-        Capsule__InventoryFile socket = CAPSULE__INVENTORY_FILE__INIT, *files[] = { &socket, &data, &deleted };
+        Capsule__InventoryFile fifo = CAPSULE__INVENTORY_FILE__INIT;
+        Capsule__InventoryFile socket = CAPSULE__INVENTORY_FILE__INIT, *files[] = { &socket, &data, &deleted, &fifo };
         Capsule__Inventory inventory = CAPSULE__INVENTORY__INIT;
 
         socket.name = (char *) "socket:";
@@ -369,6 +370,10 @@ static int check_files(struct files *f, uint64_t inode, struct rm_error *error) 
         deleted.uid = OWNER;
         deleted.mode = GHOST_MODE;
         deleted.inode = inode;
+        fifo.name = (char *) "deleted";
+        fifo.uid = OWNER;
+        fifo.mode = FIFO_MODE;
+        fifo.inode = inode;
         inventory.files = files;
         inventory.n_files = ARRAY_SIZE(files);
         return open_files_check(images, ARRAY_SIZE(images), &inventory, error);
@@ -390,6 +395,11 @@ static void test_unknown_files(void **state) {
         (void) state;
         assert_int_equal(check_files(&ordinary, INODE, NULL), 0);
         assert_int_equal(check_files(&ordinary, 0, NULL), -EPERM);
+        /* CRIU was told another number of a FIFO. */
+        ordinary.ghost = ghost_of(INODE + 1, OWNER, FIFO_MODE);
+        assert_int_equal(check_files(&ordinary, INODE, NULL), 0);
+        UNKNOWN(f.ghost = ghost_of(INODE, 0, FIFO_MODE), "the contents of a file without a name");
+        UNKNOWN(f.ghost = ghost_of(INODE, OWNER, 0010640), "the contents of a file without a name");
         UNKNOWN(f.ghost = ghost_of(INODE + 1, OWNER, GHOST_MODE), "the contents of a file without a name");
         UNKNOWN(f.ghost = ghost_of(INODE, 0, GHOST_MODE), "the contents of a file without a name");
         UNKNOWN(f.ghost = ghost_of(INODE, OWNER, 0100600), "the contents of a file without a name");

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -274,6 +277,127 @@ static void path_of_directory(void) {
         path_only(make_directory);
 }
 
+/* ---- of names ---- */
+
+/* The holder's own directory, which the test removes. */
+static const char *own_directory(void) {
+        static char path[64];
+
+        (void) snprintf(path, sizeof(path), "/dev/shm/rmd-test-names.%d", (int) getpid());
+        must(mkdir(path, 0755) == 0 && chdir(path) == 0);
+        return path;
+}
+
+/* Goes down so many directories with names of 200 bytes. */
+static void go_down(int levels) {
+        char name[201];
+
+        memset(name, 'd', 200);
+        name[200] = '\0';
+        (void) own_directory();
+        for (int i = 0; i < levels; i++)
+                must(mkdir(name, 0755) == 0 && chdir(name) == 0);
+}
+
+static void hold_file_below(int levels) {
+        go_down(levels);
+        must(open("file", O_RDWR | O_CREAT, 0600) >= 0 && chdir("/") == 0);
+}
+
+static void long_path(void) {
+        hold_file_below(21);
+}
+
+static void rather_long_path(void) {
+        hold_file_below(20);
+}
+
+static void long_directory(void) {
+        go_down(21);
+}
+
+static void long_mapping(void) {
+        int fd;
+
+        go_down(21);
+        fd = open("file", O_RDWR | O_CREAT, 0600);
+        must(fd >= 0 && ftruncate(fd, 4096) == 0 && mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED);
+        must(close(fd) == 0 && chdir("/") == 0);
+}
+
+/* A line of /proc/PID/maps is longer than who looks there keeps. */
+static void very_long_mapping(void) {
+        int fd;
+
+        go_down(60);
+        fd = open("file", O_RDWR | O_CREAT, 0600);
+        must(fd >= 0 && ftruncate(fd, 4096) == 0 && mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED);
+        must(close(fd) == 0 && chdir("/") == 0);
+}
+
+enum { OWNER = 65534 };
+
+/* The process is as after an exec() of the owner's. */
+static void become_owner(void) {
+        must(setgroups(0, NULL) == 0 && setresgid(OWNER, OWNER, OWNER) == 0 && setresuid(OWNER, OWNER, OWNER) == 0);
+        must(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
+}
+
+/* A file in directories one below the other, of which the outer one has this mode and owner
+ * afterwards. */
+static void file_in(mode_t outer, uid_t uid) {
+        const char *path = own_directory();
+
+        must(mkdir("inner", 0755) == 0 && open("inner/file", O_RDWR | O_CREAT, 0666) >= 0);
+        must(chmod(path, outer) == 0 && chown(path, uid, uid) == 0);
+}
+
+static void in_closed_directory(void) {
+        file_in(0, OWNER);
+        must(chdir("/") == 0);
+        become_owner();
+}
+
+static void in_directory_of_others(void) {
+        file_in(0750, 0);
+        must(chdir("/") == 0);
+        become_owner();
+}
+
+static void in_directory_that_others_list(void) {
+        file_in(0744, 0);
+        must(chdir("/") == 0);
+        become_owner();
+}
+
+static void deleted_in_closed_directory(void) {
+        file_in(0600, OWNER);
+        must(unlink("inner/file") == 0 && chdir("/") == 0);
+        become_owner();
+}
+
+static void works_in_closed_directory(void) {
+        const char *path = own_directory();
+
+        must(chown(path, OWNER, OWNER) == 0 && chmod(path, 0600) == 0);
+        become_owner();
+}
+
+static void in_directory_to_search(void) {
+        file_in(0711, 0);
+        must(chdir("/") == 0);
+        become_owner();
+}
+
+static void in_removed_directory(void) {
+        const char *path = own_directory();
+
+        must(rmdir(path) == 0);
+        become_owner();
+}
+
+/* ---- of epoll ---- */
+
 /* A descriptor in an epoll set, made by `make`; the process has it no more, and a child has. */
 static int set;
 
@@ -328,6 +452,47 @@ static void watched_set(void) {
         must(epoll_ctl(set, EPOLL_CTL_ADD, epoll_create1(0), &event) == 0);
 }
 
+/* A directory that the owner may not search is seen before the freeze, which does not wait for
+ * it. */
+static void test_unsearchable(void **state) {
+        static const struct {
+                void (*hold)(void);
+                enum blocker_kind kind;
+        } cases[] = {
+                { in_closed_directory, BLOCKER_UNSEARCHABLE },
+                { in_directory_of_others, BLOCKER_UNSEARCHABLE },
+                { in_directory_that_others_list, BLOCKER_UNSEARCHABLE },
+                { deleted_in_closed_directory, BLOCKER_UNSEARCHABLE },
+                { works_in_closed_directory, BLOCKER_UNSEARCHABLE },
+                { in_directory_to_search, BLOCKER_NONE },
+                { in_removed_directory, BLOCKER_NONE },
+        };
+        Capsule__Spec spec = CAPSULE__SPEC__INIT;
+        struct blocker_scope scope = {
+                .proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), .spec = &spec, .budget = SIZE_MAX, .cpu_usec = 60000000
+        };
+
+        (void) state;
+        spec.uid = spec.gid = OWNER;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                pid_t pid = start_holder(cases[i].hold);
+                struct blocker running, frozen;
+
+                assert_true(pid > 0);
+                scope.frozen = false;
+                blockers_of_processes(&scope, &pid, 1, &running, NULL);
+                scope.frozen = true;
+                blockers_of_processes(&scope, &pid, 1, &frozen, NULL);
+                (void) kill(pid, SIGKILL);
+                (void) waitpid(pid, NULL, 0);
+                if (running.kind != cases[i].kind || frozen.kind != BLOCKER_NONE)
+                        fail_msg("case %zu: %d (%s), not %d; frozen %d", i, (int) running.kind, running.detail, (int) cases[i].kind,
+                                 (int) frozen.kind);
+        }
+        (void) close(scope.proc);
+        (void) !system("rm -rf /dev/shm/rmd-test-names.*");
+}
+
 static void test_kinds(void **state) {
         static const struct holder holders[] = {
                 { "thread-self", file_of_thread, BLOCKER_THREAD_FILE, false },
@@ -363,15 +528,22 @@ static void test_kinds(void **state) {
                 { "epoll, eventfd", watched_eventfd_left, BLOCKER_EPOLL, true },
                 { "epoll, duplicate", watched_by_another_number, BLOCKER_NONE, false },
                 { "epoll, epoll", watched_set, BLOCKER_NONE, false },
+                { "long path", long_path, BLOCKER_LONG_PATH, false },
+                { "rather long path", rather_long_path, BLOCKER_NONE, false },
+                { "long directory", long_directory, BLOCKER_LONG_PATH, false },
+                { "long mapping", long_mapping, BLOCKER_LONG_PATH, true },
+                { "very long mapping", very_long_mapping, BLOCKER_LONG_PATH, true },
         };
 
         (void) state;
         check_holders(holders, ARRAY_SIZE(holders));
+        (void) !system("rm -rf /dev/shm/rmd-test-names.*");
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_kinds),
+                cmocka_unit_test(test_unsearchable),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <signal.h>
@@ -295,6 +296,48 @@ static void urgent_unix(void) {
         must(send(pair[0], "!", 1, MSG_OOB) == 1);
 }
 
+/* ---- with keys ---- */
+
+static void use_md5(int family) {
+        struct tcp_md5sig md5 = { .tcpm_keylen = 4, .tcpm_key = "key" };
+        int fd = socket(family, SOCK_STREAM, 0);
+
+        md5.tcpm_addr.ss_family = (sa_family_t) family;
+        must(fd >= 0);
+        if (setsockopt(fd, IPPROTO_TCP, TCP_MD5SIG, &md5, sizeof(md5)) < 0)
+                _exit(NOTHING_LIKE_THAT);
+        must(listen(fd, 1) == 0);
+}
+
+static void md5_listens(void) {
+        use_md5(AF_INET);
+}
+
+static void md5_listens6(void) {
+        use_md5(AF_INET6);
+}
+
+static void md5_connected(void) {
+        struct sockaddr_in name = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        struct tcp_md5sig md5 = { .tcpm_keylen = 4, .tcpm_key = "key" };
+        socklen_t size = sizeof(name);
+        int listener = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
+
+        memcpy(&md5.tcpm_addr, &name, sizeof(name));
+        if (setsockopt(listener, IPPROTO_TCP, TCP_MD5SIG, &md5, sizeof(md5)) < 0 ||
+            setsockopt(fd, IPPROTO_TCP, TCP_MD5SIG, &md5, sizeof(md5)) < 0)
+                _exit(NOTHING_LIKE_THAT);
+        must(bind(listener, (struct sockaddr *) &name, size) == 0 && listen(listener, 1) == 0 &&
+             getsockname(listener, (struct sockaddr *) &name, &size) == 0 && connect(fd, (struct sockaddr *) &name, size) == 0);
+        must(accept(listener, NULL, NULL) >= 0 && close(listener) == 0);
+}
+
+static void kernel_tls(void) {
+        accepted();
+        if (setsockopt(ends[1], IPPROTO_TCP, TCP_ULP, "tls", sizeof("tls")) < 0)
+                _exit(NOTHING_LIKE_THAT);
+}
+
 /* ---- looks ---- */
 
 static void test_kinds(void **state) {
@@ -335,6 +378,10 @@ static void test_kinds(void **state) {
                 { "netlink", netlink_unread, BLOCKER_UNREAD_NETLINK, false },
                 { "netlink groups", netlink_high_group, BLOCKER_PROTOCOL, false },
                 { "netlink group", netlink_low_group, BLOCKER_NONE, false },
+                { "MD5", md5_listens, BLOCKER_KEYED, false },
+                { "MD5, IPv6", md5_listens6, BLOCKER_KEYED, false },
+                { "MD5, connected", md5_connected, BLOCKER_KEYED, false },
+                { "TLS", kernel_tls, BLOCKER_KEYED, false },
         };
 
         (void) state;
