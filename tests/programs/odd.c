@@ -14,6 +14,9 @@
  *        of-ended    has /proc/PID/stat open, of a child that has ended and is not waited for
  *        of-name     likewise /proc/PID/comm
  *        since-ended likewise /proc/PID/status, which it has opened before the child ended
+ *        daemon      two processes, one the other's child, of a session whose first process has
+ *                    ended
+ *        fifo        a FIFO of D that it has open at both ends, with data, and has removed
  * Prints "odd: running", then at the end "odd: MODE good" or what is wrong. No MPI. */
 #include <ctype.h>
 #include <dirent.h>
@@ -293,6 +296,93 @@ static void of_process_scan(void) {
                 wrong = "the file of a process says nothing";
 }
 
+/* ---- daemon ---- */
+
+static pid_t *daemons; /* in shared memory: the daemon, its child, its parent and its session as it began */
+
+static pid_t stat_of(pid_t pid, int *ret_session) {
+        char path[64], text[512] = "";
+        FILE *f;
+        int parent = 0;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+        f = fopen(path, "re");
+        if (f && fgets(text, sizeof(text), f) && strrchr(text, ')'))
+                (void) sscanf(strrchr(text, ')') + 1, " %*c %d %*d %d", &parent, ret_session);
+        if (f)
+                (void) fclose(f);
+        return parent;
+}
+
+static void daemon_begin(int argc, char **argv) {
+        pid_t child;
+        int session = 0;
+
+        daemons = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        child = fork();
+        if (child == 0) {
+                (void) setsid();
+                if (fork() == 0) {
+                        child = fork();
+                        if (child > 0) {
+                                daemons[1] = child;
+                                daemons[0] = getpid();
+                        }
+                        for (;;)
+                                (void) pause();
+                }
+                _exit(0);
+        }
+        (void) waitpid(child, NULL, 0);
+        while (daemons[0] == 0)
+                pause_usec(1000);
+        daemons[2] = stat_of(daemons[0], &session);
+        daemons[3] = session;
+        if (session != child)
+                wrong = "the daemon has no session of its own";
+}
+
+static void daemon_scan(void) {
+        int session = 0, of_child = 0;
+
+        if (stat_of(daemons[0], &session) != daemons[2])
+                wrong = "another process has adopted the daemon";
+        else if (stat_of(daemons[1], &of_child) != daemons[0])
+                wrong = "the child of the daemon has another parent";
+        else if (session != daemons[3] || of_child != session)
+                wrong = "the session of the daemon is another one";
+}
+
+static void daemon_end(void) {
+        for (int i = 1; daemons && i >= 0; i--)
+                if (daemons[i] > 0)
+                        (void) kill(daemons[i], SIGKILL);
+}
+
+/* ---- fifo ---- */
+
+static int fifo[2] = { -1, -1 };
+
+static void fifo_begin(int argc, char **argv) {
+        char path[PATH_MAX];
+
+        (void) snprintf(path, sizeof(path), "%s/odd-fifo", option_text(argc, argv, "dir", "/tmp"));
+        if (mkfifo(path, 0600) == 0) {
+                fifo[0] = open(path, O_RDONLY | O_NONBLOCK);
+                fifo[1] = open(path, O_WRONLY);
+        }
+        if (unlink(path) < 0 || write(fifo[1], "data", 4) != 4)
+                wrong = "there is no FIFO";
+}
+
+/* Data that was written before comes out, and so does what is written now. */
+static void fifo_scan(void) {
+        char text[8] = "";
+
+        if (read(fifo[0], text, sizeof(text) - 1) != 4 || strcmp(text, "data") != 0 || write(fifo[1], "data", 4) != 4)
+                wrong = "the data in the FIFO is gone";
+}
+
 static const struct mode modes[] = {
         { "memfd-exe", memfd_exe_begin, memfd_exe_scan },
         { "seals", seals_begin, seals_scan },
@@ -306,6 +396,8 @@ static const struct mode modes[] = {
         { "of-ended", of_ended_begin, of_process_scan },
         { "of-name", of_name_begin, of_process_scan },
         { "since-ended", since_ended_begin, of_process_scan },
+        { "daemon", daemon_begin, daemon_scan },
+        { "fifo", fifo_begin, fifo_scan },
 };
 
 int main(int argc, char **argv) {
@@ -326,6 +418,7 @@ int main(int argc, char **argv) {
         }
         if (!wrong && robust)
                 robust_end();
+        daemon_end();
         printf("odd: %s %s\n", mode->name, wrong ? wrong : "good");
         return wrong != NULL;
 }

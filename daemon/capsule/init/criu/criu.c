@@ -184,7 +184,7 @@ static _Noreturn void execute(const struct core *core, char *const *argv, const 
         bool dump = work != IDENTITY_RESTORE;
         cleanup_free char *pages = xasprintf(PAGES_VARIABLE "=/proc/self/fd/%d/" PAGES, core->node.criu);
         char *const env[] = { (char *) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *) "XDG_RUNTIME_DIR=" CRIU_KDAT_DIR,
-                              dump ? (char *) "LD_PRELOAD=" PAGES_LIBRARY : NULL, pages, NULL };
+                              (char *) (dump ? "LD_PRELOAD=" PAGES_LIBRARY : "LD_PRELOAD=" RESTORE_LIBRARY), pages, NULL };
         sigset_t none;
         int r;
 

@@ -70,7 +70,7 @@ static const struct {
         [BLOCKER_FIRST_THREAD] = { "runs on although its first thread has ended", true, true },
         [BLOCKER_THREAD_APART] = { "has a thread with %s of its own (unshare)", false },
         [BLOCKER_EXIT_SIGNAL] = { "was made by clone with another signal than SIGCHLD for its end (%s)", false },
-        [BLOCKER_ADOPTED] = { "is not below the first process of its group any more (a daemon that has been moved once)", false },
+        [BLOCKER_ADOPTED] = { "is not below the first process of its group (PID 1 has adopted it)", false },
         [BLOCKER_VDSO] = { "has unmapped what the kernel maps into every process (vDSO)", false },
         [BLOCKER_TIMER] = { "has a timer for a thread that has ended (timer_create with SIGEV_THREAD_ID)", false },
         [BLOCKER_SPACE] = { "has no room left below a limit, which CRIU needs (%s)", false },
