@@ -1,5 +1,6 @@
 #include "daemon/view/status.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "common/hostlist.h"
@@ -7,8 +8,10 @@
 #include "daemon/state/feature_level.h"
 #include "daemon/view/staying.h"
 
+enum { JOBS_NAMED_MAX = 3 }; /* in a warning */
+
 /* Each call of add_warning() in add_warnings() may add a warning. */
-#define WARNINGS_MAX 15U
+#define WARNINGS_MAX 16U
 
 /* ---- numbers ---- */
 
@@ -154,6 +157,29 @@ static char *conditions_warning(const Rm__State *state) {
         return text;
 }
 
+/* A job that is saved less often than its owner expects; NULL: the latest checkpoint of each one
+ * that runs was made, or is the first. */
+static char *checkpoints_warning(const Rm__State *state, const struct view_reader *reader) {
+        cleanup_free char *names = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < state->n_jobs; i++) {
+                const Rm__Job *job = state->jobs[i];
+                bool told = view_may(reader, job->spec->uid);
+                cleanup_free char *before = NULL;
+
+                if (!job->checkpoint_error[0] || !job_running(job) || n++ >= JOBS_NAMED_MAX)
+                        continue;
+                before = names;
+                names = xasprintf("%s%sjob %" PRIu64 "%s%s", before ? before : "", before ? "; " : "", job->id, told ? ": " : "",
+                                  told ? job->checkpoint_error : "");
+        }
+        if (n == 0)
+                return NULL;
+        return xasprintf("the latest checkpoint of %zu %s has failed: %s%s", n, n == 1 ? "job" : "jobs", names,
+                         n > JOBS_NAMED_MAX ? "; ..." : "");
+}
+
 static char *disk_warning(const struct view_own *own) {
         if (own->log_disk_full)
                 return xstrdup("the disk with [cluster] state_dir is full: running jobs go on, nothing can be changed");
@@ -190,6 +216,7 @@ static void add_warnings(const struct view_source *source, const struct view_rea
         add_warning(status, overdue_warning(source->index));
         add_warning(status, conditions_warning(state));
         add_warning(status, view_staying_warning(source, reader));
+        add_warning(status, checkpoints_warning(state, reader));
         add_warning(status, disk_warning(own));
         add_warning(status, copy_unless_empty(state->availability ? state->availability->error : NULL));
         if (state->topology_error[0])

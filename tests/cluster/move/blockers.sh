@@ -18,6 +18,10 @@ refused() {
     in_time "$(msec_since "$begun")" 8000 || fail "$1: the refusal took $(msec_since "$begun") ms"
 }
 
+warned() {
+    rmctl status >"$work/status" && grep -q "Warning: .*$1" "$work/status"
+}
+
 # blocked KIND PATTERN [ARG...]: rank 0 of an MPI program has it.
 blocked() {
     start "$1" n1 --group-size 1 -n 2 "$programs/holds" "$1" --drop-file="/home/alice/$1.drop" --stop-file="$(stop_file "$1")" "${@:3}"
@@ -163,6 +167,9 @@ blocked io_uring 'process [0-9]+ \(holds\) uses io_uring'
 blocked program 'process [0-9]+ \(setuid-sleep\) runs as another user' --program="$programs/setuid-sleep"
 must "show-job says nothing of io_uring" until_true 40 says io_uring 'uses io_uring'
 must "show-job says nothing of the setuid program" until_true 40 says program 'another user'
+# A checkpoint that was not made stands in status as well, as long as no later one is.
+! rmctl checkpoint-job "$(job io_uring)" >"$work/said" 2>&1 || fail "what uses io_uring was saved"
+must "status says nothing of the failed checkpoint" until_true 10 warned "the latest checkpoint of 1 job has failed: job $(job io_uring): .*uses io_uring"
 for kind in io_uring program; do then_moves "$kind"; done
 
 # A program of the node that was replaced, as by an update, while it runs.

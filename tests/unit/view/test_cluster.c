@@ -224,6 +224,40 @@ static void test_groups_that_can_go_nowhere(void **state) {
         expect_staying(w, NULL); /* for want of any node, which is another reason */
 }
 
+static void set_checkpoint_error(struct world *w, size_t job, const char *error) {
+        message_set_string(&w->state->jobs[job]->checkpoint_error, error);
+        message_set_string(&w->twin->jobs[job]->checkpoint_error, error);
+}
+
+/* Jobs that are not saved are named, with the reason to who may know it, and no more than three. */
+static void test_failed_checkpoints(void **state) {
+        struct world *w = *state;
+        const struct view_own own = usual_own();
+        static const char *const nodes[] = { "n1" };
+        static const uint32_t ranks[] = { 1 };
+        struct view_source source = source_of(w, "n1");
+        Rm__Status *status;
+
+        for (int i = 0; i < 5; i++)
+                start_job(w, (uint64_t) submit(w, 1), nodes, ranks, 1);
+        (void) submit(w, 1);
+        assert_false(warns(w, "n1", &own, "the latest checkpoint of"));
+        set_checkpoint_error(w, 5, "it waits"); /* of one that does not run */
+        assert_false(warns(w, "n1", &own, "the latest checkpoint of"));
+        set_checkpoint_error(w, 1, "group 0 on n1: uses io_uring");
+        assert_true(warns(w, "n1", &own, "the latest checkpoint of 1 job has failed: job 2: group 0 on n1: uses io_uring"));
+        status = view_status(&source, &bob, &own);
+        for (size_t i = 0; i < status->n_warnings; i++)
+                assert_null(strstr(status->warnings[i], "io_uring"));
+        assert_string_equal(status->warnings[status->n_warnings - 1], "the latest checkpoint of 1 job has failed: job 2");
+        rm__status__free_unpacked(status, NULL);
+        for (size_t i = 2; i < 5; i++)
+                set_checkpoint_error(w, i, "no space");
+        assert_true(warns(w, "n1", &own,
+                          "the latest checkpoint of 4 jobs has failed: job 2: group 0 on n1: uses io_uring; job 3: no space; "
+                          "job 4: no space; ..."));
+}
+
 static void test_warnings(void **state) {
         struct world *w = *state;
         struct view_own usual = usual_own(), own = usual;
@@ -359,6 +393,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_moves, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_numbers, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_groups_that_can_go_nowhere, set_up, world_tear_down),
+                cmocka_unit_test_setup_teardown(test_failed_checkpoints, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_warnings, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_use, set_up, world_tear_down),
                 cmocka_unit_test_setup_teardown(test_expected_starts, set_up, world_tear_down),
