@@ -89,9 +89,8 @@ static bool start_job(struct rmd *rmd, const struct rm_snapshot *snapshot, const
                                                       .capsules_per_core = rmd->config->max_capsules_per_core });
         if (!nodes) {
                 enact_report_reason(rmd, job,
-                                    "waits for memory for its parked ranks, or for nodes with fewer capsules ([job] "
-                                    "max_capsules_per_core)",
-                                    false);
+                                    &(struct reason) { .text = "waits for memory for its parked ranks, or for nodes with fewer "
+                                                               "capsules ([job] max_capsules_per_core)" });
                 return false;
         }
         body->group_size = size;
@@ -203,13 +202,20 @@ static void start_move(struct rmd *rmd, const struct rm_snapshot *snapshot, cons
                 propose(rmd, &c.command);
 }
 
-void enact_report_reason(struct rmd *rmd, const Rm__Job *job, const char *reason, bool lost_round) {
+void enact_report_reason(struct rmd *rmd, const Rm__Job *job, const struct reason *reason) {
         bool waits = job->state == RM__JOB_STATE__JOB_PENDING;
-        cleanup_free char *text = waits ? job_wait_text(job, reason) : xstrdup(reason);
+        bool stays = reason->stays_on && state_of(rmd)->level >= STATE_LEVEL_STAYS;
+        const char *stays_on = stays ? reason->stays_on : "";
+        cleanup_free char *text = waits ? job_wait_text(job, reason->text) : xstrdup(reason->text);
         struct command c;
+        Rm__CmdJobWait *body;
 
-        if (lost_round || strcmp(job->reason, text) != 0)
-                propose(rmd, command_job_wait(&c, job->id, text, lost_round));
+        if (!reason->lost_round && strcmp(job->reason, text) == 0 && strcmp(job->stays_on, stays_on) == 0)
+                return;
+        body = command_job_wait(&c, job->id, text);
+        body->lost_round = reason->lost_round;
+        body->stays_on = (char *) stays_on;
+        propose(rmd, &c.command);
 }
 
 /* Without jobs no policy was asked, so that nothing is known to be better. */
@@ -253,14 +259,15 @@ bool enact_moves(struct rmd *rmd, const struct rm_snapshot *snapshot, const stru
 }
 
 /* Groups that no policy sees, and that are to leave their nodes as others are. */
-static void move_parked(struct rmd *rmd, const struct rm_snapshot *snapshot, bool *ret_skipped) {
+static void move_parked(struct rmd *rmd, const struct rm_snapshot *snapshot, struct parked_stay *ret_stays, bool *ret_skipped) {
         struct round_result moves = { 0 };
 
         for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
                 const Rm__Job *job = enact_job(rmd, snapshot, j);
 
                 if (job && job_may_park(state_of(rmd), job->spec))
-                        parked_moves(cluster_index(rmd->cluster), snapshot, j, job, rmd->config->max_capsules_per_core, &moves);
+                        parked_moves(cluster_index(rmd->cluster), snapshot, j, job, rmd->config->max_capsules_per_core, &moves,
+                                     &ret_stays[j]);
         }
         *ret_skipped |= enact_moves(rmd, snapshot, &moves);
         free(moves.actions);
@@ -277,33 +284,54 @@ static bool has_node_to_leave(const Rm__State *state, const Rm__Job *job) {
 }
 
 /* Tells the reason, and which nodes the job cannot come to, if it waits for some. */
-static void report_reason(struct rmd *rmd, const Rm__Job *job, const char *reason, bool lost_round) {
+static void report_reason(struct rmd *rmd, const Rm__Job *job, const struct reason *reason) {
         bool waits = job->n_capsules == 0 || has_node_to_leave(state_of(rmd), job);
         cleanup_free char *against = waits ? processors_reason(state_of(rmd), job) : NULL;
-        cleanup_free char *text = against ? xasprintf("%s%s%s", reason, *reason ? "; " : "", against) : NULL;
+        cleanup_free char *text = against ? xasprintf("%s%s%s", reason->text, *reason->text ? "; " : "", against) : NULL;
+        struct reason longer = *reason;
 
-        enact_report_reason(rmd, job, text ? text : reason, lost_round);
+        longer.text = text ? text : reason->text;
+        enact_report_reason(rmd, job, &longer);
 }
 
-bool enact_round(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings) {
+/* A group that computes comes before a parked one. */
+static void report_stay(struct rmd *rmd, const Rm__Job *job, const struct round_job_result *outcome,
+                        const struct parked_stay *parked) {
+        struct reason reason = { .text = outcome->reason, .stays_on = outcome->stays_on };
+
+        if (parked->reason && !outcome->stays_on[0])
+                reason = (struct reason) { .text = parked->reason, .stays_on = parked->node };
+        report_reason(rmd, job, &reason);
+}
+
+bool enact_round(struct rmd *rmd, const struct rm_snapshot *snapshot, const struct round_result *result, const char *warnings,
+                 bool *ret_short_of_memory) {
+        struct parked_stay *parked = xcalloc(snapshot->n_jobs + 1u, sizeof(*parked));
         bool started = false, skipped = false;
 
         report_warnings(rmd, snapshot, warnings);
         cores_report(rmd, snapshot, result);
         enact_actions(rmd, snapshot, result, &started, &skipped);
-        move_parked(rmd, snapshot, &skipped);
+        move_parked(rmd, snapshot, parked, &skipped);
         for (uint32_t i = 0; i < result->n_jobs; i++) {
                 const Rm__Job *job = enact_job(rmd, snapshot, i);
 
                 if (job && job->state == RM__JOB_STATE__JOB_PENDING && result->jobs[i].waits &&
                     start_folded(rmd, snapshot, i, result->jobs[i].checkpoint, job))
-                        return skipped; /* the others are looked at in the round that follows */
+                        break; /* the others are looked at in the round that follows */
                 /* Looked at again with each tick: its time may be over. */
                 skipped |= job && job->state == RM__JOB_STATE__JOB_PENDING && job->attempt > 1 && job->spec->recover_wait_usec > 0;
                 if (job && job->state == RM__JOB_STATE__JOB_PENDING && result->jobs[i].waits)
-                        report_reason(rmd, job, result->jobs[i].reason, result->jobs[i].lost && started);
+                        report_reason(rmd, job,
+                                      &(struct reason) { .text = result->jobs[i].reason,
+                                                         .lost_round = result->jobs[i].lost && started });
                 else if (job && job->state == RM__JOB_STATE__JOB_RUNNING && !job->cancel)
-                        report_reason(rmd, job, result->jobs[i].reason, false);
+                        report_stay(rmd, job, &result->jobs[i], &parked[i]);
         }
+        for (uint32_t j = 0; j < snapshot->n_jobs; j++) {
+                *ret_short_of_memory |= parked[j].reason != NULL;
+                free(parked[j].reason);
+        }
+        free(parked);
         return skipped;
 }

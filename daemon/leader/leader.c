@@ -93,7 +93,7 @@ static void on_round(void *context, const struct rm_snapshot *snapshot, const st
                 metrics_policy(leader->rmd->metrics, now_usec() - leader->round_usec, warnings && *warnings);
         leader->short_of_memory = result->short_of_memory;
         keep_start(leader, snapshot, result);
-        leader->skipped |= enact_round(leader->rmd, snapshot, result, warnings ? warnings : "");
+        leader->skipped |= enact_round(leader->rmd, snapshot, result, warnings ? warnings : "", &leader->short_of_memory);
         leader->skipped |= resizes_decide(leader->rmd, leader->progress, snapshot, result);
         if (leader->again) {
                 leader->again = false;
@@ -144,7 +144,7 @@ static void report_left_out(struct leader *leader, const struct round_input *inp
                 const Rm__Job *job = state_job(state_of(leader), input->left_out[i].job);
 
                 if (job && !job->cancel && job->state <= RM__JOB_STATE__JOB_RUNNING)
-                        enact_report_reason(leader->rmd, job, input->left_out[i].reason, false);
+                        enact_report_reason(leader->rmd, job, &(struct reason) { .text = input->left_out[i].reason });
         }
 }
 

@@ -1,5 +1,6 @@
 #include "daemon/leader/parked.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "common/groups.h"
@@ -128,12 +129,29 @@ void parked_move(const struct state_index *state, const struct rm_snapshot *snap
                          snapshot->nodes[from].name);
 }
 
+/* The group has found no node. Without any that has cores, this is not for want of memory. */
+static char *why_it_stays(const struct rm_snapshot *snapshot, const struct wish *wish, int32_t from, int32_t group) {
+        bool any = false;
+
+        for (uint32_t n = 0; n < snapshot->n_nodes; n++)
+                any |= snapshot->nodes[n].cores > 0;
+        if (!any)
+                return xasprintf("stays on '%s': no node has usable cores", snapshot->nodes[from].name);
+        if (wish->memory == 0)
+                return xasprintf("stays on '%s': no node that the job may use can take the parked group %" PRId32,
+                                 snapshot->nodes[from].name, group);
+        return xasprintf("stays on '%s': no node that the job may use has the %" PRId64
+                         " MB of memory free that moving the parked group %" PRId32 " needs",
+                         snapshot->nodes[from].name, wish->memory / 1000000, group);
+}
+
 void parked_moves(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
-                  uint32_t capsules_per_core, struct round_result *result) {
+                  uint32_t capsules_per_core, struct round_result *result, struct parked_stay *ret_stay) {
         const Rm__State *all = state_index_state(state);
         const struct rm_job *view = &snapshot->jobs[index];
         cleanup_free struct space *spaces = NULL;
 
+        *ret_stay = (struct parked_stay) { 0 };
         if (!may_move(state, snapshot, job))
                 return;
         for (size_t i = 0; i < job->n_capsules; i++) {
@@ -150,6 +168,9 @@ void parked_moves(const struct state_index *state, const struct rm_snapshot *sna
                 wish.must = snapshot->nodes[from].cores == 0; /* a limit does not keep a node from being emptied */
                 if (to < 0 && wish.must)
                         to = best_node(all, snapshot, view, spaces, &wish);
+                if (to < 0 && wish.must && !ret_stay->reason)
+                        *ret_stay = (struct parked_stay) { why_it_stays(snapshot, &wish, from, capsule->index),
+                                                           snapshot->nodes[from].name };
                 if (to < 0)
                         continue;
                 space_take(&spaces[to], wish.ranks, wish.memory);

@@ -21,11 +21,17 @@ struct parked_start {
 int32_t *parked_place(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
                       const struct parked_start *start);
 
+/* A parked group stays on a node that it should leave. */
+struct parked_stay {
+        char *reason; /* malloc'ed; NULL: none does */
+        const char *node; /* its name in the snapshot */
+};
+
 /* Adds the moves of parked groups of the job, which is `index` in the snapshot, that must leave
  * their nodes: to nodes that may have more capsules, `capsules_per_core` of them (0: any number),
- * or to any if nothing may stay on their own. */
+ * or to any if nothing may stay on their own. `ret_stay`: of one that cannot leave such a node. */
 void parked_moves(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,
-                  uint32_t capsules_per_core, struct round_result *result);
+                  uint32_t capsules_per_core, struct round_result *result, struct parked_stay *ret_stay);
 
 /* Adds the move of one parked group to a node that has cores for it, if it can go there now. */
 void parked_move(const struct state_index *state, const struct rm_snapshot *snapshot, uint32_t index, const Rm__Job *job,

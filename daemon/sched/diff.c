@@ -572,6 +572,10 @@ static bool head_is_barred(const struct diff *diff, uint32_t j) {
                fold_bars(diff->fold, diff->jobs[j].given.kinds, NULL, head);
 }
 
+static void stays_on(const struct diff *diff, int32_t node, struct round_job_result *job_result) {
+        (void) text_format(job_result->stays_on, sizeof(job_result->stays_on), "%s", node_name(diff, node));
+}
+
 /* A node that should be left, and is not. */
 static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_result *job_result) {
         const struct rm_job *job = &folded(diff)->jobs[j];
@@ -586,6 +590,8 @@ static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_r
                 }
                 if (diff->fold->real_cores[node] > 0)
                         continue;
+                if ((job->groups[g].flags & (FOLD_GROUP_BARRED | FOLD_GROUP_KEPT)) || diff->fold->real_total == 0)
+                        stays_on(diff, node, job_result);
                 if (job->groups[g].flags & FOLD_GROUP_BARRED)
                         (void) text_format(job_result->reason, RM_REASON_BYTES,
                                            "stays on '%s': no other node that may be used has the instruction sets that group %u "
@@ -604,10 +610,12 @@ static void explain_stay(const struct diff *diff, uint32_t j, struct round_job_r
                                            node_name(diff, node));
                 return;
         }
-        if (head_is_barred(diff, j))
-                (void) text_format(job_result->reason, RM_REASON_BYTES,
-                                   "stays on '%s': no other node that may be used has the instruction sets that mpirun may use",
-                                   node_name(diff, diff->jobs[j].given.head_node));
+        if (!head_is_barred(diff, j))
+                return;
+        stays_on(diff, diff->jobs[j].given.head_node, job_result);
+        (void) text_format(job_result->reason, RM_REASON_BYTES,
+                           "stays on '%s': no other node that may be used has the instruction sets that mpirun may use",
+                           node_name(diff, diff->jobs[j].given.head_node));
 }
 
 /* Explains the steps of a job that is folded, or would be the first to be. */

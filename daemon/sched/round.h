@@ -114,6 +114,7 @@ struct round_job_result {
         int32_t *group_node; /* where its groups are to be */
         int32_t *rank_core; /* the cores there that its ranks get, RM_NO_CORE: any. NULL: its policy did not choose cores */
         char reason[RM_REASON_BYTES]; /* why it waits, or stays on a node that it should leave; empty: nothing to say */
+        char stays_on[64]; /* the node, if the reason is what keeps it there until that has changed; else empty */
         char measured
                 [RM_REASON_BYTES]; /* what of its steps has counted, in figures that are others in each round; empty: nothing */
 };

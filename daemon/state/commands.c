@@ -101,12 +101,11 @@ Rm__CmdJobAvailability *command_job_availability(struct command *c, uint64_t job
         return &c->job_availability;
 }
 
-Rm__Command *command_job_wait(struct command *c, uint64_t job, const char *reason, bool lost_round) {
+Rm__CmdJobWait *command_job_wait(struct command *c, uint64_t job, const char *reason) {
         BEGIN(c, job_wait, JOB_WAIT);
         c->job_wait.job = job;
         c->job_wait.reason = text_of(reason);
-        c->job_wait.lost_round = lost_round;
-        return &c->command;
+        return &c->job_wait;
 }
 
 Rm__CmdJobPlace *command_job_place(struct command *c, uint64_t job) {

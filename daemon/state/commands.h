@@ -101,7 +101,7 @@ Rm__CmdTopology *command_topology(struct command *c);
 /* ---- jobs ---- */
 Rm__CmdJobSubmit *command_job_submit(struct command *c, const Rm__JobSpec *spec);
 Rm__CmdJobAvailability *command_job_availability(struct command *c, uint64_t job);
-Rm__Command *command_job_wait(struct command *c, uint64_t job, const char *reason, bool lost_round);
+Rm__CmdJobWait *command_job_wait(struct command *c, uint64_t job, const char *reason);
 Rm__CmdJobPlace *command_job_place(struct command *c, uint64_t job);
 Rm__CmdJobSpares *command_job_spares(struct command *c, uint64_t job);
 Rm__CmdJobCores *command_job_cores(struct command *c, uint64_t job);

@@ -18,6 +18,8 @@ const struct feature_field *feature_levels(void) {
                 { &rm__job__descriptor, 261, STATE_LEVEL_RATES }, /* rates_attempt */
                 { &rm__job__descriptor, 262, STATE_LEVEL_RATES }, /* rates_next_move */
                 { &rm__job__descriptor, 263, STATE_LEVEL_LEFT }, /* left_usec */
+                { &rm__job__descriptor, 264, STATE_LEVEL_STAYS }, /* stays_on */
+                { &rm__cmd_job_wait__descriptor, 260, STATE_LEVEL_STAYS }, /* stays_on */
                 { &rm__command__descriptor, 260, STATE_LEVEL_RATES }, /* job_rates */
                 { &rm__node__descriptor, 260, STATE_LEVEL_PROCESSORS }, /* instruction_sets */
                 { &rm__job_spec__descriptor, 260, STATE_LEVEL_NICE }, /* nice */

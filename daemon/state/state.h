@@ -18,6 +18,7 @@
 #define STATE_LEVEL_PROCESSORS 2U /* from this one on: what instruction sets nodes have */
 #define STATE_LEVEL_PARKED 3U /* from this one on: parked ranks of groups that compute ask for no cores */
 #define STATE_LEVEL_NICE 3U /* from this one on: jobs have the nice value, I/O priority and scheduling policy of rm-mpirun */
+#define STATE_LEVEL_STAYS 3U /* from this one on: that a reason is why groups stay on a node that they should leave */
 #define STATE_LEVEL_LEFT 3U /* from this one on: when the last capsule of a job's attempt was gone */
 #define STATE_LEVEL_RESIZED 2U /* from this one on: a number of ranks that a job may not have is not taken from its program */
 #define STATE_CONDITION_SOURCES_MAX 16U    /* of one node */

@@ -129,6 +129,7 @@ int apply_job_wait(struct apply *a) {
                 return apply_refuse(a, -EBUSY, "job-wait: what is left of job %" PRIu64 " is being removed", job->id);
         if (in->lost_round)
                 job->age++;
+        message_set_string(&job->stays_on, in->stays_on);
         if (strcmp(job->reason, in->reason) == 0)
                 return 0;
         message_set_string(&job->reason, in->reason);

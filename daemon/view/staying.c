@@ -36,15 +36,22 @@ static char *lacking(const Rm__State *state, const Rm__Node *from) {
 }
 
 /* malloc'ed; NULL: nothing is known to keep it. What PID 1 sees now says more than what a move has
- * found, and that may be over once the group has changed. */
-static char *reason_of(const Rm__State *state, const Rm__Capsule *capsule) {
+ * found, and that may be over once the group has changed. What the leader has found is told of all
+ * groups of the job that are there. */
+static char *reason_of(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule) {
         const Rm__Node *node = state_node(state, capsule->node);
+        char *lacks;
 
         if (capsule->blocker[0])
                 return xstrdup(capsule->blocker);
         if (capsule->refusal && capsule->refusal->times > 0)
                 return xstrdup(capsule->refusal->text);
-        return is_to_be_empty(node) ? lacking(state, node) : NULL;
+        if (!is_to_be_empty(node))
+                return NULL;
+        lacks = lacking(state, node);
+        if (lacks || strcmp(job->stays_on, capsule->node) != 0 || job->cancel || job->state != RM__JOB_STATE__JOB_RUNNING)
+                return lacks;
+        return xstrdup(job->reason);
 }
 
 static bool is_over(const Rm__Job *job) {
@@ -56,7 +63,7 @@ static int by_name(const void *name, const void *view) {
 }
 
 static void fill_one(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule, const Rm__NodeList *nodes) {
-        cleanup_free char *reason = reason_of(state, capsule);
+        cleanup_free char *reason = reason_of(state, job, capsule);
         Rm__NodeView **found =
                 reason ? bsearch(capsule->node, nodes->nodes, nodes->n_nodes, sizeof(Rm__NodeView *), by_name) : NULL;
         char word[24];
@@ -85,7 +92,7 @@ void view_staying_finish(Rm__NodeView *view) {
 }
 
 /* The capsule is to leave its node, or was to, and the blocker is still there. */
-static bool is_to_move(const Rm__State *state, const Rm__Capsule *capsule) {
+static bool is_to_move(const Rm__State *state, const Rm__Job *job, const Rm__Capsule *capsule) {
         const Rm__Refusal *refusal = capsule->refusal;
         cleanup_free char *reason = NULL;
 
@@ -93,13 +100,13 @@ static bool is_to_move(const Rm__State *state, const Rm__Capsule *capsule) {
                 return true;
         if (!is_to_be_empty(state_node(state, capsule->node)))
                 return false;
-        reason = reason_of(state, capsule);
+        reason = reason_of(state, job, capsule);
         return reason != NULL;
 }
 
 static void name_one(char **text, const Rm__State *state, const struct view_reader *reader, const Rm__Job *job,
                      const Rm__Capsule *capsule) {
-        cleanup_free char *reason = view_may(reader, job->spec->uid) ? reason_of(state, capsule) : NULL;
+        cleanup_free char *reason = view_may(reader, job->spec->uid) ? reason_of(state, job, capsule) : NULL;
         char word[24];
         char *longer = xasprintf("%s%s%s of job %" PRIu64 " on %s%s%s", *text ? *text : "", *text ? "; " : "",
                                  capsule_state_name(capsule->index, word), job->id, capsule->node, reason ? ": " : "",
@@ -118,7 +125,7 @@ char *view_staying_warning(const struct view_source *source, const struct view_r
                 const Rm__Job *job = state->jobs[i];
 
                 for (size_t k = 0; k < job->n_capsules && !is_over(job); k++)
-                        if (is_to_move(state, job->capsules[k]) && n++ < NAMED_MAX)
+                        if (is_to_move(state, job, job->capsules[k]) && n++ < NAMED_MAX)
                                 name_one(&names, state, reader, job, job->capsules[k]);
         }
         if (n == 0)

@@ -314,7 +314,8 @@ static const Rm__Command *wait(struct draft *d) {
         const Rm__Job *job = some_job(d);
 
         begin(d, "wait");
-        return command_job_wait(&d->c, job ? job->id : 1, d->text, true);
+        command_job_wait(&d->c, job ? job->id : 1, d->text)->lost_round = true;
+        return &d->c.command;
 }
 
 static const Rm__Command *note(struct draft *d) {

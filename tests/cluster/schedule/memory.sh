@@ -32,7 +32,14 @@ says() {
     [[ $(q job "$1" reason) == *$2* ]]
 }
 
-cluster 3 --cores 2
+# drain_says TEXT: of n3, which is not drained before that has changed.
+drain_says() {
+    ! rmctl drain-node n3 --update --wait --timeout 5 >"$work/drain" 2>&1 || fail "n3 is drained"
+    grep -q "drain-node: n3: $1.*not drained before this has changed" "$work/drain" || fail "the drain does not say '$1': $(<"$work/drain")"
+    rmctl show-node n3 | grep -q "Cannot move: *$1" || fail "show-node does not say '$1'"
+}
+
+cluster 3 --cores 2 --set sched.resize_interval=0
 offer n3 2G
 offer n2 350M
 offer n1 2G
@@ -85,6 +92,7 @@ must "n3's group is not seen" until_true 20 free_within n3 900 1840
 rmctl drain-node n3 --reason test >/dev/null || fail "drain-node n3"
 must "it does not say why it stays" until_true 30 says live "stays on 'n3': no other node has the"
 see "n3 drained as well: $(q job live reason)"
+drain_says "group 1 of job $(job live): stays on 'n3': no other node has the"
 must "the small group has not left" q arrived live 0 n2 30
 same "the large group" "$(q where live 1)" n3
 same "failed moves" "$(q moves live | grep -c ABORTED)" 0
@@ -101,3 +109,18 @@ see "n1 resumed: the large group is on $(q where live 1), which has $(free_on n1
 release live
 finish live
 ended_well live good
+
+# Parked groups, which no policy sees, have memory as well: one is on n1 with 550M, so 400M are free neither there nor on n2.
+rmctl resume-node n3 >/dev/null || fail "resume-node n3"
+start reserve n1 --group-size 1 --mem 400M/rank -n 1 --max-ranks 3 "$programs/resizes" --stop-file="$(stop_file reserve)"
+running reserve 60
+must "two groups are not parked" until_true 30 stands_still reserve 2
+for group in 1 2; do [[ $(q where reserve "$group") == n3 ]] || move reserve "$group" n3; done
+[[ $(q where reserve 0) == n1 ]] || move reserve 0 n1
+rmctl drain-node n3 --reason test >/dev/null || fail "drain-node n3"
+must "it does not say why its parked group stays" until_true 30 says reserve "stays on 'n3': no node that the job may use has the 419 MB"
+drain_says "group 1 of job $(job reserve): stays on 'n3': no node that the job may use has the 419 MB of memory free that moving the parked group 1 needs"
+see "n3 drained: $(grep -o 'stays on.*' "$work/drain" | head -n 1)"
+release reserve
+finish reserve
+ended_well reserve 'ends well'

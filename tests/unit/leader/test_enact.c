@@ -140,8 +140,10 @@ static void answer(struct scene *s, bool folded) {
         struct round_action action = { .kind = ROUND_START, .group_node = nodes };
         struct round_job_result job = { .checkpoint = s->input.jobs[0].checkpoint, .policy = "greedy", .waits = folded };
         struct round_result result = { .actions = &action, .n_actions = !folded, .jobs = &job, .n_jobs = 1 };
+        bool short_of_memory = false;
 
-        (void) enact_round(&s->rmd, snapshot_view(s->input.snapshot), &result, "");
+        (void) enact_round(&s->rmd, snapshot_view(s->input.snapshot), &result, "", &short_of_memory);
+        assert_false(short_of_memory);
 }
 
 static void test_goes_on_from_what_was_planned(void **state) {
@@ -253,9 +255,10 @@ static size_t move_to_n4(struct scene *s, int32_t group, enum round_cause cause)
         struct round_action action = { .kind = ROUND_MOVE, .group = group, .from = group == 1 ? 1 : 0, .to = 3, .cause = cause };
         struct round_job_result job = { 0 };
         struct round_result result = { .actions = &action, .n_actions = 1, .jobs = &job, .n_jobs = 1 };
+        bool short_of_memory = false;
 
         s->n_moves = 0;
-        (void) enact_round(&s->rmd, snapshot_view(s->input.snapshot), &result, "");
+        (void) enact_round(&s->rmd, snapshot_view(s->input.snapshot), &result, "", &short_of_memory);
         return s->n_moves;
 }
 

@@ -216,13 +216,24 @@ static void test_nodes_have_so_many_capsules(void **state) {
         round_input_finish(&input);
 }
 
-static size_t moves(struct scene *s, struct round_result *ret) {
+/* `why`: what is told of one that stays on a node that it should leave; NULL: none does. */
+static size_t moves_and_stays(struct scene *s, struct round_result *ret, const char *why) {
         struct round_input input = see(s);
+        struct parked_stay stay;
 
         *ret = (struct round_result) { 0 };
-        parked_moves(s->w.indexed, snapshot_view(input.snapshot), 0, scene_job(s), s->capsules_per_core, ret);
+        parked_moves(s->w.indexed, snapshot_view(input.snapshot), 0, scene_job(s), s->capsules_per_core, ret, &stay);
+        if (why && (!stay.reason || strcmp(stay.reason, why) != 0 || !strstr(why, stay.node)))
+                fail_msg("'%s' on %s", stay.reason ? stay.reason : "nothing", stay.node ? stay.node : "no node");
+        if (!why)
+                assert_null(stay.reason);
+        free(stay.reason);
         round_input_finish(&input);
         return ret->n_actions;
+}
+
+static size_t moves(struct scene *s, struct round_result *ret) {
+        return moves_and_stays(s, ret, NULL);
 }
 
 /* Two parked groups are on n3, which has more than n1; and n2 has as much. */
@@ -241,7 +252,7 @@ static void test_go_to_no_lesser_node(void **state) {
                 assert_int_equal(result.actions[i].to, 1);
         free(result.actions);
         message_set_string(&state_node(s->w.state, "n2")->instruction_sets, "sse2");
-        assert_int_equal(moves(s, &result), 0);
+        assert_int_equal(moves_and_stays(s, &result, "stays on 'n3': no node that the job may use can take the parked group 2"), 0);
         free(result.actions);
 }
 
@@ -268,9 +279,37 @@ static void test_leave_nodes_that_are_drained(void **state) {
         /* Nowhere to go; or nothing that answers. */
         assert_int_equal(drain(&s->w, "n1", "disk", false), 0);
         assert_int_equal(drain(&s->w, "n2", "disk", false), 0);
-        assert_int_equal(moves(s, &result), 0);
+        assert_int_equal(moves_and_stays(s, &result, "stays on 'n2': no node has usable cores"), 0);
         assert_int_equal(resume(&s->w, "n2"), 0);
         assert_int_equal(health(&s->w, "n1", 2), 0);
+        assert_int_equal(moves(s, &result), 0);
+}
+
+/* A group that was promised more than any other node has says so, and one of two as well. */
+static void test_stay_for_want_of_memory(void **state) {
+        struct scene *s = *state;
+        struct round_result result;
+
+        s->w.thorough = false; /* it writes into the state */
+        run(s);
+        state_job(s->w.state, s->job)->spec->rank_memory_bytes = 3000000;
+        for (size_t i = 0; i < 3; i++)
+                s->w.state->nodes[i]->memory_bytes = 12000000;
+        assert_int_equal(drain(&s->w, "n3", "disk", false), 0);
+        assert_int_equal(moves(s, &result), 2);
+        free(result.actions);
+        s->w.state->nodes[0]->memory_bytes = 9000000;
+        assert_int_equal(moves_and_stays(s, &result,
+                                         "stays on 'n3': no node that the job may use has the 6 MB of memory free that moving the "
+                                         "parked group 3 needs"),
+                         1);
+        free(result.actions);
+        s->w.state->nodes[1]->memory_bytes = 9000000;
+        assert_int_equal(moves_and_stays(s, &result,
+                                         "stays on 'n3': no node that the job may use has the 6 MB of memory free that moving the "
+                                         "parked group 2 needs"),
+                         0);
+        assert_int_equal(resume(&s->w, "n3"), 0);
         assert_int_equal(moves(s, &result), 0);
 }
 
@@ -305,6 +344,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_need_memory, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_nodes_have_so_many_capsules, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_limit_keeps_no_node_from_being_emptied, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_stay_for_want_of_memory, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_go_to_no_lesser_node, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_leave_nodes_that_are_drained, set_up, tear_down),
         };

@@ -202,6 +202,16 @@ static void expect_staying(const struct world *w, const char *text) {
         assert_int_equal(warns(w, "n1", &own, text ? text : "could not be moved"), text != NULL);
 }
 
+/* The leader tells this of the only job. */
+static void set_stay(struct world *w, const char *node, const char *reason) {
+        for (int twin = 0; twin < 2; twin++) {
+                Rm__Job *job = (twin ? w->twin : w->state)->jobs[0];
+
+                message_set_string(&job->stays_on, node);
+                message_set_string(&job->reason, reason);
+        }
+}
+
 static void test_groups_that_can_go_nowhere(void **state) {
         struct world *w = *state;
         static const char *const nodes[] = { "n1" };
@@ -221,7 +231,13 @@ static void test_groups_that_can_go_nowhere(void **state) {
         assert_int_equal(drain(w, "n2", "disk", false), 0);
         expect_staying(w, "no node that may be used has the instruction sets of n1: n3 lacks avx2");
         assert_int_equal(drain(w, "n3", "disk", false), 0);
-        expect_staying(w, NULL); /* for want of any node, which is another reason */
+        expect_staying(w, NULL); /* for want of any node, which the leader tells */
+        set_stay(w, "n1", "stays on 'n1': no node has usable cores");
+        expect_staying(w, "stays on 'n1': no node has usable cores");
+        set_stay(w, "n2", "stays on 'n2': no node has usable cores");
+        expect_staying(w, NULL); /* of another node */
+        set_stay(w, "", "moves away from 'n1' as soon as it can");
+        expect_staying(w, NULL);
 }
 
 static void set_checkpoint_error(struct world *w, size_t job, const char *error) {
