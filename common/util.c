@@ -197,7 +197,13 @@ int remove_tree(const char *path) {
         return r;
 }
 
-void stderr_by_lines(void) {
+void stdio_begin(void) {
+        int fd;
+
+        do
+                fd = open("/dev/null", O_RDWR);
+        while (fd >= 0 && fd <= STDERR_FILENO);
+        cleanup_close_fd(&fd);
         (void) setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
 }
 

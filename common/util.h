@@ -66,10 +66,12 @@ int mkdir_p(const char *path, mode_t mode);
 /* Remove a tree; stays on one file system. A path that is not there is fine. */
 int remove_tree(const char *path);
 
-/* The C library writes to a stream without a buffer, which stderr is, 128 bytes at a time, and what
- * others write comes in between. From here on each line is one write(2); what does not end a line
- * needs fflush(). For the start of main. */
-void stderr_by_lines(void);
+/* For the start of main. Descriptors 0 to 2 that are closed become /dev/null: otherwise the next
+ * file that is opened would get such a number, and messages would be written into it. The C library
+ * writes to a stream without a buffer, which stderr is, 128 bytes at a time, and what others write
+ * comes in between. From here on each line is one write(2); what does not end a line needs
+ * fflush(). */
+void stdio_begin(void);
 int set_nonblock(int fd, bool on);
 int set_cloexec(int fd, bool on);
 

@@ -695,7 +695,7 @@ int main(int argc, char **argv) {
         struct rm_error err = { 0 };
         int r;
 
-        stderr_by_lines();
+        stdio_begin();
         argp_err_exit_status = 2;
         if (argp_parse(&argp_rmd, argc, argv, 0, NULL, &options) != 0)
                 return 2;

@@ -1,7 +1,6 @@
 #include "launcher/client/client.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,16 +68,6 @@ static int connect_error(int code, const char *path, struct rm_error *err) {
         default:
                 return error_sys(err, code, "cannot talk to rmd (%s)", path);
         }
-}
-
-void client_open_stdio(void) {
-        int fd;
-
-        do
-                fd = open("/dev/null", O_RDWR);
-        while (fd >= 0 && fd <= STDERR_FILENO);
-        cleanup_close_fd(&fd);
-        stderr_by_lines();
 }
 
 int client_connect(int *ret_fd, struct rm_error *err) {

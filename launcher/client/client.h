@@ -29,10 +29,6 @@ struct client;
  * CLIENT_SOCKET_PATH. */
 const char *client_socket_path(void);
 
-/* Descriptors 0 to 2 that are closed become /dev/null, so that nothing else gets their numbers;
- * stderr is written by lines. For the start of main. */
-void client_open_stdio(void);
-
 /* A connected socket, close-on-exec and non-blocking, nothing said yet. CLIENT_NO_DAEMON or another
  * negative errno; -EAGAIN when rmd is too busy to accept it. */
 int client_connect(int *ret_fd, struct rm_error *err);

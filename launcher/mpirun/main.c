@@ -135,7 +135,7 @@ int main(int argc, char **argv) {
         int code = EXIT_DONE;
 
         (void) argc;
-        client_open_stdio();
+        stdio_begin();
         if (read_settings(argv + 1, &command, &options, &err) < 0)
                 code = fail(&err, EXIT_USAGE);
         else if (command.help)

@@ -135,7 +135,7 @@ int main(int argc, char **argv) {
         };
         struct rm_error err = { 0 };
 
-        stderr_by_lines();
+        stdio_begin();
         argp_err_exit_status = 2;
         (void) argp_parse(&argp, argc, argv, 0, NULL, &context);
         if (run(&context, &err) < 0) {

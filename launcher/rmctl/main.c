@@ -157,7 +157,7 @@ int main(int argc, char **argv) {
         int at = 1;
         int code;
 
-        client_open_stdio();
+        stdio_begin();
         (void) setlocale(LC_CTYPE, "");
         call.width = terminal_width();
         call.colours = wants_colours();

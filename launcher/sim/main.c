@@ -372,7 +372,7 @@ int main(int argc, char **argv) {
         /* A round takes some megabytes and gives them back: to itself, not to the kernel. */
         (void) mallopt(M_MMAP_THRESHOLD, 64 << 20);
         (void) mallopt(M_TRIM_THRESHOLD, 256 << 20);
-        stderr_by_lines();
+        stdio_begin();
         argp_err_exit_status = 2;
         (void) argp_parse(&argp, argc, argv, 0, NULL, &context);
         log_setup("rm-sim", LOG_INFO);

@@ -38,8 +38,13 @@ on n3 rm-mpirun -n 1 true >"$work/out" 2>"$work/err"
 status=$?
 ((status != 0)) || fail "rm-mpirun without rmd ends with 0"
 see "rm-mpirun without rmd: exit $status: $(head -n 1 "$work/err")"
-bed_do start-rmd n3
+# An rmd whose streams are closed opens its log and its sockets by other numbers: nothing that it says is written into them.
+must "rmd does not start" on n3 sh -c 'cd / && { setsid /usr/bin/rmd --foreground <&- >&- 2>&- & echo $! >/run/testbed-rmd.pid; }'
 must "n3 does not join" until_true 20 all_joined
+same "streams of an rmd that was started without" "$(on n3 sh -c 'cd "/proc/$(cat /run/testbed-rmd.pid)/fd" && readlink 0 1 2' | paste -sd ' ')" \
+    '/dev/null /dev/null /dev/null'
+bed_do restart-rmd n3
+must "n3 does not join again" until_true 20 all_joined
 # rm-mpirun's own refusals, before anything is submitted.
 refused 2 '' n1 rm-mpirun --group-size none -n 1 true
 refused 2 '' n1 rm-mpirun

@@ -22,6 +22,14 @@ plan=$(call "$data/two-nodes.json" | grep -v '^time')
 check json 0 '"placement":[{"job":"j1","node":"n2","ranks":8},{"job":"j2","node":"n1","ranks":7}],"waiting":["j3"],"traffic":{' \
         --json --policy greedy "$data/two-nodes.json"
 check proven 0 '"cost":152,"bound":152,"proven":true' --json --time 5 - < "$data/two-nodes.json"
+# The pipes to the policy do not get the number of a stream that is closed.
+for closed in '<&-' '2>&-' '<&- 2>&-'; do
+        eval '"$run" --policy-host "$host" --policy-dir "$policies" --json --policy greedy "$data/two-nodes.json"' "$closed" >"$work/plan"
+        grep -q '"placement":\[{"job":"j1"' "$work/plan" || {
+                echo "FAILED $closed: $(cat "$work/plan")"
+                failed=1
+        }
+done
 check running 0 '"placement":[{"job":"1","node":"n2","ranks":4},{"job":"3","node":"n3","ranks":2}],"waiting":["2"]' --json "$data/running.json"
 check 'no file' 1 'rm-policy-run: /nowhere: No such file or directory' /nowhere
 check 'no policy' 1 'has neither nix.so nor nix.mod' --policy nix "$data/two-nodes.json"

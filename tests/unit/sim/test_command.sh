@@ -39,6 +39,14 @@ check files 0 'easy' -c 2x2 -a "$work/away" -p easy --csv "$work/csv" --svg "$wo
         echo "FAILED files: $(cat "$work/csv" "$work/svg")"
         failed=1
 }
+# A file that it writes does not get the number of a stream that is closed: nothing that is printed comes into it.
+for closed in '<&-' '>&-' '2>&-' '<&- >&- 2>&-' '2>&- -p nix'; do # the last one ends with an error
+        eval '"$sim" --policy-dir "$policies" -c 2x2 -p easy --csv "$work/apart" "$work/trace" >/dev/null 2>/dev/null' "$closed"
+        [ "$(cut -d , -f 1 "$work/apart" | paste -sd ' ')" = 'policy easy easy' ] || {
+                echo "FAILED $closed: $(cat "$work/apart")"
+                failed=1
+        }
+done
 check 'bad trace' 1 "$work/bad:1: 3 fields, and a job has 18" -c 2x2 "$work/bad"
 check 'bad availability' 1 "$work/nowhere:1: there is no node 'n9'" -c 2x2 -a "$work/nowhere" "$work/trace"
 check 'no trace' 1 'No such file' -c 2x2 "$work/none"
