@@ -44,6 +44,9 @@ void attachment_input(struct attachment *attachment, const void *data, size_t si
 void attachment_input_eof(struct attachment *attachment);
 /* A signal (SIGINT, SIGTERM, SIGHUP, ...) reached the front end. */
 void attachment_signal(struct attachment *attachment, int signo, uint64_t now_usec);
+
+/* The job has not confirmed SIGTSTP yet, and there is a connection by which it can. */
+bool attachment_stop_waits(const struct attachment *attachment);
 /* Do what is due; to be called at attachment_due_usec() at the latest (ATTACHMENT_NEVER_USEC:
  * nothing to wait for). */
 void attachment_tick(struct attachment *attachment, uint64_t now_usec);

@@ -26,26 +26,57 @@ static void put_control(struct attachment *a, struct control *control) {
         control->at_usec = ATTACHMENT_NEVER_USEC;
 }
 
+static void drop_control(struct attachment *a, size_t i) {
+        memmove(&a->controls[i], &a->controls[i + 1], (a->n_controls - i - 1) * sizeof(a->controls[0]));
+        a->n_controls--;
+}
+
 void controls_put(struct attachment *a, uint64_t now) {
+        for (size_t i = a->n_controls; a->connected && i-- > 0;)
+                if (now >= a->controls[i].at_usec && a->controls[i].undone)
+                        drop_control(a, i);
         for (size_t i = 0; a->connected && i < a->n_controls; i++)
                 if (now >= a->controls[i].at_usec)
                         put_control(a, &a->controls[i]);
 }
 
+/* The signal is on its way, or has arrived. */
+static bool is_sent(const struct attachment *a, const struct control *control) {
+        return a->connected && control->at_usec == ATTACHMENT_NEVER_USEC;
+}
+
+/* As in the kernel: SIGCONT discards a stop that has not arrived, and a stop discards SIGCONT. */
+static void undo_opposite(struct attachment *a, int signo) {
+        int opposite = signo == SIGCONT ? SIGTSTP : signo == SIGTSTP ? SIGCONT : 0;
+
+        for (size_t i = a->n_controls; opposite && i-- > 0;)
+                if (a->controls[i].signo == opposite && is_sent(a, &a->controls[i]))
+                        a->controls[i].undone = true;
+                else if (a->controls[i].signo == opposite)
+                        drop_control(a, i);
+}
+
+/* A signal that waits is the same one if it comes again. */
+static bool waits_already(const struct attachment *a, bool cancel, bool interrupt, int signo) {
+        for (size_t i = 0; i < a->n_controls; i++) {
+                const struct control *c = &a->controls[i];
+
+                if (c->cancel == cancel && c->interrupt == interrupt && c->signo == signo && !is_sent(a, c))
+                        return true;
+        }
+        return false;
+}
+
 void controls_add(struct attachment *a, bool cancel, bool interrupt, int signo) {
         struct control *control;
 
-        if (a->n_controls == CONTROLS_MAX)
+        undo_opposite(a, signo);
+        if (a->n_controls == CONTROLS_MAX || waits_already(a, cancel, interrupt, signo))
                 return;
         control = &a->controls[a->n_controls++];
         *control = (struct control) { .at_usec = ATTACHMENT_NEVER_USEC, .cancel = cancel, .interrupt = interrupt, .signo = signo };
         if (a->connected)
                 put_control(a, control);
-}
-
-static void drop_control(struct attachment *a, size_t i) {
-        memmove(&a->controls[i], &a->controls[i + 1], (a->n_controls - i - 1) * sizeof(a->controls[0]));
-        a->n_controls--;
 }
 
 static size_t find(const struct attachment *a, uint32_t id) {
@@ -64,6 +95,8 @@ bool controls_refused(struct attachment *a, uint32_t id, const Rm__Error *error,
         if (error->code == EPERM || error->code == EACCES || error->code == EINVAL || error->code == ESRCH) {
                 if (error->code != ESRCH)
                         attachment_say(a, "%s", error->text);
+                drop_control(a, i);
+        } else if (a->controls[i].undone) {
                 drop_control(a, i);
         } else {
                 /* The job is moving, or no leader can be reached: a request for its end is the last
@@ -137,6 +170,13 @@ uint64_t controls_due_usec(const struct attachment *a) {
                 if (a->controls[i].at_usec < due)
                         due = a->controls[i].at_usec;
         return due;
+}
+
+bool attachment_stop_waits(const struct attachment *a) {
+        for (size_t i = 0; i < a->n_controls; i++)
+                if (a->connected && !a->done && a->controls[i].signo == SIGTSTP && !a->controls[i].undone)
+                        return true;
+        return false;
 }
 
 void attachment_signal(struct attachment *a, int signo, uint64_t now) {

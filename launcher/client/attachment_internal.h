@@ -17,6 +17,7 @@ struct control {
         uint64_t at_usec; /* send again then, ATTACHMENT_NEVER_USEC: it is on its way */
         bool cancel;
         bool interrupt; /* asked for the end of the job */
+        bool undone; /* SIGTSTP before SIGCONT, or SIGCONT before SIGTSTP: not to be sent again */
         int signo;
 };
 

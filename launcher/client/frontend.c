@@ -25,6 +25,9 @@
 #define WRITE_EVERY_USEC 1000000U
 /* A terminal may come to the foreground without a signal. */
 #define FOREGROUND_EVERY_USEC 500000U
+/* A head that is frozen for a move or a checkpoint takes SIGTSTP afterwards. Who presses Ctrl-Z
+ * does not wait for longer. */
+#define STOP_USEC 5000000U
 
 struct frontend {
         sigset_t forwarded;
@@ -36,6 +39,7 @@ struct frontend {
         struct buffer in;
         struct attachment *attachment;
         uint64_t write_at_usec[2]; /* not before, to a disk that was full */
+        uint64_t stop_at_usec; /* we stop then, or when the job has got SIGTSTP; ATTACHMENT_NEVER_USEC */
         bool input_is_tty;
         bool input_open;
 };
@@ -212,7 +216,9 @@ static bool input_is_ours(const struct frontend *f) {
 
 /* The job is told to stop; then we stop as the shell expects, and both go on with SIGCONT. */
 static void stop_here(struct frontend *f) {
-        send_requests(f);
+        if (f->stop_at_usec == ATTACHMENT_NEVER_USEC || (attachment_stop_waits(f->attachment) && now_usec() < f->stop_at_usec))
+                return;
+        f->stop_at_usec = ATTACHMENT_NEVER_USEC;
         (void) raise(SIGSTOP);
 }
 
@@ -228,8 +234,8 @@ static void take_signals(struct frontend *f) {
                         attachment_output_closed(f->attachment, 2);
                 }
                 attachment_signal(f->attachment, (int) info.ssi_signo, now_usec());
-                if (info.ssi_signo == SIGTSTP)
-                        stop_here(f);
+                if (info.ssi_signo == SIGTSTP || info.ssi_signo == SIGCONT)
+                        f->stop_at_usec = info.ssi_signo == SIGTSTP ? now_usec() + STOP_USEC : ATTACHMENT_NEVER_USEC;
         }
 }
 
@@ -243,6 +249,8 @@ static int poll_timeout_ms(struct frontend *f, bool recheck_input) {
 
         if (attachment_wants_connection(f->attachment) && f->connect_at_usec < due)
                 due = f->connect_at_usec;
+        if (f->stop_at_usec < due)
+                due = f->stop_at_usec;
         if (recheck_input && now + FOREGROUND_EVERY_USEC < due)
                 due = now + FOREGROUND_EVERY_USEC;
         for (size_t i = 0; i < 2; i++)
@@ -314,6 +322,7 @@ int frontend_run(struct frontend *f, const struct attachment_config *requested) 
         f->input_open = config.input;
         f->input_is_tty = isatty(STDIN_FILENO) == 1;
         f->connect_at_usec = 0;
+        f->stop_at_usec = ATTACHMENT_NEVER_USEC;
         for (;;) {
                 struct pollfd p[WATCH_COUNT];
                 bool done = attachment_done(f->attachment, &code);
@@ -325,5 +334,6 @@ int frontend_run(struct frontend *f, const struct attachment_config *requested) 
                 attachment_tick(f->attachment, now_usec());
                 wait_for_events(f, p, done);
                 handle_events(f, p);
+                stop_here(f);
         }
 }

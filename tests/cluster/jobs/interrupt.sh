@@ -85,3 +85,30 @@ for what in USR1 INT cancel; do
         same "exit code after SIG$what" "$rc" "$want"
     fi
 done
+
+# Ctrl-Z while mpirun is frozen stops the job afterwards, and then rm-mpirun; `fg` before that undoes it.
+states() {
+    local node
+    for node in $(nodes); do on "$node" sh -c 'cat /proc/[0-9]*/stat 2>/dev/null'; done | sed -n 's/.*(\(spin\|rm-mpirun\)) \(.\) .*/\1 \2/p'
+}
+stopped() {
+    (($(states | grep -c "^$1 T") == $2))
+}
+start stops n1 --group-size 2 -n 3 "$programs/spin" --stop-file="$(stop_file stops)"
+running stops
+held stops
+front stops TSTP >/dev/null
+for node in $(nodes); do on "$node" rm -f /run/rmd/fault; done
+must "Ctrl-Z while mpirun was frozen did not stop the ranks: $(states | paste -sd ' ')" until_true 20 stopped spin 3
+must "it did not stop rm-mpirun" until_true 10 stopped rm-mpirun 1
+front stops CONT >/dev/null
+must "the ranks did not go on" until_true 10 stopped spin 0
+must "the move is not over" q state stops RUNNING 20 >/dev/null
+held stops
+front stops TSTP >/dev/null
+front stops CONT >/dev/null
+for node in $(nodes); do on "$node" rm -f /run/rmd/fault; done
+release stops
+finish stops 30
+see "Ctrl-Z and fg while mpirun is frozen: rm-mpirun $rc, job $(q job stops state)"
+same "the exit code after fg" "$rc" 0

@@ -579,6 +579,80 @@ static void a_signal_that_cannot_be_taken_now_is_sent_again(void **state) {
         attachment_destroy(s);
 }
 
+/* Refuses the signal that comes next, and says how it was called. */
+static void refuse_control(struct attachment *s, uint64_t now) {
+        report_error(s, expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB), EAGAIN, "moving", now);
+}
+
+static void a_stop_does_not_come_after_what_undoes_it(void **state) {
+        static const int signals[][2] = { { SIGTSTP, SIGCONT }, { SIGCONT, SIGTSTP } };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+                struct attachment *s = begin_running(false);
+                uint32_t id;
+
+                /* It was refused, and waits. */
+                attachment_signal(s, signals[i][0], 0);
+                refuse_control(s, 0);
+                assert_int_equal(attachment_stop_waits(s), signals[i][0] == SIGTSTP);
+                attachment_signal(s, signals[i][1], 0);
+                report_ok(s, expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB), 0);
+                assert_false(attachment_stop_waits(s));
+                assert_int_equal(attachment_due_usec(s), ATTACHMENT_NEVER_USEC);
+                attachment_tick(s, SECOND);
+                expect_none(s);
+                /* It was on its way. */
+                attachment_signal(s, signals[i][0], SECOND);
+                id = expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB);
+                attachment_signal(s, signals[i][1], SECOND);
+                report_error(s, id, EAGAIN, "moving", SECOND);
+                report_ok(s, expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB), SECOND);
+                attachment_tick(s, 2 * SECOND);
+                expect_none(s);
+                /* There was no connection. */
+                attachment_lost(s, 2 * SECOND);
+                attachment_signal(s, signals[i][0], 2 * SECOND);
+                assert_false(attachment_stop_waits(s));
+                attachment_signal(s, signals[i][1], 2 * SECOND);
+                attachment_connected(s, 3 * SECOND);
+                (void) expect_attach(s, 0, 0);
+                expect_control(s, false, (uint32_t) signals[i][1]);
+                expect_none(s);
+                /* The connection was lost before the answer. */
+                attachment_signal(s, signals[i][0], 3 * SECOND);
+                (void) expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB);
+                attachment_signal(s, signals[i][1], 3 * SECOND);
+                attachment_lost(s, 3 * SECOND);
+                attachment_connected(s, 4 * SECOND);
+                (void) expect_attach(s, 0, 0);
+                expect_control(s, false, (uint32_t) signals[i][1]);
+                expect_none(s);
+                attachment_destroy(s);
+        }
+}
+
+static void signals_that_wait_leave_room_for_the_end(void **state) {
+        struct attachment *s = begin_running(false);
+
+        (void) state;
+        attachment_lost(s, SECOND);
+        for (unsigned i = 0; i < 50; i++) {
+                attachment_signal(s, SIGUSR1, SECOND);
+                attachment_signal(s, SIGALRM, SECOND);
+                attachment_signal(s, SIGHUP, SECOND);
+        }
+        attachment_signal(s, SIGINT, SECOND);
+        attachment_connected(s, 2 * SECOND);
+        (void) expect_attach(s, 0, 0);
+        expect_control(s, false, SIGUSR1);
+        expect_control(s, false, SIGALRM);
+        expect_control(s, false, SIGHUP);
+        expect_control(s, false, SIGINT);
+        expect_none(s);
+        attachment_destroy(s);
+}
+
 static void waiting_is_told_after_a_second_and_when_it_changes(void **state) {
         struct attachment *s = begin(false, false, 0);
 
@@ -1131,6 +1205,8 @@ int main(void) {
                 cmocka_unit_test(a_signal_that_is_confirmed_is_all_we_do),
                 cmocka_unit_test(an_interrupt_without_a_connection_ends_us),
                 cmocka_unit_test(a_signal_that_cannot_be_taken_now_is_sent_again),
+                cmocka_unit_test(a_stop_does_not_come_after_what_undoes_it),
+                cmocka_unit_test(signals_that_wait_leave_room_for_the_end),
                 cmocka_unit_test(waiting_is_told_after_a_second_and_when_it_changes),
                 cmocka_unit_test(a_quick_start_is_silent),
                 cmocka_unit_test(waiting_is_given_up),
