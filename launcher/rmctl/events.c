@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "common/util.h"
+#include "launcher/client/suggest.h"
 #include "launcher/rmctl/human.h"
 #include "launcher/rmctl/verb.h"
 #include "proto/json.h"
@@ -12,6 +13,66 @@
 #define AWAY_USEC (60U * 1000000U)
 /* Without --follow the answer comes at once. */
 #define ANSWER_USEC (60U * 1000000U)
+
+/* All kinds of events that rmd makes, as in rmctl(1); docs/check-manuals compares the three. */
+static const char *const kinds[] = {
+        "availability",
+        "availability-error",
+        "checkpoint-captured",
+        "checkpoint-copied-again",
+        "checkpoint-copy-lost",
+        "checkpoint-done",
+        "checkpoint-failed",
+        "checkpoint-imported",
+        "checkpoint-removed",
+        "checkpoint-started",
+        "checkpoint-uncopied",
+        "drill-done",
+        "drill-failed",
+        "drill-started",
+        "job-cancel",
+        "job-ended",
+        "job-own-state",
+        "job-placed",
+        "job-ranks-lost",
+        "job-released",
+        "job-requeued",
+        "job-resize",
+        "job-resize-cancelled",
+        "job-resize-refused",
+        "job-resized",
+        "job-restarted",
+        "job-spares",
+        "job-started",
+        "job-submitted",
+        "job-waits",
+        "move-done",
+        "move-failed",
+        "move-filled",
+        "move-hurried",
+        "move-postcopy",
+        "move-started",
+        "move-waiting",
+        "node-condition",
+        "node-down",
+        "node-drain",
+        "node-drained",
+        "node-empty",
+        "node-fence",
+        "node-fenced",
+        "node-joined",
+        "node-leaves",
+        "node-overdue",
+        "node-removed",
+        "node-resumed",
+        "node-unknown",
+        "node-up",
+        "note",
+        "policy-error",
+        "topology",
+        "voter-added",
+        "voter-removed",
+};
 
 struct follower {
         struct call *call;
@@ -137,6 +198,19 @@ static int latest(struct call *call, uint64_t *ret_index) {
         return 0;
 }
 
+/* An event that never comes would be waited for without end. */
+static int check_kind(struct call *call, const char *kind) {
+        const char *nearest = kinds[0];
+
+        for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+                if (strcmp(kinds[i], kind) == 0)
+                        return 0;
+                if (suggest_distance(kind, kinds[i]) < suggest_distance(kind, nearest))
+                        nearest = kinds[i];
+        }
+        return call_usage(call, "--wait: there is no event '%s' (did you mean '%s'? rmctl(1) lists them)", kind, nearest);
+}
+
 static int run(struct call *call) {
         struct follower f = { .call = call, .follow = call_flag(call, "follow") != NULL, .wait_kind = call_flag(call, "wait") };
         const char *since_text = call_flag(call, "since");
@@ -148,6 +222,8 @@ static int run(struct call *call) {
                 return r;
         if (since_text && parse_i64(since_text, 0, INT64_MAX, &since) < 0)
                 return call_usage(call, "--since: '%s' is not an event's index", since_text);
+        if (f.wait_kind && check_kind(call, f.wait_kind) < 0)
+                return -EINVAL;
         f.since = (uint64_t) since;
         if (!since_text && (f.follow || f.wait_kind))
                 r = latest(call, &f.since);

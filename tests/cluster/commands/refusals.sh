@@ -31,6 +31,7 @@ for node in n1 n3; do
     refused 2 '' "$node" rmctl no-such-command
     refused 2 '' "$node" rmctl drain-node
     refused 2 '' "$node" rmctl list-jobs --no-such-option
+    for event in job-end nosuch ''; do refused 2 "there is no event '$event'" "$node" rmctl events --wait "$event" --timeout 5; done
 done
 bed_do stop-rmd n3
 refused 3 'rmd' n3 rmctl list-nodes

@@ -188,7 +188,7 @@ run "$rmctl" show-node n2; has "show-node: what the leader knows" "$out" "Free m
 run "$rmctl" list-nodes --json; is "list-nodes: nodes whose free memory is known" "$(grep -c '"memory_free_bytes": 5368709120' <<<"$out")" 1
 run "$rmctl" list-nodes --no-header; is "--no-header" "$(head -1 "$dir/out" | cut -c1-2)" n1
 run timeout 5 "$rmctl" events --wait node-drained --timeout 3s; is "events --wait" "$code/$(wc -l <"$dir/out")" 0/1
-run timeout 5 "$rmctl" events --wait nothing --timeout 300ms; is "events --wait in vain" "$code" 1
+run timeout 5 "$rmctl" events --wait topology --timeout 300ms; is "events --wait in vain" "$code" 1
 run "$rmctl" help; for verb in $("$rmctl" help --names); do has "help names $verb" "$out" "  $verb "; done
 
 echo; [ $failures -eq 0 ] || echo "$failures failed"
