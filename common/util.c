@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fts.h>
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -330,6 +331,21 @@ int parse_bytes(const char *text, uint64_t *ret_bytes) {
         };
 
         return parse_units(text, units, ARRAY_SIZE(units), ret_bytes);
+}
+
+int parse_decimal(const char *text, double min, double max, double *ret_value) {
+        char *end = NULL;
+        double value;
+
+        if (strspn(text, "0123456789+-.eE") != strlen(text))
+                return -EINVAL;
+        value = strtod(text, &end);
+        if (end == text || *end)
+                return -EINVAL;
+        if (!isfinite(value) || value < min || value > max)
+                return -ERANGE;
+        *ret_value = value;
+        return 0;
 }
 
 size_t byte_order_mark_bytes(const char *data, size_t size_bytes) {

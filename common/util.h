@@ -92,6 +92,9 @@ int parse_i64(const char *text, int64_t min, int64_t max, int64_t *ret_value);
 int parse_duration_usec(const char *text, uint64_t *ret_usec);
 /* "4096", "500K", "50M", "1G", "1T" to bytes, by powers of 1024. */
 int parse_bytes(const char *text, uint64_t *ret_bytes);
+/* A decimal number with or without fraction and exponent. -EINVAL also for what strtod() takes
+ * besides: hexadecimal, "inf", "nan" and spaces before it; -ERANGE. */
+int parse_decimal(const char *text, double min, double max, double *ret_value);
 /* How many bytes of `data` are the mark that some editors write in front of a text in UTF-8: 3 or
  * 0. */
 size_t byte_order_mark_bytes(const char *data, size_t size_bytes);

@@ -2,7 +2,6 @@
  * plan. Changes nothing. */
 #include <argp.h>
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -27,15 +26,13 @@ struct context {
 
 static error_t parse_option(int key, char *arg, struct argp_state *state) {
         struct context *context = state->input;
-        char *end;
 
         switch (key) {
         case 'p':
                 context->policy = arg;
                 return 0;
         case 't':
-                context->seconds = strtod(arg, &end);
-                if (end == arg || *end || !isfinite(context->seconds) || context->seconds < 0 || context->seconds > 1e6)
+                if (parse_decimal(arg, 0, 1e6, &context->seconds) < 0)
                         argp_error(state, "--time: '%s' is no number of seconds", arg);
                 return 0;
         case 'j':

@@ -2,8 +2,9 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "common/util.h"
 
 int lines_wrong(const struct lines *lines, struct rm_error *err, const char *fmt, ...) {
         char text[512];
@@ -78,19 +79,11 @@ bool lines_next(struct lines *lines, struct rm_error *err) {
 int lines_number(const struct lines *lines, size_t i, const char *what, double min, double max, double *ret_value,
                  struct rm_error *err) {
         const char *text = lines->field[i];
-        char *end = NULL;
-        double value;
+        int r = parse_decimal(text, min, max, ret_value);
 
-        /* Hexadecimal, "inf" and "nan" are numbers to strtod, and none here. */
-        if (strspn(text, "0123456789+-.eE") != strlen(text))
-                return lines_wrong(lines, err, "%s: '%s' is no number", what, text);
-        value = strtod(text, &end);
-        if (end == text || *end)
-                return lines_wrong(lines, err, "%s: '%s' is no number", what, text);
-        if (!isfinite(value) || value < min || value > max)
+        if (r == -ERANGE)
                 return lines_wrong(lines, err, "%s must be from %.0f to %.0f, is %s", what, min, max, text);
-        *ret_value = value;
-        return 0;
+        return r < 0 ? lines_wrong(lines, err, "%s: '%s' is no number", what, text) : 0;
 }
 
 int lines_whole(const struct lines *lines, size_t i, const char *what, double min, double max, double *ret_value,

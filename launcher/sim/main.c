@@ -44,10 +44,9 @@ struct context {
 /* ---- options ---- */
 
 static double number(struct argp_state *state, const char *option, const char *arg, double min, double max) {
-        char *end;
-        double value = strtod(arg, &end);
+        double value = 0;
 
-        if (end == arg || *end || !isfinite(value) || value < min || value > max)
+        if (parse_decimal(arg, min, max, &value) < 0)
                 argp_error(state, "%s: '%s' is no number from %.10g to %.10g", option, arg, min, max);
         return value;
 }

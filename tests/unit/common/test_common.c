@@ -21,6 +21,27 @@
 #include "common/util.h"
 #include "proto/state.pb-c.h"
 
+static void test_decimals(void **state) {
+        static const struct {
+                const char *text;
+                int code;
+                double value;
+        } cases[] = {
+                { "0", 0, 0 },         { "1.5", 0, 1.5 },    { ".5e1", 0, 5 },        { "+2", 0, 2 },
+                { "", -EINVAL, 0 },    { " 1", -EINVAL, 0 }, { "0x10", -EINVAL, 0 },  { "nan", -EINVAL, 0 },
+                { "inf", -EINVAL, 0 }, { "1x", -EINVAL, 0 }, { "1,5", -EINVAL, 0 },   { "1e", -EINVAL, 0 },
+                { "-1", -ERANGE, 0 },  { "11", -ERANGE, 0 }, { "1e999", -ERANGE, 0 },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                double v = 0;
+
+                assert_int_equal(parse_decimal(cases[i].text, 0, 10, &v), cases[i].code);
+                assert_true(v == cases[i].value);
+        }
+}
+
 static void test_numbers(void **state) {
         static const struct {
                 const char *text;
@@ -469,14 +490,23 @@ static void test_grow(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_texts),       cmocka_unit_test(test_user_forges_log_line),
-                cmocka_unit_test(test_numbers),     cmocka_unit_test(test_durations),
-                cmocka_unit_test(test_bytes),       cmocka_unit_test(test_names),
-                cmocka_unit_test(test_errors),      cmocka_unit_test(test_long_path_hides_why),
-                cmocka_unit_test(test_cut_texts),   cmocka_unit_test(test_files),
-                cmocka_unit_test(test_read_all),    cmocka_unit_test(test_frames),
-                cmocka_unit_test(test_descriptors), cmocka_unit_test(test_iso_time),
-                cmocka_unit_test(test_openat),      cmocka_unit_test(test_grow),
+                cmocka_unit_test(test_texts),
+                cmocka_unit_test(test_user_forges_log_line),
+                cmocka_unit_test(test_numbers),
+                cmocka_unit_test(test_decimals),
+                cmocka_unit_test(test_durations),
+                cmocka_unit_test(test_bytes),
+                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_errors),
+                cmocka_unit_test(test_long_path_hides_why),
+                cmocka_unit_test(test_cut_texts),
+                cmocka_unit_test(test_files),
+                cmocka_unit_test(test_read_all),
+                cmocka_unit_test(test_frames),
+                cmocka_unit_test(test_descriptors),
+                cmocka_unit_test(test_iso_time),
+                cmocka_unit_test(test_openat),
+                cmocka_unit_test(test_grow),
         };
 
         return cmocka_run_group_tests_name("common", tests, NULL, NULL);

@@ -31,6 +31,7 @@ for closed in '<&-' '2>&-' '<&- 2>&-'; do
         }
 done
 check running 0 '"placement":[{"job":"1","node":"n2","ranks":4},{"job":"3","node":"n3","ranks":2}],"waiting":["2"]' --json "$data/running.json"
+for odd in 0x10 ' 1' inf ''; do check "odd time '$odd'" 2 "--time: '$odd' is no number of seconds" --time "$odd" "$data/two-nodes.json"; done
 check 'no file' 1 'rm-policy-run: /nowhere: No such file or directory' /nowhere
 check 'no policy' 1 'has neither nix.so nor nix.mod' --policy nix "$data/two-nodes.json"
 check 'not a snapshot' 1 'snapshot: not valid JSON' "$0"

@@ -53,6 +53,9 @@ check 'no trace' 1 'No such file' -c 2x2 "$work/none"
 check 'no policy' 1 "policy 'nix'" -c 2x2 -p nix "$work/trace"
 check 'no cluster' 2 'a trace and --cluster are needed' "$work/trace"
 check 'bad number' 2 "'x' is no number" -c 2x2 --settle x "$work/trace"
+for odd in 0x10 ' 1' nan 1e999; do
+        check "odd number '$odd'" 2 "'$odd' is no number from 0 to 1000000" -c 2x2 --settle "$odd" "$work/trace"
+done
 check 'no whole number' 2 "--group-size: '1.5' is no whole number" -c 2x2 -g 1.5 "$work/trace"
 check 'bad name' 2 "'../x' is no name of a policy" -c 2x2 -p ../x "$work/trace"
 check 'no place to write' 1 'No such file or directory' -c 2x2 --csv "$work/none/csv" "$work/trace"
