@@ -277,6 +277,9 @@ static char **build_env(const Rm__Job *job, const Rm__JobSpec *spec, unsigned pr
                  * before, and waits for ever for that of a dead one. */
                 launch_goes_on(spec) ? "OMPI_MCA_mpi_preconnect_mpi=1" : "OMPI_MCA_mpi_preconnect_mpi=0",
                 "PRTE_MCA_prte_if_include=eth0",
+                /* PRRTE does not look for the agent, whatever path that has, if there is none. It
+                 * is where execvp() looks then. */
+                "PATH=/bin:/usr/bin",
                 /* A launcher that rm-mpirun itself was started by is asked neither for nodes nor to
                  * start anything. */
                 "PRTE_MCA_plm=ssh",

@@ -24,6 +24,12 @@ grep -q ' 1 RM_ATTEMPT=[0-9]' "$work/all" || fail "RM_ATTEMPT is not there"
 as alice n1 rm-mpirun -n 1 sh -c 'echo x >made-by-a-rank'
 same "a file that a rank has made" "$(on n2 stat -c '%U %a' /home/alice/made-by-a-rank)" "alice 644"
 
+# Who has no PATH, or hardly any variables, as a daemon's children, starts jobs all the same.
+for few in "-u PATH" "-i HOME=/home/alice" "-i HOME=/home/alice LANG=C"; do
+    # shellcheck disable=SC2086 # options of env
+    same "what a job says that was started by 'env $few'" "$(as alice n1 env $few /usr/bin/rm-mpirun --group-size 1 -n 2 /bin/echo hi 2>&1 | paste -sd ' ')" "hi hi"
+done
+
 # started BY VARIABLE=VALUE...: the first one is seen by both ranks, one on each node.
 started() {
     said=$(as alice n1 env "${@:2}" timeout 20 rm-mpirun --group-size 1 -n 2 sh -c "echo \$${2%%=*}" 2>"$work/started") || fail "started by $1: exit $?: $(<"$work/started")"
