@@ -77,6 +77,7 @@ static int print(const struct context *context, const char *snapshot, size_t sna
                  struct rm_error *err) {
         size_t mark_bytes = byte_order_mark_bytes(snapshot, snapshot_bytes);
         json_t *root, *given;
+        bool good;
 
         if (context->json)
                 return fputs(answer, stdout) < 0 || fflush(stdout) != 0 ? error_sys(err, -errno, "standard output") : 0;
@@ -86,9 +87,12 @@ static int print(const struct context *context, const char *snapshot, size_t sna
                 picture_print(stdout, given, root, terminal_width());
         else
                 (void) error_set(err, -EPROTO, "the policy host's answer is not JSON");
+        good = root && given;
         json_decref(root);
         json_decref(given);
-        return root && given ? 0 : err->code;
+        if (good && (fflush(stdout) != 0 || ferror(stdout)))
+                return error_sys(err, -errno, "standard output");
+        return good ? 0 : err->code;
 }
 
 static int run(const struct context *context, struct rm_error *err) {

@@ -30,6 +30,14 @@ for closed in '<&-' '2>&-' '<&- 2>&-'; do
                 failed=1
         }
 done
+for format in --json ''; do
+        # shellcheck disable=SC2086 # an option or none
+        said=$("$run" --policy-host "$host" --policy-dir "$policies" $format "$data/two-nodes.json" 2>&1 >/dev/full)
+        [ "$said" = 'rm-policy-run: standard output: No space left on device' ] || {
+                echo "FAILED full: $format: '$said'"
+                failed=1
+        }
+done
 check running 0 '"placement":[{"job":"1","node":"n2","ranks":4},{"job":"3","node":"n3","ranks":2}],"waiting":["2"]' --json "$data/running.json"
 for odd in 0x10 ' 1' inf ''; do check "odd time '$odd'" 2 "--time: '$odd' is no number of seconds" --time "$odd" "$data/two-nodes.json"; done
 check 'no file' 1 'rm-policy-run: /nowhere: No such file or directory' /nowhere
