@@ -204,7 +204,7 @@ static int take_context(struct parser *p) {
                 pass(p, word);
                 word = p->args[++p->at];
         }
-        if (!word || is_separator(word))
+        if (!word || !*word || is_separator(word))
                 return error_set(p->err, -EINVAL, "no program to run: rm-mpirun [RM OPTIONS] -n N [MPIRUN OPTIONS] PROGRAM [ARGS]");
         if (p->ranks == 0)
                 return error_set(p->err, -EINVAL, "the number of ranks of '%s' is missing: put -n N before it", word);

@@ -4,6 +4,7 @@
 #include <ini.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -120,6 +121,8 @@ int options_read_config(struct options *options, const char *path, struct rm_err
         reader.file = f;
         r = ini_parse_stream(config_read_line, &reader, config_line, &reader);
         /* Lines of other sections are rmd's to judge; but a broken line may hide one of ours. */
+        if (ferror(f))
+                return error_set(err, -EINVAL, "%s cannot be read: %s", path, strerror(errno));
         if (r > 0)
                 return error_set(err, -EINVAL, "%s:%d: neither '[section]' nor 'key = value'", path, r);
         return 0;
@@ -351,14 +354,30 @@ static int resolve_on_node_loss(struct options *o, struct rm_error *err) {
         return r;
 }
 
+/* A time by the environment or the file is for those jobs that rm-mpirun waits for. */
+static int resolve_wait(struct options *o, struct rm_error *err) {
+        const struct option_source *source = &o->sources[OPTION_WAIT];
+        int r = resolve_duration(source, true, &o->wait_usec, err);
+
+        if (r == 0)
+                r = resolve_yes_no(&o->sources[OPTION_DETACH], &o->detach, err);
+        if (r == 0 && o->detach && source->value && strncmp(source->origin, "--", 2) == 0)
+                return error_set(err, -EINVAL, "--wait: cannot be combined with --detach, with which nobody waits");
+        o->wait_set = source->value != NULL;
+        return r;
+}
+
 static int resolve_availability(struct options *o, struct rm_error *err) {
         const struct option_source *source = &o->sources[OPTION_AVAILABILITY];
         cleanup_free char *cwd = NULL;
+        struct stat st;
 
         if (!source->value)
                 return 0;
         if (access(source->value, R_OK) < 0)
                 return error_set(err, -EINVAL, "%s: '%s' cannot be read: %s", source->origin, source->value, strerror(errno));
+        if (stat(source->value, &st) == 0 && S_ISDIR(st.st_mode))
+                return bad(source, "a file, but a directory", err);
         if (source->value[0] == '/') {
                 o->availability = xstrdup(source->value);
                 return 0;
@@ -410,9 +429,7 @@ int options_resolve(struct options *o, struct rm_error *err) {
         if (r == 0)
                 r = resolve_losses(o, err);
         if (r == 0)
-                r = resolve_duration(&o->sources[OPTION_WAIT], true, &o->wait_usec, err);
-        if (r == 0)
-                r = resolve_yes_no(&o->sources[OPTION_DETACH], &o->detach, err);
+                r = resolve_wait(o, err);
         if (r == 0)
                 r = resolve_availability(o, err);
         if (r == 0)
@@ -421,7 +438,6 @@ int options_resolve(struct options *o, struct rm_error *err) {
                 r = resolve_number(&o->sources[OPTION_SPARES], UINT32_MAX, &spares, err);
         o->spares = (uint32_t) spares;
         o->priority = (int32_t) priority;
-        o->wait_set = o->sources[OPTION_WAIT].value != NULL;
         return r;
 }
 

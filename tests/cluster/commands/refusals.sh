@@ -49,6 +49,9 @@ must "n3 does not join again" until_true 20 all_joined
 # rm-mpirun's own refusals, before anything is submitted.
 refused 2 '' n1 rm-mpirun --group-size none -n 1 true
 refused 2 '' n1 rm-mpirun
+refused 2 'no program to run' n1 rm-mpirun -n 1 ''
+refused 2 'no program to run' n1 rm-mpirun -n 1 true : -n 1 '' x
+refused 2 'no program to run' n1 rm-mpirun -n 1 -- ''
 refused 2 'loses output' n1 rm-mpirun --output dir=/home/alice/out -n 1 true
 # In a job there is no rmd, and nobody who could start one.
 for command in 'rm-mpirun -n 1 true' 'rmctl list-jobs' 'rmctl cancel-job 1'; do

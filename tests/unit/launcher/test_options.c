@@ -78,6 +78,9 @@ static void a_missing_file_is_fine_and_a_broken_one_is_not(void **state) {
 
         (void) state;
         assert_int_equal(options_read_config(&o, "/nonexistent/rmd.conf", &err), 0);
+        assert_int_equal(options_read_config(&o, "/tmp", &err), -EINVAL);
+        assert_non_null(strstr(err.text, "/tmp cannot be read: Is a directory"));
+        err = (struct rm_error) { 0 };
         config_write(&file, "[mpirun]\npolicy = x\nnonsense\n");
         assert_int_equal(options_read_config(&o, file.path, &err), -EINVAL);
         assert_non_null(strstr(err.text, ":3:"));
@@ -181,6 +184,9 @@ static void values_are_judged(void **state) {
                 { OPTION_WAIT, "x", false },
                 { OPTION_AVAILABILITY, "/dev/null", true },
                 { OPTION_AVAILABILITY, "/nonexistent", false },
+                { OPTION_AVAILABILITY, "/", false }, /* directories */
+                { OPTION_AVAILABILITY, "/tmp", false },
+                { OPTION_AVAILABILITY, ".", false },
         };
 
         (void) state;
@@ -193,6 +199,23 @@ static void values_are_judged(void **state) {
                         fail_msg("--%s %s: %s", options_known[examples[i].option].name, examples[i].value, err.text);
                 options_finish(&o);
         }
+}
+
+static void nobody_waits_for_a_job_that_is_detached(void **state) {
+        struct options o = { 0 };
+        struct rm_error err = { 0 };
+
+        (void) state;
+        clear_environment();
+        (void) setenv("RM_WAIT", "5", 1); /* for other jobs */
+        (void) options_take(&o, OPTION_DETACH, NULL, &err);
+        options_read_environment(&o);
+        assert_int_equal(options_resolve(&o, &err), 0);
+        (void) options_take(&o, OPTION_WAIT, "0", &err);
+        assert_int_equal(options_resolve(&o, &err), -EINVAL);
+        assert_non_null(strstr(err.text, "--wait: cannot be combined with --detach"));
+        options_finish(&o);
+        clear_environment();
 }
 
 static void restarts_are_of_a_job_that_may_restart(void **state) {
@@ -477,6 +500,7 @@ int main(void) {
                 cmocka_unit_test(a_missing_file_is_fine_and_a_broken_one_is_not),
                 cmocka_unit_test(errors_name_where_the_value_stands),
                 cmocka_unit_test(values_are_judged),
+                cmocka_unit_test(nobody_waits_for_a_job_that_is_detached),
                 cmocka_unit_test(restarts_are_of_a_job_that_may_restart),
                 cmocka_unit_test(a_job_with_checkpoints_comes_back),
                 cmocka_unit_test(a_job_that_goes_on_without_ranks_comes_back),
