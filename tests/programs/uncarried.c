@@ -33,7 +33,9 @@
  *                   epoll      watches what only its child has open
  *                   packets    a pipe with O_DIRECT
  *                   eventfd    with EFD_SEMAPHORE
- *                   userfaultfd, secret
+ *                   userfaultfd, secret, fanotify
+ *                   perf       a performance counter
+ *                   perfmap    the same, mapped and closed
  *   of sockets      mptcp, alg, vsock
  *                   unaccepted, unaccepted6  a TCP connection that nobody accepts, by a socket of
  *                                            IPv4 and of IPv6
@@ -61,6 +63,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/netlink.h>
+#include <linux/perf_event.h>
 #include <linux/rtnetlink.h>
 #include <linux/tcp.h>
 #include <linux/userfaultfd.h>
@@ -75,6 +78,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/fanotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -544,6 +548,39 @@ static bool userfaultfd_take(void) {
         return fds[0] >= 0;
 }
 
+static bool fanotify_take(void) {
+        fds[0] = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_FID | FAN_CLOEXEC, 0);
+        return fds[0] >= 0 && fanotify_mark(fds[0], FAN_MARK_ADD, FAN_CREATE | FAN_ONDIR, AT_FDCWD, dir) == 0;
+}
+
+/* Of its own time; an administrator may forbid it (kernel.perf_event_paranoid). */
+static bool perf_take(void) {
+        struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+                                        .size = sizeof(attr),
+                                        .config = PERF_COUNT_SW_TASK_CLOCK,
+                                        .exclude_kernel = 1,
+                                        .exclude_hv = 1 };
+
+        fds[0] = (int) syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+        if (fds[0] < 0 && (errno == EACCES || errno == EPERM))
+                errno = EPROTONOSUPPORT;
+        return fds[0] >= 0;
+}
+
+static void *counter = MAP_FAILED;
+
+static bool perfmap_take(void) {
+        if (perf_take())
+                counter = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fds[0], 0);
+        close_all();
+        fds[0] = -1;
+        return counter != MAP_FAILED;
+}
+
+static void perfmap_drop(void) {
+        (void) munmap(counter, 4096);
+}
+
 static bool secret_take(void) {
         fds[0] = (int) syscall(SYS_memfd_secret, O_CLOEXEC);
         return fds[0] >= 0 && ftruncate(fds[0], 4096) == 0;
@@ -754,6 +791,9 @@ static const struct kind kinds[] = {
         { "eventfd", eventfd_take, NULL },
         { "userfaultfd", userfaultfd_take, NULL },
         { "secret", secret_take, NULL },
+        { "fanotify", fanotify_take, NULL },
+        { "perf", perf_take, NULL },
+        { "perfmap", perfmap_take, perfmap_drop },
         { "mptcp", mptcp_take, NULL },
         { "md5", md5_take, NULL },
         { "alg", alg_take, NULL },
