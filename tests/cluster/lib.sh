@@ -22,12 +22,26 @@ tests_dir=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 repo_dir=${tests_dir%/*}
 # shellcheck source-path=SCRIPTDIR source=../../tools/lib/children.sh
 . "$repo_dir/tools/lib/children.sh"
+# shellcheck source-path=SCRIPTDIR source=remains.sh
+. "$tests_dir/cluster/remains.sh"
 testbed_tool=$repo_dir/tools/testbed
 programs=/home/rmd/t
 test_name=$(cd "$(dirname "$0")" && pwd) test_name=${test_name##*/}-${0##*/} test_name=${test_name%.sh}
 bed=${test_name:0:24} bed=${bed%-}-$$
 beds=${RMD_RUN:-/var/lib/rmd-testbed}
+# ends STATUS: a signal has come. bash dies of a trap that exits within `read -t`, so wait_seconds does it there.
+waits='' ends_with=''
+ends() {
+    [[ $waits ]] || exit "$1"
+    ends_with=$1
+}
+
+work=''
+trap '[[ ! $work ]] || rm -rf "$work"' EXIT
+trap 'ends 143' TERM HUP
+trap 'ends 130' INT
 work=$(mktemp -d "/tmp/rmd-$test_name.XXXXXX")
+own "$work" "$beds" "$bed"
 node_count=0
 rc=0
 slowness=${RM_TEST_SLOW:-100}
@@ -153,8 +167,6 @@ cluster() {
     ((node_count >= 3)) || voters_awaited=none
     more_packages
     build_programs
-    trap 'exit 143' TERM HUP
-    trap 'exit 130' INT
     trap at_end EXIT
     thorough || [[ ${polls:-} ]] || grep -q '^# polls' "$0" || polite=(--put "$RM_TEST_PROGRAMS/polite.so:/usr/libexec/rmd/rm-yield.so")
     bed_do up "${options[@]}" "${polite[@]}" 2>"$work/up.err" || fail "no cluster: $(tail -n 3 "$work/up.err")"
@@ -220,7 +232,10 @@ q() {
 
 # wait_seconds SECONDS
 wait_seconds() {
+    waits=yes
     read -r -t "$1" -u "$never" || true
+    waits=''
+    [[ ! $ends_with ]] || exit "$ends_with"
 }
 
 # until_true SECONDS CMD...: the bound is for a machine that is as fast as the one on which it was written.
@@ -538,12 +553,6 @@ all_rmds_with_faults() {
     must "not all nodes join with faults" until_true 30 all_joined
 }
 
-# The machine's cgroup v1 hierarchies of what rmd limits with, and of processor time, if it has them so. Emulated nodes have a v2 tree, in which such
-# controllers are not.
-v1_controllers() {
-    awk '$3 == "cgroup" { print $4 }' /proc/mounts | tr ',' '\n' | grep -xE 'memory|pids|cpuset|cpu'
-}
-
 # give_controllers NODE: a new start of its rmd, in groups of the node's own in these hierarchies; again: in the same. None: it starts as before.
 give_controllers() {
     bed_do stop-rmd "$1"
@@ -582,17 +591,8 @@ limited() {
     return 0
 }
 
-# The groups that give_controllers has made, which are on the machine itself.
+# give_controllers has made groups, which are on the machine itself.
 given_controllers=''
-remove_groups() {
-    local controller own mount
-    [[ $given_controllers ]] || return 0
-    for controller in $(v1_controllers); do
-        mount=$(awk -v c="$controller" '$3 == "cgroup" && "," $4 "," ~ "," c "," { print $2; exit }' /proc/mounts)
-        own=$(awk -F : -v c="$controller" '"," $2 "," ~ "," c "," { print $3 }' /proc/self/cgroup)
-        find "$mount${own%/}/" -depth -type d -path "*/$bed-n*" -exec rmdir {} + 2>/dev/null
-    done
-}
 
 rmd_runs() {
     on "$1" sh -c 'read -r pid </run/testbed-rmd.pid && kill -0 "$pid"' 2>/dev/null
@@ -766,10 +766,11 @@ at_end() {
     end_children KILL "${front_pid[@]}"
     report_used
     if ((status)) && [[ ${RM_TEST_KEEP:-} ]]; then
+        rm -f "$work/owner"
         printf '  kept: tools/testbed ... --name %s, and %s\n' "$bed" "$work"
     else
         bed_do down 2>/dev/null
-        remove_groups
+        [[ ! $given_controllers ]] || remove_groups "$bed"
         rm -rf "$work"
     fi
     exit "$status"
