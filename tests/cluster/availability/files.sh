@@ -18,7 +18,7 @@ write() {
 }
 takes_effect() {
     write "$2"
-    until_true 3 eval "[[ \$(usable) == '$3' ]]" || fail "$1: usable cores are $(usable), not $3"
+    until_true 20 eval "[[ \$(usable) == '$3' ]]" || fail "$1: usable cores are $(usable), not $3"
     see "$1: usable $(usable)"
 }
 # refused WHAT CONTENT PATTERN: PATTERN is what status must say.
@@ -26,7 +26,7 @@ refused() {
     local before
     before=$(usable)
     write "$2"
-    until_true 3 eval "rmctl status | grep -qE -- '$3'" || fail "$1: status does not say '$3': $(rmctl status | grep -i avail)"
+    until_true 20 eval "rmctl status | grep -qE -- '$3'" || fail "$1: status does not say '$3': $(rmctl status | grep -i avail)"
     same "$1: usable cores" "$(usable)" "$before"
     see "$1: $(rmctl status | grep -E -m 1 -- "$3" | sed 's/^ *//')"
 }
@@ -47,7 +47,7 @@ takes_effect "once more" 'n1:2\n' '2 4 4'
 on n1 rm "$file"
 sleep 1.5
 same "a missing file: usable cores" "$(usable)" '2 4 4'
-until_true 3 eval 'rmctl status | grep -qiE "availability.*(no such|missing|not there)"' || fail "a missing file is not told: $(rmctl status)"
+until_true 20 eval 'rmctl status | grep -qiE "availability.*(no such|missing|not there)"' || fail "a missing file is not told: $(rmctl status)"
 see "a missing file: usable $(usable)"
 takes_effect "back again" 'n1:1\nn3:1\n' '1 4 1'
 grep -q 'availability:3' <(bed_do logs "$(q leader)") || fail "the leader's log does not name the line"
@@ -79,7 +79,7 @@ see "n1:0 n2:2 n3:2: $(q place live | tr '\n' ' ')"
 same "the other job's place" "$(q place other)" "$place_of_other"
 before=$(q place live)
 as alice n1 sh -c 'printf "n2:0\nnowhere:2\n" >mine'
-until_true 5 eval 'rmctl events | grep -q "mine:2"' || fail "the bad line is not told"
+until_true 20 eval 'rmctl events | grep -q "mine:2"' || fail "the bad line is not told"
 same "its place after a bad line" "$(q place live)" "$before"
 release live
 finish live

@@ -65,7 +65,7 @@ done
 near=$(job near) left=$(job left)
 bed_do stop-rmd n1 --kill
 asker=n2
-until_true 5 eval 'on n2 rmctl status | grep -q "no leader can be reached"' || fail "rmctl status does not say that there is no leader"
+until_true 20 eval 'on n2 rmctl status | grep -q "no leader can be reached"' || fail "rmctl status does not say that there is no leader"
 
 start submitted-INT n2 -n 1 "$programs/spin" --seconds=60
 start submitted-TERM n2 -n 1 "$programs/spin" --seconds=60

@@ -91,7 +91,7 @@ hold_both() {
     signal_rmd STOP
     bed_do exec n2 -- "$programs/hold" "$pid" 1000 </dev/null >"$work/hold" 2>&1 &
     front_pid[hold]=$!
-    must "PID 1 is not held" until_true 5 grep -qs '^[0-9]' "$work/hold"
+    must "PID 1 is not held" until_true 20 grep -qs '^[0-9]' "$work/hold"
 }
 
 let_both_go() {

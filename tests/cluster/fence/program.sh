@@ -96,7 +96,7 @@ bed_do stop-rmd "$leader" --kill
 no_program() {
     ! on "$leader" pgrep -f /home/rmd/fence >/dev/null
 }
-must "the program runs on" until_true 5 no_program
+must "the program runs on" until_true 20 no_program
 bed_do start-rmd "$leader"
 must "the next leader does not run it" until_true 30 many_fences hangs $((before + 1))
 back heal
@@ -104,7 +104,7 @@ q state live RUNNING 20 >/dev/null || fail "the job does not go on: $(reason)"
 must "the program runs on" until_true 10 no_program
 runs 2 || fail "it has started again, and its node is back"
 see "$victim is back before the fence has worked: attempt $(q job live attempt) goes on"
-must "no fence is told of any more" until_true 5 eval '! rmctl show-node $victim | grep -q ^Fence'
+must "no fence is told of any more" until_true 20 eval '! rmctl show-node $victim | grep -q ^Fence'
 
 # Somebody has pulled the plug.
 fence fails

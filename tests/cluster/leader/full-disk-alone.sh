@@ -28,7 +28,7 @@ see "a large job: $(<"$work/large")"
 
 if submit 1000 >"$work/small" 2>&1; then fail "a small job is taken: $(<"$work/small")"; fi
 grep -q "disk is full" "$work/small" || fail "why a small job is not taken: $(<"$work/small")"
-must "status does not say that no jobs are taken" until_true 5 eval 'rmctl status | grep -q "is full: running jobs go on, no new ones are taken"'
+must "status does not say that no jobs are taken" until_true 20 eval 'rmctl status | grep -q "is full: running jobs go on, no new ones are taken"'
 
 # Small changes until nothing is left.
 # shellcheck disable=SC2016 # the node's shell expands it
@@ -39,7 +39,7 @@ on n1 bash -c 'change() {
     for k in 1 2 3 4; do change "$k" "$1" & done; wait' bash "$(printf 'x%.0s' {1..240})" >"$work/change"
 see "$(<"$work/change")"
 grep -q "disk is full" "$work/change" || fail "small changes are not refused, or for another reason: $(<"$work/change")"
-must "status does not say so" until_true 5 eval 'rmctl status | grep -q "is full: running jobs go on, nothing can be changed"'
+must "status does not say so" until_true 20 eval 'rmctl status | grep -q "is full: running jobs go on, nothing can be changed"'
 same "the job" "$(q job live state)" RUNNING
 see "$(on n1 grep -c "disk is full" /var/log/rmd.log) lines of the log say so"
 (($(on n1 grep -c "disk is full" /var/log/rmd.log) < 5)) || fail "the log is filled with it"

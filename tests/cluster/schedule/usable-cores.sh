@@ -43,7 +43,7 @@ for with in "no controllers" controllers; do
         start "spin-$policy" n1 --policy $policy -n 1 "$programs/spin" --stop-file="$(stop_file "spin-$policy")"
         running "spin-$policy"
         allow 1
-        until_true 5 have 1 || fail "$policy: 1 of 2 cores may be used, but what runs has $(cpus)"
+        until_true 20 have 1 || fail "$policy: 1 of 2 cores may be used, but what runs has $(cpus)"
         sleep 5 # no second that `used` looks at has begun before
         have 1 || fail "$policy: 1 of 2 cores may be used, but after a while what runs has $(cpus)"
         cores=$(used "$policy")

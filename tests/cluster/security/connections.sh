@@ -63,7 +63,7 @@ throw() {
     before=$(log_lines n1)
     pid=$(on n1 cat /run/testbed-rmd.pid)
     on "$node" timeout 20 "$@" >"$work/answer" 2>&1
-    if ! until_true 5 eval "(( \$(log_lines n1) > $before ))"; then fail "$what: no line in the log"; fi
+    if ! until_true 20 eval "(( \$(log_lines n1) > $before ))"; then fail "$what: no line in the log"; fi
     after=$(on n1 cat /run/testbed-rmd.pid)
     rmd_runs n1 && [[ $pid == "$after" ]] || fail "$what: rmd is gone"
     see "$what: $(bed_do logs n1 | tail -n +$((before + 1)) | grep -m 1 -iE 'refus|drop|clos|wrong|bad|not|invalid|fail|large|magic|tls|peer' || bed_do logs n1 | tail -n 1)"
