@@ -35,12 +35,14 @@ pid_of() {
 version_on() {
     on "$1" rmctl status | sed -n 's/^rmd: *\([0-9.]*\),.*/\1/p'
 }
+# capsules_on NODE: the first process of each; what it starts for a checkpoint, say, comes and goes.
 capsules_on() {
-    on "$1" pgrep -x rm-capsule | sort | paste -sd ' '
+    on "$1" sh -c 'for p in $(pgrep -x rm-capsule); do sed -n "s/^NSpid:\t\([0-9]*\)\t1$/\1/p" "/proc/$p/status"; done 2>/dev/null' | sort | paste -sd ' '
 }
 
 for node in $(nodes); do
-    on "$node" sh -c 'mkdir -p /run/systemd/system && ln -s /home/rmd/t/systemctl /usr/bin/systemctl'
+    # The index of manual pages is not made anew after each installation: nobody looks at it.
+    on "$node" sh -c 'mkdir -p /run/systemd/system && ln -s /home/rmd/t/systemctl /usr/bin/systemctl && rm -f /var/lib/man-db/auto-update'
     put "$node" old
 done
 must "not all nodes join" until_true 30 all_joined
@@ -185,7 +187,7 @@ for node in n2 n1; do
     [[ $(capsules_on "$node") ]] || fail "victim has nothing on $node"
     on "$node" sh -c 'RMD_REMOVE_WITH_JOBS=yes dpkg --remove rmd' >"$work/forced" 2>&1 || fail "rmd is not removed from $node by force: $(tail -n 3 "$work/forced")"
     grep -q 'what jobs have on this node ends (numbers: ' "$work/forced" || fail "it is not said that jobs end: $(<"$work/forced")"
-    same "capsules on $node" "$(capsules_on "$node")" ""
+    same "processes of capsules on $node" "$(on "$node" pgrep -x rm-capsule)" ""
     same "control groups of capsules on $node" "$(on "$node" find /sys/fs/cgroup -path '*/rmd-capsules/j*')" ""
     see "$node: $(grep 'what jobs have' "$work/forced")"
 done
