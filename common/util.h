@@ -66,8 +66,9 @@ int mkdir_p(const char *path, mode_t mode);
 /* Remove a tree; stays on one file system. A path that is not there is fine. */
 int remove_tree(const char *path);
 
-/* For the start of main. Descriptors 0 to 2 that are closed become /dev/null: otherwise the next
- * file that is opened would get such a number, and messages would be written into it. The C library
+/* Readies the standard streams at the start of main. Descriptors 0 to 2 that are closed become
+ * /dev/null: otherwise the next file that is opened would get such a number, and messages would be
+ * written into it. The C library
  * writes to a stream without a buffer, which stderr is, 128 bytes at a time, and what others write
  * comes in between. From here on each line is one write(2); what does not end a line needs
  * fflush(). */

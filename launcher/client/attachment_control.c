@@ -45,7 +45,7 @@ static bool is_sent(const struct attachment *a, const struct control *control) {
         return a->connected && control->at_usec == ATTACHMENT_NEVER_USEC;
 }
 
-/* As in the kernel: SIGCONT discards a stop that has not arrived, and a stop discards SIGCONT. */
+/* SIGCONT discards a stop that has not arrived, and a stop discards SIGCONT, as in the kernel. */
 static void undo_opposite(struct attachment *a, int signo) {
         int opposite = signo == SIGCONT ? SIGTSTP : signo == SIGTSTP ? SIGCONT : 0;
 

@@ -553,7 +553,7 @@ static bool fanotify_take(void) {
         return fds[0] >= 0 && fanotify_mark(fds[0], FAN_MARK_ADD, FAN_CREATE | FAN_ONDIR, AT_FDCWD, dir) == 0;
 }
 
-/* Of its own time; an administrator may forbid it (kernel.perf_event_paranoid). */
+/* An administrator may forbid programs to count (kernel.perf_event_paranoid). */
 static bool perf_take(void) {
         struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
                                         .size = sizeof(attr),

@@ -592,7 +592,7 @@ static void a_stop_does_not_come_after_what_undoes_it(void **state) {
                 struct attachment *s = begin_running(false);
                 uint32_t id;
 
-                /* It was refused, and waits. */
+                /* The first signal was refused, and waits. */
                 attachment_signal(s, signals[i][0], 0);
                 refuse_control(s, 0);
                 assert_int_equal(attachment_stop_waits(s), signals[i][0] == SIGTSTP);
@@ -602,7 +602,7 @@ static void a_stop_does_not_come_after_what_undoes_it(void **state) {
                 assert_int_equal(attachment_due_usec(s), ATTACHMENT_NEVER_USEC);
                 attachment_tick(s, SECOND);
                 expect_none(s);
-                /* It was on its way. */
+                /* The first signal was on its way. */
                 attachment_signal(s, signals[i][0], SECOND);
                 id = expect(s, RM__LOCAL_REQUEST__BODY_SIGNAL_JOB);
                 attachment_signal(s, signals[i][1], SECOND);

@@ -32,7 +32,7 @@ struct verdict {
         size_t searched;
 };
 
-/* ---- files that he may not be able to read, and directories that he may not be able to search ---- */
+/* ---- files that he may not be able to read, and directories ---- */
 
 void scan_contents(struct scan *scan, int fds, const char *number, unsigned flags) {
         struct stat st;
@@ -46,7 +46,7 @@ void scan_contents(struct scan *scan, int fds, const char *number, unsigned flag
         scan->suspects[scan->n_suspects++] = (struct suspect) { scan->pid, atoi(number) };
 }
 
-/* Everybody may search what is installed, and what the kernel shows. */
+/* What is installed, and what the kernel shows, may be searched by all. */
 static bool is_open_to_all(const char *path) {
         static const char *const places[] = { "/usr/", "/proc/", "/sys/" };
 

@@ -453,7 +453,7 @@ static void use_settings(unsigned io_priority, unsigned long slack_nsec, const c
         assert_int_equal(syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, io_priority), 0);
 }
 
-/* Settings that CRIU does not know are as they were; an inventory of an older rmd says nothing of it. */
+/* Settings that CRIU does not know are as they were; an inventory of an older rmd has none. */
 static void settings(void **state) {
         const unsigned idle = IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 7);
         struct scene scene;
