@@ -288,20 +288,22 @@ static bool is_breakable(const struct restore *restore) {
         return restore->state < RESTORE_DONE;
 }
 
-/* How long ago the job's last process had ended, by the log's clock; 0: that is not known. */
-static uint64_t left_ago_usec(const struct restore *restore, const Rm__Job *job) {
-        uint64_t now = cluster_log_usec(restore->c->rmd->cluster);
+/* How long ago the job's last process had ended, by the log's clock. Where that is not known, as of
+ * a job that was imported, whatever came after the checkpoint may be somebody else's; and all of it
+ * where the clock of another cluster was ahead. */
+static uint64_t left_ago_usec(const struct restore *restore, const Rm__Job *job, const Rm__Checkpoint *checkpoint) {
+        uint64_t now = cluster_log_usec(restore->c->rmd->cluster), left = job ? job->left_usec : 0;
 
-        if (!job || job->left_usec == 0)
-                return 0;
-        return now > job->left_usec ? now - job->left_usec : 1;
+        if (left == 0 && checkpoint)
+                left = checkpoint->captured_usec;
+        return left < now ? now - left : now;
 }
 
 static void enter_restore(struct restore *restore) {
         const Rm__Job *job = state_job(cluster_state(restore->c->rmd->cluster), restore->job);
         const Rm__Checkpoint *checkpoint = checkpoints_record(restore->c, restore->job, restore->checkpoint);
         const struct capsule_rollback back = { .other_files = checkpoint && checkpoint->other_files,
-                                               .left_ago_usec = left_ago_usec(restore, job) };
+                                               .left_ago_usec = left_ago_usec(restore, job, checkpoint) };
 
         timer_set(restore->deadline, restore->c->rmd->config->move_timeout_usec);
         arrival_restore(restore->arrival, &back);

@@ -43,7 +43,8 @@ known() {
     as alice n1 rmctl list-checkpoints --no-header "$id" 2>/dev/null | awk '{ print $1 }' | grep -qx "$number"
 }
 
-start live n1 --checkpoint 1h --group-size 1 -n 3 "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=20000
+# shellcheck disable=SC2016 # the job's shell expands it
+start live n1 --checkpoint 1h --group-size 1 -n 3 sh -c 'exec 3>>/home/alice/kept.$OMPI_COMM_WORLD_RANK; echo begun >&3; exec "$@"' sh "$programs/ordered" --stop-file="$(stop_file live)" --pause-usec=20000
 running live 60
 id=$(job live)
 as alice n1 rmctl checkpoint-job "$id" --timeout 60 >"$work/said" 2>&1 || fail "no checkpoint: $(<"$work/said")"
@@ -141,6 +142,8 @@ forgotten() {
 }
 must "the job is not forgotten" until_true 60 forgotten
 must "its stores stay" until_true 20 eval '! on n1 test -e /var/lib/rmd/checkpoints/'"$id"
+# Nobody knows when the job has left, and what was added to its file since.
+as alice n1 sh -c 'echo note >>kept.0'
 import_by alice n3 /home/alice/saved-n1 || fail "it is not imported: $(<"$work/said")"
 see "$(<"$work/said")"
 must "the nodes do not know what n3 knows" until_true 20 eval 'asker=n3 all_joined'
@@ -151,6 +154,8 @@ same "the job" "$(as alice n1 rmctl list-jobs --all --no-header | awk -v id="$id
 must "it cannot go on" as alice n1 rmctl restart-job "$number"
 must "it does not go on" q state live RUNNING,FOLDED 60 >/dev/null
 must "it is another job" test "$(job live)" = "$id"
+must "what was added to its file is lost: $(on n1 sh -c 'ls /home/alice')" on n1 sh -c 'grep -qx note /home/alice/kept.0.cut-*'
+same "its file" "$(on n1 cat /home/alice/kept.0)" begun
 refused "it runs again" 'has not ended' import_by alice n1 /home/alice/saved-n1
 bed_do exec n1 --user alice -- rmctl attach-job "$id" </dev/null >"$work/live.out" 2>"$work/live.err" &
 front_pid[live]=$!
