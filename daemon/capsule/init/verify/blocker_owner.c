@@ -46,7 +46,7 @@ void scan_contents(struct scan *scan, int fds, const char *number, unsigned flag
         scan->suspects[scan->n_suspects++] = (struct suspect) { scan->pid, atoi(number) };
 }
 
-/* What is installed, and what the kernel shows, may be searched by all. */
+/* All may search what is installed, and what the kernel shows. */
 static bool is_open_to_all(const char *path) {
         static const char *const places[] = { "/usr/", "/proc/", "/sys/" };
 
