@@ -158,11 +158,14 @@ static void describe_files(void) {
                 describe_file(files[i].name, files[i].fd);
 }
 
+static int64_t deadline_usec;
+
 static void make_files(void) {
         char path[64];
         int fd, both[2];
         const struct f_owner_ex owner = { F_OWNER_TID, gettid() };
         const struct itimerspec hour = { .it_interval = { 3600, 0 }, .it_value = { 7200, 0 } };
+        struct itimerspec at = { 0 };
         struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.u64 = 77 };
         sigset_t set;
 
@@ -201,6 +204,10 @@ static void make_files(void) {
         have("signalfd", signalfd(-1, &set, SFD_CLOEXEC));
         fd = have("timerfd", timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK));
         need(timerfd_settime(fd, 0, &hour, NULL), "timerfd_settime");
+        fd = have("timerfd at a point in time", timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK));
+        deadline_usec = now_usec() + 3600000000;
+        at.it_value = (struct timespec) { .tv_sec = deadline_usec / 1000000, .tv_nsec = deadline_usec % 1000000 * 1000 };
+        need(timerfd_settime(fd, TFD_TIMER_ABSTIME, &at, NULL), "timerfd_settime");
         fd = have("epoll", epoll_create1(EPOLL_CLOEXEC));
         need(epoll_ctl(fd, EPOLL_CTL_ADD, fd_of("timerfd"), &event), "epoll_ctl");
         event.events = EPOLLOUT | EPOLLONESHOT;
@@ -214,6 +221,17 @@ static void make_files(void) {
         fd = have("memfd", memfd_create("everything", MFD_ALLOW_SEALING));
         need(ftruncate(fd, 8192), "ftruncate");
         need(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), "F_ADD_SEALS");
+}
+
+/* A timer may go off later by what a move takes to look at it. */
+static void describe_deadline(void) {
+        struct itimerspec left = { 0 };
+        int64_t least_usec;
+
+        (void) timerfd_gettime(fd_of("timerfd at a point in time"), &left);
+        least_usec = deadline_usec - now_usec() - 100000;
+        LINE("timerfd at a point in time: %s\n",
+             left.it_value.tv_sec * 1000000 + left.it_value.tv_nsec / 1000 >= least_usec ? "not early" : "early");
 }
 
 static void describe_epoll(void) {
@@ -245,6 +263,7 @@ static void describe_contents(void) {
              syscall(SYS_kcmp, getpid(), getpid(), KCMP_FILE, fd_of("file for appending, O_SYNC"),
                      fd_of("the same file, opened anew, O_NOATIME")) != 0);
         describe_epoll();
+        describe_deadline();
 }
 
 /* ---- sockets ---- */

@@ -24,7 +24,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/error.h"
@@ -513,6 +515,45 @@ static void test_mend_timerfds(void **state) {
         assert_int_equal(image_fixup_timerfds(mended, sizeof(mended)), 0);
 }
 
+/* The flags of a timer at a point in time, by its clock. */
+static void test_mend_absolute_timerfds(void **state) {
+        static const struct {
+                uint8_t clock, flags, left, interval, flags_mended, nsec_mended;
+        } cases[] = {
+                { CLOCK_MONOTONIC, TFD_TIMER_ABSTIME, 5, 0, 0, 5 },
+                { CLOCK_BOOTTIME, TFD_TIMER_ABSTIME, 5, 9, 0, 5 },
+                { CLOCK_MONOTONIC, TFD_TIMER_ABSTIME, 0, 0, 0, 0 },
+                { CLOCK_MONOTONIC, TFD_TIMER_ABSTIME, 0, 9, 0, 1 },
+                { CLOCK_MONOTONIC, 0, 5, 0, 0, 5 },
+                { CLOCK_REALTIME, TFD_TIMER_ABSTIME, 5, 0, 1, 5 },
+                { CLOCK_REALTIME, 3, 5, 0, 3, 5 },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                uint8_t image[] = { 0x19, 0x43,
+                                    0x56, 0x54,
+                                    0x38, 0x31,
+                                    0x30, 0x56,
+                                    18,   0,
+                                    0,    0,
+                                    8,    17,
+                                    16,   1,
+                                    98,   12,
+                                    32,   cases[i].clock,
+                                    48,   cases[i].flags,
+                                    56,   0,
+                                    64,   cases[i].left,
+                                    72,   0,
+                                    80,   cases[i].interval };
+                bool changed = cases[i].flags != cases[i].flags_mended || cases[i].left != cases[i].nsec_mended;
+
+                assert_int_equal(image_fixup_timerfds(image, sizeof(image)), changed);
+                assert_int_equal(image[21], cases[i].flags_mended);
+                assert_int_equal(image[25], cases[i].nsec_mended);
+        }
+}
+
 static void test_mend_sizes(void **state) {
         /* Magic numbers; then by their length: a file that is no regular one, one with a size, one
          * without, and one cut short. */
@@ -876,6 +917,7 @@ int main(void) {
                 cmocka_unit_test(test_hosts),
                 cmocka_unit_test(test_flows),
                 cmocka_unit_test(test_mend_timerfds),
+                cmocka_unit_test(test_mend_absolute_timerfds),
                 cmocka_unit_test(test_mend_sizes),
                 cmocka_unit_test(test_kept_sizes),
                 cmocka_unit_test(test_find_sockets),

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/error.h"
@@ -34,6 +36,8 @@ enum {
         UNIX_NAME_DIR = 14, /* where a relative one is */
         UNIX_DELETED = 15,
         FILE_TIMERFD = 12, /* file_entry.tfd */
+        TIMERFD_CLOCK = 4,
+        TIMERFD_FLAGS = 6, /* of timerfd_settime(2) */
         TIMERFD_VALUE_SEC = 7,
         TIMERFD_VALUE_NSEC = 8,
         TIMERFD_INTERVAL_SEC = 9,
@@ -62,10 +66,16 @@ enum {
 static bool image_fixup_timerfd(struct criu_cursor entry, void *arg) {
         uint64_t left = 0;
         uint64_t interval = 0;
-        uint8_t *nsec = NULL;
+        uint64_t clock = 0;
+        uint8_t *nsec = NULL, *flags = NULL;
         struct criu_field f;
+        bool changed;
 
         while (criu_next_field(&entry, &f)) {
+                if (f.number == TIMERFD_CLOCK)
+                        clock = f.value;
+                if (f.number == TIMERFD_FLAGS)
+                        flags = f.varint;
                 if (f.number == TIMERFD_VALUE_SEC || f.number == TIMERFD_VALUE_NSEC)
                         left |= f.value;
                 if (f.number == TIMERFD_VALUE_NSEC)
@@ -73,8 +83,11 @@ static bool image_fixup_timerfd(struct criu_cursor entry, void *arg) {
                 if (f.number == TIMERFD_INTERVAL_SEC || f.number == TIMERFD_INTERVAL_NSEC)
                         interval |= f.value;
         }
+        changed = flags && (*flags & TFD_TIMER_ABSTIME) && (clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME);
+        if (changed)
+                *flags &= (uint8_t) ~TFD_TIMER_ABSTIME;
         if (left != 0 || interval == 0 || !nsec || *nsec != 0)
-                return false;
+                return changed;
         *nsec = 1; /* as long as the 0 was */
         return true;
 }

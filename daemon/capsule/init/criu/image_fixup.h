@@ -12,8 +12,11 @@ struct image_identity_scope;
 struct rm_error;
 
 /* A periodic timerfd that has expired and was not read yet is dumped with 0 left, and 0 disarms it
- * for ever: leave it a nanosecond instead. In a file of images of open files, in place. Returns how
- * many; what is no such file is left alone. */
+ * for ever: leave it a nanosecond instead. One at a point in time is dumped with the time that is
+ * left as well; CRIU adds the whole seconds of the clock to that, so it would go off up to a second
+ * early, and once more if it had already. Of clocks that nobody sets, and that stand still in the
+ * freeze, the time that is left is what counts. In a file of images of open files, in place.
+ * Returns how many; what is no such file is left alone. */
 unsigned image_fixup_timerfds(uint8_t *image, size_t size_bytes);
 
 /* CRIU refuses files whose size or mode is another than when they were dumped, as of a log to which
