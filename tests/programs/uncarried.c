@@ -31,6 +31,7 @@
  *                   nosearch   a file in a directory that it may not search any more
  *                   noentry    it works in such a directory
  *                   epoll      watches what only its child has open
+ *                   events     unread events of inotify
  *                   packets    a pipe with O_DIRECT
  *                   eventfd    with EFD_SEMAPHORE
  *                   userfaultfd, secret, fanotify
@@ -79,6 +80,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/fanotify.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -515,6 +517,14 @@ static bool noentry_take(void) {
         return mkdir(path, 0700) == 0 && chdir(path) == 0 && chmod(path, 0600) == 0;
 }
 
+static bool events_take(void) {
+        char path[PATH_MAX];
+
+        (void) snprintf(path, sizeof(path), "%s/watched", dir);
+        fds[0] = inotify_init1(0);
+        return mkdir(path, 0700) == 0 && inotify_add_watch(fds[0], path, IN_CREATE | IN_DELETE_SELF) >= 0 && rmdir(path) == 0;
+}
+
 static bool path_take(void) {
         char path[PATH_MAX];
 
@@ -780,6 +790,7 @@ static const struct kind kinds[] = {
         { "big", big_take, NULL },
         { "shared", shared_take, shared_drop },
         { "pidfd", pidfd_take, NULL },
+        { "events", events_take, NULL },
         { "packets", packets_take, NULL },
         { "path", path_take, NULL },
         { "mode", mode_take, NULL },

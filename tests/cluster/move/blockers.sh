@@ -96,6 +96,7 @@ kinds=(
     'shared|has a file of more than 1 GiB open that has no name any more ./home/alice/shared'
     'maps|has no room left below a limit, .*vm.max_map_count'
     'typed|has unread data in a terminal that edits, echoes or packs it'
+    'events|has not read events of files that it watches'
     'passcred|has not read messages with credentials'
     'truncated|criu dump: .*truncated'
     'corked|holds back a datagram'

@@ -27,6 +27,7 @@ static const struct {
         [BLOCKER_LEASE] = { "holds a lease of %s", true },
         [BLOCKER_CLOSED_UNSENT] = { "a connection was closed whose last data is not at its other end yet (TCP port %s)", true,
                                     true },
+        [BLOCKER_UNREAD_EVENTS] = { "has not read events of files that it watches (inotify)", true },
         [BLOCKER_COOKED_TERMINAL] = { "has unread data in a terminal that edits, echoes or packs it", true },
         [BLOCKER_UNREAD_TERMINAL] = { "has unread terminal output of a process that has ended", true },
         [BLOCKER_UNDER_WAY] = { "has descriptors under way in a socket (SCM_RIGHTS)", true },

@@ -25,6 +25,7 @@ enum blocker_kind {
         BLOCKER_FLOCK,
         BLOCKER_OFD_LOCK,
         BLOCKER_LEASE,
+        BLOCKER_UNREAD_EVENTS, /* of inotify */
         BLOCKER_UNREAD_TERMINAL, /* CRIU does not carry what is in it */
         BLOCKER_CLOSED_UNSENT, /* a closed TCP connection with data on the way; detail: its port */
         BLOCKER_COOKED_TERMINAL, /* unread data in a terminal that changes it: CRIU writes it there a second time */

@@ -326,6 +326,11 @@ static void scan_watches(struct scan *scan, const char *number) {
                 scan->left -= scan->left > 1;
 }
 
+static void scan_inotify(struct scan *scan, const char *number) {
+        scan_watches(scan, number);
+        scan_events(scan, number);
+}
+
 static void scan_eventfd(struct scan *scan, const char *number) {
         (void) scan_read(scan, scan->text, SCAN_FDINFO_BYTES, "%d/fdinfo/%.10s", (int) scan->pid, number);
         /* CRIU makes an eventfd anew without its flag. Kernels before 6.5 do not tell. */
@@ -405,7 +410,7 @@ static void scan_descriptor(struct scan *scan, int fds, const char *number) {
         else if (strcmp(link, "anon_inode:[eventpoll]") == 0)
                 scan_epoll(scan, fds, number);
         else if (strcmp(link, "anon_inode:inotify") == 0)
-                scan_watches(scan, number);
+                scan_inotify(scan, number);
         else if (strcmp(link, "anon_inode:[eventfd]") == 0)
                 scan_eventfd(scan, number);
         else if (strcmp(link, "/dev/ptmx") == 0 || strcmp(link, "/dev/pts/ptmx") == 0)

@@ -123,6 +123,9 @@ void scan_epoll(struct scan *scan, int fds, const char *number);
  * again. `number` is the descriptor of its master. */
 void scan_master(struct scan *scan, const char *number);
 
+/* Looks for events in the inotify instance with that number that nobody has read. */
+void scan_events(struct scan *scan, const char *number);
+
 /* Notes an open socket. Its descriptor is `number` in the directory that is open as `fds`, its link
  * in /proc is `link`. */
 void scan_socket(struct scan *scan, int fds, const char *number, const char *link);

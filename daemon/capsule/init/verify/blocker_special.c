@@ -150,3 +150,14 @@ void scan_master(struct scan *scan, const char *number) {
                 scan_note(scan, BLOCKER_COOKED_TERMINAL, NULL);
         }
 }
+
+/* ---- inotify ---- */
+
+/* CRIU drops what waits there. */
+void scan_events(struct scan *scan, const char *number) {
+        cleanup_close int fd = scan_take(scan, scan->pid, atoi(number));
+        int unread = 0;
+
+        if (fd >= 0 && ioctl(fd, FIONREAD, &unread) == 0 && unread > 0)
+                scan_note(scan, BLOCKER_UNREAD_EVENTS, NULL);
+}

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -277,6 +278,32 @@ static void path_of_directory(void) {
         path_only(make_directory);
 }
 
+/* ---- of inotify ---- */
+
+/* Makes a file where it watches, and reads what it is told of that, or not. */
+static void watch_directory(uint32_t mask, bool read_events) {
+        char path[64], events[4096];
+        int fd = inotify_init1(IN_NONBLOCK);
+
+        (void) snprintf(path, sizeof(path), "/dev/shm/rmd-test-watched.%d", (int) getpid());
+        must(mkdir(path, 0700) == 0 && fd >= 0 && inotify_add_watch(fd, path, mask) >= 0);
+        must(rmdir(path) == 0);
+        while (read_events && read(fd, events, sizeof(events)) > 0)
+                ;
+}
+
+static void unread_events(void) {
+        watch_directory(IN_DELETE_SELF, false);
+}
+
+static void unread_end_of_watch(void) {
+        watch_directory(IN_OPEN, false);
+}
+
+static void read_events(void) {
+        watch_directory(IN_DELETE_SELF, true);
+}
+
 /* ---- of names ---- */
 
 /* The holder's own directory, which the test removes. */
@@ -533,6 +560,9 @@ static void test_kinds(void **state) {
                 { "long directory", long_directory, BLOCKER_LONG_PATH, false },
                 { "long mapping", long_mapping, BLOCKER_LONG_PATH, true },
                 { "very long mapping", very_long_mapping, BLOCKER_LONG_PATH, true },
+                { "unread events", unread_events, BLOCKER_UNREAD_EVENTS, true },
+                { "unread end of a watch", unread_end_of_watch, BLOCKER_UNREAD_EVENTS, true },
+                { "read events", read_events, BLOCKER_NONE, true },
         };
 
         (void) state;
