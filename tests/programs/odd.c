@@ -16,6 +16,7 @@
  *        since-ended likewise /proc/PID/status, which it has opened before the child ended
  *        daemon      two processes, one the other's child, of a session whose first process has
  *                    ended
+ *        deleted-name a file of D whose name ends with " (deleted)"
  *        fifo        a FIFO of D that it has open at both ends, with data, and has removed
  * Prints "odd: running", then at the end "odd: MODE good" or what is wrong. No MPI. */
 #include <ctype.h>
@@ -383,6 +384,27 @@ static void fifo_scan(void) {
                 wrong = "the data in the FIFO is gone";
 }
 
+/* ---- deleted-name ---- */
+
+static char deleted_name[PATH_MAX];
+static int deleted_fd = -1;
+
+static void deleted_name_begin(int argc, char **argv) {
+        (void) snprintf(deleted_name, sizeof(deleted_name), "%s/odd (deleted)", option_text(argc, argv, "dir", "/tmp"));
+        deleted_fd = open(deleted_name, O_RDWR | O_CREAT, 0600);
+        if (write(deleted_fd, "data", 4) != 4)
+                wrong = "there is no file";
+}
+
+static void deleted_name_scan(void) {
+        struct stat named, opened;
+        char text[8] = "";
+
+        if (stat(deleted_name, &named) < 0 || fstat(deleted_fd, &opened) < 0 || named.st_ino != opened.st_ino ||
+            pread(deleted_fd, text, sizeof(text) - 1, 0) != 4 || strcmp(text, "data") != 0)
+                wrong = "the file is another one";
+}
+
 static const struct mode modes[] = {
         { "memfd-exe", memfd_exe_begin, memfd_exe_scan },
         { "seals", seals_begin, seals_scan },
@@ -398,6 +420,7 @@ static const struct mode modes[] = {
         { "since-ended", since_ended_begin, of_process_scan },
         { "daemon", daemon_begin, daemon_scan },
         { "fifo", fifo_begin, fifo_scan },
+        { "deleted-name", deleted_name_begin, deleted_name_scan },
 };
 
 int main(int argc, char **argv) {
