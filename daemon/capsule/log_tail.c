@@ -40,6 +40,26 @@ static void take_lines(char *lines, const char *word, char *text, size_t size) {
         }
 }
 
+/* CRIU alone sees these, and its words tell only who knows its source what a process has. */
+static void explain(char *text, size_t size) {
+        static const struct {
+                const char *error, *words;
+        } known[] = {
+                { "sys_recvmsg failed: truncated",
+                  "a Unix socket has an unread datagram that is longer than its receiver may send (SO_SNDBUF)" },
+                { "has uprobes vma", "a program of the group has probes of an administrator's (uprobes)" },
+                { "Can't stat path: Permission denied", "a file is mapped from a directory that its owner may not search" },
+        };
+
+        for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+                if (strstr(text, known[i].error)) {
+                        if (strlen(text) + strlen(known[i].words) + sizeof("; ") > size)
+                                text[0] = '\0';
+                        prepend(text, size, known[i].words);
+                        return;
+                }
+}
+
 void log_tail_errors(const char *path, char *text, size_t size) {
         static const char *const words[] = { "Error (", "Warn  (" };
         cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -58,4 +78,5 @@ void log_tail_errors(const char *path, char *text, size_t size) {
                 memcpy(lines, tail, (size_t) n + 1);
                 take_lines(lines, words[i], text, size);
         }
+        explain(text, size);
 }

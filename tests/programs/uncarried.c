@@ -30,6 +30,7 @@
  *                   longdir    it works in such a directory
  *                   nosearch   a file in a directory that it may not search any more
  *                   noentry    it works in such a directory
+ *                   mapped     such a file, mapped and closed
  *                   epoll      watches what only its child has open
  *                   events     unread events of inotify
  *                   packets    a pipe with O_DIRECT
@@ -510,6 +511,25 @@ static bool nosearch_take(void) {
         return fds[0] >= 0 && chmod(path, 0600) == 0;
 }
 
+static bool mapped_take(void) {
+        char path[PATH_MAX];
+        int fd;
+
+        (void) snprintf(path, sizeof(path), "%s/mapped", dir);
+        if (mkdir(path, 0700) < 0 || chdir(path) < 0)
+                return false;
+        fd = open("file", O_RDWR | O_CREAT, 0600);
+        leave_directory();
+        if (fd < 0 || ftruncate(fd, 4096) < 0)
+                return false;
+        mapped = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+        return mapped != MAP_FAILED && close(fd) == 0 && chmod(path, 0600) == 0;
+}
+
+static void mapped_drop(void) {
+        (void) munmap(mapped, 4096);
+}
+
 static bool noentry_take(void) {
         char path[PATH_MAX];
 
@@ -798,6 +818,7 @@ static const struct kind kinds[] = {
         { "longdir", longdir_take, leave_directory },
         { "nosearch", nosearch_take, NULL },
         { "noentry", noentry_take, leave_directory },
+        { "mapped", mapped_take, mapped_drop },
         { "epoll", epoll_take, kill_child },
         { "eventfd", eventfd_take, NULL },
         { "userfaultfd", userfaultfd_take, NULL },

@@ -98,7 +98,8 @@ kinds=(
     'typed|has unread data in a terminal that edits, echoes or packs it'
     'events|has not read events of files that it watches'
     'passcred|has not read messages with credentials'
-    'truncated|criu dump: .*truncated'
+    'truncated|a Unix socket has an unread datagram that is longer than its receiver may send'
+    'mapped|a file is mapped from a directory that its owner may not search'
     'corked|holds back a datagram'
 )
 has() {

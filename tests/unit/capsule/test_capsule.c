@@ -640,6 +640,8 @@ static void test_log_tail(void **state) {
                                   "(00.200000) Error (criu/c.c:3): again\n"
                                   "(00.200001) Error (criu/c.c:3): again\n"
                                   "(00.300000) Error (criu/d.c:4): last\n";
+        static const char known[] = "(00.1) Error (criu/a.c:1): Can't stat path: Permission denied\n"
+                                    "(00.2) Error (criu/b.c:2): last\n";
         cleanup_free char *folder = make_folder();
         cleanup_free char *path = xasprintf("%s/dump.log", folder);
         char text[200];
@@ -654,6 +656,12 @@ static void test_log_tail(void **state) {
         assert_int_equal(write_file_atomic(path, log, (size_t) (strchr(log, '\n') - log), 0600, false), 0);
         log_tail_errors(path, text, sizeof(text));
         assert_string_equal(text, "Warn  (criu/a.c:1): fine");
+        assert_int_equal(write_file_atomic(path, known, strlen(known), 0600, false), 0);
+        log_tail_errors(path, text, sizeof(text));
+        assert_string_equal(text, "a file is mapped from a directory that its owner may not search; "
+                                  "Error (criu/a.c:1): Can't stat path: Permission denied; Error (criu/b.c:2): last");
+        log_tail_errors(path, text, 100); /* no room for both */
+        assert_string_equal(text, "a file is mapped from a directory that its owner may not search");
         assert_int_equal(remove_tree(folder), 0);
         log_tail_errors(path, text, sizeof(text));
         assert_string_equal(text, "");
