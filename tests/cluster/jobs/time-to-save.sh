@@ -83,6 +83,33 @@ finish moving 40
 see "cancel-job while group 0 is frozen: exit code $rc, $(q job moving state) after $(msec_since "$begun") ms"
 saved moving 0 1 2 3
 
+# So do all groups when a checkpoint holds them, though kill_wait is over by then.
+saving checkpointed
+for node in $(nodes); do on "$node" sh -c 'yes move.checkpoint.held:hold | head -n 3 >/run/rmd/fault'; done
+as alice n1 rmctl checkpoint-job "$(job checkpointed)" >"$work/checkpoint" 2>&1 &
+for group in 0 1; do must "group $group is not frozen" until_true 20 group_frozen checkpointed "$group"; done
+begun=$EPOCHREALTIME
+rmctl cancel-job "$(job checkpointed)"
+wait_seconds 5
+for node in $(nodes); do on "$node" rm -f /run/rmd/fault; done
+finish checkpointed 40
+see "cancel-job while all groups are frozen: exit code $rc, $(q job checkpointed state) after $(msec_since "$begun") ms"
+saved checkpointed 0 1 2 3
+
+# Ranks that Ctrl-Z has stopped go on to save.
+stopped_ranks() {
+    local node
+    for node in $(nodes); do on "$node" sh -c 'cat /proc/[0-9]*/stat 2>/dev/null'; done | grep -c '(spin) T'
+}
+saving stopped
+front stopped TSTP >/dev/null
+must "Ctrl-Z does not stop the ranks" until_true 20 eval '(($(stopped_ranks) == 4))'
+rmctl cancel-job "$(job stopped)"
+must "the ranks do not save" until_true 20 eval '[[ $(on n1 sh -c "cat /home/alice/stopped.[0-3]" 2>/dev/null | grep -cx saved) == 4 ]]'
+front stopped CONT >/dev/null
+finish stopped 20
+see "cancel-job of a job that is stopped: exit code $rc, $(q job stopped state)"
+
 # Who needs longer is killed.
 how=(--save-msec=60000)
 saving long
