@@ -32,7 +32,7 @@ static void scan(uint64_t iteration) {
         seen_usec = now;
 }
 
-/* Around the ring, computing meanwhile. */
+/* Around the ring. What it would compute meanwhile it sleeps. */
 static bool exchange(int rank, int ranks, uint64_t iteration) {
         static uint64_t out[WORDS], in[WORDS];
         int64_t begin = now_usec();
@@ -47,8 +47,7 @@ static bool exchange(int rank, int ranks, uint64_t iteration) {
                 scan(iteration);
                 if (!done)
                         (void) MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE);
-                if (!done)
-                        pause_usec(50);
+                pause_usec(done ? 500 : 50);
         }
         sending = false;
         return in[0] == iteration && in[WORDS - 1] == iteration;

@@ -48,7 +48,7 @@ must "the leader does not know of n2's memory" until_true 20 free_within n2 200 
 see "n1, n2, n3 offer 2G, 350M, 2G; free: $(free_on n1), $(free_on n2), $(free_on n3) MB"
 
 # Both could go to n2 as far as cores count.
-start wide n1 --group-size 2 --mem 300M/rank -n 4 "$programs/memory" --mb=100 --zero-percent=0 --stop-file="$(stop_file wide)"
+start wide n1 --group-size 2 --mem 300M/rank -n 4 "$programs/memory" --mb=100 --zero-percent=0 --pause-usec=20000 --stop-file="$(stop_file wide)"
 running wide 60
 places=$(q place wide | awk '$1 >= 0 { print $2 }' | sort | paste -sd ' ')
 see "a job with --mem 300M/rank, groups of 2: on $places"
@@ -56,10 +56,10 @@ same "nodes of the job" "$places" "n1 n3"
 must "n1 is not counted as taken" until_true 20 free_within n1 1000 1520
 
 # 2 x 300 MB are promised on n1 and on n3: no room for 900 MB, and for 1700 MB nowhere before the other job has ended.
-start more n1 --group-size 1 --mem 1700M -n 1 "$programs/memory" --mb=20 --stop-file="$(stop_file more)"
+start more n1 --group-size 1 --mem 1700M -n 1 "$programs/memory" --mb=20 --pause-usec=20000 --stop-file="$(stop_file more)"
 must "it does not wait for memory" until_true 20 says more 'waits for memory: 1782 MB needed for each group'
 see "a job with --mem 1700M: $(q job more reason)"
-start never n1 --group-size 1 --mem 9G -n 1 "$programs/memory" --mb=20 --stop-file="$(stop_file never)"
+start never n1 --group-size 1 --mem 9G -n 1 "$programs/memory" --mb=20 --pause-usec=20000 --stop-file="$(stop_file never)"
 must "it is not told that it cannot fit" until_true 20 says never 'no usable node has more than'
 see "a job with --mem 9G: $(q job never reason)"
 on n1 rmctl cancel-job "$(job never)" >/dev/null || fail "cancel-job never"
@@ -74,7 +74,7 @@ finish more
 ended_well more good
 
 # A group that takes 300 MB without having asked for it: 350M are too little for it, though n2 has cores. n3 has room.
-start live n1 --group-size 1 -n 2 "$programs/memory" --mb=300 --only-rank=1 --zero-percent=0 --stop-file="$(stop_file live)"
+start live n1 --group-size 1 -n 2 "$programs/memory" --mb=300 --only-rank=1 --zero-percent=0 --pause-usec=20000 --stop-file="$(stop_file live)"
 running live 60
 from=$(q where live 1)
 [[ $from == n1 ]] || move live 1 n1
