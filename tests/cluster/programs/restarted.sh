@@ -15,6 +15,8 @@ for kind in hpcc scalapack mpi4py netpipe; do
 done
 see "of them: ${programs_run[*]}"
 saved_too=()
+hpcc_size=$(thorough 600 400)
+[[ ! ${RM_TEST_ONLY:-} ]] || hpcc_size=1600
 
 # begin KIND NAME: each long enough to be saved a few times.
 begin() {
@@ -23,7 +25,7 @@ begin() {
     as alice n1 mkdir -p "$dir"
     case $kind in
     hpcc)
-        bed_do exec n1 --user alice -- sh -c "cat >$dir/hpccinf.txt" < <(sed -e "s/^1500 /${RM_TEST_ONLY:+1}600 /" -e 's/^80 /8 /' "$tests_dir/data/hpcc/hpccinf.txt")
+        bed_do exec n1 --user alice -- sh -c "cat >$dir/hpccinf.txt" < <(sed -e "s/^1500 /$hpcc_size /" -e 's/^80 /8 /' "$tests_dir/data/hpcc/hpccinf.txt")
         start "$name" n1 "${common[@]}" --group-size 2 -n 8 hpcc
         ;;
     netpipe) start "$name" n1 "${common[@]}" --group-size 1 -n 2 NPopenmpi -i -n 600 -u 131072 ;;
@@ -32,7 +34,7 @@ begin() {
         bed_do exec n1 --user alice -- sh -c "sed -e 's/^4\\(.*problems sizes\\)/8\\1/' -e 's/^4\\(.*of NB\\)/6\\1/' -e 's/^$(thorough '2 5 10 15 13 20 30 50' -)/50 60 70 80 90 100 110 120/' $scalapack/INV.dat >$dir/INV.dat"
         start "$name" n1 "${common[@]}" --group-size 1 -n 4 "$scalapack/xdinv"
         ;;
-    mpi4py) start "$name" n1 "${common[@]}" --group-size 1 -n 3 python3 "$programs/mpi4py-rounds" 1500 ;;
+    mpi4py) start "$name" n1 "${common[@]}" --group-size 1 -n 3 python3 "$programs/mpi4py-rounds" "$(thorough 1500 800)" ;;
     esac
 }
 
