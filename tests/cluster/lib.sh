@@ -386,22 +386,16 @@ a_node_but() {
 declare -A watcher
 watch_memory() {
     on "$1" rm -f /run/watched
-    : >"$work/memory-$1"
-    on "$1" sh -c 'while [ ! -e /run/watched ]; do
-        # The files last: what is filled meanwhile goes from them into the processes, and is never counted twice.
-        # Without an answer awk found a process that has ended meanwhile.
-        kib=$(awk "/^RssAnon/ { kib += \$2 } END { print int(kib) }" /proc/[0-9]*/status 2>/dev/null) || continue
-        stat -f -c "%b %f %S $kib" /run/rmd/moves | awk "{ print int((\$1 - \$2) * \$3 / 2 ^ 20 + \$4 / 2 ^ 10), int(\$4 / 2 ^ 10) }"
-    done' >"$work/memory-$1" &
+    on "$1" "$programs/footprint" /run/watched >"$work/memory-$1" &
     watcher[$1]=$!
-    until_true 10 test -s "$work/memory-$1"
+    must "nobody looks at the memory of $1" until_true 10 test -s "$work/memory-$1"
 }
 
-# memory_watched NODE: $before, $after (of processes) and $peak (of all) in MiB, and $samples.
+# memory_watched NODE: $before, $after (of processes) and $peak (of all) in MiB, $samples, and $parts of the peak.
 memory_watched() {
     on "$1" touch /run/watched
     wait "${watcher[$1]}"
-    read -r before after peak samples < <(awk 'NR == 1 { before = $2 } $1 > peak { peak = $1 } { after = $2 } END { print before, after, peak, NR }' "$work/memory-$1")
+    read -r before after peak samples parts < <(tail -n 1 "$work/memory-$1")
 }
 
 # --- hpcc ---

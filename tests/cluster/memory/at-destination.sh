@@ -6,14 +6,14 @@ mib=256
 
 # bounded NODE TRACKED: a move of the group to there takes at most 1.1 times its memory, and 64 MiB.
 bounded() {
-    local to=$1 tracked=$2 before after peak samples
+    local to=$1 tracked=$2 before after peak samples parts
     watch_memory "$to"
     migrate big 1 "$to" --wait --timeout 120 >"$work/migrate" 2>&1 || fail "to $to: $(<"$work/migrate")"
     same "tracked" "$(q way big 1 | cut -d ' ' -f 1)" "$tracked"
     [[ $tracked == no ]] || q filled big 1 60 >/dev/null || fail "its memory does not arrive"
     sleep 0.5
     memory_watched "$to"
-    see "to $to: tracked: $tracked, $((after - before)) MiB of memory, at most $((peak - before)) MiB, $samples samples"
+    see "to $to: tracked: $tracked, $((after - before)) MiB of memory, at most $((peak - before)) MiB, $samples samples; then, in MiB: $parts"
     ((after - before > mib * 8 / 10)) || fail "only $((after - before)) MiB of $mib came to $to"
     ((peak - before <= (after - before) * 11 / 10 + 64)) || fail "$((peak - before)) MiB on $to for $((after - before)) MiB of memory"
 }
