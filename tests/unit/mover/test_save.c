@@ -187,8 +187,10 @@ static void have_children(int link) {
                 pid = fork();
                 if (pid == 0) {
                         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-                        for (uint32_t i = 0;; i++)
+                        for (uint32_t i = 0;; i++) {
                                 area[(size_t) i * 31 % AREA_PAGES * PAGE + i % PAGE] = (char) i;
+                                share_processor(i, 4096);
+                        }
                 }
                 child_assert(write_all(link, &pid, sizeof(pid)) == 0);
                 memset(area, (int) pid, (size_t) AREA_PAGES / 2 * PAGE);
@@ -222,6 +224,7 @@ static void write_for_ever(int link) {
                 area[(size_t) i * 7919 % AREA_PAGES * PAGE + i % PAGE] = (char) i;
                 if (i == AREA_PAGES)
                         child_ready(link);
+                share_processor(i, 4096);
         }
 }
 

@@ -31,6 +31,18 @@ char *map_area(size_t pages) {
         return area;
 }
 
+void share_processor(uint32_t step, uint32_t every) {
+        if (step % every == 0)
+                (void) usleep(50);
+}
+
+/* The end of a step of programs whose step is a call or a few. */
+static void end_step(void) {
+        static uint32_t steps;
+
+        share_processor(++steps, 8);
+}
+
 /* Some bytes of some of the pages. */
 static void scribble(char *area, size_t pages, uint32_t times) {
         for (uint32_t i = 0; i < times; i++) {
@@ -45,15 +57,19 @@ static void write_pages(int link) {
 
         memset(area, 7, (size_t) AREA_PAGES * PAGE);
         child_ready(link);
-        for (;;)
+        for (;;) {
                 scribble(area, AREA_PAGES, 100);
+                end_step();
+        }
 }
 
 static void *write_in_thread(void *ctx) {
         char *area = ctx;
 
-        for (uint32_t i = 0;; i++)
+        for (uint32_t i = 1;; i++) {
                 area[(i * 7919U % AREA_PAGES) * PAGE + i % PAGE] = (char) i;
+                share_processor(i, 4096);
+        }
         return NULL;
 }
 
@@ -91,6 +107,7 @@ static void remap(int link) {
                 if (draw(2) == 0)
                         child_assert(mmap(spare, BLOCK * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
                                           0) == spare);
+                end_step();
         }
 }
 
@@ -107,6 +124,7 @@ static void give_back(int link) {
                 /* Some are read before they are written again, some remain absent. */
                 sum = (char) (sum + area[(first + draw(32)) * PAGE]);
                 scribble(area + first * PAGE, 32, 8);
+                end_step();
         }
 }
 
@@ -136,6 +154,7 @@ static void map_and_unmap(int link) {
                 child_assert(mmap(slot, BLOCK * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
                              slot);
                 scribble(slot, BLOCK, draw(12));
+                end_step();
         }
 }
 
@@ -152,6 +171,7 @@ static void protect(int link) {
                 child_assert(mprotect(at, 16 * PAGE, PROT_READ | PROT_WRITE) == 0);
                 scribble(at, 16, 4);
                 child_assert(mprotect(at, 16 * PAGE, protections[draw(3)]) == 0);
+                end_step();
         }
 }
 
@@ -170,6 +190,7 @@ static void let_kernel_write(int link) {
                 child_assert(write(ends[1], &i, sizeof(i)) == sizeof(i));
                 at = area + (size_t) draw(AREA_PAGES - 1) * PAGE + draw(PAGE);
                 child_assert(read(ends[0], at, sizeof(i)) == sizeof(i));
+                end_step();
         }
 }
 
@@ -183,6 +204,7 @@ static void huge(int link) {
         child_ready(link);
         for (;;) {
                 scribble(area, 4 * HUGE_BYTES / PAGE, 10);
+                end_step();
                 if (draw(2000) == 0) {
                         char *one = area + (size_t) draw(4) * HUGE_BYTES;
 
@@ -202,6 +224,7 @@ static void lock(int link) {
                 child_assert(mlock(at, 16 * PAGE) == 0);
                 scribble(at, 16, 20);
                 child_assert(draw(2) == 0 || munlock(at, 16 * PAGE) == 0);
+                end_step();
         }
 }
 
@@ -219,6 +242,7 @@ static void guard(int link) {
                 scribble(at, 16, 20);
                 if (draw(2) == 0)
                         (void) madvise(at, 16 * PAGE, GUARD_INSTALL);
+                end_step();
         }
 }
 
@@ -237,6 +261,7 @@ static void breed(int link) {
                 }
                 scribble(area, AREA_PAGES, 200);
                 child_assert(waitpid(pid, NULL, 0) == pid);
+                (void) usleep(1000);
         }
 }
 
@@ -278,6 +303,7 @@ static void all_kinds(int link) {
                 default:
                         scribble(at, 8, 30);
                 }
+                end_step();
         }
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { AREA_PAGES = 1024, PROGRAMS = 13 };
 
@@ -12,6 +13,9 @@ extern void (*const programs[PROGRAMS])(int link);
 
 /* Called in a child: anonymous memory. */
 char *map_area(size_t pages);
+/* Called by programs at each step: after every so many they sleep for a moment. Those who copy come
+ * first to what the program has changed then, and both need less of a processor. */
+void share_processor(uint32_t step, uint32_t every);
 
 /* A program for child_begin(): room for a huge page, half of it holes. Then it writes where that is
  * into the link: a char *. */
