@@ -324,6 +324,10 @@ running() {
         fail "job $name does not run: $(tail -n 3 "$work/$name.err" "$work/$name.out" 2>&1 | tr '\n' '|')"
 }
 
+# For a job whose program would compute as fast as it can, and has nothing else to do than to be there: options of rm-mpirun with which its ranks sleep in
+# each step that it reports, and while they wait for each other.
+paced=(-x "LD_PRELOAD=$programs/paced.so $programs/polite.so" -x OMPI_MCA_mpi_yield_when_idle=1)
+
 # job NAME: its number.
 job() {
     q job "$1" id

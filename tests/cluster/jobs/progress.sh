@@ -95,7 +95,7 @@ see "Fortran: $(rmctl show-job "$(job fortran)" | grep '^Progress')"
 rmctl cancel-job "$(job fortran)"
 finish fortran
 
-start long n1 --group-size 1 --checkpoint 1h --on-node-loss restart -n 4 ./stencil 2000000 10
+start long n1 "${paced[@]}" --group-size 1 --checkpoint 1h --on-node-loss restart -n 4 ./stencil 2000000 10
 start silent n1 -n 1 "$programs/ordered" --stop-file="$(stop_file silent)" --pause-usec=20000
 must "nothing is known of long" until_true 40 knows long 10
 # A rate takes two reports of each.

@@ -26,7 +26,7 @@ comes_to() {
     must "it has $(active) ranks, not $1: $2; $(rmctl show-job "$(job $which)" | grep '^Active'); $(rmctl events | grep resize | tail -n 3)" until_true 30 has "$1"
     see "$2: $1 ranks; $(rmctl events | grep -o 'is to have .*' | tail -n 1)"
 }
-start grows n1 -n 2 --max-ranks 16 --min-ranks 2 --group-size 1 ./stencil 100000000
+start grows n1 "${paced[@]}" -n 2 --max-ranks 16 --min-ranks 2 --group-size 1 ./stencil 100000000
 comes_to 8 "nobody else wants the cores"
 
 start other n1 -n 4 "$programs/ordered" --stop-file="$(stop_file other)"
@@ -65,7 +65,7 @@ for node in first second; do
     running $node
 done
 which=pairs
-start pairs n1 -n 2 --max-ranks 8 --min-ranks 2 --group-size 2 ./stencil 100000000
+start pairs n1 "${paced[@]}" -n 2 --max-ranks 8 --min-ranks 2 --group-size 2 ./stencil 100000000
 comes_to 4 "the other cores are on two nodes"
 must "pairs does not come to cores of its own: $(q job pairs state)" until_true 30 is pairs RUNNING
 sleep 6
