@@ -24,7 +24,7 @@ went_back() {
 
 # folded NAME LIMIT MB: a job that has moved together on n1.
 folded() {
-    start "$1" n1 --time "$2" --group-size 2 -n 4 "$programs/memory" --mb="$3" --zero-percent=0 --dirty --stop-file="$(stop_file "$1")"
+    start "$1" n1 --time "$2" --group-size 2 -n 4 "$programs/memory" --mb="$3" --zero-percent=0 --dirty --pause-usec=10000 --stop-file="$(stop_file "$1")"
     running "$1"
     must "the drain" rmctl drain-node n2 --reason going --wait --timeout 60 >/dev/null
     same "where the second group of $1 is" "$(q where "$1" 1)" n1
