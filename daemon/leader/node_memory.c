@@ -40,6 +40,7 @@ struct node_memory {
         struct node *nodes;
         struct group *groups;
         unsigned without_pages; /* nodes */
+        size_t marked_tracked;  /* groups that could move so at node_memory_mark() */
 };
 
 struct node_memory *node_memory_create(void) {
@@ -166,14 +167,24 @@ void node_memory_forget(struct node_memory *memory, const Rm__State *state) {
         }
 }
 
+/* Counts the groups that need their memory only once while they move. */
+static size_t count_tracked(const struct node_memory *memory) {
+        size_t n = 0;
+
+        for (const struct group *group = memory->groups; memory->without_pages == 0 && group; group = group->hh.next)
+                n += group->tracked;
+        return n;
+}
+
 bool node_memory_grown(const struct node_memory *memory) {
         for (const struct node *node = memory->nodes; node; node = node->hh.next)
                 if (node->space >= node->marked + NODE_MEMORY_STEP_BYTES)
                         return true;
-        return false;
+        return count_tracked(memory) > memory->marked_tracked;
 }
 
 void node_memory_mark(struct node_memory *memory) {
+        memory->marked_tracked = count_tracked(memory);
         for (struct node *node = memory->nodes; node; node = node->hh.next)
                 node->marked = node->space;
 }

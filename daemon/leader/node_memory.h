@@ -36,7 +36,7 @@ bool node_memory_knows(const struct node_memory *memory, const char *name);
 /* Forget what has ended. */
 void node_memory_forget(struct node_memory *memory, const Rm__State *state);
 
-/* Has some node got more room since node_memory_mark()? */
+/* Has some node got more room since node_memory_mark(), or does a move of some group need less? */
 bool node_memory_grown(const struct node_memory *memory);
 /* This is what a round sees. */
 void node_memory_mark(struct node_memory *memory);

@@ -47,6 +47,7 @@ struct move {
         uint64_t memory_bytes; /* source: of the group's processes, when the move began */
         uint64_t leave_by_usec; /* source: until when, as rm-mover was told last, by the log's clock; 0: whenever */
         enum capture_wait waits; /* source, in PREPARE */
+        bool reconnects; /* source, in PREPARE: the destination could not be reached, and is tried again */
         uint64_t waiting_reported_usec; /* source: when the log was last told of that; 0: it was not */
         struct event *deadline;
         struct gate gate;   /* of the state */

@@ -16,6 +16,8 @@
 #include "daemon/transfer/images.h"
 
 #define PREPARE_USEC (15U * 1000000U)
+/* A connection to the destination that has just failed is tried again for so long. */
+#define CONNECT_USEC 3000000U
 #define PRECOPY_USEC (15U * 1000000U) /* from one sign of progress to the next */
 #define OPENED_USEC (5U * 1000000U)
 #define MEMORY_SILENCE_USEC (60U * 1000000U) /* PID 1 tells every second how much memory is still missing */
@@ -270,6 +272,15 @@ static bool has_to_wait(struct move *move, const struct resident *resident) {
         return move->waits != CAPTURE_READY;
 }
 
+/* A node that has come back a moment ago is known to the leader first. */
+static void await_connection(struct move *move) {
+        move->reconnects = now_usec() - move->begin_usec < CONNECT_USEC;
+        if (move->reconnects)
+                moves_retry(move->moves);
+        else
+                move_fail(move, "%s cannot be reached", move->other);
+}
+
 static void enter_prepare(struct move *move) {
         const struct resident *resident = capture_running(move->capture);
         Rm__MovePrepare prepare = RM__MOVE_PREPARE__INIT;
@@ -285,7 +296,6 @@ static void enter_prepare(struct move *move) {
                 move_fail(move, "cannot get random bytes");
                 return;
         }
-        capture_preload(move->capture);
         prepare.move = move->id;
         prepare.token.data = move->token;
         prepare.token.len = sizeof(move->token);
@@ -293,8 +303,12 @@ static void enter_prepare(struct move *move) {
         choose_way(move);
         prepare.pages = move->pages;
         move->memory_bytes = prepare.memory_bytes;
-        if (move_send(move, &PEER_MESSAGE(&prepare)) < 0)
-                move_fail(move, "%s cannot be reached", move->other);
+        if (move_send(move, &PEER_MESSAGE(&prepare)) < 0) {
+                await_connection(move);
+                return;
+        }
+        move->reconnects = false;
+        capture_preload(move->capture);
 }
 
 void source_begin(struct move *move) {
@@ -304,7 +318,8 @@ void source_begin(struct move *move) {
 }
 
 void source_retry(struct move *move) {
-        if (move->state == MOVE_PREPARE && (move->waits == CAPTURE_AWAITS_TEST || move->waits == CAPTURE_AWAITS_START))
+        if (move->state == MOVE_PREPARE &&
+            (move->waits == CAPTURE_AWAITS_TEST || move->waits == CAPTURE_AWAITS_START || move->reconnects))
                 enter_prepare(move);
 }
 

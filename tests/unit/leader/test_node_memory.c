@@ -199,6 +199,35 @@ static void test_more_room(void **state) {
         assert_false(node_memory_grown(s->memory));
 }
 
+/* A group that can move with tracked memory needs half of the room, so a place that was too small
+ * may do, though nothing has become free there. */
+static void test_less_is_needed(void **state) {
+        struct scene *s = *state;
+
+        reports_way(s, "n1", 1000 * MB, 0, 200 * MB, 0, true);
+        reports_way(s, "n2", 1000 * MB, 1, 200 * MB, 0, true);
+        reports(s, "n3", 500 * MB, -1, 0, 0);
+        node_memory_mark(s->memory);
+        assert_false(node_memory_grown(s->memory));
+        reports_way(s, "n3", 500 * MB, -1, 0, 0, true); /* its rmd has tested that it can */
+        assert_true(node_memory_grown(s->memory));
+        node_memory_mark(s->memory);
+        assert_false(node_memory_grown(s->memory));
+
+        reports(s, "n1", 1000 * MB, 0, 200 * MB, 0);
+        assert_false(node_memory_grown(s->memory));
+        node_memory_mark(s->memory);
+        reports_way(s, "n1", 1000 * MB, 0, 200 * MB, 0, true); /* a move from there has worked again */
+        assert_true(node_memory_grown(s->memory));
+
+        assert_int_equal(join(&s->world, "n4", 4), 0);
+        reports(s, "n4", 500 * MB, -1, 0, 0);
+        node_memory_mark(s->memory);
+        assert_int_equal(remove_node(&s->world, "n4"), 0);
+        node_memory_forget(s->memory, s->world.state); /* the one that could not has left */
+        assert_true(node_memory_grown(s->memory));
+}
+
 /* Numbers of any size, of nodes and jobs that are not there. */
 static void test_nonsense(void **state) {
         struct scene *s = *state;
@@ -222,6 +251,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_promised, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_move, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_more_room, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_less_is_needed, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_nonsense, set_up, tear_down),
         };
 
