@@ -29,19 +29,19 @@ programs=/home/rmd/t
 test_name=$(cd "$(dirname "$0")" && pwd) test_name=${test_name##*/}-${0##*/} test_name=${test_name%.sh}
 bed=${test_name:0:24} bed=${bed%-}-$$
 beds=${RMD_RUN:-/var/lib/rmd-testbed}
-# ends STATUS: a signal has come. bash dies of a trap that exits within `read -t`, so wait_seconds does it there.
-waits='' ends_with=''
-ends() {
-    [[ $waits ]] || exit "$1"
-    ends_with=$1
+# end_by_signal STATUS: a signal has come. bash dies of a trap that exits within `read -t`, so wait_seconds does it there.
+in_wait='' end_status=''
+end_by_signal() {
+    [[ $in_wait ]] || exit "$1"
+    end_status=$1
 }
 
 work=''
 trap '[[ ! $work ]] || rm -rf "$work"' EXIT
-trap 'ends 143' TERM HUP
-trap 'ends 130' INT
+trap 'end_by_signal 143' TERM HUP
+trap 'end_by_signal 130' INT
 work=$(mktemp -d "/tmp/rmd-$test_name.XXXXXX")
-own "$work" "$beds" "$bed"
+leave_record "$work" "$beds" "$bed"
 node_count=0
 rc=0
 slowness=${RM_TEST_SLOW:-100}
@@ -232,10 +232,10 @@ q() {
 
 # wait_seconds SECONDS
 wait_seconds() {
-    waits=yes
+    in_wait=yes
     read -r -t "$1" -u "$never" || true
-    waits=''
-    [[ ! $ends_with ]] || exit "$ends_with"
+    in_wait=''
+    [[ ! $end_status ]] || exit "$end_status"
 }
 
 # until_true SECONDS CMD...: the bound is for a machine that is as fast as the one on which it was written.

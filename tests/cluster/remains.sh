@@ -1,8 +1,8 @@
 # Sourced by tests of clusters and by what runs them: who has made a directory of a test, and the end of what a test has left that was killed.
 # shellcheck shell=bash
 
-# started PID: when it was, in a unit of the kernel, so that a number that is used again is not taken for the one before; fails if it does not run.
-started() {
+# begin_of PID: when it was, in a unit of the kernel, so that a number that is used again is not taken for the one before; fails if it does not run.
+begin_of() {
     local stat fields
     { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
     read -ra fields <<<"${stat##*) }"
@@ -10,16 +10,16 @@ started() {
     [[ ${fields[0]} != Z ]] && echo "${fields[19]}"
 }
 
-# own DIR [BEDS BED]: this process has made it, and the testbed BED, whose disks are below BEDS.
-own() {
-    printf '%s\n' "$(readlink /proc/self/ns/pid)" "$$" "$(started "$$")" "${@:2}" >"$1/owner"
+# leave_record DIR [BEDS BED]: this process has made it, and the testbed BED, whose disks are below BEDS.
+leave_record() {
+    printf '%s\n' "$(readlink /proc/self/ns/pid)" "$$" "$(begin_of "$$")" "${@:2}" >"$1/owner"
 }
 
 # is_left OWNER: its process has ended. One of another pid namespace, whose numbers mean nothing here, may live.
 is_left() {
     local space='' pid='' since=''
     { read -r space && read -r pid && read -r since; } <"$1" || return 1
-    [[ $space == "$(readlink /proc/self/ns/pid)" && $pid =~ ^[0-9]+$ && $(started "$pid") != "$since" ]]
+    [[ $space == "$(readlink /proc/self/ns/pid)" && $pid =~ ^[0-9]+$ && $(begin_of "$pid") != "$since" ]]
 }
 
 # remove_groups BED: those that its nodes have in the machine's cgroup v1 hierarchies (give_controllers).

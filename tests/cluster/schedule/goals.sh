@@ -55,11 +55,11 @@ for name in behind ahead third; do
     same "the exit code of $name" "$rc" 0
 done
 
-# Steps so long that what else this machine does hardly counts.
+# Steps so long that it hardly counts when a busy machine wakes a rank some milliseconds late: 20 of them are the 5 % for which a job is not moved.
 # folded NAME HOW: its two ranks share one core of n1, and what a step takes there and with a core for each is known. Then n2 has a core too.
 folded() {
     allow 2 0 0
-    paces "$1" 1 "$2" 100000 10000000 1
+    paces "$1" 1 "$2" 400000 10000000 1
     must "of $1 no rate on its own cores is known: $(planned "$1")" until_true 120 plan_says "$1" 'on its own cores'
     allow 1 0 0
     must "$1 is not folded" q state "$1" FOLDED 30 >/dev/null
@@ -95,7 +95,7 @@ print((json.load(sys.stdin)["jobs"][0].get("progress") or {}).get("done", 0))'
 # goes_on NAME: for so many steps that its rate is measured where it is.
 goes_on() {
     local until
-    until=$(($(done_steps "$1") + 250))
+    until=$(($(done_steps "$1") + 60))
     must "$1 does not go on" until_true 120 eval "((\$(done_steps $1) > $until))"
 }
 # The fast one is that of the leader, which hands over when it is drained: what it has measured is in the log.
@@ -105,7 +105,7 @@ only() {
     on n1 sh -c 'for n in n1 n2 n3; do case " $* " in *" $n "*) echo "$n:2" ;; *) echo "$n:0" ;; esac; done >/home/rmd/availability' sh "$@"
 }
 only "$fast"
-paces home 2 node 100000 10000000 0
+paces home 2 node 400000 10000000 0
 same "where home begins" "$(q where home 0)" "$fast"
 on "$slow" touch /etc/slow
 only "$fast" "$slow"
@@ -123,8 +123,8 @@ rmctl list-moves --job "$(job home)" >"$work/moves"
 see "$(tail -n 1 "$work/moves")"
 # A step is dated where it was done, but what the last report takes on its way to the leader is part of the measured time: half a second of the 30
 # that it remembers is 2 %.
-awk -v here="${BASH_REMATCH[1]}" -v there="${BASH_REMATCH[2]}" 'BEGIN { exit !(here > 195 && here < 215 && there > 97 && there < 108) }' ||
-    fail "a step takes 200 and 100 ms: $(tail -n 1 "$work/moves")"
+awk -v here="${BASH_REMATCH[1]}" -v there="${BASH_REMATCH[2]}" 'BEGIN { exit !(here > 780 && here < 860 && there > 390 && there < 430) }' ||
+    fail "a step takes 800 and 400 ms: $(tail -n 1 "$work/moves")"
 
 # Who is sent to a slower node is wanted there.
 goes_on home
