@@ -134,6 +134,12 @@ size_t text_append(char *text, size_t size_bytes, const char *fmt, ...) {
         return text_format(text, size_bytes, "%s%s", before, more);
 }
 
+char *text_add_word(char *list, const char *separator, const char *word) {
+        cleanup_free char *before = list;
+
+        return before && *before ? xasprintf("%s%s%s", before, separator, word) : xstrdup(word);
+}
+
 char *text_iso_time(uint64_t real_usec) {
         time_t s = (time_t) (real_usec / 1000000);
         struct tm tm = { 0 };

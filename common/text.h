@@ -33,6 +33,10 @@ size_t text_format_va(char *ret_text, size_t size_bytes, const char *fmt, va_lis
  * part of `text`. */
 size_t text_append(char *text, size_t size_bytes, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* Returns `list` with one more word, behind `separator` if there was one already. Takes `list`,
+ * which is malloc'ed, or NULL for none; the caller frees what comes back. */
+char *text_add_word(char *list, const char *separator, const char *word);
+
 /* A real time as ISO 8601 in UTC, "2026-11-21T11:53:34.123456Z". The caller frees it. */
 char *text_iso_time(uint64_t real_usec);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 
 static bool may_have_copies(const Rm__Node *node) {
@@ -65,14 +66,11 @@ char *partners_choose(const Rm__State *state, const Rm__Job *job, const char *no
 
         for (uint32_t i = 0; i < copies && from < state->n_nodes; i++) {
                 size_t best = best_partner(state, switches, job, from, taken);
-                char *longer;
 
                 if (best == SIZE_MAX)
                         break;
                 taken[best] = true;
-                longer = xasprintf("%s%s%s", text, *text ? " " : "", state->nodes[best]->name);
-                free(text);
-                text = longer;
+                text = text_add_word(text, " ", state->nodes[best]->name);
         }
         return text;
 }

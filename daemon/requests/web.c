@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/client/sessions.h"
 #include "daemon/config/config.h"
@@ -48,10 +49,10 @@ char *web_unserved(const struct rmd *rmd) {
         char *text = NULL;
 
         for (size_t i = 0; i < n; i++) {
-                cleanup_free char *before = text;
                 cleanup_free char *place = place_text(&at[i]);
 
-                text = is_served(rmd, i) ? take_ptr(before) : xasprintf("%s%s%s", before ? before : "", before ? " " : "", place);
+                if (!is_served(rmd, i))
+                        text = text_add_word(text, " ", place);
         }
         return text;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/child.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/config/config.h"
 #include "daemon/setup/uplink.h"
@@ -62,8 +63,6 @@ static int read_peers(const char *join, char **ret, struct rm_error *err) {
         size_t n = 0;
 
         for (char *word = strtok_r(list, ", ", &saved); word; word = strtok_r(NULL, ", ", &saved)) {
-                char *more;
-
                 if (!is_host(word))
                         return error_set(err, -EINVAL,
                                          "'%s' is not a node to join through: give host names or IPv4 addresses, such as n1,n2",
@@ -71,9 +70,7 @@ static int read_peers(const char *join, char **ret, struct rm_error *err) {
                 if (++n > PEERS_MAX)
                         return error_set(err, -EINVAL, "these are more than %u nodes to join through: two or three are enough",
                                          PEERS_MAX);
-                more = xasprintf("%s%s%s", peers, *peers ? " " : "", word);
-                free(peers);
-                peers = more;
+                peers = text_add_word(peers, " ", word);
         }
         if (n == 0)
                 return error_set(err, -EINVAL, "no node to join through is named: give the first node of the cluster, such as n1");

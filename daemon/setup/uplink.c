@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 
 #define ROUTES_PATH "/proc/net/route"
@@ -52,15 +53,12 @@ static const struct ifaddrs *find_only(const struct ifaddrs *list, char **ret_na
         size_t n = 0;
 
         for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
-                char *more;
-
                 /* An interface may have several addresses. */
                 if (!has_address(i) || find_name(list, i->ifa_name) != i)
                         continue;
                 found = i;
-                more = xasprintf("%s%s%s", names, n++ ? " " : "", i->ifa_name);
-                free(names);
-                names = more;
+                names = text_add_word(names, " ", i->ifa_name);
+                n++;
         }
         *ret_names = names;
         return n == 1 ? found : NULL;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/instruction_sets.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/state/state.h"
 
@@ -168,12 +169,8 @@ char *job_wait_text(const Rm__Job *job, const char *why) {
 char *state_known_nodes(const Rm__State *state) {
         char *list = xstrdup("");
 
-        for (size_t i = 0; i < state->n_nodes; i++) {
-                char *longer = xasprintf("%s%s%s", list, i ? " " : "", state->nodes[i]->name);
-
-                free(list);
-                list = longer;
-        }
+        for (size_t i = 0; i < state->n_nodes; i++)
+                list = text_add_word(list, " ", state->nodes[i]->name);
         return list;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/text.h"
 #include "common/util.h"
 
 enum {
@@ -108,12 +109,10 @@ static void name_one(char **text, const Rm__State *state, const struct view_read
                      const Rm__Capsule *capsule) {
         cleanup_free char *reason = view_may(reader, job->spec->uid) ? reason_of(state, job, capsule) : NULL;
         char word[24];
-        char *longer = xasprintf("%s%s%s of job %" PRIu64 " on %s%s%s", *text ? *text : "", *text ? "; " : "",
-                                 capsule_state_name(capsule->index, word), job->id, capsule->node, reason ? ": " : "",
-                                 reason ? reason : "");
+        cleanup_free char *one = xasprintf("%s of job %" PRIu64 " on %s%s%s", capsule_state_name(capsule->index, word), job->id,
+                                           capsule->node, reason ? ": " : "", reason ? reason : "");
 
-        free(*text);
-        *text = longer;
+        *text = text_add_word(*text, "; ", one);
 }
 
 char *view_staying_warning(const struct view_source *source, const struct view_reader *reader) {

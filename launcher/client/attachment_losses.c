@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/rank_map.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "launcher/client/attachment_internal.h"
 
@@ -28,14 +29,12 @@ static char *name_lost(const struct rank_map *map, uint32_t process) {
 }
 
 static void add(struct lately_lost *lost, const struct rank_map *map, uint32_t process) {
-        cleanup_free char *before = NULL;
         cleanup_free char *name = NULL;
 
         if (lost->n++ >= NAMED_MAX)
                 return;
-        before = take_ptr(lost->names);
         name = name_lost(map, process);
-        lost->names = xasprintf("%s%s%s", before ? before : "", before ? " " : "", name);
+        lost->names = text_add_word(lost->names, " ", name);
 }
 
 static void add_all(struct lately_lost *lost, const Rm__JobSpec *spec, const Rm__RankLosses *losses) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "common/error.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/capsule/capsule.h"
 #include "daemon/capsule/cgroup.h"
@@ -61,11 +62,9 @@ static int start_uffd_handler(struct ops *ops, struct rm_error *error) {
 
 /* `names` are the callee's to free. */
 static void add_mismatches(struct ops *ops, char *names) {
-        char *all = xasprintf("%s%s%s", ops->mismatches, *ops->mismatches && *names ? " " : "", names);
-
+        if (*names)
+                ops->mismatches = text_add_word(ops->mismatches, " ", names);
         free(names);
-        free(ops->mismatches);
-        ops->mismatches = all;
 }
 
 static int roll_back(struct ops *ops, const struct image_sockets *sockets, const Capsule__Restore *restore,

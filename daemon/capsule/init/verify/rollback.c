@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/error.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/capsule/init/base/file_identity.h"
 #include "daemon/capsule/init/base/identity.h"
@@ -552,13 +553,9 @@ static char *names_of(const Capsule__Inventory *inventory, const bool *doubtful)
         char *text = xstrdup("");
 
         for (size_t f = 0; f < inventory->n_files; f++) {
-                char *longer;
-
                 if (!doubtful[f])
                         continue;
-                longer = xasprintf("%s%s%s", text, *text ? " " : "", inventory->files[f]->name);
-                free(text);
-                text = longer;
+                text = text_add_word(text, " ", inventory->files[f]->name);
                 if (strlen(text) > MISMATCHES_MAX_BYTES) {
                         text[MISMATCHES_MAX_BYTES] = '\0';
                         break;

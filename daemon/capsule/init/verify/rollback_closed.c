@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/capsule/init/base/file_identity.h"
 #include "daemon/capsule/init/base/identity.h"
@@ -214,13 +215,8 @@ static void cut_as_owner(int error, int report_fd, const void *arg) {
 /* ---- PID 1 ---- */
 
 static void add_name(char **text, const char *name) {
-        char *longer;
-
-        if (strlen(*text) + strlen(name) >= MISMATCHES_MAX_BYTES)
-                return;
-        longer = xasprintf("%s%s%s", *text, **text ? " " : "", name);
-        free(*text);
-        *text = longer;
+        if (strlen(*text) + strlen(name) < MISMATCHES_MAX_BYTES)
+                *text = text_add_word(*text, " ", name);
 }
 
 char *rollback_closed(const Capsule__Inventory *inventory, const Capsule__Spec *spec, uint64_t left_ago_usec) {
