@@ -24,6 +24,20 @@ struct comparison {
         uint64_t wrong;
 };
 
+/* Tells what a page is that is wrong: its mapping, and where it differs. */
+static void report_wrong(const struct comparison *c, uint64_t at, const uint8_t *ours, const uint8_t *theirs) {
+        size_t first = 0, n = 0;
+
+        for (size_t i = PAGE; i-- > 0;)
+                if (ours[i] != theirs[i]) {
+                        first = i;
+                        n++;
+                }
+        print_message("page %#llx (%s in the store) differs in %zu bytes from %zu on: %02x %02x is %02x %02x\n",
+                      (unsigned long long) at, page_store_has(c->store, at) ? "is" : "is not", n, first, theirs[first],
+                      theirs[(first + 1) % PAGE], ours[first], ours[(first + 1) % PAGE]);
+}
+
 static int compare_run(void *ctx, uint64_t start, uint64_t end, enum map_kind kind) {
         struct comparison *c = ctx;
         uint8_t theirs[PAGE], ours[PAGE];
@@ -34,7 +48,8 @@ static int compare_run(void *ctx, uint64_t start, uint64_t end, enum map_kind ki
                 assert_int_equal(track_read(c->track, at, theirs, PAGE), PAGE);
                 if (page_store_has(c->store, at))
                         assert_int_equal(page_store_read(c->store, at, ours, PAGE), 0);
-                c->wrong += memcmp(ours, theirs, PAGE) != 0;
+                if (memcmp(ours, theirs, PAGE) != 0 && c->wrong++ == 0)
+                        report_wrong(c, at, ours, theirs);
                 c->present++;
         }
         return 0;

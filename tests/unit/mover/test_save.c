@@ -68,6 +68,7 @@ static void test_programs(void **state) {
         for (size_t i = 0; i < PROGRAMS; i++) {
                 struct child child = child_begin(programs[i]);
 
+                print_message("program %zu of %d\n", i + 1, PROGRAMS);
                 save_begin(s, NULL);
                 for (uint64_t number = 1; number <= 3; number++) {
                         make_and_compare(s, i * 3 + number, &child.pid, 1);
