@@ -55,9 +55,10 @@ see() {
     printf '  %s\n' "$*"
 }
 
-# Not on standard output: a test may have sent that of a command away.
+# Where the test's own standard error is: a test may have sent that of a command away, whose failure `must` tells.
+exec {shown}>&2
 fail() {
-    printf 'FAIL: %s\n' "$*" >&2
+    printf 'FAIL: %s\n' "$*" >&"$shown"
     exit 1
 }
 
