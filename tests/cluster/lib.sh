@@ -724,6 +724,16 @@ nothing_left() {
     inventory_all >"$work/after" && comm -13 "$work/before" "$work/after" >"$work/left" && [[ ! -s $work/left ]]
 }
 
+# Where the processes stand that a move or a checkpoint may wait for.
+report_movers() {
+    local pid name
+    find "$(testbed_cgroup)" -name cgroup.procs -exec cat {} + 2>/dev/null | sort -nu | while read -r pid; do
+        { read -r name <"/proc/$pid/comm"; } 2>/dev/null && [[ $name == rm-mover || $name == criu ]] || continue
+        printf -- '--- %s: %s, in %s: %s\n' "$pid" "$(tr '\0' ' ' <"/proc/$pid/cmdline" | cut -c 1-80)" "$(<"/proc/$pid/wchan")" \
+            "$(sed 's/^[^ ]* //' "/proc/$pid/stack" | head -n 4 | paste -sd ' ')"
+    done 2>/dev/null
+}
+
 diagnose() {
     local node file
     for node in $(nodes); do
@@ -733,6 +743,7 @@ diagnose() {
     on n1 rmctl list-nodes 2>&1
     on n1 rmctl list-jobs --all 2>&1 | tail -n 12
     on n1 rmctl list-moves --wide 2>&1 | tail -n 12
+    report_movers
     for file in "$work"/*.out "$work"/*.err "$work/current"; do
         [[ ! -s $file ]] || { printf -- '--- %s\n' "${file##*/}" && tail -c 6000 "$file"; }
     done
@@ -755,7 +766,7 @@ at_end() {
     local status=$?
     trap - EXIT
     trap '' INT TERM HUP
-    exec >&2
+    exec >&"$shown" 2>&1
     if ((status == 0)) && ! until_true 15 nothing_left; then
         printf 'FAIL: left behind:\n'
         head -n 20 "$work/left"
