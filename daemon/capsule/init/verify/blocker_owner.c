@@ -92,7 +92,7 @@ static bool may_search(const struct searched *place) {
 
 static void look_as_owner(int error, int report_fd, const void *arg) {
         const struct scan *scan = arg;
-        struct verdict verdict = { scan->n_suspects, HASH_COUNT(scan->searched) };
+        struct verdict verdict = { error < 0 ? 0 : scan->n_suspects, HASH_COUNT(scan->searched) };
         const struct searched *place = error < 0 ? NULL : scan->searched;
 
         for (size_t i = 0; error == 0 && i < scan->n_suspects && verdict.suspect == scan->n_suspects; i++)
@@ -128,13 +128,14 @@ static void note_place(struct scan *scan, size_t number) {
         scan_note(scan, BLOCKER_UNSEARCHABLE, place->path);
 }
 
+/* A file that the child does not tell of may be one that its owner cannot read. CRIU finds out by
+ * itself about directories, as it has no more rights there than the owner. */
 void scan_owner(struct scan *scan) {
-        struct verdict verdict = { scan->n_suspects, HASH_COUNT(scan->searched) };
+        struct verdict verdict = { 0, HASH_COUNT(scan->searched) };
 
         if (scan->n_suspects == 0 && !scan->searched)
                 return;
-        if (identity_ask(scan->scope->spec, 0, look_as_owner, scan, OWNER_USEC, &verdict, sizeof(verdict)) < 0)
-                return;
+        (void) identity_ask(scan->scope->spec, 0, look_as_owner, scan, OWNER_USEC, &verdict, sizeof(verdict));
         if (verdict.suspect < scan->n_suspects)
                 note_suspect(scan, &scan->suspects[verdict.suspect]);
         else

@@ -11,6 +11,8 @@
 #include <grp.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -881,6 +883,70 @@ static void test_hidden(void **state) {
         (void) !system("rm -f /dev/shm/rmd-test-hidden.*");
 }
 
+static void hold_readable_named(void) {
+        hold_file(0604, O_PATH, false);
+}
+
+static void hold_readable_for_writing(void) {
+        hold_file(0606, O_WRONLY, true);
+}
+
+/* Looks at the process where this system call does not work. */
+static enum blocker_kind found_without(unsigned call, unsigned action, pid_t pid, const struct blocker_scope *scope) {
+        struct sock_filter steps[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, action),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        const struct sock_fprog filter = { ARRAY_SIZE(steps), steps };
+        pid_t scanner = fork();
+        int status = -1;
+
+        if (scanner == 0) {
+                struct blocker blocker;
+
+                if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0)
+                        _exit(255);
+                blockers_of_processes(scope, &pid, 1, &blocker, NULL);
+                _exit((int) blocker.kind);
+        }
+        assert_int_equal(waitpid(scanner, &status, 0), scanner);
+        assert_true(WIFEXITED(status));
+        return (enum blocker_kind) WEXITSTATUS(status);
+}
+
+/* The owner may not be able to read what he cannot be asked of, since the child that asks cannot
+ * become him, cannot be made, or ends without an answer. */
+static void test_owner_not_asked(void **state) {
+        static const struct {
+                void (*hold)(void);
+                enum blocker_kind kind;
+        } cases[] = {
+                { hold_readable, BLOCKER_UNREADABLE },
+                { hold_readable_named, BLOCKER_UNREADABLE },
+                { hold_readable_for_writing, BLOCKER_UNREADABLE },
+                { hold_read, BLOCKER_NONE },
+        };
+        Capsule__Spec spec = CAPSULE__SPEC__INIT;
+        struct blocker_scope scope = all_of(&spec, 60000000);
+
+        (void) state;
+        spec.uid = spec.gid = OWNER;
+        for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+                pid_t pid = start_holder(cases[i].hold);
+
+                assert_int_equal(found_without(SYS_reboot, SECCOMP_RET_ALLOW, pid, &scope), BLOCKER_NONE);
+                assert_int_equal(found_without(SYS_setgroups, SECCOMP_RET_ERRNO | EPERM, pid, &scope), cases[i].kind);
+                assert_int_equal(found_without(SYS_pipe2, SECCOMP_RET_ERRNO | EMFILE, pid, &scope), cases[i].kind);
+                assert_int_equal(found_without(SYS_setgroups, SECCOMP_RET_KILL_PROCESS, pid, &scope), cases[i].kind);
+                (void) kill(pid, SIGKILL);
+                assert_int_equal(waitpid(pid, NULL, 0), pid);
+        }
+        (void) close(scope.proc);
+        (void) !system("rm -f /dev/shm/rmd-test-hidden.*");
+}
+
 #define NAMES "/dev/shm/rmd-test-names"
 #define CLOSED "/dev/shm/rmd-test-closed" /* only root may search it */
 
@@ -1141,6 +1207,7 @@ int main(void) {
                 cmocka_unit_test(test_too_many),
                 cmocka_unit_test(test_too_many_mappings),
                 cmocka_unit_test(test_hidden),
+                cmocka_unit_test(test_owner_not_asked),
                 cmocka_unit_test(test_names_are_the_owners),
                 cmocka_unit_test(test_child_of_owner),
                 cmocka_unit_test(test_child_in_a_file_system),
