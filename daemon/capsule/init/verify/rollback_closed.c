@@ -117,7 +117,7 @@ int rollback_keep_end(int fd, const Capsule__InventoryFile *file, struct rollbac
         while (r == 0 && (r = fstat(fd, &st) < 0 ? -errno : 0) == 0 && st.st_size > kept->end) {
                 ssize_t n = sendfile(kept->fd, fd, &kept->end, (size_t) (st.st_size - kept->end));
 
-                if (n <= 0 && errno != EINTR)
+                if (n == 0 || (n < 0 && errno != EINTR))
                         r = n == 0 ? -EIO : errno == EBADF ? -EACCES : -errno; /* the owner may only write to it */
         }
         kept->error = r;
