@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/hostlist.h"
+#include "common/text.h"
 #include "common/util.h"
 #include "daemon/state/feature_level.h"
 #include "daemon/view/staying.h"
@@ -166,13 +167,12 @@ static char *checkpoints_warning(const Rm__State *state, const struct view_reade
         for (size_t i = 0; i < state->n_jobs; i++) {
                 const Rm__Job *job = state->jobs[i];
                 bool told = view_may(reader, job->spec->uid);
-                cleanup_free char *before = NULL;
+                cleanup_free char *one = NULL;
 
                 if (!job->checkpoint_error[0] || !job_running(job) || n++ >= JOBS_NAMED_MAX)
                         continue;
-                before = names;
-                names = xasprintf("%s%sjob %" PRIu64 "%s%s", before ? before : "", before ? "; " : "", job->id, told ? ": " : "",
-                                  told ? job->checkpoint_error : "");
+                one = xasprintf("job %" PRIu64 "%s%s", job->id, told ? ": " : "", told ? job->checkpoint_error : "");
+                names = text_add_word(take_ptr(names), "; ", one);
         }
         if (n == 0)
                 return NULL;

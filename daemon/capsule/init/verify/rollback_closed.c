@@ -36,13 +36,6 @@ struct closed_task {
 
 /* ---- the child ---- */
 
-static int64_t node_now_nsec(void) {
-        struct timespec now;
-
-        (void) clock_gettime(CLOCK_REALTIME, &now);
-        return now.tv_sec * SECOND_NSEC + now.tv_nsec;
-}
-
 /* Only its owner may set a file's time of modification alone. */
 struct rollback_clock rollback_clock_read(int fd, const struct stat *st) {
         const struct timespec now[] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_NOW } };
@@ -54,7 +47,7 @@ struct rollback_clock rollback_clock_read(int fd, const struct stat *st) {
                 return clock;
         if (fstat(fd, &touched) == 0) {
                 clock.now_nsec = inventory_mtime_nsec(&touched);
-                clock.ahead_nsec = clock.now_nsec - node_now_nsec();
+                clock.ahead_nsec = clock.now_nsec - (int64_t) now_real_usec() * 1000;
         }
         (void) futimens(fd, then);
         return clock;

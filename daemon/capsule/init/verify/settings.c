@@ -21,12 +21,11 @@ static uint64_t read_number(int dir_fd, const char *name, int base, uint64_t oth
         return read_text_at(dir_fd, name, text, sizeof(text)) > 0 ? strtoull(text, NULL, base) : otherwise;
 }
 
-static int write_number(int dir_fd, const char *name, uint64_t number) {
-        cleanup_close int fd = openat(dir_fd, name, O_WRONLY | O_CLOEXEC);
+static int write_number(const char *path, uint64_t number) {
         char text[32];
-        int n = snprintf(text, sizeof(text), "%" PRIu64, number);
 
-        return fd >= 0 && write(fd, text, (size_t) n) == n ? 0 : -errno;
+        (void) snprintf(text, sizeof(text), "%" PRIu64, number);
+        return write_text(path, text);
 }
 
 /* /proc/PID/task/TID has no such file, but /proc/TID has. */
@@ -68,7 +67,7 @@ static int make_thread(const Capsule__InventoryThread *thread, struct rm_error *
                                  thread->io_priority);
         if (thread->timer_slack_nsec == 0 || slack_of(thread->tid) == thread->timer_slack_nsec)
                 return 0;
-        r = write_number(AT_FDCWD, slack_path(path, thread->tid), thread->timer_slack_nsec);
+        r = write_number(slack_path(path, thread->tid), thread->timer_slack_nsec);
         return r < 0 ? error_sys(error, r, "thread %" PRIu32 " cannot have a timer slack of %" PRIu64 " ns", thread->tid,
                                  thread->timer_slack_nsec)
                      : 0;
@@ -80,7 +79,7 @@ static int make_task(const Capsule__InventoryTask *task, struct rm_error *error)
 
         (void) snprintf(path, sizeof(path), "/proc/%" PRIu32 "/coredump_filter", task->pid);
         if (read_number(AT_FDCWD, path, 16, task->coredump_filter) != task->coredump_filter)
-                r = write_number(AT_FDCWD, path, task->coredump_filter);
+                r = write_number(path, task->coredump_filter);
         if (r < 0)
                 return error_sys(error, r, "process %" PRIu32 " cannot have the coredump_filter %#" PRIx32, task->pid,
                                  task->coredump_filter);

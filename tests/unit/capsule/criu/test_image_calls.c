@@ -14,51 +14,28 @@
 
 #include "common/util.h"
 #include "daemon/capsule/init/criu/image_fixup.h"
-
-/* The image of a thread: what matters of it, in the order and with the numbers that CRIU uses. */
-struct image {
-        uint8_t bytes[512];
-        size_t size;
-};
-
-static void put(struct image *image, uint64_t value) {
-        do
-                image->bytes[image->size++] = (uint8_t) ((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
-        while (value >>= 7);
-}
-
-static void put_field(struct image *image, unsigned number, uint64_t value) {
-        put(image, (uint64_t) number << 3);
-        put(image, value);
-}
-
-static void put_message(struct image *image, unsigned number, const struct image *message) {
-        put(image, (uint64_t) number << 3 | 2);
-        put(image, message->size);
-        memcpy(image->bytes + image->size, message->bytes, message->size);
-        image->size += message->size;
-}
+#include "tests/unit/capsule/criu/image_writer.h"
 
 struct registers {
         uint64_t r10, ax, dx, si, di, orig_ax, ip;
 };
 
-static struct image make_image(const struct registers *r, uint64_t blocked, int pending) {
-        static const uint32_t magics[] = { 0x54564319, 0x55053847 };
-        struct image regs = { 0 }, info = { 0 }, thread = { 0 }, core = { 0 }, image = { 0 };
-        struct image siginfo = { 0 }, entry = { 0 }, queue = { 0 };
-        uint32_t size;
+/* Makes the image of a thread: what matters of it, in the order and with the numbers that CRIU
+ * uses. */
+static struct message make_image(const struct registers *r, uint64_t blocked, int pending) {
+        struct message regs = { 0 }, info = { 0 }, thread = { 0 }, core = { 0 }, image = begin_image(0x55053847);
+        struct message siginfo = { 0 }, entry = { 0 }, queue = { 0 };
 
-        put_field(&regs, 8, r->r10);
-        put_field(&regs, 11, r->ax);
-        put_field(&regs, 13, r->dx);
-        put_field(&regs, 14, r->si);
-        put_field(&regs, 15, r->di);
-        put_field(&regs, 16, r->orig_ax);
-        put_field(&regs, 17, r->ip);
-        put_field(&info, 1, 0x7fff00001234);
+        put_number(&regs, 8, r->r10);
+        put_number(&regs, 11, r->ax);
+        put_number(&regs, 13, r->dx);
+        put_number(&regs, 14, r->si);
+        put_number(&regs, 15, r->di);
+        put_number(&regs, 16, r->orig_ax);
+        put_number(&regs, 17, r->ip);
+        put_number(&info, 1, 0x7fff00001234);
         put_message(&info, 2, &regs);
-        put_field(&thread, 6, blocked);
+        put_number(&thread, 6, blocked);
         if (pending) {
                 siginfo.size = 128;
                 memcpy(siginfo.bytes, &pending, sizeof(pending));
@@ -66,14 +43,10 @@ static struct image make_image(const struct registers *r, uint64_t blocked, int 
                 put_message(&queue, 1, &entry);
                 put_message(&thread, 9, &queue);
         }
-        put_field(&core, 1, 1);
+        put_number(&core, 1, 1);
         put_message(&core, 2, &info);
         put_message(&core, 5, &thread);
-        size = (uint32_t) core.size;
-        memcpy(image.bytes, magics, sizeof(magics));
-        memcpy(image.bytes + 8, &size, sizeof(size));
-        memcpy(image.bytes + 12, core.bytes, core.size);
-        image.size = 12 + core.size;
+        put_entry(&image, &core);
         return image;
 }
 
@@ -88,7 +61,7 @@ static uint64_t read_varint(const uint8_t **p) {
 }
 
 /* In the order of `struct registers`, found by the only message in a message that there is. */
-static struct registers read_image(const struct image *image) {
+static struct registers read_image(const struct message *image) {
         const uint8_t *p = image->bytes + 12 + 2;
         uint64_t values[7];
 
@@ -114,7 +87,7 @@ static const struct registers interrupted = { .ax = (uint64_t) -EINTR,
                                               .ip = 0x7f0000001002 };
 
 static bool mended(struct registers r, uint64_t blocked, int pending, long again, struct registers *ret) {
-        struct image image = make_image(&r, blocked, pending);
+        struct message image = make_image(&r, blocked, pending);
         bool was = image_fixup_call(image.bytes, image.size, again);
 
         *ret = read_image(&image);
@@ -176,7 +149,7 @@ static void test_sleeps(void **state) {
  * touched. */
 static void test_damaged_calls(void **state) {
         struct registers r = interrupted;
-        struct image image;
+        struct message image;
 
         (void) state;
         r.orig_ax = SYS_poll;
@@ -190,7 +163,7 @@ static void test_damaged_calls(void **state) {
                 free(copy);
         }
         for (size_t n = 0; n < image.size; n++) {
-                struct image copy = image;
+                struct message copy = image;
 
                 for (unsigned value = 0; value < 256; value++) {
                         copy.bytes[n] = (uint8_t) value;

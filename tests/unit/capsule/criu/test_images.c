@@ -18,50 +18,7 @@
 #include "daemon/capsule/init/criu/image_memory.h"
 #include "daemon/criu_images/fields.h"
 #include "daemon/criu_images/open_files.h"
-
-/* A message of CRIU's, or an image. */
-struct message {
-        uint8_t bytes[1024];
-        size_t size;
-};
-
-static void put(struct message *m, uint64_t value) {
-        do
-                m->bytes[m->size++] = (uint8_t) ((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
-        while (value >>= 7);
-}
-
-static void put_number(struct message *m, unsigned number, uint64_t value) {
-        put(m, (uint64_t) number << 3);
-        put(m, value);
-}
-
-static void put_bytes(struct message *m, unsigned number, const void *bytes, size_t size) {
-        put(m, (uint64_t) number << 3 | 2);
-        put(m, size);
-        memcpy(m->bytes + m->size, bytes, size);
-        m->size += size;
-}
-
-static void put_message(struct message *m, unsigned number, const struct message *inner) {
-        put_bytes(m, number, inner->bytes, inner->size);
-}
-
-static struct message begin_image(uint32_t magic) {
-        const uint32_t magics[] = { 0x54564319, magic };
-        struct message image = { .size = sizeof(magics) };
-
-        memcpy(image.bytes, magics, sizeof(magics));
-        return image;
-}
-
-static void put_entry(struct message *image, const struct message *entry) {
-        uint32_t size = (uint32_t) entry->size;
-
-        memcpy(image->bytes + image->size, &size, sizeof(size));
-        memcpy(image->bytes + image->size + sizeof(size), entry->bytes, entry->size);
-        image->size += sizeof(size) + entry->size;
-}
+#include "tests/unit/capsule/criu/image_writer.h"
 
 /* ---- rights ---- */
 

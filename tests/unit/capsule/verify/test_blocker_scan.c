@@ -41,6 +41,7 @@
 #include "daemon/capsule/init/base/identity.h"
 #include "daemon/capsule/init/verify/blocker_scan.h"
 #include "daemon/capsule/init/verify/kernel_file.h"
+#include "tests/unit/capsule/verify/holders.h"
 #include "tests/unit/mover/fuse_file.h"
 
 /* ---- words ---- */
@@ -229,29 +230,6 @@ static void test_locks(void **state) {
 }
 
 /* ---- processes ---- */
-
-/* A child that holds what `hold` makes, until it is killed. */
-static pid_t start_holder(void (*hold)(void)) {
-        int ready[2];
-        char byte;
-        pid_t pid;
-
-        assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
-        pid = fork();
-        if (pid == 0) {
-                /* The process that runs the tests may have left us descriptors, with locks even. */
-                (void) dup2(ready[1], STDERR_FILENO);
-                (void) close_range(3, ~0U, 0);
-                hold();
-                (void) write_all(STDERR_FILENO, "", 1);
-                for (;;)
-                        (void) pause();
-        }
-        (void) close(ready[1]);
-        assert_int_equal(read(ready[0], &byte, 1), 1);
-        (void) close(ready[0]);
-        return pid;
-}
 
 static void hold_nothing(void) {
 }

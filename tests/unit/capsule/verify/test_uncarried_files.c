@@ -69,19 +69,7 @@ static void file_of_process(void) {
         open_path("/proc/self/stat");
 }
 
-static void file_of_ended_process(void) {
-        char path[64];
-        pid_t pid = fork();
-
-        if (pid == 0)
-                (void) stay(NULL);
-        (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
-        open_path(path);
-        must(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
-}
-
-/* The child is not waited for, so it is restored. */
-static void file_of_zombie(void) {
+static pid_t open_file_of_killed(void) {
         char path[64];
         pid_t pid = fork();
 
@@ -90,6 +78,18 @@ static void file_of_zombie(void) {
         (void) snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
         open_path(path);
         must(kill(pid, SIGKILL) == 0);
+        return pid;
+}
+
+static void file_of_ended_process(void) {
+        pid_t pid = open_file_of_killed();
+
+        must(waitpid(pid, NULL, 0) == pid);
+}
+
+/* The child is not waited for, so it is restored. */
+static void file_of_zombie(void) {
+        (void) open_file_of_killed();
 }
 
 static void terminal(bool closed) {
